@@ -1,0 +1,1 @@
+"""Known tables with their schemas."""

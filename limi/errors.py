@@ -1,0 +1,88 @@
+"""The exceptions of limi; each says what was given, what would do, and what to try.
+
+LimiError
+├── InvalidInput       an argument, option or schema that cannot be used      exit code 2
+│   └── MissingCapability  a method or target lacks something the run needs   exit code 2
+├── MissingDependency  an optional package is not installed                   exit code 2
+├── BadTable           the data cannot be used as they are                    exit code 4
+├── BadModel           the target raises, or answers what it must not         exit code 4
+└── CorruptStore       a run folder or cache cannot be read                   exit code 4
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+__all__ = [
+    "BadModel",
+    "BadTable",
+    "CorruptStore",
+    "InvalidInput",
+    "LimiError",
+    "MissingCapability",
+    "MissingDependency",
+    "listed",
+    "missing",
+    "nearest",
+]
+
+
+class LimiError(Exception):
+    """Anything limi refuses, with one sentence for the user."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class InvalidInput(LimiError, ValueError):
+    """An argument, option or schema that cannot be used."""
+
+
+class MissingCapability(InvalidInput, TypeError):
+    """A method needs something that this target or task does not offer."""
+
+
+class MissingDependency(LimiError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class BadTable(LimiError, ValueError):
+    """The data cannot be used as they are."""
+
+    exit_code = 4
+
+
+class BadModel(LimiError, ValueError):
+    """The target raises, or gives answers that cannot be read as decisions."""
+
+    exit_code = 4
+
+
+class CorruptStore(LimiError):
+    """A run folder or cache cannot be read."""
+
+    exit_code = 4
+
+
+def missing(package: str, extra: str, purpose: str) -> MissingDependency:
+    """The error for an optional package, naming the extra that brings it."""
+    return MissingDependency(
+        f"{purpose} needs the package {package}, which is not installed; "
+        f"try: pip install 'limi[{extra}]'"
+    )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint such as "did you mean 'themis'?", and always the list of known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{hint}Known: {listed(names)}"
+
+
+def listed(names: Iterable[object], most: int = 12) -> str:
+    """Names joined by commas, cut after the first few."""
+    words = [str(name) for name in names]
+    shown = ", ".join(words[:most]) or "none"
+    return shown if len(words) <= most else f"{shown} and {len(words) - most} more"

@@ -1,0 +1,1 @@
+"""Generators of natural rows with a public latent space; one file each."""

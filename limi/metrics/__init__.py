@@ -1,0 +1,1 @@
+"""Pure functions that read findings and rows."""

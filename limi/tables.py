@@ -1,0 +1,176 @@
+"""Tables from files and frames: read them, and infer what their columns may hold."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import BadTable, InvalidInput, listed
+from limi.frames import Frame, columns_of, plain
+from limi.schema import Column, Kind, Schema
+from limi.types import Value
+
+__all__ = ["infer", "read"]
+
+_LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
+_MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
+
+
+def read(path: str | Path) -> Frame:
+    """The pandas frame of a CSV or Parquet file, typed as pandas itself would type it.
+
+    Models are mostly trained on frames that pandas read, so limi reads as pandas does. Parquet
+    keeps dtypes and categories; prefer it where a model depends on them.
+    """
+    import pandas as pd
+
+    path = Path(path)
+    if not path.exists():
+        raise InvalidInput(f"there is no file {str(path)!r}; give a CSV or Parquet file")
+    if path.is_dir():
+        raise InvalidInput(f"{str(path)!r} is a folder; give one CSV or Parquet file")
+    name = path.name.lower()
+    try:
+        if name.endswith((".parquet", ".pq")):
+            import pyarrow.parquet as pq
+
+            _check_names(pq.read_schema(path).names)
+            frame = pd.read_parquet(path)
+        elif any(name.endswith(end) for end in (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")):
+            frame = _read_csv(path)
+        else:
+            raise InvalidInput(
+                f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz "
+                "or .parquet files"
+            )
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, (BadTable, InvalidInput)):
+            raise
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise BadTable(f"{str(path)!r} cannot be read as a table: {reason}") from None
+    if not len(frame):
+        raise BadTable(f"{str(path)!r} holds no rows; a table needs a header and at least one row")
+    return frame
+
+
+def _read_csv(path: Path) -> Frame:
+    import gzip
+
+    import pandas as pd
+
+    opener = gzip.open if path.name.endswith(".gz") else open
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        header = file.readline()
+    if not header.strip():
+        raise BadTable(f"{str(path)!r} is empty; a table needs a header and at least one row")
+    separator = max(",;\t|", key=header.count)
+    # pandas renames a repeated name to "name.1" without a word, so the header is read first.
+    _check_names(next(csv.reader([header], delimiter=separator)))
+    return pd.read_csv(path, sep=separator, encoding="utf-8-sig")
+
+
+def _check_names(names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise BadTable(f"column names must differ; these occur twice: {listed(twice)}")
+
+
+def infer(
+    frame: Frame,
+    *,
+    exclude: Collection[str] = (),
+    kinds: Mapping[str, Kind] | None = None,
+) -> Schema:
+    """The schema that a frame's own cells suggest: its levels, ranges, steps and missing values.
+
+    `kinds` overrides the kind of named columns, for integer codes that are categories.
+    """
+    kinds = dict(kinds or {})
+    columns = columns_of(frame)
+    names = [name for name, _, _ in columns]
+    for name in [*exclude, *kinds]:
+        if name not in names:
+            raise BadTable(f"the table has no column {name!r}; it has {listed(names)}")
+    kept = [c for c in columns if c[0] not in exclude]
+    if not kept:
+        raise BadTable("the table has no column left to test; it needs at least two")
+    return Schema(tuple(_infer(name, cells, lib, kinds.get(name)) for name, cells, lib in kept))
+
+
+def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column:
+    dtype = backend.dtype(series)
+    if backend.is_number(dtype) and kind in (None, "numerical"):
+        numbers = backend.numbers(series)
+        if kind or not _too_large(numbers):
+            return _numerical(name, numbers)
+    if kind == "numerical":
+        raise BadTable(f"column {name!r} is stored as {dtype} and cannot be numerical")
+    codes, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    levels = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+    missing = bool((codes < 0).any()) or len(levels) < len(values)
+    if not levels:
+        raise BadTable(
+            f"column {name!r} is empty: every cell is missing; leave it out of the table"
+        )
+    categories = backend.categories(series)
+    if backend.is_bool(dtype) and kind in (None, "boolean"):
+        return Column(name=name, kind="boolean", levels=(False, True), missing=missing)
+    if kind == "boolean" and len(levels) != 2:
+        raise BadTable(f"column {name!r} has {len(levels)} values and cannot be boolean")
+    if categories:
+        order = {plain(value): place for place, value in enumerate(categories[0])}
+        levels.sort(key=order.__getitem__)
+        kind = kind or ("ordered" if categories[1] else "categorical")
+    else:
+        levels.sort(key=_sort_key)
+    return Column(name=name, kind=kind or "categorical", levels=tuple(levels), missing=missing)
+
+
+def _sort_key(value: Value) -> tuple[bool, float, str]:
+    text = isinstance(value, str)
+    return text, 0.0 if text else float(value), str(value)
+
+
+def _too_large(numbers: NDArray[np.float64]) -> bool:
+    """Integers beyond 2^53 are identifiers, not quantities, and would not decode exactly."""
+    finite = numbers[np.isfinite(numbers)]
+    return bool(len(finite) and np.abs(finite).max() > _LARGEST_EXACT)
+
+
+def _numerical(name: str, numbers: NDArray[np.float64]) -> Column:
+    missing = np.isnan(numbers)
+    known = numbers[~missing]
+    if np.isinf(known).any():
+        raise BadTable(
+            f"column {name!r} holds {int(np.isinf(known).sum())} infinite values; "
+            "replace them by missing or by a finite number"
+        )
+    if not len(known):
+        raise BadTable(
+            f"column {name!r} is empty: every cell is missing; leave it out of the table"
+        )
+    return Column(
+        name=name,
+        kind="numerical",
+        low=float(known.min()),
+        high=float(known.max()),
+        step=_step(known),
+        missing=bool(missing.any()),
+    )
+
+
+def _step(known: NDArray[np.float64]) -> float:
+    """1 for whole numbers, 0.1, 0.01 ... for decimals, 0 where cells have more digits."""
+    for decimals in range(_MOST_DECIMALS + 1):
+        if np.abs(known).max() * 10.0**decimals > _LARGEST_EXACT / 8:
+            break
+        if np.array_equal(np.round(known, decimals), known):
+            return float(f"1e-{decimals}")
+    return 0.0
