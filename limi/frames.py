@@ -124,6 +124,8 @@ class _Backend(Protocol):
     def append(self, series: Any, values: list[Any], dtype: Any) -> Any: ...
     def from_numbers(self, values: NDArray[np.float64], dtype: Any, gap: str) -> Any: ...
     def frame(self, columns: dict[str, Any]) -> Any: ...
+    def plain_column(self, cells: NDArray[Any]) -> Any: ...
+    def to_arrow(self, frame: Any) -> Any: ...
 
 
 def columns_of(frame: Frame) -> list[tuple[str, Any, _Backend]]:
@@ -280,7 +282,7 @@ class _Pandas:
         return len(frame)
 
     def column(self, frame: Any, name: str) -> Any:
-        return frame[name].array  # the extension array: no index to carry along
+        return _cells(frame[name])
 
     def dtype(self, series: Any) -> Any:
         return series.dtype
@@ -322,8 +324,6 @@ class _Pandas:
         return codes, list(uniques)
 
     def take(self, series: Any, index: Index) -> Any:
-        if series.dtype == object:  # pandas' own take turns None into NaN
-            return np.asarray(series, dtype=object)[index]
         return series.take(index)
 
     def append(self, series: Any, values: list[Any], dtype: Any) -> Any:
@@ -333,7 +333,7 @@ class _Pandas:
         if known is not None and any(v is not None and v not in known for v in values):
             raise ValueError("not a category")
         more = pd.Series(values, dtype=dtype)
-        return pd.concat([pd.Series(series), more], ignore_index=True).array
+        return _cells(pd.concat([pd.Series(series, dtype=dtype), more], ignore_index=True))
 
     def from_numbers(self, values: NDArray[np.float64], dtype: Any, gap: str) -> Any:
         import pandas as pd
@@ -351,6 +351,16 @@ class _Pandas:
             for name, cells in columns.items()
         }
         return pd.DataFrame(kept, copy=False)
+
+    def plain_column(self, cells: NDArray[Any]) -> Any:
+        import pandas as pd
+
+        return _cells(pd.Series(cells, dtype="str" if cells.dtype.kind == "U" else None))
+
+    def to_arrow(self, frame: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_pandas(frame, preserve_index=False)
 
 
 @dataclass(frozen=True)
@@ -433,6 +443,16 @@ class _Arrow:
 
         return pa.table(columns)
 
+    def plain_column(self, cells: NDArray[Any]) -> Any:
+        import pyarrow as pa
+
+        if cells.dtype.kind == "U":
+            return pa.chunked_array([pa.array(cells.tolist(), type=pa.string())])
+        return pa.chunked_array([pa.array(cells)])
+
+    def to_arrow(self, frame: Any) -> Any:
+        return frame
+
 
 @dataclass(frozen=True)
 class _Polars:
@@ -510,6 +530,21 @@ class _Polars:
         import polars as pl
 
         return pl.DataFrame({name: series.alias(name) for name, series in columns.items()})
+
+    def plain_column(self, cells: NDArray[Any]) -> Any:
+        import polars as pl
+
+        if cells.dtype.kind == "U":
+            return pl.Series(cells.tolist(), dtype=pl.String)
+        return pl.Series(cells)
+
+    def to_arrow(self, frame: Any) -> Any:
+        return frame.to_arrow()
+
+
+def _cells(series: Any) -> Any:
+    """A pandas series without its index. Plain arrays stay plain: pandas' own take loses None."""
+    return series.to_numpy() if isinstance(series.dtype, np.dtype) else series.array
 
 
 def _unique_in_order(dictionaries: Any) -> list[Any]:

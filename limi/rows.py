@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.schema import Schema
 from limi.types import Index, Keys, Mask, Rows
 
-__all__ = ["KeySet", "first_of_each", "keys", "snap", "uniform"]
+__all__ = ["Distinct", "KeySet", "distinct", "keys", "snap", "uniform"]
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 
@@ -59,28 +61,61 @@ def keys(schema: Schema, rows: Rows) -> Keys:
             words.append(np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64))
             continue
         bits = (column.size + column.missing - 1).bit_length()
-        level = (cells - schema.low[position]) / schema.step[position]
-        code = np.rint(np.where(np.isnan(level), column.size, level)).astype(np.uint64)
+        code = _level(cells, schema.low[position], schema.step[position])
+        if column.missing:
+            code = np.where(np.isnan(cells), column.size, code)
         if bits > room:
-            words.insert(0, np.zeros(len(rows), dtype=np.uint64))
+            words.insert(0, code.astype(np.uint64))
             room = 64
-        words[0] = (words[0] << np.uint64(bits)) | code
+        else:
+            words[0] <<= np.uint64(bits)
+            words[0] |= code.astype(np.uint64)
         room -= bits
     if not words:
         return np.zeros((len(rows), 1), dtype=np.uint64)
-    return np.stack(words, axis=1)
+    return words[0][:, None] if len(words) == 1 else np.stack(words, axis=1)
 
 
-def first_of_each(keys: Keys) -> tuple[Index, Index]:
-    """Where each distinct key occurs first, in order, and for each key which of those it is."""
-    if keys.shape[1] == 1:
-        _, first, inverse = np.unique(keys[:, 0], return_index=True, return_inverse=True)
-    else:
-        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return first[order], rank[inverse.reshape(-1)]
+def _level(cells: Rows, low: float, step: float) -> Rows:
+    """Which step above low each cell is; whole numbers need no rounding, and most columns are."""
+    if step == 1.0 and low == int(low):
+        return cells - low
+    return np.rint((cells - low) / step)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct keys of a batch of rows."""
+
+    keys: Keys  # (n, w) the key of every row
+    first: Index  # (u,) where each distinct key occurs first, ascending
+    of: Index  # (n,) which of those every row carries
+
+
+def distinct(schema: Schema, rows: Rows) -> Distinct:
+    """Keys of rows, and which of them repeat."""
+    row_keys = keys(schema, rows)
+    hashes = _hash(row_keys)
+    order = np.argsort(hashes, kind="stable")
+    ascending = hashes[order]
+    starts = np.ones(len(rows), dtype=bool)
+    starts[1:] = ascending[1:] != ascending[:-1]
+    if row_keys.shape[1] > 1 and not starts.all():
+        same = (row_keys[order[1:]] == row_keys[order[:-1]]).all(axis=1)
+        if (~starts[1:] & ~same).any():  # two keys with one hash: sort by all words instead
+            order = np.lexsort(row_keys.T)
+            starts[1:] = (row_keys[order[1:]] != row_keys[order[:-1]]).any(axis=1)
+    if starts.all():
+        everyone = np.arange(len(rows))
+        return Distinct(row_keys, everyone, everyone)
+    # The sort is stable, so the first of a group is the earliest row of that key.
+    first = order[starts]
+    by_place = np.argsort(first)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[by_place] = np.arange(len(first))
+    of = np.empty(len(rows), dtype=np.intp)
+    of[order] = rank[np.cumsum(starts) - 1]
+    return Distinct(row_keys, first[by_place], of)
 
 
 class KeySet:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ Index: TypeAlias = NDArray[np.intp]
 Keys: TypeAlias = NDArray[np.uint64]
 """(n, w): w 64-bit words that are equal exactly when the non-protected columns are."""
 
-Latents: TypeAlias = NDArray[np.float32]
+Latents: TypeAlias = NDArray[np.floating[Any]]
 """(n, k): points of a generator's latent space."""
 
 Value: TypeAlias = str | int | float | bool

@@ -1,1 +1,46 @@
-"""Generators of natural rows with a public latent space; one file each."""
+"""Generators of natural rows with a public latent space; one file each.
+
+A generator's module has a class with `kind`, a frozen dataclass `Settings`, and two functions:
+`fit(rows, schema, rng, *, settings, device, on_step) -> Generator` and `from_state(arrays, facts)`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+from limi._registry import Registry
+from limi.errors import CorruptStore
+from limi.generators._base import Encoder, Generator, OnStep, WithDensity, read, write
+from limi.schema_files import dump, parse
+
+__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "get", "load", "names", "save"]
+
+_REGISTRY = Registry("limi.generators", "generator")
+
+
+def names() -> list[str]:
+    """Every generator."""
+    return _REGISTRY.names()
+
+
+def get(name: str) -> ModuleType:
+    """The module of a generator."""
+    return _REGISTRY.get(name)
+
+
+def save(generator: Generator, path: str | Path) -> None:
+    """Keep a generator in a file."""
+    arrays, facts = generator.state()
+    write(path, arrays, {"kind": generator.kind, "schema": dump(generator.schema), "facts": facts})
+
+
+def load(path: str | Path, *, device: str = "cpu") -> Generator:
+    """The generator of a file, on a device."""
+    arrays, head = read(path)
+    try:
+        module, schema, facts = get(head["kind"]), parse(head["schema"]), head["facts"]
+        generator: Generator = module.from_state(arrays, facts, schema, device=device)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptStore(f"{str(path)!r} is damaged: {error}") from None
+    return generator

@@ -1,1 +1,76 @@
-"""Search methods; one file each."""
+"""Search methods: one file each, one frozen dataclass in it; the folder is the registry."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from limi._registry import Registry
+from limi.errors import InvalidInput, nearest
+from limi.methods._base import Method, Scored
+
+__all__ = ["Method", "Scored", "get", "names", "parse"]
+
+_REGISTRY = Registry("limi.methods", "method")
+
+
+def names() -> list[str]:
+    """Every method."""
+    return _REGISTRY.names()
+
+
+def get(name: str) -> type[Method]:
+    """The class of a method."""
+    module = _REGISTRY.get(name)
+    (public,) = module.__all__
+    method: type[Method] = getattr(module, public)
+    return method
+
+
+def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method:
+    """A method with settings, given as a mapping or as the command line's NAME=VALUE."""
+    method = get(name)
+    types_of = typing.get_type_hints(method)
+    fields = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
+    values: dict[str, Any] = {}
+    for key, value in _pairs(settings):
+        if key not in fields:
+            raise InvalidInput(f"method {name!r} has no setting {key!r}; {nearest(key, fields)}")
+        values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
+    return method(**values)
+
+
+def _pairs(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+    if isinstance(settings, Mapping):
+        return list(settings.items())
+    pairs = []
+    for text in settings:
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise InvalidInput(f"setting {text!r} is not of the form NAME=VALUE")
+        pairs.append((key.strip(), value.strip()))
+    return pairs
+
+
+def _read(text: str, kind: Any, key: str) -> Any:
+    """A text as the type of its field."""
+    origin, options = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        if text in options:
+            return text
+        raise InvalidInput(f"setting {key} is {text!r}; {nearest(text, map(str, options))}")
+    if origin in (typing.Union, types.UnionType):
+        if text.lower() == "none" and type(None) in options:
+            return None
+        kind = next(option for option in options if option is not type(None))
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text.lower()]
+        return kind(text)
+    except (ValueError, KeyError):
+        raise InvalidInput(
+            f"setting {key} is {text!r}; it must be of type {kind.__name__}"
+        ) from None

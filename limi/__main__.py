@@ -1,0 +1,5 @@
+"""`python -m limi` is the command `limi`."""
+
+from limi.cli import main
+
+main()

@@ -1,0 +1,494 @@
+"""One call from a model and a table to findings, rates and a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import methods, models
+from limi.budget import Budget, Stop
+from limi.check import MAX_BATCH, Partner
+from limi.engine import Progress, Run, run
+from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.findings import Found
+from limi.frames import Codec, Frame, columns_of, plain
+from limi.journal import Journal
+from limi.metrics.individual import Rate, rate_of
+from limi.rates import MEASURED_ROWS, Measured, measure
+from limi.report.summary import Summary, directions, examples
+from limi.schema import Schema
+from limi.schema_files import dump
+from limi.store import FORMAT, Draft, digest, file_digest, versions
+from limi.tables import infer
+from limi.target import Target, bind
+from limi.task import Task
+from limi.types import Rows, Scores, Value
+
+__all__ = ["DEFAULT_METHOD", "Problem", "Result", "audit", "prepare"]
+
+DEFAULT_METHOD = "real"
+DEFAULT_MAX_ROWS = 100_000
+_VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
+_RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table, a model and protected columns that fit each other."""
+
+    target: Target
+    rows: Rows
+    label_column: str | None
+    favorable: Value
+    unfavorable: Value | None
+    table_name: str = "table"
+    model_name: str = "model"
+    model_sha256: str | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model takes, with the protected ones."""
+        return self.target.codec.schema
+
+    def task(self, score: Callable[[Rows], Scores], partner: Partner, max_batch: int) -> Task:
+        """A fresh task that asks through `score`."""
+        return Task(self.schema, score, self.rows, partner=partner, max_batch=max_batch)
+
+    def hashes(self) -> dict[str, str | None]:
+        """What the run depends on, by content."""
+        schema = dump(self.schema).encode()
+        return {
+            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes()),
+            "model_sha256": self.model_sha256,
+        }
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found."""
+
+    problem: Problem
+    found: Found
+    summary: Summary
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def rates(self) -> dict[str, Rate]:
+        """Share of flipping rows by population, each with a 95 % interval."""
+        return self.summary.rates
+
+    @property
+    def stop(self) -> str:
+        """Why the search ended."""
+        return self.summary.stop
+
+    @cached_property
+    def findings(self) -> Frame:
+        """One row a finding, in the type of the given frame: its columns, the partner's protected
+        values as `<column>__partner`, `score`, `partner_score`, `origin`."""
+        return _findings_frame(self.problem.target.codec, self.found)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report."""
+        from limi.report import html
+
+        path = Path(path)
+        path.write_text(html.render(self.summary), encoding="utf-8")
+        return path
+
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{name} {rate.estimate:.2%}" for name, rate in self.rates.items())
+        return (
+            f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "
+            f"protected {', '.join(self.summary.protected)}; flip rates: {rates or 'none'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from limi.report import html
+
+        return html.snippet(self.summary)
+
+
+def audit(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | None = None,
+    method: str | methods.Method = DEFAULT_METHOD,
+    settings: Mapping[str, Any] | Sequence[str] = (),
+    schema: Schema | None = None,
+    max_rows: int | None = DEFAULT_MAX_ROWS,
+    max_queries: int | None = None,
+    max_findings: int | None = None,
+    max_seconds: float | None = None,
+    seed: int = 0,
+    rate_rows: int = MEASURED_ROWS,
+    partner: Partner = "widest",
+    max_batch: int = MAX_BATCH,
+    out: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+    command: str = "",
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Result:
+    """Test a model for decisions that flip when only protected values change.
+
+    `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
+    `frame` is the table, `target` its label column and `favorable` the label people want.
+    `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
+
+    The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
+    written; `resume=True` goes on with one that was interrupted.
+    """
+    chosen = methods.parse(method, settings) if isinstance(method, str) else method
+    budget = Budget(
+        max_rows=max_rows,
+        max_queries=max_queries,
+        max_findings=max_findings,
+        max_seconds=max_seconds,
+    )
+    _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    problem = prepare(
+        model,
+        frame,
+        protected=protected,
+        target=target,
+        favorable=favorable,
+        schema=schema,
+        trust_pickle=trust_pickle,
+        trust=trust,
+        table_name=table_name,
+    )
+    plan = _Plan(problem, chosen, budget, seed, rate_rows, partner, max_batch, command)
+    if out is None:
+        return plan.result(*plan.search(problem.target.score, on_progress))
+    draft = Draft.begin(Path(out), force=force, resume=resume)
+    try:
+        draft.settle_on(plan.manifest)
+        with Journal(draft.journal, problem.target.score) as journal:
+            searched = plan.search(journal.score, on_progress)
+        result = plan.result(*searched)
+        draft.finish(_files(result), keep_journal=result.stop == Stop.INTERRUPTED)
+    except BaseException:
+        draft.discard()
+        raise
+    return result
+
+
+def prepare(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | None = None,
+    schema: Schema | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+) -> Problem:
+    """Bring model, table and protected columns together; an error says what does not fit."""
+    columns = columns_of(frame)
+    names = [name for name, _, _ in columns]
+    if target is not None and target not in names:
+        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
+    if not columns or not len(columns[0][1]):
+        raise BadTable("the table is empty; it needs at least one row")
+    labels = _labels(columns, target)
+    wanted = _favorable(favorable, labels, target)
+    if schema is None:
+        schema = infer(frame, exclude=() if target is None else (target,))
+    schema = _protect(schema, protected, target)
+    codec = Codec.learn(frame, schema)
+    sha256 = None
+    if isinstance(model, str):
+        name = model
+        path = Path(model.partition(":")[2].partition("?")[0])
+        sha256 = file_digest(path) if path.is_file() else None
+        loaded = models.load(
+            model,
+            favorable=wanted,
+            labels=labels,
+            trust_pickle=trust_pickle,
+            trust=trust,
+            table=table_name,
+        )
+    else:
+        name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
+        loaded = models.wrap(model, favorable=wanted, labels=labels)
+    bound = bind(loaded, codec)
+    return Problem(
+        target=bound,
+        rows=bound.codec.encode(frame),
+        label_column=target,
+        favorable=1 if wanted is None else wanted,
+        unfavorable=next((v for v in labels if v != wanted), None),
+        table_name=table_name,
+        model_name=name,
+        model_sha256=sha256,
+    )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """One audit with all its settings."""
+
+    problem: Problem
+    method: methods.Method
+    budget: Budget
+    seed: int
+    rate_rows: int
+    partner: Partner
+    max_batch: int
+    command: str
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The method's parameters."""
+        return dataclasses.asdict(self.method)  # type: ignore[call-overload, no-any-return]
+
+    @property
+    def _own_population(self) -> str | None:
+        """The population that the search itself samples.
+
+        One that may stop at a number of findings is no sample of fixed size, so it counts for none.
+        """
+        return self.method.population if self.budget.max_findings is None else None
+
+    @cached_property
+    def method_name(self) -> str:
+        """The name that `limi list methods` shows."""
+        return type(self.method).__module__.rpartition(".")[2]
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What the run is made of; equal `config_sha256` means equal findings."""
+        config = {
+            "method": self.method_name,
+            "settings": self.settings,
+            "budget": dataclasses.asdict(self.budget),
+            "seed": self.seed,
+            "rate_rows": self.rate_rows,
+            "partner": self.partner,
+            "protected": _protected_values(self.problem.schema),
+            "target": self.problem.label_column,
+            "favorable": self.problem.favorable,
+            "table": self.problem.table_name,
+            "model": self.problem.model_name,
+            **self.problem.hashes(),
+        }
+        # The batch size shapes the journal, not the findings, so it is part of the fingerprint
+        # of an unfinished run only through the journal's own checks.
+        text = json.dumps(config, sort_keys=True, default=str)
+        return {
+            "format": FORMAT,
+            "config_sha256": digest(text.encode()),
+            **config,
+            "max_batch": self.max_batch,
+            "versions": versions(),
+            "command": self.command,
+        }
+
+    def search(
+        self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
+    ) -> tuple[Run, Measured]:
+        """Measure rates, then search."""
+        task = self.problem.task(score, self.partner, self.max_batch)
+        self.problem.target.contract(self.problem.rows)
+        populations = [p for p in ("real", "uniform") if p != self._own_population]
+        allowed = self.budget.max_queries
+        measured = measure(
+            task,
+            populations,
+            self.seed,
+            rows=self.rate_rows,
+            max_queries=None if allowed is None else allowed // _RATE_SHARE,
+        )
+        budget = self.budget
+        if allowed is not None:
+            budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
+        searched = run(self.method, task, budget, self.seed, on_progress=on_progress)
+        return searched, measured
+
+    def result(self, searched: Run, measured: Measured) -> Result:
+        """Check every finding again, then sum up."""
+        found, unconfirmed = _verified(self.problem.target, searched.findings.all())
+        summary = self._summary(searched, measured, found, unconfirmed)
+        return Result(self.problem, found, summary, self.manifest)
+
+    def _rates(self, searched: Run, measured: Measured) -> dict[str, Rate]:
+        rates = dict(measured.rates)
+        own, ledger = self._own_population, searched.findings
+        if own is not None and ledger.rows_checked:
+            rates[own] = rate_of(ledger.flips, ledger.rows_checked)
+        return dict(sorted(rates.items()))
+
+    def _summary(
+        self, searched: Run, measured: Measured, found: Found, unconfirmed: int
+    ) -> Summary:
+        problem, ledger = self.problem, searched.findings
+        scored = self.method.scores(ledger) if isinstance(self.method, methods.Scored) else {}
+        notes = list(problem.target.notes)
+        if unconfirmed:
+            notes.append(
+                f"{unconfirmed} rows flipped in the search but not when asked again, and were "
+                "left out: their scores lie within rounding of 0.5"
+            )
+        if searched.stop == Stop.INTERRUPTED:
+            notes.append("the run was interrupted; it shows what was found until then")
+        return Summary(
+            table=problem.table_name,
+            n_rows=len(problem.rows),
+            n_columns=len(problem.schema),
+            model=problem.model_name,
+            target=problem.label_column,
+            favorable=str(problem.favorable),
+            unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
+            method=self.method_name,
+            settings=self.settings,
+            protected=_protected_values(problem.schema),
+            combinations=len(problem.schema.combinations),
+            findings=len(found),
+            rows_checked=ledger.rows_checked,
+            queries=searched.queries + measured.queries,
+            seconds=round(searched.seconds, 3),
+            stop=str(searched.stop),
+            seed=self.seed,
+            rates=self._rates(searched, measured),
+            scores={name: round(float(value), 6) for name, value in scored.items()},
+            directions=directions(problem.schema, found),
+            examples=examples(problem.schema, found),
+            notes=tuple(notes),
+            unconfirmed=unconfirmed,
+            command=self.command,
+            versions=self.manifest["versions"],
+            hashes={name: self.manifest[name] for name in ("data_sha256", "model_sha256")},
+        )
+
+
+def _verified(target: Target, found: Found) -> tuple[Found, int]:
+    """Findings that flip when the model is asked again, with the scores of that second answer."""
+    starts = range(0, len(found), _VERIFIED_AT_ONCE)
+    parts = [slice(start, start + _VERIFIED_AT_ONCE) for start in starts]
+    mine = np.concatenate([np.empty(0), *(target.score(found.rows[part]) for part in parts)])
+    other = np.concatenate([np.empty(0), *(target.score(found.partner[part]) for part in parts)])
+    flips = (mine > 0.5) != (other > 0.5)
+    asked_again = dataclasses.replace(found, score=mine, partner_score=other)
+    return asked_again[flips], int((~flips).sum())
+
+
+def _findings_frame(codec: Codec, found: Found) -> Frame:
+    schema, backend = codec.schema, codec.backend
+    names = schema.names
+    partner = codec.decode(found.partner)
+    frame = codec.decode(found.rows)
+    columns = {name: backend.column(frame, name) for name in names}
+    for name in schema.protected:
+        columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
+    extra = {"score": found.score, "partner_score": found.partner_score, "origin": found.origin}
+    for name, cells in extra.items():
+        columns[_free_name(name, columns)] = backend.plain_column(cells)
+    return backend.frame(columns)
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """A table may have a column called `score` itself; ours then gets an underscore more."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _files(result: Result) -> dict[str, bytes | str]:
+    import pyarrow.parquet as pq
+
+    from limi.report import html
+
+    sink = io.BytesIO()
+    pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
+    summary = json.dumps(result.summary.as_dict(), indent=2, ensure_ascii=False, default=str)
+    return {
+        "schema.toml": dump(result.problem.schema),
+        "findings.parquet": sink.getvalue(),
+        "summary.json": summary + "\n",
+        "report.html": html.render(result.summary),
+    }
+
+
+def _protected_values(schema: Schema) -> dict[str, list[str]]:
+    return {
+        name: [schema[name].show(code) for code in codes]
+        for name, codes in zip(schema.protected, schema.protected_codes, strict=True)
+    }
+
+
+def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
+    if target is None:
+        return ()
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    _, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    known = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+    if len(known) != 2:
+        raise BadTable(
+            f"the target column {target!r} has {len(known)} classes "
+            f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
+        )
+    return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
+
+
+def _favorable(
+    favorable: Value | None, labels: tuple[Value, ...], target: str | None
+) -> Value | None:
+    if not labels:
+        return favorable
+    if favorable is None:
+        if set(labels) == {0, 1}:
+            return labels[1]
+        raise InvalidInput(
+            f"the target column {target!r} holds {listed(map(repr, labels))}; "
+            f"say which one people want, for example --favorable {str(labels[-1])!r}"
+        )
+    for label in labels:
+        if label == favorable or str(label) == str(favorable):
+            return label
+    raise InvalidInput(
+        f"favorable label {favorable!r} is not in the target column {target!r}; "
+        f"{nearest(str(favorable), map(str, labels))}"
+    )
+
+
+def _protect(
+    schema: Schema, protected: str | Sequence[str] | Mapping[str, Any], target: str | None
+) -> Schema:
+    wanted = [protected] if isinstance(protected, str) else protected
+    for name in wanted:
+        if target is not None and name.partition("=")[0] == target:
+            raise InvalidInput(
+                f"{target!r} is the target column; a protected column is one the model takes"
+            )
+    if not wanted and schema.protected:
+        return schema
+    return schema.protect(wanted)
+
+
+def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+    if rate_rows < 0:
+        raise InvalidInput(f"rate-rows is {rate_rows}; it must be 0 or more")
+    if max_batch < 1:
+        raise InvalidInput(f"max-batch is {max_batch}; it must be at least 1")

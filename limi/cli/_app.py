@@ -1,0 +1,46 @@
+"""The commands put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from limi.cli import datasets, demo, doctor, list_names, report, schema, test
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="limi",
+    help="Find people whose decision flips when only a protected value changes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from limi import __version__
+
+        typer.echo(f"limi {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo")(demo.demo)
+app.command("test")(test.test)
+app.command("report")(report.report)
+app.command("schema")(schema.schema)
+app.command("list")(list_names.list_names)
+app.command("doctor")(doctor.doctor)
+app.add_typer(datasets.app, name="datasets")

@@ -1,0 +1,66 @@
+"""Terminal, progress and JSON for all commands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from limi.engine import Progress as RunProgress
+
+__all__ = ["command_line", "err", "out", "print_json", "run_progress", "steps"]
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)  # progress and notes, so that stdout stays clean
+
+
+def print_json(tree: Mapping[str, Any]) -> None:
+    """One JSON object on standard output."""
+    sys.stdout.write(json.dumps(tree, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def command_line() -> str:
+    """This command, as a shell would read it."""
+    return shlex.join(["limi", *sys.argv[1:]])
+
+
+@contextmanager
+def run_progress(total_queries: int | None) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar over a run: queries asked, findings, rate and time left."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[found]:,} findings"),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True) as bars:
+        bar = bars.add_task("searching", total=total_queries, found=0, rate="")
+
+        def show(progress: RunProgress) -> None:
+            speed = progress.queries / progress.seconds if progress.seconds else 0.0
+            bars.update(
+                bar,
+                completed=progress.queries,
+                found=progress.findings,
+                rate=f"{speed:,.0f} queries/s",
+            )
+
+        yield show
+
+
+@contextmanager
+def steps(words: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar over work whose fraction done is known."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bars:
+        bar = bars.add_task(words, total=1.0)
+        yield lambda done, what: bars.update(bar, completed=done, description=what)

@@ -1,0 +1,67 @@
+"""`limi datasets show NAME`: a known table and its columns."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Known tables.", no_args_is_help=True)
+
+
+@app.callback()
+def _root() -> None:
+    pass
+
+
+@app.command()
+def show(
+    name: Annotated[str, Argument(help="A name of `limi list datasets`.")],
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show a known table: its columns, target, favorable label and licence."""
+    from limi import data
+
+    known = data.load(name)
+    schema = known.schema
+    if as_json:
+        _console.print_json(
+            {
+                "name": known.name,
+                "title": known.title,
+                "rows": len(known.frame),
+                "target": known.target,
+                "favorable": known.favorable,
+                "protected": list(known.protected),
+                "licence": known.licence,
+                "citation": known.citation,
+                "columns": [
+                    {"name": c.name, "kind": c.kind, "missing": c.missing, "meaning": c.meaning}
+                    for c in schema.columns
+                ],
+            }
+        )
+        return
+    console = _console.out
+    console.print(f"[bold]{known.name}[/bold]: {known.title}")
+    console.print(
+        f"{len(known.frame):,} rows, {len(schema)} columns, target {known.target} "
+        f"(favorable: {known.favorable}), usually protected: {', '.join(known.protected)}"
+    )
+    table = Table("column", "kind", "values", "meaning", box=None, padding=(0, 2, 0, 0))
+    for column in schema.columns:
+        if column.kind == "numerical":
+            values = f"{column.show(column.low)} to {column.show(column.high)}"
+        else:
+            words = column.labels or [str(level) for level in column.levels]
+            values = ", ".join(words[:4]) + (f" ... ({len(words)})" if len(words) > 4 else "")
+        values += ", missing" if column.missing else ""
+        table.add_row(column.name, column.kind, values, column.meaning)
+    console.print(table)
+    console.print(f"Licence: {known.licence}. {known.citation}")

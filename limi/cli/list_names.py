@@ -1,0 +1,56 @@
+"""`limi list`: what there is."""
+
+from __future__ import annotations
+
+import inspect
+from enum import StrEnum
+from typing import Annotated
+
+from rich.table import Table
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["list_names"]
+
+
+class Noun(StrEnum):
+    """What can be listed."""
+
+    METHODS = "methods"
+    MODELS = "models"
+    GENERATORS = "generators"
+    METRICS = "metrics"
+    DATASETS = "datasets"
+
+
+def list_names(
+    noun: Annotated[Noun, Argument(help="What to list.")],
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List methods, models, generators, metrics or data sets with a line each."""
+    entries = _entries(noun)
+    if as_json:
+        _console.print_json(entries)
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, words in entries.items():
+        table.add_row(name, words)
+    _console.out.print(table if entries else f"There are no {noun} yet.")
+
+
+def _entries(noun: Noun) -> dict[str, str]:
+    from limi import data, generators, methods, metrics, models
+
+    if noun is Noun.DATASETS:
+        return {name: data.title(name) for name in data.names()}
+    if noun is Noun.METRICS:
+        return metrics.names()
+    if noun is Noun.METHODS:
+        return {name: _line(inspect.getmodule(methods.get(name))) for name in methods.names()}
+    package = models if noun is Noun.MODELS else generators
+    return {name: _line(package.get(name)) for name in package.names()}
+
+
+def _line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

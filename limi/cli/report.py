@@ -1,0 +1,35 @@
+"""`limi report`: show a finished run again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["report"]
+
+
+def report(
+    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
+    html: Annotated[Path | None, Option(help="HTML file to write as well.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what a finished run found."""
+    from limi.errors import InvalidInput
+    from limi.report import html as page
+    from limi.report import text
+    from limi.store import read_summary
+
+    summary = read_summary(folder)
+    if as_json:
+        _console.print_json(summary.as_dict())
+    else:
+        text.print_summary(summary, _console.out)
+    if html is not None:
+        try:
+            html.write_text(page.render(summary), encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{str(html)!r} cannot be written: {error.strerror}") from None

@@ -1,0 +1,40 @@
+"""`limi schema`: infer a table's schema and write it as TOML to edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["schema"]
+
+
+def schema(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    out: Annotated[
+        Path | None, Option(help="TOML file to write; standard output if absent.")
+    ] = None,
+    force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
+    from limi import data, schema_files, tables
+    from limi.errors import InvalidInput
+
+    if table in data.names() and not Path(table).exists():
+        inferred = data.load(table).schema
+    else:
+        inferred = tables.infer(tables.read(table))
+    words = schema_files.dump(inferred)
+    if out is None:
+        _console.out.out(words, end="")
+        return
+    if out.exists() and not force:
+        raise InvalidInput(f"{str(out)!r} exists already; replace it with --force")
+    try:
+        out.write_text(words, encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{str(out)!r} cannot be written: {error.strerror}") from None
+    _console.out.print(f"Written: {out} ({len(inferred)} columns)")

@@ -1,0 +1,133 @@
+"""`limi test`: search a model for findings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from limi.api import DEFAULT_MAX_ROWS, DEFAULT_METHOD, Result
+from limi.cli import _console
+from limi.rates import MEASURED_ROWS
+
+__all__ = ["finish", "test"]
+
+
+def test(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
+    protected: Annotated[
+        list[str],
+        Option(
+            help="Protected column, with values if not all: sex, race=White,Black, age=18-80:5. Repeatable."
+        ),
+    ],
+    target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
+    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    method: Annotated[str, Option(help="Search method (`limi list methods`).")] = DEFAULT_METHOD,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help="Setting of the method. Repeatable."),
+    ] = None,
+    schema: Annotated[
+        Path | None, Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON.")
+    ] = None,
+    max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
+    max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
+    max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
+    max_seconds: Annotated[float | None, Option(help="Seconds to search at most.")] = None,
+    rate_rows: Annotated[
+        int, Option(help="Rows to measure each population's rate on; 0 for none.")
+    ] = MEASURED_ROWS,
+    seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
+    max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
+    out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
+    force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
+    trust_pickle: Annotated[
+        bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")
+    ] = False,
+    trust: Annotated[
+        list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Search a model for people whose decision flips when only a protected value changes."""
+    import limi
+
+    source = _source(table, target, favorable, schema)
+    with _console.run_progress(max_queries) as show:
+        result = limi.audit(
+            model,
+            source.pop("frame"),
+            protected=protected,
+            method=method,
+            settings=settings or (),
+            max_rows=max_rows,
+            max_queries=max_queries,
+            max_findings=max_findings,
+            max_seconds=max_seconds,
+            rate_rows=rate_rows,
+            seed=seed,
+            max_batch=max_batch,
+            out=out,
+            force=force,
+            resume=resume,
+            trust_pickle=trust_pickle,
+            trust=trust or (),
+            table_name=table,
+            command=_console.command_line(),
+            on_progress=show,
+            **source,
+        )
+    finish(result, out, as_json)
+
+
+def finish(result: Result, out: Path | None, as_json: bool) -> None:
+    """Print what was found, and leave with 130 where the user cut the search short."""
+    from limi.report import text
+
+    if as_json:
+        _console.print_json(result.summary.as_dict())
+    else:
+        text.print_summary(result.summary, _console.out)
+        if out is not None:
+            _console.out.print(f"Written: {out}/ (report.html, findings.parquet, summary.json)")
+    if result.stop == "interrupted":
+        if out is not None:
+            _console.err.print("Interrupted; the same command with --resume goes on.")
+        raise typer.Exit(130)
+
+
+def _source(
+    table: str, target: str | None, favorable: str | None, schema: Path | None
+) -> dict[str, Any]:
+    """The table with its target, favorable label and schema: a file's, or a known data set's."""
+    from limi import data, schema_files, tables
+    from limi.errors import InvalidInput
+
+    if table in data.names() and not Path(table).exists():
+        known = data.load(table)
+        return {
+            "frame": known.frame,
+            "target": target or known.target,
+            "favorable": favorable if favorable is not None else known.favorable,
+            "schema": known.schema
+            if schema is None
+            else schema_files.read_for(known.frame, schema, exclude=(known.target,)),
+        }
+    frame = tables.read(table)
+    if target is None:
+        raise InvalidInput(
+            f"--target is missing: name the column of {table!r} that the model predicts"
+        )
+    if target not in frame.columns:
+        from limi.errors import BadTable, nearest
+
+        raise BadTable(
+            f"{table!r} has no target column {target!r}; {nearest(target, frame.columns)}"
+        )
+    given = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
+    return {"frame": frame, "target": target, "favorable": favorable, "schema": given}

@@ -1,0 +1,93 @@
+"""The ledger: distinct flipping rows in the order they were found, with time and origin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.check import Checked
+from limi.rows import KeySet, distinct
+from limi.schema import Schema
+from limi.types import Index, Mask, Rows, Scores
+
+__all__ = ["Findings", "Found"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Findings as arrays, oldest first."""
+
+    rows: Rows
+    partner: Rows
+    score: Scores
+    partner_score: Scores
+    origin: NDArray[np.str_]
+    seconds: NDArray[np.float64]  # since the search began
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Mask | Index | slice) -> Found:
+        return Found(
+            self.rows[index],
+            self.partner[index],
+            self.score[index],
+            self.partner_score[index],
+            self.origin[index],
+            self.seconds[index],
+        )
+
+
+class Findings:
+    """Append-only; a finding is distinct by its non-protected columns, for every method."""
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        self.rows_checked = 0
+        self.flips = 0  # flipping rows, repeated keys included
+        self.favorable = np.zeros(len(schema.combinations), dtype=np.int64)
+        self._known = KeySet()
+        self._parts: list[Found] = []
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, checked: Checked, seconds: float = 0.0, *, most: int | None = None) -> int:
+        """Record a batch, keeping at most `most` new findings; the number of new ones."""
+        self.rows_checked += len(checked)
+        self.flips += int(checked.flips.sum())
+        if len(checked.favorable):
+            self.favorable += checked.favorable
+        new = np.flatnonzero(checked.flips)
+        if not len(new):
+            return 0
+        known = distinct(self.schema, checked.rows[new])
+        first = known.first[~self._known.contains(known.keys[known.first])][:most]
+        self._known.add(known.keys[first])
+        new = new[first]
+        self._parts.append(
+            Found(
+                checked.rows[new],
+                checked.partner[new],
+                checked.score[new],
+                checked.partner_score[new],
+                np.full(len(new), checked.origin),
+                np.full(len(new), seconds),
+            )
+        )
+        return len(new)
+
+    def all(self) -> Found:
+        """Every finding so far."""
+        if not self._parts:
+            width = len(self.schema)
+            empty = np.empty(0)
+            nothing = np.empty((0, width))
+            return Found(nothing, nothing, empty, empty, np.empty(0, dtype=str), empty)
+        if len(self._parts) > 1:
+            fields = Found.__dataclass_fields__
+            joined = [np.concatenate([getattr(part, f) for part in self._parts]) for f in fields]
+            self._parts = [Found(*joined)]
+        return self._parts[0]

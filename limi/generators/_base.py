@@ -1,0 +1,115 @@
+"""What every generator offers, and how it is kept in a file.
+
+A generator maps latent vectors to rows of a schema. Decoding is a function, never a draw: the
+same latent gives the same row in any batch, on every call, and after save and load.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import CorruptStore, InvalidInput
+from limi.schema import Schema
+from limi.types import Latents, Rows, Scores
+
+__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "read", "write"]
+
+FORMAT = 1
+
+OnStep: TypeAlias = Callable[[float, str], None]
+"""Told the fraction of the work done, and a few words."""
+
+
+@runtime_checkable
+class Generator(Protocol):
+    """A map from a latent space to rows."""
+
+    kind: ClassVar[str]
+
+    @property
+    def schema(self) -> Schema:
+        """What its rows hold."""
+        ...
+
+    @property
+    def latent_dim(self) -> int:
+        """Dimensions of the latent space."""
+        ...
+
+    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
+        """(n, latent_dim): latents whose rows follow the table; n may be split without effect."""
+        ...
+
+    def decode(self, latents: Latents) -> Rows:
+        """One row a latent."""
+        ...
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays and JSON-ready facts from which the module's `from_state` makes it again."""
+        ...
+
+
+@runtime_checkable
+class Encoder(Protocol):
+    """A generator that finds latents of given rows."""
+
+    def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
+        """Latents that decode to these rows."""
+        ...
+
+
+@runtime_checkable
+class WithDensity(Protocol):
+    """A generator that knows how likely a row is."""
+
+    def log_prob(self, rows: Rows) -> Scores:
+        """Natural logarithm of each row's probability."""
+        ...
+
+
+def write(path: str | Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
+    """Keep a generator in one file: plain arrays and a JSON head, no pickle; beside, then renamed."""
+    path = Path(path)
+    head = {"format": FORMAT, **facts}
+    draft = path.with_name(path.name + ".partial")
+    try:
+        with zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as file:
+            file.writestr("generator.json", json.dumps(head))
+            for name, array in arrays.items():
+                buffer = io.BytesIO()
+                np.save(buffer, array, allow_pickle=False)
+                file.writestr(f"{name}.npy", buffer.getvalue())
+        draft.replace(path)
+    except OSError as error:
+        raise InvalidInput(f"{str(path)!r} cannot be written: {error.strerror}") from None
+
+
+def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Arrays and facts of a file; CorruptStore where it is none, or is newer."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInput(f"there is no generator file {str(path)!r}")
+    try:
+        with zipfile.ZipFile(path) as file:
+            head = json.loads(file.read("generator.json"))
+            arrays = {
+                name.removesuffix(".npy"): np.load(io.BytesIO(file.read(name)), allow_pickle=False)
+                for name in file.namelist()
+                if name.endswith(".npy")
+            }
+    except (zipfile.BadZipFile, KeyError, ValueError, OSError):
+        raise CorruptStore(f"{str(path)!r} is no generator file, or is damaged") from None
+    if head.get("format", 0) > FORMAT:
+        raise CorruptStore(
+            f"{str(path)!r} was written by a newer limi (format {head['format']}, this one reads "
+            f"up to {FORMAT}); upgrade limi"
+        )
+    return arrays, head

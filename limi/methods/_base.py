@@ -1,0 +1,40 @@
+"""What every method offers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from limi.check import Checked
+from limi.findings import Findings
+from limi.task import Task
+
+__all__ = ["Method", "Scored"]
+
+
+class Method(Protocol):
+    """A frozen set of parameters, and a stream of checked rows.
+
+    A method yields each batch as soon as it is checked: the engine ends the run between yields.
+    """
+
+    needs: ClassVar[frozenset[str]]
+    """Capabilities of the task that the method cannot do without."""
+
+    population: ClassVar[str | None]
+    """The population whose rate the method's own rows estimate, if they are a plain sample."""
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Checked rows, until there is nothing left to check."""
+        ...
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """A method with numbers of its own to report."""
+
+    def scores(self, findings: Findings) -> Mapping[str, float]:
+        """Named numbers over everything that was checked."""
+        ...

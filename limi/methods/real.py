@@ -1,0 +1,38 @@
+"""Every row of the table, as it is: the share that flips is IF_o.
+
+Faithfulness
+- The papers define IF_o as the share of the original rows that are discriminatory, duplicates
+  included. Here too; findings are still distinct by their non-protected columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from limi.check import Checked
+from limi.task import Task
+
+__all__ = ["Real"]
+
+_ROUND = 1 << 16  # rows between two looks at the budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Real:
+    """Check the table's own rows.
+
+    The order is random, so that a budget which ends early has still seen a fair sample.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    population: ClassVar[str | None] = "real"
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """The table in rounds."""
+        order = rng.permutation(len(task.rows))
+        for start in range(0, len(order), _ROUND):
+            yield task.check(task.rows[order[start : start + _ROUND]], origin="real")

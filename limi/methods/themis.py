@@ -1,0 +1,82 @@
+"""THEMIS: random testing with causal and group discrimination scores (Galhotra et al., FSE 2017).
+
+Faithfulness
+- The paper draws inputs uniformly from the whole domain and counts those whose outcome changes
+  with the protected attributes alone (causal score). Here too, in batches.
+- The paper's group score is the largest difference between the shares of favorable outcomes of
+  two protected groups. Here too, over the same draws for every group.
+- The released 2.0 program stops when a one-sided normal error bound falls under the margin, which
+  happens at once when no flip has been seen (zero estimated variance). Here the bound is the
+  exact two-sided binomial one; `bound="normal"` gives the released rule.
+- The released 1.0 program draws at most 50 inputs. Here the run's budget limits them.
+- The paper also searches for sets of attributes whose score passes a threshold. Here the
+  protected columns are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from limi.check import Checked
+from limi.errors import InvalidInput
+from limi.findings import Findings
+from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
+from limi.rows import uniform
+from limi.task import Task
+
+__all__ = ["Themis"]
+
+_ROUND = 4096  # rows between two looks at the error bound; fixed, so that runs repeat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Themis:
+    """Check uniform random rows until the error bound is met or the budget is spent."""
+
+    confidence: float = 0.99
+    margin: float | None = None  # largest half-width of the causal score's interval; None: no stop
+    min_samples: int = 10
+    bound: Literal["exact", "normal"] = "exact"
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    population: ClassVar[str | None] = "uniform"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise InvalidInput(f"confidence is {self.confidence}; it must lie between 0 and 1")
+        if self.margin is not None and not 0 < self.margin < 1:
+            raise InvalidInput(f"margin is {self.margin}; it must lie between 0 and 1")
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Uniform rows, in rounds."""
+        n = flips = 0
+        while True:
+            checked = task.check(uniform(task.schema, _ROUND, rng), origin="themis")
+            yield checked
+            n += len(checked)
+            flips += int(checked.flips.sum())
+            if self.margin is None or n <= self.min_samples:
+                continue
+            if self.error_bound(flips, n) < self.margin:
+                return
+
+    def error_bound(self, flips: int, n: int) -> float:
+        """Half-width of the causal score's interval after n rows."""
+        if self.bound == "normal":
+            return normal_bound(flips, n, self.confidence)
+        low, high = clopper_pearson(flips, n, self.confidence)
+        return (high - low) / 2
+
+    def scores(self, findings: Findings) -> Mapping[str, float]:
+        """THEMIS's two scores, each from 0 (no discrimination seen) to 1."""
+        n = findings.rows_checked
+        return {
+            "causal_discrimination": findings.flips / n if n else 0.0,
+            "group_discrimination": group_discrimination(findings.favorable, n),
+            "error_bound": self.error_bound(findings.flips, n) if n else 1.0,
+            "confidence": self.confidence,
+        }

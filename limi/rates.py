@@ -1,0 +1,63 @@
+"""How often decisions flip in a named population, measured apart from any search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.check import check_rows
+from limi.metrics.individual import Rate, flip_rate
+from limi.rows import uniform
+from limi.task import Task
+from limi.types import Rows
+
+__all__ = ["MEASURED_ROWS", "Measured", "measure"]
+
+MEASURED_ROWS = 10_000
+_MOST_QUERIES = 250_000  # many protected combinations make a row dear; then fewer rows are measured
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rates by population, and what they cost."""
+
+    rates: dict[str, Rate]
+    queries: int
+
+
+def measure(
+    task: Task,
+    populations: list[str],
+    seed: int,
+    *,
+    rows: int = MEASURED_ROWS,
+    max_queries: int | None = None,
+) -> Measured:
+    """Rates of these populations, each on a sample of fixed size drawn from its own stream.
+
+    `max_queries` bounds the cost of all of them together.
+    """
+    per_row = len(task.schema.combinations) + 1  # + 1: a row may hold a value of its own
+    most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
+    n = min(rows, most // per_row)
+    rates: dict[str, Rate] = {}
+    queries = 0
+    for name in populations if n > 0 else []:
+        # Every population has a stream of its own, so that adding one changes no other's rows.
+        key = sum(name.encode())
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
+        checked = check_rows(
+            task.score, task.schema, _sample(task, name, n, rng), max_batch=task.max_batch
+        )
+        rates[name] = flip_rate(checked.flips)
+        queries += checked.queries
+    return Measured(rates, queries)
+
+
+def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
+    if name == "uniform":
+        return uniform(task.schema, n, rng)
+    if n >= len(task.rows):
+        return task.rows
+    return task.rows[np.sort(rng.choice(len(task.rows), n, replace=False))]

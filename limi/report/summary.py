@@ -1,0 +1,173 @@
+"""What a run found, as plain data: the one thing that text, HTML and JSON are drawn from."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from limi.findings import Found
+from limi.metrics.individual import Rate
+from limi.schema import Schema
+
+__all__ = ["Direction", "Example", "Field", "Summary", "directions", "examples"]
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Direction:
+    """How many findings favor one combination of protected values over another."""
+
+    favored: str
+    disfavored: str
+    findings: int
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a pair."""
+
+    name: str
+    value: str
+    partner: str
+    protected: bool
+
+    @property
+    def changed(self) -> bool:
+        """Does the partner differ here?"""
+        return self.value != self.partner
+
+
+@dataclass(frozen=True)
+class Example:
+    """A finding side by side with its partner."""
+
+    fields: tuple[Field, ...]
+    score: float
+    partner_score: float
+    origin: str
+
+    @property
+    def gap(self) -> float:
+        """Distance of the two scores."""
+        return abs(self.score - self.partner_score)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Everything a report shows."""
+
+    table: str
+    n_rows: int
+    n_columns: int
+    model: str
+    target: str | None
+    favorable: str
+    unfavorable: str
+    method: str
+    settings: dict[str, Any]
+    protected: dict[str, list[str]]  # the values that were tried
+    combinations: int
+    findings: int
+    rows_checked: int
+    queries: int
+    seconds: float
+    stop: str
+    seed: int
+    rates: dict[str, Rate]
+    scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
+    directions: tuple[Direction, ...] = ()
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+    unconfirmed: int = 0
+    command: str = ""  # how to repeat the run
+    versions: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str | None] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def per_thousand_queries(self) -> float:
+        """Findings for a thousand model queries."""
+        return 1000 * self.findings / self.queries if self.queries else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        tree = dataclasses.asdict(self)
+        tree["protected_values"] = tree["protected"]
+        tree["protected"] = list(self.protected)
+        tree["findings_per_thousand_queries"] = round(self.per_thousand_queries, 3)
+        return tree
+
+    @staticmethod
+    def from_dict(tree: dict[str, Any]) -> Summary:
+        """The inverse of `as_dict`."""
+        known = {f.name for f in dataclasses.fields(Summary)}
+        values = {name: value for name, value in tree.items() if name in known}
+        values["protected"] = tree["protected_values"]
+        values["rates"] = {name: Rate(**rate) for name, rate in tree["rates"].items()}
+        values["directions"] = tuple(Direction(**d) for d in tree["directions"])
+        values["examples"] = tuple(
+            Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
+            for e in tree["examples"]
+        )
+        values["notes"] = tuple(tree["notes"])
+        return Summary(**values)
+
+
+def directions(schema: Schema, found: Found, most: int = 12) -> tuple[Direction, ...]:
+    """Which protected values are favored over which, most frequent first."""
+    if not len(found):
+        return ()
+    index = schema.protected_index
+    mine, other = found.rows[:, index], found.partner[:, index]
+    up = (found.score > 0.5)[:, None]
+    pairs = np.concatenate([np.where(up, mine, other), np.where(up, other, mine)], axis=1)
+    # NaN differs from itself; -1 and below are no codes of levels, infinity is none of numbers.
+    distinct, counts = np.unique(np.nan_to_num(pairs, nan=np.inf), axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable")[:most]
+    width = len(index)
+    return tuple(
+        Direction(
+            _words(schema, distinct[place, :width]),
+            _words(schema, distinct[place, width:]),
+            int(counts[place]),
+        )
+        for place in order
+    )
+
+
+def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:
+    """The findings with the widest gap between the two scores."""
+    gap = np.round(np.abs(found.score - found.partner_score), 6)
+    strongest = np.argsort(-gap, kind="stable")[:most]
+    return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
+
+
+def _example(schema: Schema, found: Found, place: int) -> Example:
+    fields = tuple(
+        Field(
+            column.name,
+            column.show(float(found.rows[place, position])),
+            column.show(float(found.partner[place, position])),
+            not bool(schema.free_mask[position]),
+        )
+        for position, column in enumerate(schema.columns)
+    )
+    return Example(
+        fields,
+        float(found.score[place]),
+        float(found.partner_score[place]),
+        str(found.origin[place]),
+    )
+
+
+def _words(schema: Schema, codes: np.ndarray[Any, Any]) -> str:
+    names = zip(schema.protected, codes, strict=True)
+    shown = [
+        f"{name} {schema[name].show(float(code) if np.isfinite(code) else float('nan'))}"
+        for name, code in names
+    ]
+    return ", ".join(shown)

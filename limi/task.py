@@ -1,0 +1,78 @@
+"""A task: everything a method may ask, and the memory of what was asked in this run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from limi.check import MAX_BATCH, Checked, Partner, check_rows, query_cost
+from limi.rows import Distinct, KeySet, distinct
+from limi.schema import Schema
+from limi.types import Index, Mask, Rows, Scores
+
+__all__ = ["Task"]
+
+
+@dataclass
+class Task:
+    """A schema, a target's `score` and a table, for one run of one method."""
+
+    schema: Schema
+    score: Callable[[Rows], Scores]
+    rows: Rows
+    partner: Partner = "widest"
+    max_batch: int = MAX_BATCH
+    capabilities: frozenset[str] = frozenset()
+    rows_left: float = np.inf  # what the budget still pays for; the engine sets both
+    queries_left: float = np.inf
+    on_asked: Callable[[int], None] = lambda n: None
+    _asked: KeySet = field(default_factory=KeySet, repr=False)
+
+    def check(self, rows: Rows, origin: str = "") -> Checked:
+        """Verdicts of rows, in order.
+
+        Where the budget ends inside the batch, only the rows that it pays for come back; the
+        engine stops there, so a method may yield what it gets without looking at its length.
+        """
+        rows, known = self._affordable(rows)
+        checked = check_rows(
+            self._ask,
+            self.schema,
+            rows,
+            partner=self.partner,
+            max_batch=self.max_batch,
+            known=known,
+        )
+        self.rows_left -= len(rows)
+        self.queries_left -= checked.queries
+        self._asked.add(known.keys[self._fresh(known)])
+        return checked.named(origin)
+
+    def unseen(self, rows: Rows) -> Mask:
+        """Which rows carry a key that was not asked before, the first of each key only."""
+        fresh = np.zeros(len(rows), dtype=bool)
+        fresh[self._fresh(distinct(self.schema, rows))] = True
+        return fresh
+
+    def _ask(self, rows: Rows) -> Scores:
+        scores = self.score(rows)
+        self.on_asked(len(rows))
+        return scores
+
+    def _fresh(self, known: Distinct) -> Index:
+        return known.first[~self._asked.contains(known.keys[known.first])]
+
+    def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        known = distinct(self.schema, rows)
+        if np.isfinite(self.queries_left):
+            paid = np.cumsum(query_cost(self.schema, rows, known)) <= self.queries_left
+            if not paid.all():
+                # Nothing after the first row that is too dear, so that batches do not matter.
+                rows = rows[: int(paid.argmin())]
+                known = distinct(self.schema, rows)
+                self.queries_left = float(query_cost(self.schema, rows, known).sum())
+        return rows, known
