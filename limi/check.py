@@ -6,7 +6,7 @@ non-protected columns) is asked once: whether a row flips is a property of its k
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -53,6 +53,29 @@ class Checked:
             self.partner_score[index],
             self.flips[index],
             origin=self.origin,
+        )
+
+    def where(self, mask: Mask, otherwise: Checked) -> Checked:
+        """These verdicts where the mask is true, the others' elsewhere, row by row."""
+        column = mask[:, None]
+        return Checked(
+            np.where(column, self.rows, otherwise.rows),
+            np.where(mask, self.score, otherwise.score),
+            np.where(column, self.partner, otherwise.partner),
+            np.where(mask, self.partner_score, otherwise.partner_score),
+            np.where(mask, self.flips, otherwise.flips),
+            origin=self.origin,
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Checked]) -> Checked:
+        """Several batches as one."""
+        return Checked(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.score for part in parts]),
+            np.concatenate([part.partner for part in parts]),
+            np.concatenate([part.partner_score for part in parts]),
+            np.concatenate([part.flips for part in parts]),
         )
 
     def named(self, origin: str) -> Checked:

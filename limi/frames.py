@@ -261,6 +261,9 @@ def _decode(backend: _Backend, codes: NDArray[np.float64], column: Column, store
 def _open(frame: Frame) -> tuple[_Backend, Any]:
     try:
         wrapped = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        twice = sorted({str(n) for n in frame.columns if list(frame.columns).count(n) > 1})
+        raise BadTable(f"column names must differ; these occur twice: {listed(twice)}") from None
     except TypeError:
         raise BadTable(
             f"a table was expected, not {type(frame).__name__}; give a pandas, polars (collected) "
@@ -320,7 +323,11 @@ class _Pandas:
     def factorize(self, series: Any) -> tuple[Index, list[Any]]:
         import pandas as pd
 
-        codes, uniques = pd.factorize(series, use_na_sentinel=True)
+        try:
+            codes, uniques = pd.factorize(series, use_na_sentinel=True)
+        except TypeError:  # lists, dictionaries and the like
+            plain(series[0])
+            raise
         return codes, list(uniques)
 
     def take(self, series: Any, index: Index) -> Any:

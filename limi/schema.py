@@ -109,7 +109,7 @@ class Column:
         if self.kind != "numerical":
             position = int(code)
             return self.labels[position] if self.labels else str(self.levels[position])
-        return f"{code:g}" if abs(code) < 1e15 and not code.is_integer() else f"{code:.0f}"
+        return f"{code:.10g}" if code % 1 else f"{code:.0f}"
 
     def code(self, value: Value) -> float:
         """The code of a value, InvalidInput where the column cannot hold it."""

@@ -9,7 +9,6 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line."""
-    import typer
     from rich.console import Console
     from rich.text import Text
 
@@ -17,14 +16,11 @@ def main() -> None:
     from limi.errors import LimiError
 
     try:
-        status = app(standalone_mode=False, prog_name="limi")
-        sys.exit(status if isinstance(status, int) else 0)
+        app(prog_name="limi")
     except LimiError as error:
         Console(stderr=True, soft_wrap=True).print(Text(f"limi: {error}"))
         sys.exit(error.exit_code)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         Console(stderr=True).print("limi: interrupted")
         sys.exit(130)
     except BrokenPipeError:

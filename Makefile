@@ -1,0 +1,48 @@
+# Every target sets up its own virtual environment when it is missing.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "limi needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing limi ..."
+	$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing limi with its development tools ..."
+	$(INSTALL) -e '.[dev]'
+	@touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core ## test a real model on real data and write a report
+	$(BIN)/limi demo
+
+test: $(VENV)/.dev ## run the tests
+	@tools/chromium.sh
+	$(BIN)/python -m pytest -n 2
+
+check: $(VENV)/.dev ## format, lint, types, import direction, licences
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+	$(BIN)/python tools/licences.py
+
+bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
+	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(VENV)/.dev ## run every snippet of the documentation
+	$(BIN)/python -m pytest tests/test_docs.py
+
+clean: ## remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist

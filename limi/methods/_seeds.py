@@ -1,0 +1,38 @@
+"""Seeds from the table: rows spread over clusters, as the published programs choose them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limi.task import Task
+from limi.types import Rows
+
+__all__ = ["clustered", "filled"]
+
+
+def clustered(task: Task, rng: np.random.Generator, *, n: int, clusters: int = 4) -> Rows:
+    """Up to n rows of the table, taken from each k-means cluster in turn, in the table's order.
+
+    Clusters are those of the raw codes without scaling, as published.
+    """
+    from sklearn.cluster import KMeans
+
+    rows = task.rows
+    if len(rows) <= clusters:
+        return rows[:n]
+    state = int(rng.integers(2**31))
+    labels = KMeans(clusters, n_init=10, random_state=state).fit_predict(filled(rows))
+    # Position of each row inside its cluster; sorting by it deals the clusters out in turn.
+    order = np.argsort(labels, kind="stable")
+    starts = np.searchsorted(labels[order], np.arange(clusters))
+    turn = np.empty(len(rows), dtype=np.intp)
+    turn[order] = np.arange(len(rows)) - starts[labels[order]]
+    return rows[np.lexsort((labels, turn))[:n]]
+
+
+def filled(rows: Rows) -> Rows:
+    """Rows with a number where a cell is missing: one below the column's smallest."""
+    if not np.isnan(rows).any():
+        return rows
+    low = np.nanmin(np.where(np.isnan(rows).all(axis=0), 0.0, rows), axis=0)
+    return np.where(np.isnan(rows), low - 1.0, rows)

@@ -1,0 +1,128 @@
+"""What every method owes, as a suite that third parties can run on their own.
+
+    from limi.testing.methods import CHECKS
+
+    @pytest.mark.parametrize("check", CHECKS)
+    def test_contract(check):
+        check(MyMethod, make_task)
+
+`make_task` makes a fresh task of a small problem with a known flip; it is called several times,
+with keyword arguments for `Task` (such as max_batch).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from limi.budget import Budget, Stop
+from limi.check import check_rows
+from limi.engine import run
+from limi.methods import Method
+from limi.rows import distinct, snap
+from limi.task import Task
+from limi.types import Rows, Scores
+
+__all__ = [
+    "CHECKS",
+    "every_finding_flips",
+    "findings_are_distinct",
+    "nothing_leaves_the_domain",
+    "parameters_are_frozen",
+    "same_seed_same_findings",
+    "stops_at_a_budget_of_findings",
+    "stops_at_a_budget_of_queries",
+    "stops_at_a_budget_of_rows",
+]
+
+MakeMethod = Callable[[], Method]
+MakeTask = Callable[..., Task]
+
+_ROWS = 3_000
+
+
+def parameters_are_frozen(make: MakeMethod, make_task: MakeTask) -> None:
+    """A method is a frozen dataclass: its repr is the record of the run."""
+    method = make()
+    assert dataclasses.is_dataclass(type(method))
+    assert vars(type(method))["__dataclass_params__"].frozen
+    assert make() == method
+
+
+def same_seed_same_findings(make: MakeMethod, make_task: MakeTask) -> None:
+    """The batch size changes nothing, and the method object keeps no state."""
+    method = make()
+    found = [
+        run(method, make_task(max_batch=size), Budget(max_rows=_ROWS), 11).findings.all()
+        for size in (100_000, 100_000, 64)
+    ]
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].rows, other.rows)
+        np.testing.assert_array_equal(found[0].partner, other.partner)
+
+
+def every_finding_flips(make: MakeMethod, make_task: MakeTask) -> None:
+    """Asked again, each finding and its partner are decided differently."""
+    task = make_task()
+    found = run(make(), task, Budget(max_rows=_ROWS), 1).findings.all()
+    assert len(found), "the problem has flips that the method should find"
+    assert check_rows(task.score, task.schema, found.rows).flips.all()
+    assert ((task.score(found.rows) > 0.5) != (task.score(found.partner) > 0.5)).all()
+
+
+def findings_are_distinct(make: MakeMethod, make_task: MakeTask) -> None:
+    """No two findings share their non-protected columns."""
+    task = make_task()
+    found = run(make(), task, Budget(max_rows=_ROWS), 2).findings.all()
+    assert len(distinct(task.schema, found.rows).first) == len(found)
+
+
+def nothing_leaves_the_domain(make: MakeMethod, make_task: MakeTask) -> None:
+    """Every row that reaches the model lies on the schema's grid and within its ranges."""
+    task = make_task()
+    score, asked = task.score, []
+
+    def watch(rows: Rows) -> Scores:
+        asked.append(rows.copy())
+        return score(rows)
+
+    task.score = watch
+    run(make(), task, Budget(max_rows=_ROWS), 3)
+    rows = np.concatenate(asked)
+    np.testing.assert_allclose(snap(task.schema, rows), rows, atol=1e-9)
+    assert not np.isnan(rows[:, ~task.schema.may_miss]).any()
+
+
+def stops_at_a_budget_of_rows(make: MakeMethod, make_task: MakeTask) -> None:
+    """Never more rows than the budget."""
+    ran = run(make(), make_task(), Budget(max_rows=137), 4)
+    assert ran.findings.rows_checked <= 137
+    assert ran.stop in (Stop.ROWS, Stop.EXHAUSTED)
+
+
+def stops_at_a_budget_of_queries(make: MakeMethod, make_task: MakeTask) -> None:
+    """Never more queries than the budget."""
+    ran = run(make(), make_task(), Budget(max_queries=731, max_rows=_ROWS), 5)
+    assert ran.queries <= 731
+    assert ran.stop in (Stop.QUERIES, Stop.EXHAUSTED, Stop.ROWS)
+
+
+def stops_at_a_budget_of_findings(make: MakeMethod, make_task: MakeTask) -> None:
+    """Exactly the number of findings asked for, where there are enough."""
+    ran = run(make(), make_task(), Budget(max_findings=3, max_rows=_ROWS), 6)
+    assert len(ran.findings) <= 3
+    assert ran.stop in (Stop.FINDINGS, Stop.EXHAUSTED, Stop.ROWS)
+
+
+CHECKS = [
+    parameters_are_frozen,
+    same_seed_same_findings,
+    every_finding_flips,
+    findings_are_distinct,
+    nothing_leaves_the_domain,
+    stops_at_a_budget_of_rows,
+    stops_at_a_budget_of_queries,
+    stops_at_a_budget_of_findings,
+]

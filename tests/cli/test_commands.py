@@ -1,0 +1,244 @@
+"""The commands as a user runs them: output, files, exit codes, sentences."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from limi.cli import main
+
+MODEL = """
+import numpy as np
+
+def approve(frame):
+    merit = frame["income"].fillna(3) / 2 + (frame["sex"] == "M") * 0.8 + frame["age"] / 60
+    return 1 / (1 + np.exp(3 - merit))
+
+def noisy(frame):
+    return np.random.default_rng().random(len(frame))
+
+def nan(frame):
+    return np.full(len(frame), np.nan)
+
+def broken(frame):
+    raise KeyError("colour")
+
+not_a_function = 3
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "sex": rng.choice(["F", "M"], n),
+            "income": np.where(rng.random(n) < 0.1, np.nan, rng.normal(3, 1, n).round(1)),
+            "ok": rng.choice(["yes", "no"], n),
+        }
+    )
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def limi(monkeypatch, capsys):
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["limi", *words])
+        with pytest.raises(SystemExit) as done:
+            main()
+        shown = capsys.readouterr()
+        return done.value.code, shown.out, shown.err
+
+    return call
+
+
+TEST = ["test", "people.csv", "--model", "python:model.py:approve", "--target", "ok"]
+FULL = [*TEST, "--favorable", "yes", "--protected", "sex"]
+
+
+def test_test_prints_the_answer_and_writes_the_folder(folder, limi):
+    code, out, _ = limi(*FULL, "--out", "run")
+    assert code == 0
+    assert "would be decided differently if only sex changed" in " ".join(out.split())
+    assert "sex" in out
+    found = pd.read_parquet(folder / "run" / "findings.parquet")
+    assert {"age", "sex", "income", "sex__partner", "score", "partner_score", "origin"} == set(
+        found
+    )
+    assert (found["sex"] != found["sex__partner"]).all()
+    manifest = json.loads((folder / "run" / "manifest.json").read_text())
+    assert manifest["command"].startswith("limi test people.csv")
+
+
+def test_json_is_one_object_with_the_promised_names(folder, limi):
+    code, out, _ = limi(*FULL, "--method", "themis", "--max-rows", "3000", "--json")
+    assert code == 0
+    tree = json.loads(out)
+    assert tree["method"] == "themis"
+    assert tree["protected"] == ["sex"]
+    assert tree["rows_checked"] == 3000
+    assert tree["stop"] == "rows"
+    assert tree["findings"] > 0
+    assert tree["queries"] > 3000
+    assert tree["seconds"] >= 0
+    assert set(tree["rates"]) == {"real", "uniform"}
+    for rate in tree["rates"].values():
+        assert set(rate) == {"estimate", "low", "high", "n"}
+        assert rate["low"] <= rate["estimate"] <= rate["high"]
+    assert tree["scores"]["causal_discrimination"] == pytest.approx(
+        tree["rates"]["uniform"]["estimate"]
+    )
+
+
+def test_batch_size_changes_no_byte_of_the_findings(folder, limi):
+    for name, batch in (("a", "64"), ("b", "9999")):
+        options = ["--method", "themis", "--max-rows", "2000", "--max-batch", batch]
+        assert limi(*FULL, *options, "--out", name)[0] == 0
+    assert (folder / "a/findings.parquet").read_bytes() == (
+        folder / "b/findings.parquet"
+    ).read_bytes()
+
+
+def test_a_known_data_set_brings_target_and_schema(limi, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text("def f(x):\n    return (x['sex'] == 1).to_numpy()\n")
+    code, out, _ = limi(
+        "test", "credit", "--model", "python:m.py:f", "--protected", "sex", "--json"
+    )
+    assert code == 0
+    tree = json.loads(out)
+    assert tree["target"] == "credit_risk"
+    assert tree["rates"]["real"]["estimate"] == 1.0
+    assert tree["rates"]["real"]["n"] == 600
+
+
+def test_report_shows_a_finished_run_again(folder, limi):
+    _, first, _ = limi(*FULL, "--out", "run", "--json")
+    code, again, _ = limi("report", "run", "--json", "--html", "again.html")
+    assert code == 0
+    assert json.loads(first) == json.loads(again)
+    assert (folder / "again.html").read_text() == (folder / "run/report.html").read_text()
+    assert limi("report", "run")[0] == 0
+
+
+def test_a_schema_can_be_written_edited_and_used(folder, limi):
+    assert limi("schema", "people.csv", "--out", "s.toml")[0] == 0
+    assert limi("schema", "people.csv", "--out", "s.toml")[0] == 2
+    text = (folder / "s.toml").read_text()
+    assert '[columns."sex"]' in text
+    (folder / "s.toml").write_text(text.replace("high = 79", "high = 99"))
+    code, out, _ = limi(*FULL, "--schema", "s.toml", "--protected", "age=90,99", "--json")
+    assert code == 0
+    assert json.loads(out)["protected_values"]["age"] == ["90", "99"]
+    code, out, _ = limi("schema", "people.csv")
+    assert out == text
+
+
+@pytest.mark.parametrize("noun", ["methods", "models", "generators", "metrics", "datasets"])
+def test_lists_have_a_line_for_each_name(limi, noun):
+    code, out, _ = limi("list", noun, "--json")
+    assert code == 0
+    entries = json.loads(out)
+    assert all(words.endswith((".", ")")) or words for words in entries.values())
+    assert limi("list", noun)[0] == 0
+    if noun == "methods":
+        assert {"real", "themis"} <= set(entries)
+    if noun == "models":
+        assert {"python", "sklearn", "onnx", "skops", "torch", "xgboost"} <= set(entries)
+    if noun == "datasets":
+        assert {"adult", "census", "credit", "bank", "meps"} <= set(entries)
+
+
+def test_datasets_show_and_doctor(limi):
+    code, out, _ = limi("datasets", "show", "adult")
+    assert code == 0
+    assert "CC BY 4.0" in out
+    code, out, _ = limi("datasets", "show", "adult", "--json")
+    assert json.loads(out)["rows"] == 32_561
+    code, out, _ = limi("doctor", "--json")
+    assert code == 0
+    assert json.loads(out)["extras"]["onnx"]["install"] == "pip install 'limi[onnx]'"
+    assert limi("doctor")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "sentence"),
+    [
+        (["test", "none.csv", *FULL[2:]], 2, "there is no file 'none.csv'"),
+        ([*TEST[:4], "--protected", "sex"], 2, "--target is missing"),
+        ([*TEST[:4], "--target", "okay", "--protected", "sex"], 4, "did you mean 'ok'"),
+        ([*TEST, "--protected", "sex"], 2, "say which one people want"),
+        ([*TEST, "--favorable", "yess", "--protected", "sex"], 2, "did you mean 'yes'"),
+        ([*TEST, "--favorable", "yes", "--protected", "sax"], 2, "did you mean 'sex'"),
+        ([*FULL, "--method", "themes"], 2, "did you mean 'themis'"),
+        ([*FULL, "--set", "margin=1"], 2, "has no setting 'margin'"),
+        ([*FULL, "--max-rows", "0"], 2, "a budget must be above 0"),
+        ([*FULL, "--max-queries", "1"], 2, "one row costs 2 queries"),
+        ([*FULL, "--out", "model.py"], 2, "is a file"),
+        ([*FULL, "--resume", "--out", "fresh"], 2, "no unfinished run"),
+        ([*FULL, "--schema", "none.toml"], 2, "there is no file"),
+        ([*FULL, "--model", "model.py"], 2, "KIND:PLACE"),
+        ([*FULL, "--model", "pyton:model.py:approve"], 2, "did you mean 'python'"),
+        ([*FULL, "--model", "python:model.py:aprove"], 2, "did you mean 'approve'"),
+        ([*FULL, "--model", "python:model.py:not_a_function"], 2, "is no model that limi knows"),
+        ([*FULL, "--model", "python:none.py:f"], 2, "there is no file"),
+        ([*FULL, "--model", "python:model.py:noisy"], 4, "not deterministic"),
+        ([*FULL, "--model", "python:model.py:nan"], 4, "NaN or infinite"),
+        ([*FULL, "--model", "python:model.py:broken"], 4, "the model raised KeyError"),
+        ([*FULL, "--model", "benchmark:dnn"], 2, "benchmark"),
+        ([*FULL, "--model", "onnx:none.onnx"], 2, "there is no file"),
+        ([*FULL, "--model", "pickle:model.py"], 2, "--trust-pickle"),
+        (["report", "none"], 2, "there is no run folder"),
+        (["report", "."], 4, "is no run folder of limi"),
+        (["datasets", "show", "adlt"], 2, "did you mean 'adult'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_an_exit_code(folder, limi, words, code, sentence):
+    before = sorted(p.name for p in folder.iterdir())
+    got, out, err = limi(*words)
+    assert got == code, err
+    said = " ".join(err.split())
+    assert sentence in said
+    assert "Traceback" not in err
+    assert out == ""
+    after = sorted(p.name for p in folder.iterdir() if p.name != "__pycache__")
+    assert after == before
+
+
+def test_usage_errors_leave_with_two(folder):
+    for words in (["test"], ["tset"], ["list", "things"], ["test", "people.csv", "--nope"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "limi", *words], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_an_existing_folder_is_not_overwritten(folder, limi):
+    assert limi(*FULL, "--out", "run")[0] == 0
+    before = Path("run/summary.json").read_bytes()
+    code, _, err = limi(*FULL, "--out", "run")
+    assert code == 2
+    assert "--force" in err
+    assert Path("run/summary.json").read_bytes() == before
+    assert limi(*FULL, "--out", "run", "--force")[0] == 0
+
+
+@pytest.mark.timeout(240)
+def test_the_demo_tests_a_real_model(tmp_path, limi):
+    code, out, err = limi("demo", "--out", str(tmp_path / "demo"), "--json")
+    assert code == 0, err
+    tree = json.loads(out)
+    assert tree["findings"] > 100
+    assert 0.005 < tree["rates"]["real"]["estimate"] < 0.2
+    assert tree["rates"]["real"]["n"] == 32_561
+    assert "<title>" in (tmp_path / "demo" / "report.html").read_text()

@@ -1,0 +1,94 @@
+"""Imports point down: methods and metrics never see files, models never see methods."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "limi"
+
+# A module may import from its own layer or a lower one. `_registry` and the package itself are
+# below everything; a name stands for a module or for a folder of them.
+LAYERS = [
+    ["types", "errors", "_registry"],
+    ["schema", "protected"],
+    ["rows", "frames"],
+    ["tables"],
+    ["schema_files"],
+    ["check", "generators"],
+    ["task", "budget", "boundary", "findings"],
+    ["metrics"],
+    ["methods"],
+    ["engine", "rates", "journal"],
+    ["data"],
+    ["models"],
+    ["target"],
+    ["report"],
+    ["store"],
+    ["api", "repair"],
+    ["testing"],
+    ["cli"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+# Folders whose modules must not import each other: shared parts are the modules with a leading
+# underscore.
+ISLANDS = ["methods", "models", "generators", "metrics", "cli"]
+
+HEAVY = {"torch", "onnxruntime", "skops", "xgboost", "lightgbm", "catboost", "polars", "joblib"}
+
+MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py"))
+
+
+def imports(path, *, top_only):
+    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    nodes = tree.body if top_only else ast.walk(tree)
+    for node in nodes:
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            if node.module.startswith("limi"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def home(path):
+    return path.parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_imports_point_down(path):
+    here = home(path)
+    if here in ("__init__", "__main__"):
+        return
+    assert here in LEVEL, f"{here} has no layer; add it to LAYERS"
+    for name in imports(path, top_only=True):
+        parts = name.split(".")
+        if parts[0] == "limi" and len(parts) > 1 and parts[1] in LEVEL:
+            assert LEVEL[parts[1]] <= LEVEL[here], f"{path} imports {name}, which lies above it"
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] in ISLANDS], ids=str)
+def test_neighbours_share_only_underscored_modules(path):
+    folder = path.parts[0]
+    if path.name in ("__init__.py", "_app.py") or len(path.parts) != 2:
+        return
+    known = {p.stem for p in MODULES if p.parts[0] == folder}
+    for name in imports(path, top_only=False):
+        parts = name.split(".")
+        if parts[:2] == ["limi", folder] and len(parts) > 2 and parts[2] in known:
+            shared = parts[2].startswith("_") or (folder, parts[2]) == ("cli", "test")
+            assert shared, f"{path} imports its neighbour {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_heavy_packages_are_imported_late(path):
+    assert not HEAVY & {name.split(".")[0] for name in imports(path, top_only=True)}

@@ -1,0 +1,64 @@
+"""Small problems whose flips can be counted by hand (a linear rule on integer columns)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.schema import Column, Schema
+from limi.task import Task
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Favorable where weights . row + bias > 0; the score is a logistic function of it."""
+
+    weights: tuple[float, ...]
+    bias: float
+
+    def score(self, rows):
+        margin = rows @ np.array(self.weights) + self.bias
+        # Exactly 0 must not be favorable, so the logistic is applied as it stands.
+        return 1 / (1 + np.exp(-margin))
+
+    def __call__(self, rows):
+        return self.score(rows)
+
+
+def integers(name, low, high, **more):
+    return Column(name=name, kind="numerical", low=low, high=high, step=1, **more)
+
+
+def schema_of(*ranges, protected):
+    columns = [integers(f"x{i}", low, high) for i, (low, high) in enumerate(ranges)]
+    return Schema(tuple(columns)).protect(protected)
+
+
+def grid(schema):
+    """Every row of a small domain."""
+    axes = [np.arange(c.low, c.high + 1) for c in schema.columns]
+    return np.array(list(itertools.product(*axes)), dtype=float)
+
+
+# The dossier's 25-point problem: x0, x1 in 0..4, one protected bit; exactly 9 points flip.
+SCHEMA = schema_of((0, 4), (0, 4), (0, 1), protected=["x2"])
+MODEL = Linear((1.0, -1.0, 2.0), -1.0)
+FLIPPING = {(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (3, 2), (3, 3), (4, 3), (4, 4)}
+
+MIXED = Schema(
+    (
+        Column(name="age", kind="numerical", low=18, high=90, step=1),
+        Column(name="sex", kind="categorical", levels=("F", "M")),
+        Column(name="job", kind="categorical", levels=("a", "b", "c"), missing=True),
+        Column(name="rank", kind="ordered", levels=("low", "mid", "high")),
+        Column(name="vet", kind="boolean", levels=(False, True)),
+        Column(name="debt", kind="numerical", low=-5.0, high=5.0, missing=True),
+        Column(name="price", kind="numerical", low=0.0, high=2.0, step=0.1),
+    )
+)
+
+
+def task(schema=SCHEMA, model=MODEL, rows=None, **more):
+    return Task(schema, model.score, grid(schema) if rows is None else rows, **more)
