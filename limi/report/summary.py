@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,7 +100,8 @@ class Summary:
         tree["protected_values"] = tree["protected"]
         tree["protected"] = list(self.protected)
         tree["findings_per_thousand_queries"] = round(self.per_thousand_queries, 3)
-        return tree
+        cleaned: dict[str, Any] = _without_nan(tree)
+        return cleaned
 
     @staticmethod
     def from_dict(tree: dict[str, Any]) -> Summary:
@@ -107,7 +109,7 @@ class Summary:
         known = {f.name for f in dataclasses.fields(Summary)}
         values = {name: value for name, value in tree.items() if name in known}
         values["protected"] = tree["protected_values"]
-        values["rates"] = {name: Rate(**rate) for name, rate in tree["rates"].items()}
+        values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
         values["directions"] = tuple(Direction(**d) for d in tree["directions"])
         values["examples"] = tuple(
             Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
@@ -115,6 +117,19 @@ class Summary:
         )
         values["notes"] = tuple(tree["notes"])
         return Summary(**values)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: an unknown number is null there."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _rate(estimate: float | None, low: float, high: float, n: int) -> Rate:
+    return Rate(math.nan if estimate is None else estimate, low, high, n)
 
 
 def directions(schema: Schema, found: Found, most: int = 12) -> tuple[Direction, ...]:

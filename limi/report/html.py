@@ -1,0 +1,201 @@
+"""A summary as one self-contained HTML page, and as a fragment for notebooks.
+
+The page asks for nothing and runs nothing: its policy forbids every request and every script, and
+allows the one style sheet by its hash. Charts are SVG in percentages, so they fit any width.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from limi.report import wording
+from limi.report.summary import Example, Field, Summary
+
+__all__ = ["render", "snippet"]
+
+_SHOWN_FINDINGS = 3
+_SHOWN_COLUMNS = 18  # columns that a pair shares, before the rest is folded away
+_SHOWN_VALUES = 12
+_AXIS_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+def render(summary: Summary) -> str:
+    """A page of its own; the same bytes for the same summary."""
+    css = resources.files("limi.report").joinpath("templates/report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    page = _environment().get_template("report.html")
+    return page.render(
+        **_content(summary),
+        css=Markup(css),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'",
+    )
+
+
+def snippet(summary: Summary) -> str:
+    """A fragment for `_repr_html_`: it inherits the notebook's colours, light or dark."""
+    return _environment().get_template("snippet.html").render(**_content(summary))
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("limi.report"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {
+        "count": wording.count,
+        "hash_of": wording.hash_of,
+        "number": wording.number,
+        "score": wording.score,
+        "share": wording.share,
+        "at": _at,
+    }
+    return environment
+
+
+def _shown(value: object) -> object:
+    """Every expression of a template passes here before it is escaped."""
+    if isinstance(value, Markup):
+        return value
+    return wording.clean(value if isinstance(value, str) else str(value))
+
+
+def _at(fraction: float) -> str:
+    """A place on a chart; two digits, so that the last bits of a sum change no byte."""
+    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """A rate on the common axis; fractions of its length."""
+
+    name: str
+    aid: str
+    percent: wording.Percent
+    n: int
+    measured: bool
+    estimate: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One row of a pair."""
+
+    title: str
+    score: float
+    favorable: bool
+    decision: str
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A finding as a card shows it."""
+
+    place: int
+    origin: str
+    gap: float
+    sides: tuple[_Side, _Side]
+    compared: list[Field]  # protected columns, and whatever else differs
+    same: list[Field]
+    folded: list[Field]
+
+
+def _content(summary: Summary) -> dict[str, Any]:
+    pairs = [_pair(summary, place, e) for place, e in enumerate(summary.examples, 1)]
+    rivals = wording.opposed(summary.directions, summary.findings)
+    bars, ticks = _bars(summary)
+    return {
+        "summary": summary,
+        "answer": wording.answer(summary),
+        "changed": wording.either(list(summary.protected)),
+        "bars": bars,
+        "ticks": ticks,
+        "rivals": rivals,
+        "widest": max((max(r.findings, r.reverse) for r in rivals), default=1),
+        "unlisted": wording.unlisted(summary),
+        "pairs": pairs[:_SHOWN_FINDINGS],
+        "more_pairs": pairs[_SHOWN_FINDINGS:],
+        "facts": [
+            ("Findings", wording.count(summary.findings)),
+            ("Rows checked", wording.count(summary.rows_checked)),
+            ("Queries", wording.count(summary.queries)),
+            ("Findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
+            ("Time", wording.seconds(summary.seconds)),
+        ],
+        "stopped": wording.stopped(summary),
+        "limits": wording.LIMITS,
+        "most_values": _SHOWN_VALUES,
+    }
+
+
+def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
+    rates = wording.listed_rates(summary)
+    known = [x for _, r in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
+    ticks = _ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
+    top = ticks[-1] / 100
+    bars = [
+        _Bar(name, wording.aid(name), wording.percent(rate), rate.n, False)
+        if not math.isfinite(rate.estimate)
+        else _Bar(
+            name,
+            wording.aid(name),
+            wording.percent(rate),
+            rate.n,
+            True,
+            rate.estimate / top,
+            rate.low / top,
+            rate.high / top,
+        )
+        for name, rate in rates
+    ]
+    return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
+
+
+def _ticks(highest: float) -> list[float]:
+    """Round percentages from 0 to just above the highest value, four to six of them."""
+    # A shorter axis would make a rate of next to nothing look large.
+    highest = max(highest, 1.0)
+    size = 10.0 ** math.floor(math.log10(highest / 5))
+    step = next(size * s for s in _AXIS_STEPS if size * s * 5 >= highest * (1 - 1e-9))
+    n = math.ceil(highest / step - 1e-9)
+    return [round(step * i, 9) for i in range(n + 1)]
+
+
+def _pair(summary: Summary, place: int, example: Example) -> _Pair:
+    compared = [f for f in example.fields if f.protected or f.changed]
+    same = [f for f in example.fields if not (f.protected or f.changed)]
+    # What changed is what the eye should meet first.
+    compared.sort(key=lambda field: not field.changed)
+    row, partner = (
+        _Side(title, score, score > 0.5, wording.decision(summary, score))
+        for title, score in (
+            ("Row as found", example.score),
+            ("Partner", example.partner_score),
+        )
+    )
+    return _Pair(
+        place,
+        example.origin,
+        example.gap,
+        (row, partner),
+        compared,
+        same[:_SHOWN_COLUMNS],
+        same[_SHOWN_COLUMNS:],
+    )

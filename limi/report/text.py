@@ -1,0 +1,240 @@
+"""A summary for the terminal: the answer first, readable at 80 columns and without colour."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from limi.errors import listed
+from limi.report import wording
+from limi.report.summary import Example, Summary
+
+__all__ = ["print_summary", "render"]
+
+_SHOWN_FINDINGS = 3
+_BAR = 20  # columns of the longest bar
+
+
+def render(summary: Summary, width: int = 80) -> str:
+    """A summary as plain text; only the command to repeat a run may be longer than `width`.
+
+    Its own signs are ASCII, so that it can go to any file or terminal.
+    """
+    plain = io.StringIO()
+    console = Console(file=plain, width=width, color_system=None, legacy_windows=False)
+    _print(summary, console, bar="#")
+    lines = (line.rstrip() for line in plain.getvalue().splitlines())
+    return "\n".join(lines).strip("\n") + "\n"
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """Print a summary, coloured where the console has colours."""
+    _print(summary, console, bar="#" if console.options.ascii_only else "━")
+
+
+def _print(summary: Summary, console: Console, bar: str) -> None:
+    console.print(_headline(summary))
+    for title, blocks in (
+        ("How often decisions flip", _rates(summary)),
+        ("What the search found", _found(summary)),
+        ("Who is favored", _favored(summary, bar)),
+        ("Strongest findings", _findings(summary)),
+        ("What was tested", _tested(summary)),
+        ("Notes", _notes(summary)),
+    ):
+        shown = list(blocks)
+        if shown:
+            console.print()
+            console.print(Text(title, style="bold"))
+            for block in shown:
+                console.print(Padding.indent(block, 2))
+    if summary.command:
+        console.print()
+        console.print(Text("How to repeat", style="bold"))
+        # A line that is not broken can be copied.
+        console.print(Text(f"  {wording.clean(summary.command)}"), soft_wrap=True)
+
+
+def _headline(summary: Summary) -> Text:
+    answer = wording.answer(summary)
+    return Text.assemble(
+        (answer.figure, "bold cyan"),
+        (f" {wording.clean(answer.statement)}", "bold"),
+        f" ({wording.clean(answer.evidence)})",
+    )
+
+
+def _rates(summary: Summary) -> Iterator[RenderableType]:
+    grid = Table.grid(padding=(0, 2))
+    for justify in ("left", "right", "left", "left", "left"):
+        grid.add_column(justify=justify, no_wrap=justify == "right")
+    for name, rate in wording.listed_rates(summary):
+        shown = wording.percent(rate)
+        measured = bool(shown.low)
+        grid.add_row(
+            _text(name, "bold"),
+            _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
+            Text(f"{shown.low} to {shown.high}" if measured else "", no_wrap=True),
+            Text(f"n = {wording.count(rate.n)}", no_wrap=True),
+            Text(wording.aid(name), style="dim"),
+        )
+    if summary.rates:
+        yield grid
+        yield Text("share of rows that flip, with its 95 % interval", style="dim")
+    else:
+        yield Text("No rate was measured.")
+
+
+def _found(summary: Summary) -> Iterator[RenderableType]:
+    count = wording.count
+    yield _facts(
+        [
+            ("findings", count(summary.findings)),
+            ("rows checked", count(summary.rows_checked)),
+            ("queries", count(summary.queries)),
+            ("findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
+            ("time", wording.seconds(summary.seconds)),
+            ("stopped because", wording.stopped(summary)),
+            *((_spaced(name), wording.number(value)) for name, value in summary.scores.items()),
+        ]
+    )
+    if not summary.findings:
+        yield Text("No finding is no certificate of fairness: it speaks of the rows checked.")
+
+
+def _favored(summary: Summary, bar: str) -> Iterator[RenderableType]:
+    if not summary.directions:
+        return
+    most = max(d.findings for d in summary.directions)
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column()
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(no_wrap=True)
+    for direction in summary.directions:
+        grid.add_row(
+            Text.assemble(
+                (wording.clean(direction.favored), "bold"),
+                " over ",
+                wording.clean(direction.disfavored),
+            ),
+            wording.count(direction.findings),
+            wording.share(direction.findings, summary.findings),
+            Text(bar * max(1, round(_BAR * direction.findings / most)), style="cyan"),
+        )
+    yield grid
+    rest = wording.unlisted(summary)
+    if rest:
+        yield Text(f"{wording.count(rest)} more findings in other directions", style="dim")
+
+
+def _findings(summary: Summary) -> Iterator[RenderableType]:
+    shown = summary.examples[:_SHOWN_FINDINGS]
+    for place, example in enumerate(shown, 1):
+        if place > 1:
+            yield Text()
+        yield Text(f"{place}. score gap {wording.score(example.gap)}", style="bold")
+        yield _pair(summary, example)
+        same = [f"{f.name} {f.value}" for f in example.fields if not f.protected and not f.changed]
+        if same:
+            yield Padding(
+                Text.assemble(("same for both: ", "dim"), wording.clean(listed(same, most=24))),
+                (0, 0, 0, 2),
+            )
+    if shown:
+        yield Text()
+        yield Text("* changed, all else equal", style="dim")
+
+
+def _pair(summary: Summary, example: Example) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(width=1)
+    grid.add_column()
+    grid.add_column()
+    grid.add_column()
+    grid.add_row("", "", Text("row", style="dim"), Text("partner", style="dim"))
+    scores = (example.score, example.partner_score)
+    for field in example.fields:
+        if field.changed:
+            grid.add_row(
+                "*",
+                _text(field.name, "bold"),
+                _text(field.value, "bold black on yellow"),
+                _text(field.partner, "bold black on yellow"),
+            )
+        elif field.protected:
+            grid.add_row("", *map(_text, (field.name, field.value, field.partner)))
+    grid.add_row("", "decision", *(_text(wording.decision(summary, s), "bold") for s in scores))
+    grid.add_row("", "score", *map(wording.score, scores))
+    return grid
+
+
+def _tested(summary: Summary) -> Iterator[RenderableType]:
+    count = wording.count
+    settings = ", ".join(
+        f"{name} {wording.number(value)}" for name, value in summary.settings.items()
+    )
+    outcome = f"{summary.favorable} (favorable) or {summary.unfavorable}"
+    yield _facts(
+        [
+            (
+                "table",
+                f"{summary.table} ({count(summary.n_rows)} rows, {count(summary.n_columns)} "
+                "columns)",
+            ),
+            ("model", summary.model),
+            ("decision", f"{summary.target}: {outcome}" if summary.target else outcome),
+            *(
+                (f"protected {name}", listed(values, most=8))
+                for name, values in summary.protected.items()
+            ),
+            ("combinations", count(summary.combinations)),
+            ("method", f"{summary.method} ({settings})" if settings else summary.method),
+            ("seed", str(summary.seed)),
+            *(
+                (wording.hash_of(name), _short(value) if value else "none")
+                for name, value in summary.hashes.items()
+            ),
+            (
+                "versions",
+                ", ".join(f"{name} {version}" for name, version in summary.versions.items()),
+            ),
+        ]
+    )
+
+
+def _notes(summary: Summary) -> Iterator[RenderableType]:
+    notes = [*summary.notes, f"{wording.LIMITS[0]} {wording.LIMITS[1]}"]
+    for note in notes:
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row("-", _text(note))
+        yield grid
+
+
+def _facts(pairs: Iterable[tuple[str, str]]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim")
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        if value:
+            grid.add_row(_text(name), _text(value))
+    return grid
+
+
+def _text(value: str, style: str = "") -> Text:
+    # A Text is never read as markup, so brackets in a value stay brackets.
+    return Text(wording.clean(value), style=style, overflow="fold")
+
+
+def _short(hashed: str) -> str:
+    # Enough to tell two files apart at sight; the page and the JSON have all of it.
+    return hashed if len(hashed) <= 24 else f"{hashed[:19]}..."
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,318 @@
+"""The page and the notebook fragment, as text: escaping, policy, structure, determinism."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from limi.metrics.individual import rate_of
+from limi.report import html
+from limi.report.summary import Field, Summary
+from tests.report.fixtures import ATTACKED, HOSTILE, LONG, MANY, NOTHING, SEX, SUMMARIES
+
+VOID = {"meta", "br", "hr", "img", "input", "link"}
+
+
+class Reader(HTMLParser):
+    """Elements with their attributes, the text between them, and whether they nest."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.open: list[str] = []
+        self.feed(source)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag in ("td", "th", "dd", "p", "li"):
+            self.words.append(" ")
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+PAGES = {name: html.render(summary) for name, summary in SUMMARIES.items()}
+DRAWN = PAGES | {f"{name} snippet": html.snippet(s) for name, s in SUMMARIES.items()}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_elements_nest_and_nothing_is_loaded_or_run(name):
+    page = Reader(DRAWN[name])
+    assert not {"script", "img", "link", "iframe", "object", "form", "base"} & {
+        tag for tag, _ in page.elements
+    }
+    for _, attributes in page.elements:
+        assert not {"src", "href", "srcset", "action", "xlink:href"} & set(attributes)
+        assert not any(attribute.startswith("on") for attribute in attributes)
+        assert "url(" not in (attributes.get("style") or "")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_no_address_anywhere(name):
+    assert "http:" not in PAGES[name]
+    assert "https:" not in PAGES[name]
+    assert "url(" not in PAGES[name]
+    assert "@import" not in PAGES[name]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_the_same_summary_gives_the_same_bytes(name):
+    draw = html.snippet if name.endswith("snippet") else html.render
+    again = dataclasses.replace(SUMMARIES[name.removesuffix(" snippet")])
+    assert draw(again).encode() == DRAWN[name].encode()
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_read_from_json_gives_the_same_page(name):
+    written = json.dumps(SUMMARIES[name].as_dict())
+    assert html.render(Summary.from_dict(json.loads(written))) == PAGES[name]
+
+
+def test_the_bytes_do_not_depend_on_the_hash_seed():
+    code = (
+        "import hashlib; from limi.report import html; from tests.report.fixtures import MANY; "
+        "print(hashlib.sha256(html.render(MANY).encode()).hexdigest())"
+    )
+    root = Path(html.__file__).parents[2]
+    for seed in ("1", "2"):
+        shown = subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            cwd=root,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.strip()
+        assert shown == hashlib.sha256(PAGES["many"].encode()).hexdigest()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_policy_allows_one_style_sheet_and_nothing_else(name):
+    (policy,) = [
+        attributes["content"]
+        for attributes in Reader(PAGES[name]).all("meta")
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    (style,) = re.findall(r"<style>(.*?)</style>", PAGES[name], re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert not any("style" in attributes for _, attributes in Reader(PAGES[name]).elements)
+
+
+def test_the_policy_comes_before_anything_it_must_govern():
+    page = PAGES["sex"]
+    assert page.lstrip().startswith("<!DOCTYPE html>")
+    assert page.index("Content-Security-Policy") < page.index("<style>") < page.index("<body>")
+
+
+@pytest.mark.parametrize("draw", [html.render, html.snippet])
+@pytest.mark.parametrize("value", HOSTILE)
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda s, v: dataclasses.replace(s, table=v),
+        lambda s, v: dataclasses.replace(s, model=v),
+        lambda s, v: dataclasses.replace(s, favorable=v),
+        lambda s, v: dataclasses.replace(s, unfavorable=v),
+        lambda s, v: dataclasses.replace(s, stop=v),
+        lambda s, v: dataclasses.replace(s, protected={v: ["a"]}),
+        lambda s, v: dataclasses.replace(s, rates={v: rate_of(1, 9)}),
+        lambda s, v: dataclasses.replace(s, notes=(v,)),
+        lambda s, v: dataclasses.replace(
+            s, directions=(dataclasses.replace(s.directions[0], favored=v),)
+        ),
+        lambda s, v: dataclasses.replace(
+            s, examples=(dataclasses.replace(s.examples[0], fields=(Field(v, "a", "b", True),)),)
+        ),
+        lambda s, v: dataclasses.replace(
+            s, examples=(dataclasses.replace(s.examples[0], fields=(Field("a", v, "b", True),)),)
+        ),
+        lambda s, v: dataclasses.replace(
+            s, examples=(dataclasses.replace(s.examples[0], fields=(Field("a", v, v, False),)),)
+        ),
+    ],
+)
+def test_hostile_values_are_text_wherever_they_stand(draw, value, place):
+    drawn = draw(place(SEX, value))
+    assert value in Reader(drawn).text
+    assert "<script" not in drawn
+    assert "<img" not in drawn
+    assert drawn.count("<style>") == (draw is html.render)
+
+
+def test_control_characters_are_spelled():
+    drawn = html.render(ATTACKED)
+    assert r"b\x1b[31mreak\u202e" in drawn
+    assert "\x1b" not in drawn
+    assert "\u202e" not in drawn
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_headings_go_down_one_step_at_a_time(name):
+    levels = [int(tag[1]) for tag, _ in Reader(PAGES[name]).elements if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_landmarks_labels_and_table_headers(name):
+    page = Reader(PAGES[name])
+    tags = [tag for tag, _ in page.elements]
+    assert page.all("html") == [{"lang": "en"}]
+    assert tags.count("main") == 1
+    assert tags.count("footer") == 1
+    assert all("scope" in attributes for attributes in page.all("th"))
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        assert set((attributes.get("aria-labelledby") or "").split()) <= set(ids)
+    for attributes in page.all("svg"):
+        if attributes.get("role") == "img":
+            title, description = attributes["aria-labelledby"].split()
+            assert title.endswith("-title")
+            assert description.endswith("-desc")
+
+
+def test_what_a_reader_of_the_page_is_told():
+    shown = Reader(PAGES["many"]).text
+    for words in (
+        "20.6 % of real rows would be decided differently if only sex, race or age changed",
+        "95 % interval 18.8 to 22.4, n = 2,000.",
+        "the rows of your table",
+        "people drawn from a generator that imitates the table",
+        "all combinations of values the columns allow, equally likely, including unnatural people",
+        "favored in 4,120 (9 %)",
+        "favored in at most 77",
+        "38,826 more findings in other directions",
+        "7 more findings",
+        "The search stopped because the budget of queries was spent.",
+        "Flips found are facts about this model",
+        "A low rate is no certificate of fairness.",
+        "and 62 more",
+        "Causal discrimination 0.6783",
+        "none: it was given as an object, not as a file",
+        *MANY.notes,
+        MANY.command,
+        SEX.hashes["data_sha256"],
+        "scikit-learn 1.7.2",
+    ):
+        assert words in shown, words
+
+
+def test_only_what_changed_is_marked():
+    (row,) = re.findall(r"<tr><th scope=\"row\"><bdi>sex</bdi>.*?</tr>", PAGES["sex"])[:1]
+    assert "<mark><bdi>Male</bdi></mark>" in row
+    assert "<mark><bdi>Female</bdi></mark>" in row
+    assert "<mark><bdi>White</bdi></mark>" not in PAGES["sex"]
+    assert "<mark><bdi>White</bdi></mark>" in PAGES["many"]
+
+
+def test_three_cards_and_the_rest_folded_away():
+    page = PAGES["many"]
+    assert page.count('<article class="card"') == 10
+    assert page[: page.index('<details class="more">')].count('<article class="card"') == 3
+
+
+def test_a_wide_table_shows_the_first_columns_and_folds_the_others():
+    fields = tuple(Field(f"column {i}", str(i), str(i), False) for i in range(60))
+    example = dataclasses.replace(SEX.examples[0], fields=fields)
+    page = html.render(dataclasses.replace(SEX, examples=(example,)))
+    assert "42 more columns" in page
+    assert "column 59" in page
+
+
+def test_no_finding_and_no_rate():
+    shown = Reader(PAGES["nothing"]).text
+    assert "0 % of real rows would be decided differently" in shown
+    assert "No finding among 32,561 rows checked." in shown
+    assert "Who is favored" not in shown
+    unmeasured = Reader(PAGES["unmeasured-nothing"]).text
+    assert "0 rows were found that would be decided differently" in unmeasured
+    assert "No rate was measured." in unmeasured
+    for name in ("not-a-number", "all-not-a-number"):
+        assert "not measured n = 0" in Reader(PAGES[name]).text
+        assert "nan" not in Reader(PAGES[name]).text.lower().replace("finance", "")
+        assert "nan%" not in PAGES[name].lower()
+
+
+def test_a_clock_that_ended_the_search_promises_no_repetition():
+    assert "same findings" in Reader(PAGES["sex"]).text
+    timed = Reader(html.render(dataclasses.replace(SEX, stop="seconds"))).text
+    assert "same findings" not in timed
+    assert "may end at another point" in timed
+
+
+def test_no_rendering_calls_a_model_fair():
+    for drawn in DRAWN.values():
+        for sentence in re.split(r"[.;:]", Reader(drawn).text):
+            if "fairness" in sentence:
+                assert "no certificate" in sentence or "certify nothing" in sentence
+
+
+@pytest.mark.parametrize(
+    ("highest", "ticks"),
+    [
+        (0.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
+        (29.6, [0, 10, 20, 30]),
+        (12.6, [0, 5, 10, 15]),
+        (70.1, [0, 20, 40, 60, 80]),
+        (100.0, [0, 20, 40, 60, 80, 100]),
+        (4.2, [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_axis_is_round_and_long_enough(highest, ticks):
+    assert html._ticks(highest) == ticks
+
+
+def test_places_on_a_chart_stay_on_it():
+    summary = dataclasses.replace(NOTHING, rates={"real": rate_of(10, 10)})
+    places = [float(x) for x in re.findall(r'[xc][12x]="([\d.-]+)%"', html.render(summary))]
+    assert places
+    assert all(0 <= place <= 100 for place in places)
+
+
+def test_the_page_is_small():
+    assert len(PAGES["sex"].encode()) < 60_000
+
+
+def test_the_snippet_is_small_and_brings_no_colour_for_text():
+    snippet = html.snippet(SEX)
+    assert len(snippet.encode()) < 16_000
+    colours = set(re.findall(r"(?<![-\w])color:([^;\"]+)", snippet))
+    assert colours == {"inherit"}
+    assert "12.3 % of real rows" in Reader(snippet).text
+
+
+def test_long_values_are_kept_whole():
+    assert LONG in Reader(PAGES["attacked"]).text

@@ -1,0 +1,187 @@
+"""The terminal report: its words, its width, and that no value can steer the terminal."""
+
+import dataclasses
+import io
+import math
+
+import pytest
+from rich.console import Console
+
+from limi.metrics.individual import rate_of
+from limi.report import text
+from limi.report.summary import Direction
+from tests.report.fixtures import (
+    ATTACKED,
+    HOSTILE,
+    MANY,
+    NOT_A_NUMBER,
+    NOTHING,
+    SEX,
+    SUMMARIES,
+    UNMEASURED,
+    UNMEASURED_NOTHING,
+)
+
+
+def flat(shown: str) -> str:
+    return " ".join(shown.split())
+
+
+def test_the_first_words_are_the_answer():
+    assert flat(text.render(SEX)).startswith(
+        "12.3 % of real rows would be decided differently if only sex changed "
+        "(95 % interval 11.7 to 13.0, n = 10,000)"
+    )
+
+
+def test_the_answer_fits_one_line_of_a_wide_terminal():
+    assert text.render(SEX, width=160).splitlines()[0].endswith("n = 10,000)")
+
+
+def test_several_protected_columns_are_named():
+    assert "if only sex, race or age changed" in flat(text.render(MANY))
+
+
+def test_the_sections_of_a_small_run():
+    shown = text.render(SEX)
+    assert (
+        "  real     12.3 %  11.7 to 13.0  n = 10,000  the rows of your table\n"
+        "  uniform  28.7 %  27.8 to 29.6  n = 10,000  all combinations of values the\n"
+    ) in shown
+    assert (
+        "What the search found\n"
+        "  findings                       3,911\n"
+        "  rows checked                   32,561\n"
+        "  queries                        65,074\n"
+        "  findings per thousand queries  60.1\n"
+        "  time                           1.8 s\n"
+        "  stopped because                the method had nothing left to check\n"
+    ) in shown
+    assert (
+        "Who is favored\n"
+        "  sex Male over sex Female  3,104  79 %  ####################\n"
+        "  sex Female over sex Male    807  21 %  #####\n"
+    ) in shown
+    assert (
+        "  1. score gap 0.421\n"
+        "               row    partner\n"
+        "  *  sex       Male   Female\n"
+        "     decision  >50K   <=50K\n"
+        "     score     0.713  0.292\n"
+        "    same for both: age 37, workclass Private, fnlwgt 189778, education\n"
+    ) in shown
+    assert "decision income: >50K (favorable) or <=50K" in flat(shown)
+    assert "no certificate of fairness" in flat(shown)
+    assert shown.endswith(f"How to repeat\n  {SEX.command}\n")
+
+
+def test_three_findings_are_shown():
+    shown = text.render(MANY)
+    assert "3. score gap" in shown
+    assert "4. score gap" not in shown
+
+
+def test_settings_notes_and_scores_are_shown():
+    shown = flat(text.render(MANY))
+    assert "themis (confidence 0.99, margin none, min_samples 10, bound exact)" in shown
+    assert all(note in shown.replace(" - ", " ") for note in MANY.notes)
+    assert "causal discrimination 0.6783" in shown
+    assert "38,826 more findings in other directions" in shown
+    assert "17, 18, 19, 20, 21, 22, 23, 24 and 66 more" in shown
+
+
+def test_a_row_is_marked_only_where_it_changed():
+    unmoved = dataclasses.replace(MANY.examples[0].fields[8], partner="White")
+    fields = tuple(unmoved if f.name == "race" else f for f in MANY.examples[0].fields)
+    example = dataclasses.replace(MANY.examples[0], fields=fields)
+    shown = text.render(dataclasses.replace(MANY, examples=(example,)))
+    assert "  *  sex       Male   Female\n" in shown
+    assert "     race      White  White\n" in shown
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_line_is_wider_than_the_terminal_but_the_command(name, width):
+    summary = SUMMARIES[name]
+    lines = text.render(summary, width).splitlines()
+    assert max(len(line) for line in lines if line != f"  {summary.command}") <= width
+
+
+@pytest.mark.parametrize("name", set(SUMMARIES) - {"attacked"})
+def test_plain_text_is_ascii_where_the_values_are(name):
+    assert text.render(SUMMARIES[name]).isascii()
+
+
+def test_no_finding():
+    shown = flat(text.render(NOTHING))
+    assert shown.startswith(
+        "0 % of real rows would be decided differently if only sex changed "
+        "(95 % interval 0 to 0.04, n = 10,000)"
+    )
+    assert "No finding is no certificate of fairness" in shown
+    assert "Who is favored" not in shown
+    assert "Strongest findings" not in shown
+
+
+def test_a_rate_of_zero_does_not_hide_findings():
+    summary = dataclasses.replace(SEX, rates={"real": rate_of(0, 100)})
+    assert "the search still found 3,911 that flip" in flat(text.render(summary))
+
+
+def test_no_rate():
+    assert flat(text.render(UNMEASURED)).startswith(
+        "3,911 rows were found that would be decided differently if only sex changed "
+        "(32,561 rows checked, no rate measured)"
+    )
+    assert "No rate was measured." in text.render(UNMEASURED)
+    assert flat(text.render(UNMEASURED_NOTHING)).startswith("0 rows were found that")
+
+
+def test_a_rate_that_is_no_number_is_not_the_answer():
+    shown = flat(text.render(NOT_A_NUMBER))
+    assert shown.startswith("28.7 % of uniform rows")
+    assert "not measured n = 0 the rows of your table" in shown
+    assert "nan" not in shown.lower()
+
+
+def test_values_are_shown_as_they_are_and_never_steer_the_terminal():
+    shown = text.render(ATTACKED, width=200)
+    assert all(value in shown for value in HOSTILE)
+    assert "[red]x[/red]" in shown
+    assert r"b\x1b[31mreak\u202e" in shown
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+def test_colour_marks_what_changed_and_the_words_stay_the_same():
+    def printed(**options):
+        out = io.StringIO()
+        text.print_summary(SEX, Console(file=out, width=80, **options))
+        return out.getvalue()
+
+    coloured = printed(force_terminal=True, color_system="truecolor", legacy_windows=False)
+    assert "\x1b[1;30;43mFemale" in coloured
+    plain = printed(color_system=None)
+    assert "\x1b" not in plain
+    assert "━━━━" in plain
+    assert [line.rstrip().replace("━", "#") for line in plain.splitlines()] == text.render(
+        SEX
+    ).splitlines()
+
+
+def test_a_console_that_knows_ascii_only_gets_no_other_sign():
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    text.print_summary(SEX, Console(file=out, width=80))
+    assert b"####" in raw.getvalue()
+
+
+def test_the_longest_direction_has_the_longest_bar():
+    directions = (Direction("a", "b", 1000), Direction("b", "a", 1))
+    lines = text.render(dataclasses.replace(SEX, findings=1001, directions=directions)).splitlines()
+    bars = [line.count("#") for line in lines if " over " in line]
+    assert bars == [20, 1]
+
+
+def test_unknown_time_is_said_to_be_unknown():
+    assert "unknown" in text.render(dataclasses.replace(SEX, seconds=math.nan))
