@@ -6,6 +6,7 @@ import dataclasses
 import io
 import json
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,13 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from limi import methods, models
+from limi import generators, methods, models
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner
 from limi.engine import Progress, Run, run
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.findings import Found
 from limi.frames import Codec, Frame, columns_of, plain
+from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.rates import MEASURED_ROWS, Measured, measure
@@ -33,9 +35,19 @@ from limi.target import Target, bind
 from limi.task import Task
 from limi.types import Rows, Scores, Value
 
-__all__ = ["DEFAULT_METHOD", "Problem", "Result", "audit", "prepare"]
+__all__ = [
+    "DEFAULT_GENERATOR",
+    "DEFAULT_MAX_ROWS",
+    "DEFAULT_METHOD",
+    "Problem",
+    "Result",
+    "audit",
+    "prepare",
+]
 
-DEFAULT_METHOD = "real"
+DEFAULT_METHOD = "limi"
+BUDGETED_METHOD = "guided"  # finds two to four times as much with a number of queries
+DEFAULT_GENERATOR = "trees"
 DEFAULT_MAX_ROWS = 100_000
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 _RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
@@ -58,10 +70,6 @@ class Problem:
     def schema(self) -> Schema:
         """The columns that the model takes, with the protected ones."""
         return self.target.codec.schema
-
-    def task(self, score: Callable[[Rows], Scores], partner: Partner, max_batch: int) -> Task:
-        """A fresh task that asks through `score`."""
-        return Task(self.schema, score, self.rows, partner=partner, max_batch=max_batch)
 
     def hashes(self) -> dict[str, str | None]:
         """What the run depends on, by content."""
@@ -125,8 +133,9 @@ def audit(
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None = None,
     favorable: Value | None = None,
-    method: str | methods.Method = DEFAULT_METHOD,
+    method: str | methods.Method | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
+    generator: str | Path | Generator | None = DEFAULT_GENERATOR,
     schema: Schema | None = None,
     max_rows: int | None = DEFAULT_MAX_ROWS,
     max_queries: int | None = None,
@@ -143,17 +152,25 @@ def audit(
     trust: Sequence[str] = (),
     table_name: str = "table",
     command: str = "",
+    device: str = "cpu",
     on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_step: Callable[[float, str], None] = lambda done, words: None,
 ) -> Result:
     """Test a model for decisions that flip when only protected values change.
 
     `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
     `frame` is the table, `target` its label column and `favorable` the label people want.
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
+    `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
+    None for none; it gives the natural rate, and rows to the methods that search among them.
+
+    `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
 
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted.
     """
+    if method is None:
+        method = DEFAULT_METHOD if max_queries is None else BUDGETED_METHOD
     chosen = methods.parse(method, settings) if isinstance(method, str) else method
     budget = Budget(
         max_rows=max_rows,
@@ -173,15 +190,16 @@ def audit(
         trust=trust,
         table_name=table_name,
     )
-    plan = _Plan(problem, chosen, budget, seed, rate_rows, partner, max_batch, command)
+    source = _GeneratorSource(generator, seed, device, on_step)
+    plan = _Plan(problem, chosen, budget, seed, rate_rows, partner, max_batch, command, source)
     if out is None:
-        return plan.result(*plan.search(problem.target.score, on_progress))
+        return plan.result(plan.search(problem.target.score, on_progress))
     draft = Draft.begin(Path(out), force=force, resume=resume)
     try:
         draft.settle_on(plan.manifest)
         with Journal(draft.journal, problem.target.score) as journal:
             searched = plan.search(journal.score, on_progress)
-        result = plan.result(*searched)
+        result = plan.result(searched)
         draft.finish(_files(result), keep_journal=result.stop == Stop.INTERRUPTED)
     except BaseException:
         draft.discard()
@@ -231,9 +249,11 @@ def prepare(
         name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
         loaded = models.wrap(model, favorable=wanted, labels=labels)
     bound = bind(loaded, codec)
+    rows = bound.codec.encode(frame)
+    bound = bound.settled(rows)
     return Problem(
         target=bound,
-        rows=bound.codec.encode(frame),
+        rows=rows,
         label_column=target,
         favorable=1 if wanted is None else wanted,
         unfavorable=next((v for v in labels if v != wanted), None),
@@ -241,6 +261,48 @@ def prepare(
         model_name=name,
         model_sha256=sha256,
     )
+
+
+@dataclass(frozen=True)
+class _GeneratorSource:
+    """Where the generator comes from: a name to fit, a file, an object, or nowhere."""
+
+    given: str | Path | Generator | None
+    seed: int
+    device: str
+    on_step: Callable[[float, str], None]
+
+    @property
+    def name(self) -> str | None:
+        """What the report calls it."""
+        if self.given is None or isinstance(self.given, (str, Path)):
+            return None if self.given in (None, "none") else str(self.given)
+        return self.given.kind
+
+    def make(self, problem: Problem) -> Generator | None:
+        """The generator, fitted to the problem's table where it has to be."""
+        if self.name is None:
+            return None
+        if not isinstance(self.given, (str, Path)):
+            return _fitting(self.given, problem.schema)
+        if Path(self.given).is_file():
+            return _fitting(generators.load(self.given, device=self.device), problem.schema)
+        module = generators.get(str(self.given))
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))
+        made: Generator = module.fit(
+            problem.rows, problem.schema, rng, device=self.device, on_step=self.on_step
+        )
+        return made
+
+
+def _fitting(generator: Generator | None, schema: Schema) -> Generator | None:
+    """A ready-made generator, held to the columns of the problem."""
+    if generator is not None and generator.schema.columns != schema.columns:
+        raise InvalidInput(
+            "the generator was fitted to other columns than the model takes: "
+            f"{listed(generator.schema.names)}; fit it on this table"
+        )
+    return generator
 
 
 @dataclass(frozen=True)
@@ -255,6 +317,7 @@ class _Plan:
     partner: Partner
     max_batch: int
     command: str
+    source: _GeneratorSource
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -284,6 +347,7 @@ class _Plan:
             "seed": self.seed,
             "rate_rows": self.rate_rows,
             "partner": self.partner,
+            "generator": self.source.name,
             "protected": _protected_values(self.problem.schema),
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
@@ -305,15 +369,24 @@ class _Plan:
 
     def search(
         self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
-    ) -> tuple[Run, Measured]:
-        """Measure rates, then search."""
-        task = self.problem.task(score, self.partner, self.max_batch)
+    ) -> _Searched:
+        """Fit the generator, measure rates, then search."""
         self.problem.target.contract(self.problem.rows)
-        populations = [p for p in ("real", "uniform") if p != self._own_population]
+        task = Task(
+            self.problem.schema,
+            score,
+            self.problem.rows,
+            partner=self.partner,
+            max_batch=self.max_batch,
+        )
+        start = time.perf_counter()
+        if self.rate_rows or "generator" in self.method.needs:
+            task.generator = self.source.make(self.problem)
+        prepared = time.perf_counter() - start
         allowed = self.budget.max_queries
         measured = measure(
             task,
-            populations,
+            [p for p in self._populations(task) if p != self._own_population],
             self.seed,
             rows=self.rate_rows,
             max_queries=None if allowed is None else allowed // _RATE_SHARE,
@@ -321,34 +394,38 @@ class _Plan:
         budget = self.budget
         if allowed is not None:
             budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
-        searched = run(self.method, task, budget, self.seed, on_progress=on_progress)
-        return searched, measured
+        ran = run(self.method, task, budget, self.seed, on_progress=on_progress)
+        return _Searched(ran, measured, task, prepared)
 
-    def result(self, searched: Run, measured: Measured) -> Result:
+    def _populations(self, task: Task) -> list[str]:
+        return ["real", "uniform", *(["natural"] if task.generator is not None else [])]
+
+    def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
-        found, unconfirmed = _verified(self.problem.target, searched.findings.all())
-        summary = self._summary(searched, measured, found, unconfirmed)
+        found, unconfirmed = _verified(self.problem.target, searched.run.findings.all())
+        summary = self._summary(searched, found, unconfirmed)
         return Result(self.problem, found, summary, self.manifest)
 
-    def _rates(self, searched: Run, measured: Measured) -> dict[str, Rate]:
-        rates = dict(measured.rates)
-        own, ledger = self._own_population, searched.findings
+    def _rates(self, searched: _Searched) -> dict[str, Rate]:
+        rates = dict(searched.measured.rates)
+        own, ledger = self._own_population, searched.run.findings
         if own is not None and ledger.rows_checked:
             rates[own] = rate_of(ledger.flips, ledger.rows_checked)
         return dict(sorted(rates.items()))
 
-    def _summary(
-        self, searched: Run, measured: Measured, found: Found, unconfirmed: int
-    ) -> Summary:
-        problem, ledger = self.problem, searched.findings
-        scored = self.method.scores(ledger) if isinstance(self.method, methods.Scored) else {}
-        notes = list(problem.target.notes)
+    def _summary(self, searched: _Searched, found: Found, unconfirmed: int) -> Summary:
+        problem, ran = self.problem, searched.run
+        ledger = ran.findings
+        scored = dict(searched.task.facts)
+        if isinstance(self.method, methods.Scored):
+            scored |= self.method.scores(ledger)
+        notes = [*problem.target.notes, *searched.task.notes]
         if unconfirmed:
             notes.append(
                 f"{unconfirmed} rows flipped in the search but not when asked again, and were "
                 "left out: their scores lie within rounding of 0.5"
             )
-        if searched.stop == Stop.INTERRUPTED:
+        if ran.stop == Stop.INTERRUPTED:
             notes.append("the run was interrupted; it shows what was found until then")
         return Summary(
             table=problem.table_name,
@@ -364,11 +441,13 @@ class _Plan:
             combinations=len(problem.schema.combinations),
             findings=len(found),
             rows_checked=ledger.rows_checked,
-            queries=searched.queries + measured.queries,
-            seconds=round(searched.seconds, 3),
-            stop=str(searched.stop),
+            queries=ran.queries + searched.measured.queries,
+            seconds=round(ran.seconds, 3),
+            preparation_seconds=round(searched.prepared, 3),
+            stop=str(ran.stop),
             seed=self.seed,
-            rates=self._rates(searched, measured),
+            generator=self.source.name if searched.task.generator is not None else None,
+            rates=self._rates(searched),
             scores={name: round(float(value), 6) for name, value in scored.items()},
             directions=directions(problem.schema, found),
             examples=examples(problem.schema, found),
@@ -380,15 +459,39 @@ class _Plan:
         )
 
 
+@dataclass(frozen=True)
+class _Searched:
+    """What came of a plan before the findings are checked again."""
+
+    run: Run
+    measured: Measured
+    task: Task
+    prepared: float  # seconds to fit the generator
+
+
 def _verified(target: Target, found: Found) -> tuple[Found, int]:
-    """Findings that flip when the model is asked again, with the scores of that second answer."""
+    """Findings that flip when the model is asked again, with the scores of that second answer.
+
+    Where the model says decisions of its own (`predict`), those must differ as well.
+    """
     starts = range(0, len(found), _VERIFIED_AT_ONCE)
     parts = [slice(start, start + _VERIFIED_AT_ONCE) for start in starts]
-    mine = np.concatenate([np.empty(0), *(target.score(found.rows[part]) for part in parts)])
-    other = np.concatenate([np.empty(0), *(target.score(found.partner[part]) for part in parts)])
-    flips = (mine > 0.5) != (other > 0.5)
-    asked_again = dataclasses.replace(found, score=mine, partner_score=other)
-    return asked_again[flips], int((~flips).sum())
+    mine, other = [np.empty(0)], [np.empty(0)]
+    flips = [np.zeros(0, dtype=bool)]
+    for part in parts:
+        rows, partner = found.rows[part], found.partner[part]
+        mine.append(target.score(rows))
+        other.append(target.score(partner))
+        flipped = (mine[-1] > 0.5) != (other[-1] > 0.5)
+        decided, decided_other = target.decide(rows), target.decide(partner)
+        if decided is not None and decided_other is not None:
+            flipped &= decided != decided_other
+        flips.append(flipped)
+    again = dataclasses.replace(
+        found, score=np.concatenate(mine), partner_score=np.concatenate(other)
+    )
+    confirmed = np.concatenate(flips)
+    return again[confirmed], int((~confirmed).sum())
 
 
 def _findings_frame(codec: Codec, found: Found) -> Frame:

@@ -75,8 +75,8 @@ def fit(latents: Latents, favorable: Any, *, C: float = 1.0) -> Boundary:
 
 def random(latents: Latents, rng: np.random.Generator, offset: float = 0.0) -> Boundary:
     """A plane of uniform direction, the paper's control."""
-    normal = rng.normal(size=latents.shape[1])
-    normal /= np.linalg.norm(normal)
+    direction = rng.normal(size=(latents.shape[1],))
+    normal = direction / np.linalg.norm(direction)
     return Boundary(_like(normal, latents), offset)
 
 

@@ -99,6 +99,7 @@ def _check(method: Method, task: Task, budget: Budget) -> None:
     if lacking:
         raise MissingCapability(
             f"the method {type(method).__name__} needs {listed(lacking)}, which this task lacks"
+            f"{_hint(lacking)}"
         )
     per_row = len(task.schema.combinations)
     if budget.max_queries is not None and budget.max_queries < per_row:
@@ -106,3 +107,12 @@ def _check(method: Method, task: Task, budget: Budget) -> None:
             f"max-queries is {budget.max_queries}, but one row costs {per_row} queries (one for "
             "each protected combination); allow more, or fewer protected values"
         )
+
+
+def _hint(lacking: list[str]) -> str:
+    known = {
+        "generator": "a generator of natural rows (generator='trees')",
+        "gradient": "a torch module as the target",
+        "neurons": "a torch module as the target",
+    }
+    return "".join(f"; give {known[name]}" for name in lacking[:1] if name in known)

@@ -58,6 +58,9 @@ def measure(
 def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
     if name == "uniform":
         return uniform(task.schema, n, rng)
+    if name == "natural":
+        assert task.generator is not None
+        return task.generator.decode(task.generator.sample_latents(n, rng))
     if n >= len(task.rows):
         return task.rows
     return task.rows[np.sort(rng.choice(len(task.rows), n, replace=False))]

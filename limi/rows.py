@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from limi.schema import Schema
 from limi.types import Index, Keys, Mask, Rows
 
-__all__ = ["Distinct", "KeySet", "distinct", "keys", "snap", "uniform"]
+__all__ = ["Distinct", "KeySet", "distinct", "group", "keys", "snap", "uniform"]
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 
@@ -95,27 +95,32 @@ class Distinct:
 def distinct(schema: Schema, rows: Rows) -> Distinct:
     """Keys of rows, and which of them repeat."""
     row_keys = keys(schema, rows)
-    hashes = _hash(row_keys)
+    return Distinct(row_keys, *group(row_keys))
+
+
+def group(keys: Keys) -> tuple[Index, Index]:
+    """Where each distinct key occurs first, ascending, and which of those every key is."""
+    hashes = _hash(keys)
     order = np.argsort(hashes, kind="stable")
     ascending = hashes[order]
-    starts = np.ones(len(rows), dtype=bool)
+    starts = np.ones(len(keys), dtype=bool)
     starts[1:] = ascending[1:] != ascending[:-1]
-    if row_keys.shape[1] > 1 and not starts.all():
-        same = (row_keys[order[1:]] == row_keys[order[:-1]]).all(axis=1)
+    if keys.shape[1] > 1 and not starts.all():
+        same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
         if (~starts[1:] & ~same).any():  # two keys with one hash: sort by all words instead
-            order = np.lexsort(row_keys.T)
-            starts[1:] = (row_keys[order[1:]] != row_keys[order[:-1]]).any(axis=1)
+            order = np.lexsort(keys.T)
+            starts[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
     if starts.all():
-        everyone = np.arange(len(rows))
-        return Distinct(row_keys, everyone, everyone)
+        everyone = np.arange(len(keys))
+        return everyone, everyone
     # The sort is stable, so the first of a group is the earliest row of that key.
     first = order[starts]
     by_place = np.argsort(first)
     rank = np.empty(len(first), dtype=np.intp)
     rank[by_place] = np.arange(len(first))
-    of = np.empty(len(rows), dtype=np.intp)
+    of = np.empty(len(keys), dtype=np.intp)
     of[order] = rank[np.cumsum(starts) - 1]
-    return Distinct(row_keys, first[by_place], of)
+    return first[by_place], of
 
 
 class KeySet:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from limi.errors import BadModel, LimiError, listed
 from limi.frames import Codec
 from limi.models._base import Model
-from limi.types import Rows, Scores
+from limi.models._files import reason
+from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Target", "bind"]
+
+_SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
+_CONTRACT_ROWS = 16
+_ALONE = 4
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -25,53 +34,85 @@ class Target:
 
     def present(self, rows: Rows) -> Any:
         """What the model is given for these rows."""
-        return self.codec.matrix(rows) if self.model.takes == "matrix" else self.codec.decode(rows)
+        if self.model.takes == "frame":
+            return self.codec.decode(rows)
+        if self.model.takes == "array" and _text_columns(self.codec):
+            return _cells(self.codec.decode(rows))
+        return self.codec.matrix(rows)
 
     def score(self, rows: Rows) -> Scores:
         """One score a row; BadModel where the model raises or answers what it must not."""
         if not len(rows):
             return np.empty(0)
-        inputs = self.present(rows)
-        try:
-            scores = self.model.score(inputs)
-        except (LimiError, MemoryError):
-            raise
-        except Exception as error:
-            reason = str(error).strip().splitlines()
-            raise BadModel(
-                f"the model raised {type(error).__name__}: {reason[0] if reason else 'no message'} "
-                f"(it was given {_described(inputs)})"
-            ) from error
+        scores = np.asarray(self._ask(self.model.score, rows), dtype=np.float64)
         if scores.shape != (len(rows),):
+            given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
             raise BadModel(
-                f"the model returned {len(scores)} scores for {len(rows)} rows; "
-                "it must return one a row"
+                f"the model returned {given} for {len(rows)} rows; it must return one a row"
             )
-        if not np.isfinite(scores).all():
+        # A NaN compares as false, so it is caught here too.
+        wrong = ~((scores >= 0) & (scores <= 1))
+        if wrong.any():
             raise BadModel(
-                f"the model returned {int((~np.isfinite(scores)).sum())} scores that are NaN or "
-                f"infinite among {len(scores)}; scores must be finite"
+                f"the model returned {int(wrong.sum())} scores of {len(scores)} that are no "
+                f"numbers in [0, 1], the first of them {scores[wrong][0]:g}"
             )
         return scores
+
+    def decide(self, rows: Rows) -> Mask | None:
+        """The model's own decisions, favorable or not; None where its scores are all it says."""
+        decide = getattr(self.model, "decide", None)
+        if decide is None:
+            return None
+        if not len(rows):
+            return np.empty(0, dtype=bool)
+        decided: Mask = self._ask(decide, rows)
+        return decided
+
+    def settled(self, rows: Rows) -> Target:
+        """The same target once its model has seen real rows, with notes on what they showed.
+
+        A model that decides otherwise than by a score above 0.5 is asked for its decisions from
+        then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
+        to three times.
+        """
+        settle: Callable[[Any], Model] | None = getattr(self.model, "settle", None)
+        if settle is None or not len(rows):
+            return self
+        model = self._ask(settle, rows[_spread(len(rows), _SETTLING_ROWS)])
+        known = _notes(self.model)
+        return replace(
+            self, model=model, notes=(*self.notes, *(n for n in _notes(model) if n not in known))
+        )
 
     def contract(self, rows: Rows) -> int:
         """Hold the model to what the search relies on; the number of rows it was asked.
 
-        The same row twice gives the same decision, and a batch of one the same as a batch of many.
+        The same row twice gives the same answer, a batch of one the same as a batch of many, and
+        scores lie on the side of 0.5 that the model's own decisions take.
         """
-        rows = rows[:16]
-        if not len(rows):
+        rows = rows[_spread(len(rows), _CONTRACT_ROWS)]
+        n = len(rows)
+        if not n:
             return 0
-        first, again = self.score(rows), self.score(rows)
-        if not np.allclose(first, again, rtol=1e-6, atol=1e-9):
-            worst = int(np.argmax(np.abs(first - again)))
+        # Each row stands at two places of the batch, so that noise drawn by position shows as well.
+        twice = np.concatenate([rows, rows[::-1]])
+        given = twice.copy()
+        both = self.score(twice)
+        if not np.array_equal(twice, given, equal_nan=True):
             raise BadModel(
-                f"the model is not deterministic: asked twice for the same row it answered "
-                f"{first[worst]:.6g} and {again[worst]:.6g}; fix its seed, or switch dropout off "
-                "(eval mode), so that a flip can be told from noise"
+                "the model changes the rows it is given; let it work on a copy of its input"
             )
-        alone_index = range(min(4, len(rows)))
-        alone = np.concatenate([self.score(rows[i : i + 1]) for i in alone_index])
+        first, mirrored = both[:n], both[n:][::-1]
+        for other in (self.score(twice)[:n], mirrored):
+            if not np.allclose(first, other, rtol=1e-6, atol=1e-6):
+                worst = int(np.argmax(np.abs(first - other)))
+                raise BadModel(
+                    f"the model is not deterministic: asked twice for the same row it answered "
+                    f"{first[worst]:.6g} and {other[worst]:.6g}; fix its seed, or switch dropout "
+                    "off (eval mode), so that a flip can be told from noise"
+                )
+        alone = np.concatenate([self.score(rows[i : i + 1]) for i in range(min(_ALONE, n))])
         together = first[: len(alone)]
         # Sums in another order differ in the last digits; decisions must not.
         same_side = (alone > 0.5) == (together > 0.5)
@@ -80,51 +121,104 @@ class Target:
             worst = int(np.argmax(np.abs(alone - together)))
             raise BadModel(
                 f"the model's answer depends on the batch: one row alone scores "
-                f"{alone[worst]:.6g}, among {len(rows)} others {together[worst]:.6g}; "
+                f"{alone[worst]:.6g}, among {2 * n} rows {together[worst]:.6g}; "
                 "it must treat rows one by one (batch norm in eval mode, no ranking)"
             )
-        return 2 * len(rows) + len(alone)
+        decided = self.decide(rows)
+        if decided is not None and (decided != (first > 0.5)).any():
+            raise BadModel(
+                f"the model's own decisions differ from the side of its scores for "
+                f"{int((decided != (first > 0.5)).sum())} of {n} rows; settle the target on real "
+                "rows first, so that decisions are asked for"
+            )
+        return 4 * n + len(alone) + (0 if decided is None else n)
+
+    def _ask(self, question: Callable[[Any], T], rows: Rows) -> T:
+        inputs = self.present(rows)
+        try:
+            return question(inputs)
+        except (LimiError, MemoryError):
+            raise
+        except Exception as error:
+            raise BadModel(
+                f"the model raised {reason(error)} (it was given {_described(inputs)})"
+            ) from error
 
 
 def bind(model: Model, codec: Codec) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit."""
     names = codec.schema.names
-    wanted = model.columns
-    if wanted is not None:
-        absent = [name for name in wanted if name not in names]
-        if absent:
-            raise BadModel(
-                f"the model wants the columns {listed(absent)} that the table lacks; "
-                f"the table has {listed(names)}"
-            )
+    if model.columns is not None:
+        wanted = _matched(model.columns, names)
         blind = [name for name in codec.schema.protected if name not in wanted]
         if blind:
             raise BadModel(
                 f"the model does not take {listed(blind)} as an input, so changing it can flip "
                 f"nothing; its columns are {listed(wanted)}"
             )
-        codec = codec.select(list(wanted))
+        codec = codec.select(wanted)
     elif model.n_columns is not None and model.n_columns != len(names):
         raise BadModel(
             f"the model wants {model.n_columns} columns and the table has {len(names)} beside "
             f"the target: {listed(names)}"
         )
-    if model.takes == "matrix":
-        text = [
-            c.name
-            for c in codec.schema.columns
-            if c.kind != "numerical" and c.level_numbers is None
-        ]
-        if text:
-            raise BadModel(
-                f"the model takes numbers only, but these columns hold text: {listed(text)}; "
-                "give the table as the model was trained on it, or wrap both in a Python function"
-            )
-    return Target(model, codec)
+    text = _text_columns(codec)
+    if model.takes == "matrix" and text:
+        raise BadModel(
+            f"the model takes numbers only, but these columns hold text: {listed(text)}; "
+            "give the table as the model was trained on it, or wrap both in a Python function"
+        )
+    return Target(model, codec, _notes(model))
+
+
+def _matched(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The table's name of each column that a model wants.
+
+    Model formats replace characters that they cannot keep, so `capital-gain` may come back as
+    `capital_gain`; where just one column reads the same, it is meant.
+    """
+    plain: dict[str, list[str]] = {}
+    for name in names:
+        plain.setdefault(_plain(name), []).append(name)
+    found = [[name] if name in names else plain.get(_plain(name), []) for name in wanted]
+    absent = [name for name, places in zip(wanted, found, strict=True) if len(places) != 1]
+    if absent:
+        raise BadModel(
+            f"the model wants the columns {listed(absent)} that the table lacks; "
+            f"the table has {listed(names)}"
+        )
+    return [place for (place,) in found]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _text_columns(codec: Codec) -> list[str]:
+    return [
+        column.name
+        for column in codec.schema.columns
+        if column.kind != "numerical" and column.level_numbers is None
+    ]
+
+
+def _cells(frame: Any) -> Any:
+    """A frame's cells as an array, as its own library gives it."""
+    return (frame if hasattr(frame, "to_numpy") else frame.to_pandas()).to_numpy()
+
+
+def _spread(n: int, most: int) -> Index:
+    """Positions of at most `most` of n rows, evenly apart: tables are often sorted."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.arange(0)
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    return tuple(getattr(model, "notes", ()))
 
 
 def _described(inputs: Any) -> str:
     if isinstance(inputs, np.ndarray):
         return f"an array of shape {inputs.shape}"
     names = list(getattr(inputs, "columns", []))
+    names = list(getattr(inputs, "column_names", names))
     return f"a {type(inputs).__name__} with {listed(names) if names else 'columns'}"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from limi.check import MAX_BATCH, Checked, Partner, check_rows, query_cost
+from limi.generators._base import Generator
+from limi.gradients import Gradients
 from limi.rows import Distinct, KeySet, distinct
 from limi.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
@@ -24,11 +26,33 @@ class Task:
     rows: Rows
     partner: Partner = "widest"
     max_batch: int = MAX_BATCH
-    capabilities: frozenset[str] = frozenset()
+    generator: Generator | None = None
+    gradients: Gradients | None = None
     rows_left: float = np.inf  # what the budget still pays for; the engine sets both
     queries_left: float = np.inf
     on_asked: Callable[[int], None] = lambda n: None
+    notes: list[str] = field(default_factory=list)  # what a method wants the report to say
+    facts: dict[str, float] = field(default_factory=dict)  # and its numbers
     _asked: KeySet = field(default_factory=KeySet, repr=False)
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What a method may rely on beside checks."""
+        have = {
+            "generator": self.generator is not None,
+            "gradient": self.gradients is not None,
+            "neurons": self.gradients is not None and bool(self.gradients.layers),
+        }
+        return frozenset(name for name, there in have.items() if there)
+
+    def ask(self, rows: Rows) -> Scores:
+        """Scores of rows as they are, as many as the budget pays for."""
+        if len(rows) > self.queries_left:
+            rows = rows[: int(self.queries_left)]
+        self.queries_left -= len(rows)
+        starts = range(0, len(rows), self.max_batch)
+        parts = [self._ask(rows[start : start + self.max_batch]) for start in starts]
+        return np.concatenate([np.empty(0), *parts])
 
     def check(self, rows: Rows, origin: str = "") -> Checked:
         """Verdicts of rows, in order.

@@ -48,7 +48,8 @@ MODEL = pipeline(FRAME)
 
 
 def audit(model=MODEL, frame=FRAME, **more):
-    given = {"protected": ["sex"], "target": "ok", "favorable": "yes", "rate_rows": 500, **more}
+    given = {"protected": ["sex"], "target": "ok", "favorable": "yes", "rate_rows": 500}
+    given |= {"method": "real", "generator": None, **more}
     return limi.audit(model, frame, **given)
 
 
@@ -86,6 +87,42 @@ def test_rates_name_their_population_and_carry_intervals():
             assert rate.n > 0
 
 
+def test_by_default_limi_searches_among_natural_rows():
+    result = limi.audit(
+        MODEL, FRAME, protected=["sex"], target="ok", favorable="yes", max_rows=3_000
+    )
+    assert result.summary.method == "limi"
+    assert result.summary.generator == "trees"
+    assert set(result.rates) == {"real", "uniform", "natural"}
+    gap = abs(result.rates["natural"].estimate - result.rates["real"].estimate)
+    assert gap < 0.1
+    assert result.summary.scores["boundary_auc_entire"] > 0.75
+    assert result.summary.findings > 300
+
+
+def test_a_query_budget_is_spent_by_the_guided_search():
+    result = limi.audit(
+        MODEL, FRAME, protected=["sex"], target="ok", favorable="yes", max_queries=2_000
+    )
+    assert result.summary.method == "guided"
+    assert result.summary.queries <= 2_000
+
+
+def test_a_generator_can_be_an_object_or_a_file_and_must_fit(tmp_path):
+    rng = np.random.default_rng(0)
+    problem = limi.api.prepare(MODEL, FRAME, protected=["sex"], target="ok", favorable="yes")
+    fitted = limi.generators.get("trees").fit(problem.rows, problem.schema, rng)
+    limi.generators.save(fitted, tmp_path / "people.trees")
+    given = {"method": "natural", "max_rows": 500}
+    one = audit(generator=fitted, **given)
+    two = audit(generator=tmp_path / "people.trees", **given)
+    pd.testing.assert_frame_equal(one.findings, two.findings)
+    with pytest.raises(InvalidInput, match="fitted to other columns"):
+        audit(frame=FRAME[FRAME.age < 60], generator=fitted, **given)
+    with pytest.raises(InvalidInput, match="did you mean 'trees'"):
+        audit(generator="tress", **given)
+
+
 def test_a_search_that_stops_at_findings_still_measures_its_population_fairly():
     result = audit(method="themis", max_findings=5)
     assert result.stop == "findings"
@@ -113,7 +150,14 @@ def test_findings_have_the_type_of_the_table(kind):
         return 1 / (1 + np.exp(-(rows.age / 40 + (rows.sex == "M") - 2)))
 
     result = limi.audit(
-        model, given, protected=["sex"], target="ok", favorable="yes", rate_rows=200
+        model,
+        given,
+        protected=["sex"],
+        target="ok",
+        favorable="yes",
+        method="themis",
+        max_rows=2_000,
+        rate_rows=200,
     )
     assert type(result.findings) is type(given)
     names = result.findings.columns if kind == "polars" else result.findings.column_names

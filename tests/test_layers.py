@@ -15,7 +15,7 @@ LAYERS = [
     ["rows", "frames"],
     ["tables"],
     ["schema_files"],
-    ["check", "generators"],
+    ["check", "generators", "gradients"],
     ["task", "budget", "boundary", "findings"],
     ["metrics"],
     ["methods"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from limi.rows import snap
 from limi.schema import Column, Schema
 from limi.task import Task
 
@@ -58,6 +59,27 @@ MIXED = Schema(
         Column(name="price", kind="numerical", low=0.0, high=2.0, step=0.1),
     )
 )
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """A generator whose latents are rows before rounding: one standard normal a column."""
+
+    schema: Schema
+    spread: float = 0.3  # of the range
+    kind = "rounding"
+
+    @property
+    def latent_dim(self):
+        return len(self.schema)
+
+    def sample_latents(self, n, rng):
+        return rng.normal(size=(n, self.latent_dim))
+
+    def decode(self, latents):
+        width = self.schema.high - self.schema.low
+        middle = (self.schema.high + self.schema.low) / 2
+        return snap(self.schema, middle + self.spread * width * latents)
 
 
 def task(schema=SCHEMA, model=MODEL, rows=None, **more):

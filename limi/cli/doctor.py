@@ -25,7 +25,7 @@ _CORE = (
     "jinja2",
 )
 _EXTRAS = {
-    "torch": (("torch", "safetensors"), "torch targets, neural benchmark models, GPU"),
+    "torch": (("torch",), "torch targets, neural generators and benchmark models, GPU"),
     "onnx": (("onnxruntime",), "ONNX files as targets"),
     "skops": (("skops",), "scikit-learn models from .skops files"),
     "boosters": (("xgboost", "lightgbm", "catboost"), "native booster files as targets"),

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer import Argument, Option
 
-from limi.api import DEFAULT_MAX_ROWS, DEFAULT_METHOD, Result
+from limi.api import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, Result
 from limi.cli import _console
 from limi.rates import MEASURED_ROWS
 
@@ -21,16 +21,26 @@ def test(
     protected: Annotated[
         list[str],
         Option(
-            help="Protected column, with values if not all: sex, race=White,Black, age=18-80:5. Repeatable."
+            help="Protected column, all values or some: sex, race=White,Black, age=18-80:5. "
+            "Repeatable."
         ),
     ],
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
-    method: Annotated[str, Option(help="Search method (`limi list methods`).")] = DEFAULT_METHOD,
+    method: Annotated[
+        str | None,
+        Option(
+            help="Search method (`limi list methods`); by default limi, or guided where "
+            "--max-queries is given."
+        ),
+    ] = None,
     settings: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="Setting of the method. Repeatable."),
     ] = None,
+    generator: Annotated[
+        str, Option(help="Imitates the table: `limi list generators`, a saved file, or none.")
+    ] = DEFAULT_GENERATOR,
     schema: Annotated[
         Path | None, Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON.")
     ] = None,
@@ -65,6 +75,7 @@ def test(
             protected=protected,
             method=method,
             settings=settings or (),
+            generator=generator,
             max_rows=max_rows,
             max_queries=max_queries,
             max_findings=max_findings,

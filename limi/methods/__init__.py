@@ -9,10 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from limi._registry import Registry
-from limi.errors import InvalidInput, nearest
+from limi.errors import InvalidInput, listed, nearest
 from limi.methods._base import Method, Scored
+from limi.methods._phases import Exploiter, Pair
 
-__all__ = ["Method", "Scored", "get", "names", "parse"]
+__all__ = ["Method", "Pair", "Scored", "get", "names", "parse"]
 
 _REGISTRY = Registry("limi.methods", "method")
 
@@ -31,19 +32,71 @@ def get(name: str) -> type[Method]:
 
 
 def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method:
-    """A method with settings, given as a mapping or as the command line's NAME=VALUE."""
+    """A method with settings, given as a mapping or as the command line's NAME=VALUE.
+
+    `"limi+adf"` is a pair: the seeds of one method, and another's search around them. Its parts'
+    settings are `limi.step` and `adf.exploit_steps`.
+    """
+    if "+" in name:
+        return _parse_pair(name, settings)
     method = get(name)
     types_of = typing.get_type_hints(method)
     fields = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
-    for key, value in _pairs(settings):
+    presets: Mapping[str, Mapping[str, Any]] = getattr(method, "presets", {})
+    for key, value in _given(settings):
+        if key == "preset" and presets:
+            if value not in presets:
+                raise InvalidInput(
+                    f"method {name!r} has no preset {value!r}; {nearest(value, presets)}"
+                )
+            values = {**presets[value], **values}
+            continue
         if key not in fields:
             raise InvalidInput(f"method {name!r} has no setting {key!r}; {nearest(key, fields)}")
         values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
     return method(**values)
 
 
-def _pairs(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
+    parts = [part.strip() for part in name.split("+")]
+    if len(parts) != 2 or not all(parts):
+        raise InvalidInput(
+            f"method {name!r} has {len(parts)} parts; a pair is one method that explores and one "
+            "that exploits, such as 'limi+adf'"
+        )
+    explorer, exploiter = parts
+    if not hasattr(get(exploiter), "exploit"):
+        able = [known for known in names() if hasattr(get(known), "exploit")]
+        raise InvalidInput(
+            f"method {exploiter!r} cannot search around seeds; {nearest(exploiter, able)}"
+        )
+    types_of = typing.get_type_hints(Pair)
+    own = ["n_seeds", "explore_rows"]
+    values: dict[str, Any] = {}
+    of_part: dict[str, dict[str, Any]] = {part: {} for part in parts}
+    for key, value in _given(settings):
+        part, dot, rest = key.partition(".")
+        if dot and part in of_part:
+            of_part[part][rest] = value
+        elif key in own:
+            values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
+        else:
+            raise InvalidInput(
+                f"method {name!r} has no setting {key!r}; its own are {listed(own)}, those of its "
+                f"parts begin with {listed(f'{part}.' for part in of_part)}"
+            )
+    searcher = parse(exploiter, of_part[exploiter])
+    assert isinstance(searcher, Exploiter)
+    return Pair(
+        name=f"{explorer}+{exploiter}",
+        explorer=parse(explorer, of_part[explorer]),
+        exploiter=searcher,
+        **values,
+    )
+
+
+def _given(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     if isinstance(settings, Mapping):
         return list(settings.items())
     pairs = []

@@ -2,7 +2,8 @@
 
 A kind's module may offer `accepts(object)` and `wrap(object, decision)` for live objects, and
 `load(place, decision)` for `KIND:PLACE`. Loaders that can be told more name the keyword
-(`trust_pickle`, `trust`, `table`), and get it only then.
+(`trust_pickle`, `trust`, `table`), and get it only then. `ENDINGS` are the file names' ends by
+which a forgotten KIND is guessed in the error.
 """
 
 from __future__ import annotations
@@ -17,9 +18,12 @@ from limi.errors import InvalidInput, nearest
 from limi.models._base import Answers, Decision, Model
 from limi.types import Value
 
-__all__ = ["Answers", "Decision", "Model", "get", "load", "names", "wrap"]
+__all__ = ["Answers", "Decision", "Model", "adapt", "get", "load", "names", "wrap"]
 
 _REGISTRY = Registry("limi.models", "model kind")
+
+_GENERAL = ("sklearn", "python")
+"""Kinds that accept whatever has `predict` or can be called, so they are asked last."""
 
 
 def names() -> list[str]:
@@ -39,17 +43,21 @@ def wrap(
     labels: Sequence[Value] = (),
 ) -> Model:
     """A model of a live object: an estimator, a torch module, a booster, or a function."""
+    return adapt(target, Decision(favorable, tuple(labels)))
+
+
+def adapt(target: Any, decision: Decision) -> Model:
+    """A model of a live object under a decision; what loaders end with."""
     if isinstance(target, Model):
         return target
-    decision = Decision(favorable, tuple(labels))
-    # Functions accept every callable, so they are asked last.
-    for kind in sorted(names(), key=lambda name: (name == "python", name)):
+    for kind in sorted(names(), key=_last_resort):
         module = get(kind)
         if hasattr(module, "accepts") and module.accepts(target):
             model: Model = module.wrap(target, decision)
             return model
+    what = f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
     raise InvalidInput(
-        f"{type(target).__name__} is no model that limi knows; give a fitted classifier, a torch "
+        f"{what} is no model that limi knows; give a fitted classifier, a torch "
         "module, a booster, or a function that takes a frame and returns scores"
     )
 
@@ -67,11 +75,24 @@ def load(
     kind, _, place = uri.partition(":")
     loadable = [name for name in names() if hasattr(get(name), "load")]
     if not place or kind not in loadable:
-        hint = nearest(kind, loadable)
-        raise InvalidInput(f"--model {uri!r} is not of the form KIND:PLACE; kinds: {hint}")
+        raise InvalidInput(
+            f"model {uri!r} is not of the form KIND:PLACE; {_guess(uri) or nearest(kind, loadable)}"
+        )
     loader = get(kind).load
     known = inspect.signature(loader).parameters
     offered = {"trust_pickle": trust_pickle, "trust": tuple(trust), "table": table}
     extra = {name: value for name, value in offered.items() if name in known}
     model: Model = loader(place, Decision(favorable, tuple(labels)), **extra)
     return model
+
+
+def _last_resort(kind: str) -> tuple[int, str]:
+    return _GENERAL.index(kind) + 1 if kind in _GENERAL else 0, kind
+
+
+def _guess(uri: str) -> str:
+    """A hint for a bare file name, by its ending."""
+    for kind in names():
+        if uri.lower().endswith(getattr(get(kind), "ENDINGS", ())):
+            return f"did you mean '{kind}:{uri}'?"
+    return ""

@@ -7,22 +7,31 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.errors import BadModel, InvalidInput, listed, nearest
-from limi.types import Scores, Value
+from limi.models._scores import from_pairs, probabilities
+from limi.types import Mask, Scores, Value
 
 __all__ = ["Answers", "Decision", "Model", "Takes"]
 
-Takes = Literal["frame", "matrix"]
+Takes = Literal["frame", "matrix", "array"]
+"""`"frame"`: the user's kind of frame; `"matrix"`: float64, one number a cell; `"array"`: such a
+matrix where every column has numbers, else an array of the cells themselves."""
 
 
 @runtime_checkable
 class Model(Protocol):
-    """A target: it takes a frame or a matrix and gives one score a row, above 0.5 favorable."""
+    """A target: it takes a frame or an array and gives one score a row, above 0.5 favorable.
+
+    Three more members are optional. `decide(inputs) -> Mask` gives the model's own decisions,
+    where it has a way to decide beside its scores. `settle(inputs) -> Model` gives the model to
+    use once real rows have been seen. `notes` are sentences for the report.
+    """
 
     @property
     def takes(self) -> Takes:
-        """`"frame"`: the user's kind of frame; `"matrix"`: float64, one number a cell."""
+        """What it is given."""
         ...
 
     @property
@@ -42,63 +51,75 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Decision:
-    """Which answer is the favorable one, and which two answers the table's target column knows."""
+    """Which answer is the favorable one, and which two answers the table's target column knows.
+
+    Labels are compared as a person would: text from a command line matches the class it spells
+    (`"1"` matches 1, 1.0 and True).
+    """
 
     favorable: Value | None = None
     labels: tuple[Value, ...] = ()
 
     def column(self, classes: Sequence[Any]) -> int:
-        """Which of a classifier's two classes is favorable."""
+        """Which of a classifier's two classes is favorable.
+
+        A model that was trained on 0 and 1, while the table spells its labels out, says 1 for the
+        favorable one.
+        """
         known = [_unboxed(c) for c in classes]
         if len(known) != 2:
+            count = "one class only" if len(known) == 1 else f"{len(known)} classes"
             raise BadModel(
-                f"the model decides between {len(known)} classes ({listed(known)}); "
-                "limi tests decisions between two"
+                f"the model knows {count} ({listed(known)}); limi tests decisions between two"
             )
+        bits = [_bit(c) for c in known]
         if self.favorable is None:
-            if known in ([0, 1], [False, True]):
-                return 1
+            if set(bits) == {0, 1}:
+                return bits.index(1)
             raise InvalidInput(
                 f"the model's classes are {listed(map(repr, known))}; say which one is favorable"
             )
-        if self.favorable in known:
-            return known.index(self.favorable)
-        as_text = [str(c) for c in known]
-        if str(self.favorable) in as_text:
-            return as_text.index(str(self.favorable))
-        # A model trained on 0 and 1 while the table spells its labels out: 1 is the favorable one.
-        if known in ([0, 1], [False, True]) and self.favorable in self.labels:
-            return 1
+        place = _find(self.favorable, known)
+        if place is not None:
+            return place
+        if set(bits) == {0, 1} and _find(self.favorable, self.labels) is not None:
+            return bits.index(1)
         raise InvalidInput(
             f"favorable label {self.favorable!r} is none of the model's classes; "
-            f"{nearest(str(self.favorable), as_text)}"
+            f"{nearest(str(self.favorable), map(str, known))}"
+        )
+
+    def notes(self, classes: Sequence[Any]) -> tuple[str, ...]:
+        """A sentence where the model's classes are not the two labels of the table."""
+        known = [_unboxed(c) for c in classes]
+        if self.favorable is None or all(_find(v, known) is not None for v in self.labels):
+            return ()
+        return (
+            f"the model answers {listed(map(repr, known))} where the table has "
+            f"{listed(map(repr, self.labels))}; {known[self.column(known)]!r} was read as "
+            f"{self.favorable!r}",
         )
 
 
 @dataclass(frozen=True)
 class Answers:
-    """Reads what a function, graph or remote target returns as scores."""
+    """Reads what a function or a graph returns as scores."""
 
     decision: Decision = Decision()
 
     def read(self, raw: Any, n: int) -> Scores:
-        """Scores of n rows from floats in [0, 1], two columns of them, or labels."""
-        array = np.asarray(raw)
-        if (
-            array.dtype == object
-            and array.size
-            and all(
-                isinstance(cell, (bool, int, float, np.generic)) for cell in array.reshape(-1)[:100]
-            )
-        ):
-            array = array.astype(np.float64)
+        """Scores of n rows from floats in [0, 1], two columns of them, or labels.
+
+        Two columns are read as scikit-learn gives them: one a label, in sorted order.
+        """
+        array = _array(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} answers"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")
         if array.ndim == 2 and array.shape[1] == 1:
             array = array[:, 0]
         if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind == "f":
-            return _probability(array[:, 1])
+            return self._pairs(array)
         if array.ndim != 1:
             classes = array.shape[1] if array.ndim == 2 else "several"
             raise BadModel(
@@ -106,10 +127,57 @@ class Answers:
                 "between two: return the favorable score, two probabilities, or a label"
             )
         if array.dtype.kind == "f" and not self._are_labels(array):
-            return _probability(array)
-        return self._labels(array)
+            return probabilities(array)
+        return self.favors(array).astype(np.float64)
 
-    def _are_labels(self, array: Any) -> bool:
+    def favors(self, labels: Any) -> Mask:
+        """Which of these labels mean the favorable one."""
+        array = _array(labels)
+        seen = list(dict.fromkeys(array.tolist()))
+        sides = [self._favors(label) for label in seen]
+        if len(seen) > 2 or (len(seen) == 2 and len(set(sides)) == 1):
+            raise self._strange(seen)
+        return np.isin(array, [label for label, side in zip(seen, sides, strict=True) if side])
+
+    def _favors(self, label: Any) -> bool:
+        """The side of one label, whatever the other rows' labels are."""
+        favorable, labels = self.decision.favorable, self.decision.labels
+        if label is None or label != label:
+            raise BadModel("the model returned missing labels; it must decide for every row")
+        if favorable is None:
+            if _bit(label) is None:
+                raise InvalidInput(f"the model answers {label!r}; say which answer is favorable")
+            return _bit(label) == 1
+        if _find(label, (favorable,)) is not None:
+            return True
+        if labels and _find(label, labels) is None:
+            # 0 and 1 may stand for labels that the table spells out.
+            if _bit(label) is None or any(_bit(known) is not None for known in labels):
+                raise self._strange([label])
+            return _bit(label) == 1
+        return not labels and _bit(label) == 1 and _bit(favorable) is None
+
+    def _strange(self, seen: Sequence[Any]) -> BadModel:
+        known = self.decision.labels or (self.decision.favorable,)
+        return BadModel(
+            f"the model answers {listed(map(repr, seen))} where {listed(map(repr, known))} was "
+            "expected; return two labels, of which one is favorable, or scores in [0, 1]"
+        )
+
+    def _pairs(self, array: NDArray[Any]) -> Scores:
+        pairs = probabilities(array)
+        if not np.allclose(pairs.sum(axis=1), 1, rtol=0, atol=1e-3):
+            raise BadModel(
+                "the model returned two numbers a row that do not sum to 1; return two "
+                "probabilities, or the favorable score alone"
+            )
+        labels = self.decision.labels
+        ordered = sorted(labels) if len({type(v) is str for v in labels}) == 1 else labels
+        classes = ordered if len(ordered) == 2 else (0, 1)
+        place = _find(self.decision.favorable, classes)
+        return from_pairs(pairs, 1 if place is None else place)
+
+    def _are_labels(self, array: NDArray[Any]) -> bool:
         """Float labels such as 1.0 and 2.0; within [0, 1] numbers are scores."""
         labels = [v for v in self.decision.labels if isinstance(v, (int, float))]
         return (
@@ -118,42 +186,33 @@ class Answers:
             and bool(np.isin(array, labels).all())
         )
 
-    def _labels(self, array: Any) -> Scores:
-        seen = [_unboxed(value) for value in np.unique(array)]
-        favorable, labels = self.decision.favorable, list(self.decision.labels)
-        if set(seen) <= {0, 1} and (favorable is None or favorable not in (0, 1)):
-            return np.asarray(
-                array == 1, dtype=np.float64
-            )  # 0/1 answers to a table that spells labels out
-        if favorable is None:
-            raise InvalidInput(
-                f"the model answers {listed(map(repr, seen))}; say which one is favorable"
-            )
-        if len(seen) > 2 or (labels and not {str(v) for v in seen} <= {str(v) for v in labels}):
-            expected = f" the table knows {listed(map(repr, labels))}" if labels else ""
-            raise BadModel(
-                f"the model answers {listed(map(repr, seen))};{expected} "
-                "(two classes are needed, or scores in [0, 1])"
-            )
-        if array.dtype.kind in "US" or array.dtype == object:
-            return np.asarray(array.astype(str) == str(favorable), dtype=np.float64)
-        return np.asarray(array == favorable, dtype=np.float64)
+
+def _array(raw: Any) -> NDArray[Any]:
+    array = np.asarray(raw)
+    # Cells kept as objects get the type they share: numbers, truth values or text.
+    return np.array(array.tolist()) if array.dtype == object else array
 
 
-def _probability(array: Any) -> Scores:
-    scores: Scores = array.astype(np.float64)
-    bad = ~np.isfinite(scores)
-    if bad.any():
-        raise BadModel(
-            f"the model returned {int(bad.sum())} scores that are NaN or infinite among "
-            f"{len(scores)}; scores must be finite"
-        )
-    if len(scores) and (scores.min() < 0 or scores.max() > 1):
-        raise BadModel(
-            f"the model returned scores from {scores.min():g} to {scores.max():g}; they must lie "
-            "in [0, 1], where 0.5 decides (apply a sigmoid to logits)"
-        )
-    return scores
+def _find(label: Any, among: Sequence[Any]) -> int | None:
+    """Where a label stands: the same value, else the same text, else the same number."""
+    for alike in (lambda v: v, str, _spelled):
+        places = [i for i, known in enumerate(among) if alike(known) == alike(label)]
+        if len(places) == 1:
+            return places[0]
+    return None
+
+
+def _spelled(label: Any) -> str | float:
+    text = str(label).strip()
+    try:
+        return float({"true": "1", "false": "0"}.get(text.lower(), text))
+    except ValueError:
+        return text
+
+
+def _bit(label: Any) -> int | None:
+    number = _spelled(label)
+    return int(number) if number in (0.0, 1.0) else None
 
 
 def _unboxed(value: Any) -> Any:

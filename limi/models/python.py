@@ -1,48 +1,21 @@
-"""Targets that are plain Python functions of a frame."""
+"""Python functions and models, live or as `python:FILE.py:NAME`."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from limi.errors import BadModel, InvalidInput, nearest
-from limi.models._base import Answers, Decision, Takes
-from limi.types import Scores
+from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.models._base import Answers, Decision, Model, Takes
+from limi.models._files import reason
+from limi.models._function import FunctionModel
 
 __all__ = ["FunctionModel", "accepts", "load", "wrap"]
 
-
-@dataclass(frozen=True)
-class FunctionModel:
-    """Score rows by calling a function with a frame; it returns scores or labels."""
-
-    function: Callable[[Any], Any]
-    answers: Answers
-
-    @property
-    def takes(self) -> Takes:
-        """A frame, unless the function has the attribute `takes = "matrix"`."""
-        wanted: Takes = getattr(self.function, "takes", "frame")
-        return wanted
-
-    @property
-    def columns(self) -> Sequence[str] | None:
-        """The function's attribute `columns`, where it has one."""
-        names = getattr(self.function, "columns", None)
-        return None if names is None else list(names)
-
-    @property
-    def n_columns(self) -> int | None:
-        """A function does not say."""
-        return None
-
-    def score(self, inputs: Any) -> Scores:
-        """What the function returns, read as scores."""
-        return self.answers.read(self.function(inputs), len(inputs))
+ENDINGS = (".py",)
 
 
 def accepts(target: object) -> bool:
@@ -52,11 +25,17 @@ def accepts(target: object) -> bool:
 
 def wrap(target: Callable[[Any], Any], decision: Decision) -> FunctionModel:
     """A model of a function."""
-    return FunctionModel(target, Answers(decision))
+    model = FunctionModel(target, Answers(decision))
+    if model.takes not in get_args(Takes):
+        raise InvalidInput(
+            f"the function's attribute takes={model.takes!r} is unknown; "
+            f"it is one of {listed(get_args(Takes))}"
+        )
+    return model
 
 
-def load(place: str, decision: Decision) -> FunctionModel:
-    """The function NAME of FILE.py; running the file is what the user asks for here."""
+def load(place: str, decision: Decision) -> Model:
+    """The function or fitted model NAME of FILE.py; running the file is what the user asks for."""
     path_text, _, name = place.rpartition(":")
     if not path_text:
         raise InvalidInput(
@@ -76,13 +55,12 @@ def load(place: str, decision: Decision) -> FunctionModel:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BadModel(f"running {path_text!r} raised {type(error).__name__}: {error}") from error
+        raise BadModel(f"running {path_text!r} raised {reason(error)}") from error
     finally:
         sys.path.pop(0)
-    function = getattr(module, name, None)
-    if function is None:
-        known = [n for n, value in vars(module).items() if callable(value) and n[0] != "_"]
+    if not hasattr(module, name):
+        known = [n for n, value in vars(module).items() if accepts(value) and n[0] != "_"]
         raise InvalidInput(f"{path_text!r} has no function {name!r}; {nearest(name, known)}")
-    if not callable(function):
-        raise InvalidInput(f"{name!r} in {path_text!r} is no function")
-    return wrap(function, decision)
+    from limi.models import adapt
+
+    return adapt(getattr(module, name), decision)

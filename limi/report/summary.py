@@ -78,7 +78,9 @@ class Summary:
     seconds: float
     stop: str
     seed: int
-    rates: dict[str, Rate]
+    preparation_seconds: float = 0.0  # to fit the generator
+    generator: str | None = None
+    rates: dict[str, Rate] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
     directions: tuple[Direction, ...] = ()
     examples: tuple[Example, ...] = ()

@@ -7,14 +7,15 @@ from limi import methods
 from limi.rows import uniform
 from limi.testing.methods import CHECKS
 from tests.methods.small import SMALL
-from tests.toy import Linear, schema_of, task
+from tests.toy import Linear, Rounding, schema_of, task
 
 SCHEMA = schema_of((0, 40), (0, 40), (-5, 5), (0, 9), (1, 5), (0, 1), protected=["x4", "x5"])
 MODEL = Linear((0.15, -0.2, 0.3, 0.1, 0.5, 1.0), 0.2)
 
 
 def make_task(**more):
-    return task(SCHEMA, MODEL, uniform(SCHEMA, 400, np.random.default_rng(0)), **more)
+    rows = uniform(SCHEMA, 400, np.random.default_rng(0))
+    return task(SCHEMA, MODEL, rows, generator=Rounding(SCHEMA), **more)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -1,0 +1,182 @@
+"""Natural rows in the order in which a learned model of the target expects them to flip.
+
+Each round fits a surrogate of the target's scores to everything asked so far (boosted trees over
+all columns, protected ones included), draws many natural rows without asking the target, predicts
+their scores under other protected values, and checks those whose predicted scores lie furthest
+on both sides of 0.5. A share of plain natural rows keeps the surrogate honest.
+
+Faithfulness
+- No paper has this method; it is limi's own. LIMI learns where the decision changes, by a plane in
+  latent space; this learns where it changes *with the protected value*, which is what is sought.
+- Learning the scores under every protected value finds more per query than learning the flips
+  themselves (measured on the census network at 10,000 queries: 3.9 against 3.5 times natural rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.check import Checked
+from limi.errors import InvalidInput
+from limi.schema import Schema
+from limi.task import Task
+from limi.types import Rows, Scores
+
+__all__ = ["Guided"]
+
+_LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
+_MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
+_MOST_VAIN = 8  # pools without a new key, after which the generator counts as exhausted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guided:
+    """Check natural rows that a learned surrogate expects to flip."""
+
+    first: int = 400  # rows of the first, unguided round; fewer where the budget is small
+    growth: float = 1.6  # each round is that much larger
+    largest: int = 20_000  # rows of a round at most
+    pool: int = 12  # natural rows drawn for every row checked
+    explore: float = 0.1  # share of plain natural rows in a round
+    learn_from: int = 40_000  # rows to fit the surrogate on at most
+    trees: int = 80
+    leaves: int = 31
+
+    needs: ClassVar[frozenset[str]] = frozenset({"generator"})
+    population: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        if self.first < 1 or self.largest < 1 or self.pool < 1 or self.growth < 1:
+            raise InvalidInput("first, largest, pool and growth must be at least 1")
+        if not 0 <= self.explore <= 1:
+            raise InvalidInput(f"explore is {self.explore}; it must lie between 0 and 1")
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """An unguided round, then guided ones of growing size."""
+        size = self._first(task)
+        memory = _Memory(self.learn_from)
+        checked = task.check(_fresh(task, size, rng), origin="natural")
+        yield checked
+        memory.add(checked)
+        while len(checked):
+            surrogate = _Surrogate.fit(task.schema, memory, self.trees, self.leaves, rng)
+            size = min(int(size * self.growth) + 1, self.largest)
+            candidates = _fresh(task, size * self.pool, rng)
+            if not len(candidates):
+                return
+            chosen = self._choose(task.schema, surrogate, candidates, size)
+            checked = task.check(chosen, origin="guided")
+            yield checked
+            memory.add(checked)
+
+    def _first(self, task: Task) -> int:
+        """A twentieth of what the budget pays for, within reason."""
+        paid = min(task.rows_left, task.queries_left / len(task.schema.combinations))
+        return self.first if not np.isfinite(paid) else int(np.clip(paid / 20, 40, self.first))
+
+    def _choose(self, schema: Schema, surrogate: _Surrogate, rows: Rows, size: int) -> Rows:
+        """The most promising rows, and then some of the others as they came."""
+        best_first = np.argsort(-surrogate.promise(rows), kind="stable")
+        n_guided = round(size * (1 - self.explore))
+        others = np.sort(best_first[n_guided:])[: size - n_guided]
+        chosen: Rows = rows[np.concatenate([best_first[:n_guided], others])]
+        return chosen
+
+
+class _Memory:
+    """Rows and scores to learn from: everything at first, later a bounded recent part."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._parts: list[Checked] = []
+
+    def add(self, checked: Checked) -> None:
+        """Remember verdicts; the oldest are forgotten first."""
+        self._parts.append(checked)
+        while len(self._parts) > 1 and sum(map(len, self._parts[1:])) >= self._most:
+            del self._parts[0]
+
+    def examples(self) -> tuple[Rows, Scores]:
+        """Rows with their scores: each checked row, and its partner."""
+        rows = [part for checked in self._parts for part in (checked.rows, checked.partner)]
+        scores = [part for c in self._parts for part in (c.score, c.partner_score)]
+        return np.concatenate(rows), np.concatenate(scores)
+
+    def partners(self) -> Rows:
+        """Partners of the rows that flipped."""
+        return np.concatenate([checked.partner[checked.flips] for checked in self._parts])
+
+
+@dataclass(frozen=True)
+class _Surrogate:
+    """Predicts the target's scores as log-odds."""
+
+    schema: Schema
+    model: Any
+    combinations: Rows
+
+    @staticmethod
+    def fit(
+        schema: Schema, memory: _Memory, trees: int, leaves: int, rng: np.random.Generator
+    ) -> _Surrogate:
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        rows, scores = memory.examples()
+        small = np.exp(-_LARGEST_LOGIT)
+        bounded = np.clip(scores, small, 1 - small)
+        model = HistGradientBoostingRegressor(
+            max_iter=trees,
+            max_leaf_nodes=leaves,
+            min_samples_leaf=int(np.clip(len(rows) // 50, 2, 20)),
+            categorical_features=[
+                c.kind in ("categorical", "boolean") and c.size <= _MOST_LEVELS
+                for c in schema.columns
+            ],
+            early_stopping=False,
+            random_state=int(rng.integers(2**31)),
+        )
+        model.fit(rows, np.log(bounded / (1 - bounded)))
+        return _Surrogate(schema, model, _telling(schema, memory.partners()))
+
+    def promise(self, rows: Rows) -> NDArray[np.float64]:
+        """How far the predicted scores lie on both sides of 0.5; above 0 a flip is expected."""
+        lowest = np.full(len(rows), np.inf)
+        highest = np.full(len(rows), -np.inf)
+        asked = rows.copy()
+        for combination in self.combinations:
+            asked[:, self.schema.protected_index] = combination
+            predicted = self.model.predict(asked)
+            np.minimum(lowest, predicted, out=lowest)
+            np.maximum(highest, predicted, out=highest)
+        promise: NDArray[np.float64] = np.minimum(highest, -lowest)
+        return promise
+
+
+def _telling(schema: Schema, partners: Rows, most: int = 6) -> Rows:
+    """The protected combinations worth predicting: all, or where there are many the first and
+    last and those that made rows flip most often."""
+    combinations = schema.combinations
+    if len(combinations) <= most:
+        return combinations
+    counts = np.bincount(schema.combination_of(partners), minlength=len(combinations))
+    counts[[0, -1]] = counts.max(initial=0) + 1
+    return combinations[np.sort(np.argsort(-counts, kind="stable")[:most])]
+
+
+def _fresh(task: Task, n: int, rng: np.random.Generator) -> Rows:
+    """Up to n natural rows whose keys were never asked; fewer where the generator has no more."""
+    assert task.generator is not None
+    parts: list[Rows] = []
+    have = vain = 0
+    while have < n and vain < _MOST_VAIN:
+        rows = task.generator.decode(task.generator.sample_latents(n, rng))
+        joined = np.concatenate([*parts, rows])
+        new = joined[task.unseen(joined)]
+        vain = vain + 1 if len(new) <= have else 0
+        parts, have = [new], len(new)
+    return parts[0][:n] if parts else np.empty((0, len(task.schema)))

@@ -1,0 +1,40 @@
+"""Plain samples of the generator, checked as they come: the honest baseline of every comparison.
+
+Faithfulness
+- No paper has this method. LIMI's authors compare with a random hyperplane; drawing from the
+  generator without any plane is the simpler control, and finds about as many per check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from limi.check import Checked
+from limi.task import Task
+
+__all__ = ["Natural"]
+
+_ROUND = 1 << 14  # latents drawn at once
+_MOST_VAIN = 64  # rounds without a new key, after which the generator counts as exhausted
+
+
+@dataclass(frozen=True, kw_only=True)
+class Natural:
+    """Check natural rows, each key once."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"generator"})
+    population: ClassVar[str | None] = None  # keys are not repeated, so its rows are no sample
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Natural rows in rounds."""
+        assert task.generator is not None
+        vain = 0
+        while vain < _MOST_VAIN:
+            rows = task.generator.decode(task.generator.sample_latents(_ROUND, rng))
+            rows = rows[task.unseen(rows)]
+            vain = 0 if len(rows) else vain + 1
+            yield task.check(rows, origin="natural")

@@ -1,0 +1,35 @@
+"""A booster as a model, whichever library it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from limi.models._base import Takes
+from limi.models._scores import Output, Outputs
+from limi.types import Scores
+
+__all__ = ["BoosterModel"]
+
+
+@dataclass(frozen=True)
+class BoosterModel:
+    """Score rows with a booster, which decides nothing itself: above 0.5 it is class 1."""
+
+    booster: Any
+    predict: Callable[[Any], Any]
+    favorable_column: int
+    gives: Output
+    columns: Sequence[str] | None
+    n_columns: int | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def takes(self) -> Takes:
+        """A frame where the booster knows its columns' names."""
+        return "matrix" if self.columns is None else "frame"
+
+    def score(self, inputs: Any) -> Scores:
+        """Scores of the favorable class."""
+        return Outputs(self.favorable_column, self.gives).read(self.predict(inputs), len(inputs))

@@ -1,0 +1,67 @@
+"""Model files: find them, read the options behind their names, quote what libraries say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast, get_args
+from urllib.parse import parse_qsl
+
+from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.models._scores import Output
+
+__all__ = ["existing", "output_kind", "reason", "split_options", "unreadable", "untrusted_pickle"]
+
+_LONGEST = 200
+
+
+def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
+    """The path of a model file; InvalidInput where there is none."""
+    path = Path(place)
+    example = f"{kind}:model{endings[0]}"
+    if path.is_dir():
+        raise InvalidInput(f"{place!r} is a folder; name one file, as in {example}")
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {place!r}; name one, as in {example}")
+    return path
+
+
+def split_options(place: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """`FILE?name=value&...` as the file and its options; a file of that very name wins."""
+    file, mark, text = place.rpartition("?")
+    if not mark or Path(place).exists():
+        return place, {}
+    options = dict(parse_qsl(text, keep_blank_values=True))
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"{place!r} has the unknown option {name!r}; {nearest(name, known)}")
+    return file, options
+
+
+def output_kind(word: Any) -> Output | None:
+    """A declared kind of output; InvalidInput where it is another word."""
+    if word is None or word in get_args(Output):
+        return cast("Output | None", word)
+    raise InvalidInput(f"output={word!r} is unknown; it is one of {listed(get_args(Output))}")
+
+
+def reason(error: BaseException) -> str:
+    """The first line of what a library said, cut to a readable length."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."
+
+
+def unreadable(place: str, what: str, error: BaseException) -> BadModel:
+    """The error for a file that a library cannot read as what it should be."""
+    return BadModel(f"{place!r} cannot be read as {what} ({reason(error)})")
+
+
+def untrusted_pickle(place: str, kind: str) -> InvalidInput:
+    """The refusal to open a pickle, with the formats that hold data alone."""
+    return InvalidInput(
+        f"{kind}:{place} was not opened: a {kind} file can run any program on this machine while "
+        "it is read; save the model as skops, ONNX, or in its library's own format (xgboost "
+        ".json, lightgbm .txt, catboost .cbm), or allow it with trust_pickle=True "
+        "(--trust-pickle) if you know who wrote it"
+    )

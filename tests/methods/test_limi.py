@@ -1,0 +1,228 @@
+"""LIMI against the paper's literal loop and the dossier's oracles."""
+
+import numpy as np
+import pytest
+
+from limi import boundary, methods
+from limi.budget import Budget, Stop
+from limi.check import check_rows
+from limi.engine import run
+from limi.errors import InvalidInput, MissingCapability
+from limi.methods._latent import Confident, LatentStream, oversampled, probe
+from limi.methods.limi import LIMI
+from limi.methods.natural import Natural
+from limi.rows import KeySet, keys
+from tests.naive import limi as naive
+from tests.naive.check import key
+from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
+
+COARSE = schema_of((0, 6), (0, 6), (0, 3), (0, 1), protected=["x3"])
+FINE = schema_of((0, 60), (0, 60), (0, 30), (1, 4), (0, 1), protected=["x3", "x4"])
+# Binary fractions, so that a margin is the same number alone and in any batch.
+COARSE_MODEL = Linear((0.5, -0.5, 0.25, 1.0), -0.375)
+FINE_MODEL = Linear((0.125, -0.0625, 0.0625, 0.25, 1.0), -1.53125)
+
+
+def with_generator(schema, model, **more):
+    return task(schema, model, generator=Rounding(schema), **more)
+
+
+def probed(here, plane, latents, step, chunk):
+    """Keys found and seen by the batched probe, chunk by chunk."""
+    seen, found = KeySet(), []
+    for start in range(0, len(latents), chunk):
+        on_plane = plane.project(latents[start : start + chunk])
+        decoders = [
+            lambda mask, on_plane=on_plane, o=o: here.generator.decode(
+                plane.shift(on_plane[mask], o)
+            )
+            for o in (0.0, step, -step)
+        ]
+        checked, paid = probe(
+            here.schema, len(on_plane), decoders, seen, lambda rows, stage: here.check(rows)
+        )
+        assert paid
+        found += [key(here.schema, row) for row in checked.rows[checked.flips]]
+    return found, seen
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("step", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("schema", "model"), [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL)])
+def test_batched_probing_is_the_literal_loop(seed, step, schema, model):
+    here = with_generator(schema, model)
+    rng = np.random.default_rng(seed)
+    latents = here.generator.sample_latents(120, rng)
+    plane = boundary.random(latents, rng, offset=0.2)
+    expected, expected_seen = naive.probe(
+        model, schema, here.generator.decode, plane.normal, plane.offset, latents, step
+    )
+    for chunk in (120, 31):
+        found, seen = probed(with_generator(schema, model), plane, latents, step, chunk)
+        assert found == expected
+        assert len(seen) == len(expected_seen)
+        back = np.array([list(k) for k in expected_seen])
+        rows = np.zeros((len(back), len(schema)))
+        rows[:, schema.free_index] = back
+        assert seen.contains(keys(schema, rows)).all()
+
+
+def test_probing_wastes_few_questions():
+    here = with_generator(FINE, FINE_MODEL)
+    latents = here.generator.sample_latents(2_000, np.random.default_rng(0))
+    plane = boundary.random(latents, np.random.default_rng(1))
+    asked = []
+    score = here.score
+    here.score = lambda rows: asked.append(len(rows)) or score(rows)
+    _, seen = probed(here, plane, latents, 0.3, 2_000)
+    per_key = len(FINE.combinations)
+    assert len(seen) * per_key <= sum(asked) <= 1.02 * len(seen) * per_key
+
+
+def test_the_break_rule_and_seen_keys():
+    """Three latents whose candidates all flip give three rows, from candidate 0 alone."""
+    schema = schema_of((0, 9), (0, 9), (0, 1), protected=["x2"])
+    follows = Linear((0.0, 0.0, 2.0), -1.0)
+    here = task(schema, follows)
+    rows = [np.array([[i, c, 0.0] for i in range(3)]) for c in range(3)]
+    decoders = [lambda mask, c=c: rows[c][mask] for c in range(3)]
+    seen = KeySet()
+    checked, _ = probe(schema, 3, decoders, seen, lambda r, s: here.check(r))
+    assert checked.rows[:, :2].tolist() == [[0, 0], [1, 0], [2, 0]]
+    assert len(seen) == 3
+    # Again: z0 was seen before, so the next candidate of each is examined.
+    checked, _ = probe(schema, 3, decoders, seen, lambda r, s: here.check(r))
+    assert checked.rows[:, :2].tolist() == [[0, 1], [1, 1], [2, 1]]
+
+
+def test_all_flipping_keys_of_a_small_domain_are_found():
+    ran = run(LIMI(n_latents=20_000), with_generator(SCHEMA, MODEL), Budget(), 0)
+    found = {tuple(row[:2].astype(int)) for row in ran.findings.all().rows}
+    reach = {
+        tuple(row[:2].astype(int))
+        for row in Rounding(SCHEMA).decode(np.random.default_rng(0).normal(size=(200_000, 3)))
+    }
+    assert found <= FLIPPING
+    # The projection reaches those near the plane; all of them are near it here.
+    assert found == FLIPPING & reach
+
+
+def test_a_model_that_ignores_the_protected_column_gives_nothing():
+    ignores = Linear((0.5, -0.5, 0.3, 0.0), -0.4)
+    ran = run(LIMI(n_latents=5_000), with_generator(COARSE, ignores), Budget(), 0)
+    assert len(ran.findings) == 0
+    assert ran.findings.rows_checked > 50
+
+
+def test_the_boundary_of_a_linear_model_is_its_own():
+    schema = schema_of((0, 1000), (0, 1000), (0, 1), protected=["x2"])
+    model = Linear((0.03, 0.04, 1e-3), -35.0)
+    here = with_generator(schema, model)
+    method = LIMI(n_latents=20_000)
+    latents = LatentStream(here.generator, 20_000, 3)
+    stream = method._plane(here, latents, np.random.default_rng(0))
+    try:
+        while True:
+            next(stream)
+    except StopIteration as done:
+        plane = done.value
+    assert plane.normal @ np.array([0.6, 0.8, 0.0]) > np.cos(np.radians(3))
+    assert here.facts["boundary_auc_entire"] > 0.99
+    on_plane = plane.project(next(latents.chunks(2_000)))
+    assert np.abs(plane.distance(on_plane)).max() < 1e-6
+    scores = model.score(here.generator.decode(on_plane))
+    inside = np.all((here.generator.decode(on_plane)[:, :2] % 1000) > 0, axis=1)
+    before = model.score(here.generator.decode(next(latents.chunks(2_000))))
+    assert np.abs(scores[inside] - 0.5).mean() < np.abs(before - 0.5).mean() / 3
+
+
+def test_selection_keeps_a_bounded_choice():
+    rng = np.random.default_rng(0)
+    confidence = np.array([0.71, 0.99, 0.8, 0.9])
+    best = Confident(2, "best")
+    for c in confidence:
+        best.add(np.array([[c]]), np.array([c]), rng)
+    assert best.latents().ravel().tolist() == [0.99, 0.9]
+    some = Confident(50, "random")
+    for start in range(0, 1000, 10):
+        some.add(np.arange(start, start + 10.0)[:, None], np.ones(10), rng)
+    kept = some.latents().ravel()
+    assert len(kept) == len(some) == 50
+    assert 300 < kept.mean() < 700
+
+
+def test_over_sampling_in_turn_and_at_random():
+    three = np.array([[0.0], [1.0], [2.0]])
+    assert oversampled(three, 7, None).ravel().tolist() == [0, 1, 2, 0, 1, 2, 0]
+    drawn = oversampled(three, 50, np.random.default_rng(0))
+    assert len(drawn) == 50
+    assert set(drawn.ravel()) == {0.0, 1.0, 2.0}
+    assert len(oversampled(three, 2, None)) == 3
+
+
+def test_only_confident_latents_are_fitted_on():
+    latents = np.arange(5.0)[:, None]
+    score = np.array([0.7, 0.71, 0.3, 0.29, 0.5])
+    sides = Confident(10, "best"), Confident(10, "best")
+    LIMI()._sort(latents, score, sides, np.random.default_rng(0))
+    assert [side.latents().ravel().tolist() for side in sides] == [[3.0], [1.0]]
+    # Labels alone: every latent counts on its side.
+    sides = Confident(10, "best"), Confident(10, "best")
+    LIMI()._sort(latents, np.array([0.0, 1.0, 1.0, 0.0, 0.0]), sides, np.random.default_rng(0))
+    assert [len(side) for side in sides] == [3, 2]
+
+
+def test_one_decision_alone_falls_back_to_natural_rows_and_says_so():
+    always = Linear((0.0, 0.0, 0.0, 0.0), 5.0)
+    here = with_generator(COARSE, always)
+    ran = run(LIMI(n_latents=2_000), here, Budget(), 0)
+    assert ran.findings.rows_checked > 50
+    assert any("no boundary could be fitted" in note for note in here.notes)
+
+
+def test_latents_are_drawn_again_the_same():
+    stream = LatentStream(Rounding(FINE), 70_000, 5)
+    first, again = list(stream.chunks()), list(stream.chunks())
+    assert [len(c) for c in first] == [65_536, 4_464]
+    np.testing.assert_array_equal(first[1], again[1])
+    assert not np.array_equal(first[0][:10], first[1][:10])
+
+
+def test_a_query_budget_covers_boundary_and_probes():
+    here = with_generator(FINE, FINE_MODEL)
+    ran = run(LIMI(), here, Budget(max_queries=4_000), 0)
+    assert ran.stop == Stop.QUERIES
+    assert 3_900 < ran.queries <= 4_000
+    assert len(ran.findings) > 20
+
+
+def test_presets_and_settings():
+    assert methods.parse("limi") == LIMI()
+    assert methods.parse("limi", ["preset=paper"]) == LIMI(n_labelled=None)
+    mixed = methods.parse("limi", ["step=0.1", "preset=released"])
+    assert mixed == LIMI(n_labelled=None, choice="best", step=0.1)
+    with pytest.raises(InvalidInput, match="no preset 'papers'"):
+        methods.parse("limi", ["preset=papers"])
+    with pytest.raises(InvalidInput, match="threshold"):
+        LIMI(threshold=0.2)
+
+
+def test_random_boundary_is_the_paper_s_control():
+    method = LIMI(boundary="random", n_latents=3_000, step=0.0)
+    ran = run(method, with_generator(FINE, FINE_MODEL), Budget(), 0)
+    found = ran.findings.all()
+    assert check_rows(FINE_MODEL, FINE, found.rows).flips.all()
+
+
+@pytest.mark.parametrize("method", [LIMI(), Natural()])
+def test_a_generator_is_needed(method):
+    with pytest.raises(MissingCapability, match="needs generator"):
+        run(method, task(), Budget(), 0)
+
+
+def test_natural_asks_no_key_twice_and_ends_when_all_are_known():
+    here = with_generator(COARSE, COARSE_MODEL)
+    ran = run(Natural(), here, Budget(), 0)
+    assert ran.stop == Stop.EXHAUSTED
+    assert ran.queries == 2 * ran.findings.rows_checked
+    assert ran.findings.rows_checked <= 7 * 7 * 4

@@ -1,0 +1,31 @@
+"""Every kind of model gives exactly what its own library gives, and keeps the contract."""
+
+import numpy as np
+
+from limi import models
+from limi.testing.models import check
+from tests.models.kinds import KINDS, Case
+from tests.models.people import bound
+
+
+def test_scores_are_the_librarys_own(case: Case):
+    target = bound(case.model, case.frame, **case.given)
+    scores = target.score(target.codec.encode(case.frame))
+    np.testing.assert_allclose(scores, case.scores, rtol=0, atol=1e-6)
+
+
+def test_decisions_are_the_librarys_own(case: Case):
+    target = bound(case.model, case.frame, **case.given)
+    scores = target.score(target.codec.encode(case.frame))
+    assert 0.1 < case.favors.mean() < 0.9
+    assert np.array_equal(scores > 0.5, case.favors)
+
+
+def test_the_contract_holds(case: Case):
+    target = bound(case.model, case.frame, **case.given)
+    check(target, target.codec.encode(case.frame)[:50])
+
+
+def test_every_kind_that_opens_files_or_wraps_objects_is_in_the_table():
+    tried = {name.partition("_")[0] for name in KINDS}
+    assert set(models.names()) - {"benchmark"} == tried

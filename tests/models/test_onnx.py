@@ -1,0 +1,222 @@
+"""ONNX graphs: inputs of every shape, outputs of every kind."""
+
+import numpy as np
+import onnx
+import pandas as pd
+import polars as pl
+import pytest
+from onnx import TensorProto, helper
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+
+from limi import models
+from limi.errors import BadModel, InvalidInput
+from tests.models.kinds import onnx_case, to_onnx
+from tests.models.people import LABELS, bound, numbers, people, scored, spelled, truth
+
+WORDS = {"favorable": "good", "labels": LABELS}
+
+
+def graph_file(path, nodes, inputs, outputs, constants=()):
+    """A graph written by hand."""
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info(*i) for i in inputs],
+        [helper.make_tensor_value_info(*o) for o in outputs],
+        [onnx.numpy_helper.from_array(array, name) for name, array in constants],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    path.write_bytes(model.SerializeToString())
+    return f"onnx:{path}"
+
+
+def linear(path, width=3, columns=1, bias=-45.0, last=None):
+    """Age minus 45, as the last layer of a network might give it."""
+    weights = np.zeros((width, columns), np.float32)
+    weights[0, -1] = 1
+    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["z"])]
+    if last:
+        nodes.append(helper.make_node(last, ["z"], ["y"]))
+    shift = np.zeros(columns, np.float32)
+    shift[-1] = bias
+    return graph_file(
+        path,
+        nodes,
+        [("x", TensorProto.FLOAT, [None, width])],
+        [("y" if last else "z", TensorProto.FLOAT, [None, columns])],
+        [("w", weights), ("b", shift)],
+    )
+
+
+OLDER = numbers().age > 45
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_logits_alone_decide(tmp_path, columns):
+    scores = scored(linear(tmp_path / "a.onnx", columns=columns), numbers())
+    assert np.array_equal(scores > 0.5, OLDER)
+
+
+def test_probabilities_alone_must_be_declared(tmp_path):
+    place = linear(tmp_path / "a.onnx", last="Sigmoid")
+    with pytest.raises(InvalidInput, match="probabilities or logits; say which"):
+        bound(place, numbers())
+    scores = scored(place + "?output=probability", numbers(), favorable=0)
+    assert np.array_equal(scores > 0.5, ~OLDER)
+
+
+@pytest.mark.parametrize("favorable", [0, 1])
+@pytest.mark.parametrize("model", [Perceptron(), LinearSVC()], ids=["perceptron", "svc"])
+def test_margins_beside_a_label(tmp_path, model, favorable):
+    model.fit(numbers(), truth())
+    scores = scored(_matrix(model, tmp_path), numbers(), favorable=favorable)
+    assert np.array_equal(scores > 0.5, model.predict(numbers()) == favorable)
+
+
+def _matrix(model, folder):
+    from skl2onnx import to_onnx as convert
+
+    inputs = numbers().to_numpy(np.float32)
+    (folder / "m.onnx").write_bytes(convert(model, inputs[:1], target_opset=18).SerializeToString())
+    return f"onnx:{folder / 'm.onnx'}"
+
+
+def test_a_label_alone_decides(tmp_path):
+    place = graph_file(
+        tmp_path / "a.onnx",
+        [
+            helper.make_node("Greater", ["age", "limit"], ["older"]),
+            helper.make_node("Cast", ["older"], ["label"], to=TensorProto.INT64),
+        ],
+        [("age", TensorProto.FLOAT, [None, 1]), ("grade", TensorProto.INT64, [None])],
+        [("label", TensorProto.INT64, [None, 1])],
+        [("limit", np.float32([45]))],
+    )
+    target = bound(place, numbers(), **WORDS)
+    assert target.model.columns == ["age", "grade"]
+    assert np.array_equal(target.score(target.codec.encode(numbers())), OLDER)
+    assert "1 was read as 'good'" in target.notes[0]
+
+
+@pytest.mark.parametrize("gap", [np.nan, None])
+def test_a_missing_text_is_the_category_it_was_in_training(tmp_path, gap):
+    frame = people()[["age", "city"]].astype({"city": object})
+    frame.loc[frame.city.isna(), "city"] = gap
+    columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, spelled())
+    place = to_onnx(model, frame, tmp_path / "a.onnx")
+    expected = model.predict_proba(frame)[:, 1]
+    np.testing.assert_allclose(scored(place, frame, **WORDS), expected, atol=1e-6)
+
+
+def test_missing_text_can_be_spelled(tmp_path):
+    frame = people()[["age", "city"]].assign(city=people().city.fillna(""))
+    columns = make_column_transformer((OneHotEncoder(), ["city"]), remainder="passthrough")
+    model = make_pipeline(columns, LogisticRegression()).fit(frame, spelled())
+    place = to_onnx(model, frame, tmp_path / "a.onnx")
+    gaps = people()[["age", "city"]]
+    expected = model.predict_proba(frame)[:, 1]
+    np.testing.assert_allclose(scored(place + "?missing=", gaps, **WORDS), expected, atol=1e-6)
+    with pytest.raises(BadModel, match="raised"):
+        scored(place, gaps, **WORDS)
+
+
+def test_polars_is_fed_alike(tmp_path):
+    case = onnx_case(tmp_path)
+    frame = pl.from_pandas(case.frame)
+    # A gap is None in polars and NaN in pandas, on which this model was trained.
+    assert np.array_equal(
+        scored(case.model + "?missing=nan", frame, **WORDS), scored(case.model, case.frame, **WORDS)
+    )
+
+
+def test_a_matrix_of_text(tmp_path):
+    frame = people()[["sex", "job", "grade"]]
+    encoder = OneHotEncoder().fit(frame.astype(str).to_numpy(object))
+    model = make_pipeline(encoder, LogisticRegression()).fit(
+        frame.astype(str).to_numpy(object), spelled()
+    )
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import StringTensorType
+
+    graph = convert_sklearn(
+        model, initial_types=[("x", StringTensorType([None, 3]))], target_opset=18
+    )
+    (tmp_path / "a.onnx").write_bytes(graph.SerializeToString())
+    expected = model.predict_proba(frame.astype(str).to_numpy(object))[:, 1]
+    np.testing.assert_allclose(
+        scored(f"onnx:{tmp_path / 'a.onnx'}", frame, **WORDS), expected, atol=1e-6
+    )
+
+
+def test_the_same_decisions_as_the_pipeline_it_was_made_from(tmp_path):
+    case = onnx_case(tmp_path)
+    assert np.array_equal(scored(case.model, case.frame, **WORDS) > 0.5, case.favors)
+    less = scored(case.model, case.frame, favorable="bad", labels=LABELS)
+    assert np.array_equal(less > 0.5, ~case.favors)
+
+
+def identity(path, kind, shape, out=None, name="x"):
+    out = kind if out is None else out
+    node = helper.make_node("Cast", [name], ["y"], to=out)
+    return graph_file(path, [node], [(name, kind, shape)], [("y", out, shape)])
+
+
+def test_whole_numbers_cannot_be_missing(tmp_path):
+    frame = people()[["hours", "age"]].round()
+    place = graph_file(
+        tmp_path / "a.onnx",
+        [helper.make_node("Cast", ["hours"], ["y"], to=TensorProto.FLOAT)],
+        [("hours", TensorProto.INT64, [None, 1]), ("age", TensorProto.INT64, [None, 1])],
+        [("y", TensorProto.FLOAT, [None, 1])],
+    )
+    with pytest.raises(
+        BadModel, match=r"'hours' has missing cells where the graph takes tensor\(int64\)"
+    ):
+        bound(place, frame)
+
+
+def test_graphs_that_do_not_fit(tmp_path):
+    with pytest.raises(BadModel, match="wants 3 columns and the table has 2"):
+        bound(linear(tmp_path / "a.onnx"), numbers()[["age", "grade"]])
+    with pytest.raises(BadModel, match="3 outputs a row"):
+        bound(linear(tmp_path / "b.onnx", columns=3), numbers())
+    with pytest.raises(BadModel, match=r"inputs are \['tensor\(uint8\)'\]; limi feeds"):
+        models.load(identity(tmp_path / "c.onnx", TensorProto.UINT8, [None, 2]))
+    grouped = graph_file(
+        tmp_path / "d.onnx",
+        [helper.make_node("Identity", ["num"], ["y"])],
+        [("num", TensorProto.FLOAT, [None, 2]), ("cat", TensorProto.STRING, [None, 1])],
+        [("y", TensorProto.FLOAT, [None, 2])],
+    )
+    with pytest.raises(BadModel, match=r"input 'num' takes several columns and does not say which"):
+        models.load(grouped)
+    strange = identity(tmp_path / "e.onnx", TensorProto.FLOAT, [None, 2], TensorProto.UINT8)
+    with pytest.raises(BadModel, match="neither a label nor probabilities"):
+        models.load(strange)
+    with pytest.raises(BadModel, match="wants the columns hours, city, grade"):
+        bound(onnx_case(tmp_path).model, people()[["age", "sex", "member"]], **WORDS)
+
+
+def test_files_that_are_none(tmp_path):
+    (tmp_path / "a.onnx").write_text("hello")
+    with pytest.raises(BadModel, match="cannot be read as an ONNX model"):
+        models.load(f"onnx:{tmp_path / 'a.onnx'}")
+    with pytest.raises(InvalidInput, match="output='odds' is unknown"):
+        models.load(linear(tmp_path / "b.onnx") + "?output=odds")
+
+
+def test_three_classes_are_refused(tmp_path):
+    model = LogisticRegression(max_iter=1000).fit(numbers(), people().grade)
+    with pytest.raises(BadModel, match=r"the model answers 1, 2, 3, 4|where 1 was expected"):
+        bound(_matrix(model, tmp_path), numbers(), favorable=1)
+
+
+def test_a_frame_of_one_column(tmp_path):
+    place = identity(tmp_path / "a.onnx", TensorProto.FLOAT, [None, 1], name="age")
+    frame = pd.DataFrame({"age": [-1.0, 2.0], "other": [0, 1]})
+    assert (scored(place, frame) > 0.5).tolist() == [False, True]

@@ -1,0 +1,102 @@
+"""Python functions, live and from files."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from limi import models
+from limi.errors import BadModel, InvalidInput
+from tests.models.people import bound, numbers, people, scored
+
+FILE = """
+from neighbour import LIMIT
+
+number = 3
+
+def decide(frame):
+    return frame["age"] > LIMIT
+
+class Model:
+    classes_ = [0, 1]
+    def predict(self, frame):
+        return (frame["age"] > LIMIT).astype(int)
+    def get_params(self):
+        return {}
+
+model = Model()
+
+def _hidden(frame):
+    return 0
+"""
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    (tmp_path / "neighbour.py").write_text("LIMIT = 40")
+    path = tmp_path / "target.py"
+    path.write_text(FILE)
+    yield path
+    sys.modules.pop("neighbour", None)
+
+
+@pytest.mark.parametrize("name", ["decide", "model"])
+def test_a_function_or_a_model_of_a_file(file, name):
+    path = list(sys.path)
+    assert np.array_equal(scored(f"python:{file}:{name}", people()), people().age > 40)
+    assert sys.path == path
+
+
+@pytest.mark.parametrize(
+    ("place", "error", "says"),
+    [
+        ("target.py", InvalidInput, "names no function; write python:FILE.py:NAME"),
+        ("{folder}/absent.py:decide", InvalidInput, "there is no file"),
+        ("{folder}/target.py:deside", InvalidInput, "no function 'deside'; did you mean 'decide'?"),
+        ("{folder}/target.py:number", InvalidInput, "int is no model"),
+        ("{folder}/target.txt:decide", InvalidInput, "is no Python file"),
+        ("{folder}/broken.py:decide", BadModel, "broken.py' raised ZeroDivisionError: division"),
+    ],
+)
+def test_what_a_file_cannot_give(file, place, error, says):
+    (file.parent / "broken.py").write_text("1 / 0")
+    (file.parent / "target.txt").write_text("")
+    with pytest.raises(error) as caught:
+        models.load("python:" + place.format(folder=file.parent))
+    assert says in str(caught.value)
+    assert "_hidden" not in str(caught.value)
+
+
+def test_a_function_cannot_write_into_the_rows_of_the_search():
+    def function(matrix):
+        matrix[:, 0] = 0
+        return np.full(len(matrix), 0.5)
+
+    function.takes = "matrix"
+    target = bound(function, numbers())
+    rows = target.codec.encode(numbers())
+    with pytest.raises(BadModel, match="read-only"):
+        target.score(rows)
+
+
+def test_an_unknown_wish_is_refused():
+    def function(frame):
+        return 0
+
+    function.takes = "tensor"
+    with pytest.raises(InvalidInput, match="takes='tensor' is unknown; it is one of frame, matrix"):
+        models.wrap(function)
+
+
+def test_two_columns_of_probabilities_are_in_the_order_of_the_labels():
+    shares = np.array([[0.9, 0.1]] * 400)
+    given = {"favorable": "bad", "labels": ("good", "bad")}
+    assert (scored(lambda frame: shares, people(), **given) == 0.9).all()
+
+
+def test_missing_cells_arrive_as_they_are_in_the_table():
+    frame = pd.DataFrame({"a": ["x", None, "y"], "b": [1.0, np.nan, 2.0]})
+    gaps = []
+    scored(lambda given: gaps.append(given.isna().sum().tolist()) or np.zeros(len(given)), frame)
+    assert gaps == [[1, 1]]
