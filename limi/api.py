@@ -17,7 +17,7 @@ import numpy as np
 
 from limi import generators, methods, models
 from limi.budget import Budget, Stop
-from limi.check import MAX_BATCH, Partner
+from limi.check import MAX_BATCH, Partner, cause_names
 from limi.engine import Progress, Run, run
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.findings import Found
@@ -25,15 +25,18 @@ from limi.frames import Codec, Frame, columns_of, plain
 from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
+from limi.metrics.naturalness import average_tabular_naturalness
+from limi.metrics.representative import representative
 from limi.rates import MEASURED_ROWS, Measured, measure
-from limi.report.summary import Summary, directions, examples
+from limi.report import pictures
+from limi.report.summary import Summary, causes_in_words, directions, examples
 from limi.schema import Schema
 from limi.schema_files import dump
 from limi.store import FORMAT, Draft, digest, file_digest, versions
 from limi.tables import infer
 from limi.target import Target, bind
 from limi.task import Task
-from limi.types import Rows, Scores, Value
+from limi.types import Index, Rows, Scores, Value
 
 __all__ = [
     "DEFAULT_GENERATOR",
@@ -104,6 +107,17 @@ class Result:
         """One row a finding, in the type of the given frame: its columns, the partner's protected
         values as `<column>__partner`, `score`, `partner_score`, `origin`."""
         return _findings_frame(self.problem.target.codec, self.found)
+
+    def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
+        """The n findings that look most like the table, as a frame like `findings`.
+
+        Drawn by density-ratio resampling; by default as many as a quarter of the findings, and no
+        more than the table has rows.
+        """
+        if n is None:
+            n = _representative_size(self.problem, self.found)
+        chosen = _representative(self.problem, self.found, n, seed)
+        return _findings_frame(self.problem.target.codec, self.found[chosen])
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report."""
@@ -416,6 +430,7 @@ class _Plan:
     def _summary(self, searched: _Searched, found: Found, unconfirmed: int) -> Summary:
         problem, ran = self.problem, searched.run
         ledger = ran.findings
+        look = _look(problem, found, searched.measured.flipping.get("real"), self.seed)
         scored = dict(searched.task.facts)
         if isinstance(self.method, methods.Scored):
             scored |= self.method.scores(ledger)
@@ -449,6 +464,8 @@ class _Plan:
             generator=self.source.name if searched.task.generator is not None else None,
             rates=self._rates(searched),
             scores={name: round(float(value), 6) for name, value in scored.items()},
+            naturalness=look["naturalness"],
+            pictures=look["pictures"] | {"curve": pictures.curve(ran.curve)},
             directions=directions(problem.schema, found),
             examples=examples(problem.schema, found),
             notes=tuple(notes),
@@ -494,6 +511,52 @@ def _verified(target: Target, found: Found) -> tuple[Found, int]:
     return again[confirmed], int((~confirmed).sum())
 
 
+_FEWEST_TO_JUDGE = 50  # findings under which a set's naturalness says nothing
+_MOST_TO_JUDGE = 20_000
+
+
+def _look(
+    problem: Problem, found: Found, flipping: Rows | None, seed: int
+) -> dict[str, dict[str, Any]]:
+    """How natural the findings are as a set, beside the table's own rows that flip."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    real = _sample(problem.rows, _MOST_TO_JUDGE, rng)
+    groups: dict[str, Rows] = {}
+    if len(found) >= _FEWEST_TO_JUDGE:
+        groups["findings"] = _sample(found.rows, len(real), rng)
+        size = min(_representative_size(problem, found), len(real))
+        groups["representative"] = found.rows[_representative(problem, found, size, seed)]
+    drawn = {name: rows for name, rows in groups.items() if len(rows) >= _FEWEST_TO_JUDGE}
+    if flipping is not None and len(flipping) >= _FEWEST_TO_JUDGE:
+        groups["ceiling"] = flipping
+    schema = problem.schema
+    return {
+        "naturalness": {
+            name: round(average_tabular_naturalness(real, rows, schema).score, 4)
+            for name, rows in groups.items()
+            if len(rows) >= _FEWEST_TO_JUDGE
+        },
+        "pictures": {
+            "densities": pictures.densities(real, drawn) if drawn else {},
+            "score_pairs": pictures.score_pairs(found),
+        },
+    }
+
+
+def _representative_size(problem: Problem, found: Found) -> int:
+    # Drawing nearly all findings cannot move them towards the population.
+    return min(len(problem.rows), max(1, len(found) // 4))
+
+
+def _representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    return representative(problem.rows, found.rows, problem.schema, n, rng)
+
+
+def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
+    return rows if len(rows) <= n else rows[rng.choice(len(rows), n, replace=False)]
+
+
 def _findings_frame(codec: Codec, found: Found) -> Frame:
     schema, backend = codec.schema, codec.backend
     names = schema.names
@@ -503,6 +566,8 @@ def _findings_frame(codec: Codec, found: Found) -> Frame:
     for name in schema.protected:
         columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
     extra = {"score": found.score, "partner_score": found.partner_score, "origin": found.origin}
+    if cause_names(schema):
+        extra["flipped_by"] = causes_in_words(schema, found.causes)
     for name, cells in extra.items():
         columns[_free_name(name, columns)] = backend.plain_column(cells)
     return backend.frame(columns)

@@ -6,6 +6,7 @@ non-protected columns) is asked once: whether a row flips is a property of its k
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -17,7 +18,7 @@ from limi.rows import Distinct, distinct
 from limi.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["MAX_BATCH", "Checked", "Partner", "check_rows", "query_cost"]
+__all__ = ["MAX_BATCH", "Checked", "Partner", "cause_names", "check_rows", "query_cost"]
 
 Partner = Literal["widest", "first"]
 """Which counterpart is shown: of those that flip (or of all, where none does) the one whose score
@@ -40,6 +41,11 @@ class Checked:
     favorable: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     # ^ for each combination, how many rows would be decided favorably under it
     origin: str = ""
+    causes: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    # ^ with several protected columns: which smallest sets of them flip a row (see `cause_names`)
+
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    # ^ (n, K) where the task keeps them: the score under every combination, NaN if not asked
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -53,6 +59,8 @@ class Checked:
             self.partner_score[index],
             self.flips[index],
             origin=self.origin,
+            causes=self.causes[index] if len(self.causes) else self.causes,
+            scores=self.scores[index] if len(self.scores) else self.scores,
         )
 
     def where(self, mask: Mask, otherwise: Checked) -> Checked:
@@ -76,6 +84,8 @@ class Checked:
             np.concatenate([part.partner for part in parts]),
             np.concatenate([part.partner_score for part in parts]),
             np.concatenate([part.flips for part in parts]),
+            causes=np.concatenate([part.causes for part in parts]),
+            scores=np.concatenate([part.scores for part in parts]),
         )
 
     @staticmethod
@@ -105,6 +115,7 @@ def check_rows(
     partner: Partner = "widest",
     max_batch: int = MAX_BATCH,
     known: Distinct | None = None,
+    keep_scores: bool = False,
 ) -> Checked:
     """Verdicts of rows; `score` sees at most `max_batch` rows at a time (but at least one key's).
 
@@ -117,7 +128,8 @@ def check_rows(
     known = known or distinct(schema, rows)
     first, key_of = known.first, known.of
 
-    verdict = _Verdicts.empty(n, n_combinations)
+    verdict = _Verdicts.empty(n, n_combinations, _reach(schema))
+    kept = np.empty((n if keep_scores else 0, n_combinations))
     stray = np.flatnonzero(own < 0)  # their own protected values are none of the combinations
     for part in _parts(len(stray), max_batch):
         verdict.score[stray[part]] = score(rows[stray[part]])
@@ -136,6 +148,8 @@ def check_rows(
             where = by_key[low:high]
             scores = scores[key_of[where] - part.start]
         verdict.settle(where, scores, own[where], partner)
+        if keep_scores:
+            kept[where] = scores
 
     partners = rows.copy()
     if n:
@@ -148,7 +162,34 @@ def check_rows(
         verdict.flips,
         queries=len(first) * n_combinations + len(stray),
         favorable=verdict.favorable,
+        causes=verdict.causes,
+        scores=kept,
     )
+
+
+_MOST_CAUSES = 3  # protected columns whose sets are told apart; a byte holds the sets of three
+
+
+def cause_names(schema: Schema) -> list[str]:
+    """What each bit of `Checked.causes` stands for: columns that flip a row together."""
+    if not 2 <= len(schema.protected) <= _MOST_CAUSES:
+        return []
+    return ["+".join(schema.protected[i] for i in columns) for columns in _sets(schema)]
+
+
+def _sets(schema: Schema) -> list[tuple[int, ...]]:
+    """Sets of protected columns, smaller ones first."""
+    places = range(len(schema.protected))
+    return [s for size in places for s in itertools.combinations(places, size + 1)]
+
+
+def _reach(schema: Schema) -> NDArray[np.bool_] | None:
+    """(set, own, other): is the other combination reached by changing columns of the set alone?"""
+    if not cause_names(schema):
+        return None
+    combinations = schema.combinations
+    same = combinations[:, None, :] == combinations[None, :, :]
+    return np.array([np.delete(same, list(s), axis=2).all(axis=2) for s in _sets(schema)])
 
 
 @dataclass(frozen=True)
@@ -158,15 +199,19 @@ class _Verdicts:
     partner_score: Scores
     flips: Mask
     favorable: NDArray[np.int64]
+    causes: NDArray[np.uint8]
+    reach: NDArray[np.bool_] | None
 
     @staticmethod
-    def empty(n: int, n_combinations: int) -> _Verdicts:
+    def empty(n: int, n_combinations: int, reach: NDArray[np.bool_] | None) -> _Verdicts:
         return _Verdicts(
             np.empty(n),
             np.zeros(n, dtype=np.intp),
             np.empty(n),
             np.zeros(n, dtype=bool),
             np.zeros(n_combinations, dtype=np.int64),
+            np.zeros(0 if reach is None else n, dtype=np.uint8),
+            reach,
         )
 
     def settle(self, where: Index, scores: NDArray[np.float64], own: Index, rule: Partner) -> None:
@@ -190,6 +235,24 @@ class _Verdicts:
         self.partner_score[where] = scores[line, chosen]
         self.flips[where] = flips
         self.favorable[:] += decided.sum(axis=0)
+        if self.reach is not None and flips.any():
+            self.causes[where[flips]] = _causes(self.reach, flipped[flips], own[flips])
+
+
+def _causes(reach: NDArray[np.bool_], flipped: NDArray[np.bool_], own: Index) -> NDArray[np.uint8]:
+    """The smallest sets of columns that flip each row; all of them for a row of no combination."""
+    n_sets = len(reach)
+    bits = 1 << np.arange(n_sets)
+    # Which sets lie inside which: a set adds nothing where a part of it flips the row already.
+    inside = [
+        sum(1 << t for t in range(n_sets) if t != s and (reach[t] <= reach[s]).all())
+        for s in range(n_sets)
+    ]
+    causes = np.zeros(len(own), dtype=np.int64)
+    for s in range(n_sets):
+        alone = (flipped & reach[s][np.maximum(own, 0)]).any(axis=1) & (own >= 0)
+        causes |= np.where(alone & (causes & inside[s] == 0), bits[s], 0)
+    return np.where(own < 0, bits[-1], causes).astype(np.uint8)
 
 
 def _parts(n: int, size: int) -> list[slice]:

@@ -35,6 +35,7 @@ class Run:
     stop: Stop
     queries: int
     seconds: float
+    curve: tuple[tuple[int, int], ...] = ()  # (queries, findings) after each batch
 
 
 def run(
@@ -57,6 +58,7 @@ def run(
     findings = Findings(task.schema)
     task.rows_left = np.inf if budget.max_rows is None else budget.max_rows
     task.queries_left = np.inf if budget.max_queries is None else budget.max_queries
+    task.thrifty = budget.max_queries is not None and len(task.schema.combinations) > 2
     asked = 0
     start = clock()
 
@@ -67,10 +69,12 @@ def run(
 
     task.on_asked = show
     stop = Stop.EXHAUSTED
+    curve: list[tuple[int, int]] = []
     try:
         for checked in method.search(task, rng):
             room = None if budget.max_findings is None else budget.max_findings - len(findings)
             findings.add(checked, clock() - start, most=room)
+            curve.append((asked, len(findings)))
             reached = _reached(budget, task, findings, clock() - start)
             if reached:
                 stop = reached
@@ -79,7 +83,7 @@ def run(
         stop = Stop.INTERRUPTED
     finally:
         task.on_asked = lambda n: None
-    return Run(findings, stop, asked, clock() - start)
+    return Run(findings, stop, asked, clock() - start, tuple(curve))
 
 
 def _reached(budget: Budget, task: Task, findings: Findings, seconds: float) -> Stop | None:

@@ -25,6 +25,7 @@ class Found:
     partner_score: Scores
     origin: NDArray[np.str_]
     seconds: NDArray[np.float64]  # since the search began
+    causes: NDArray[np.uint8]  # see `limi.check.cause_names`; 0 where it was not asked for
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -37,6 +38,7 @@ class Found:
             self.partner_score[index],
             self.origin[index],
             self.seconds[index],
+            self.causes[index],
         )
 
 
@@ -75,6 +77,7 @@ class Findings:
                 checked.partner_score[new],
                 np.full(len(new), checked.origin),
                 np.full(len(new), seconds),
+                checked.causes[new] if len(checked.causes) else np.zeros(len(new), dtype=np.uint8),
             )
         )
         return len(new)
@@ -85,7 +88,8 @@ class Findings:
             width = len(self.schema)
             empty = np.empty(0)
             nothing = np.empty((0, width))
-            return Found(nothing, nothing, empty, empty, np.empty(0, dtype=str), empty)
+            origin, causes = np.empty(0, dtype=str), np.empty(0, dtype=np.uint8)
+            return Found(nothing, nothing, empty, empty, origin, empty, causes)
         if len(self._parts) > 1:
             fields = Found.__dataclass_fields__
             joined = [np.concatenate([getattr(part, f) for part in self._parts]) for f in fields]

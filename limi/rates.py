@@ -24,6 +24,7 @@ class Measured:
 
     rates: dict[str, Rate]
     queries: int
+    flipping: dict[str, Rows]  # the rows of each population that flip
 
 
 def measure(
@@ -42,6 +43,7 @@ def measure(
     most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
     n = min(rows, most // per_row)
     rates: dict[str, Rate] = {}
+    flipping: dict[str, Rows] = {}
     queries = 0
     for name in populations if n > 0 else []:
         # Every population has a stream of its own, so that adding one changes no other's rows.
@@ -51,8 +53,9 @@ def measure(
             task.score, task.schema, _sample(task, name, n, rng), max_batch=task.max_batch
         )
         rates[name] = flip_rate(checked.flips)
+        flipping[name] = checked.rows[checked.flips]
         queries += checked.queries
-    return Measured(rates, queries)
+    return Measured(rates, queries, flipping)
 
 
 def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from limi.generators._base import Generator
 from limi.gradients import Gradients
 from limi.rows import Distinct, KeySet, distinct
 from limi.schema import Schema
+from limi.thrift import Habits, check_thriftily
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Task"]
@@ -27,6 +28,8 @@ class Task:
     partner: Partner = "widest"
     max_batch: int = MAX_BATCH
     generator: Generator | None = None
+    keep_scores: bool = False  # do checks bring the scores under all combinations along?
+    thrifty: bool = False  # ask protected values one after another, until a flip is seen
     gradients: Gradients | None = None
     rows_left: float = np.inf  # what the budget still pays for; the engine sets both
     queries_left: float = np.inf
@@ -34,6 +37,9 @@ class Task:
     notes: list[str] = field(default_factory=list)  # what a method wants the report to say
     facts: dict[str, float] = field(default_factory=dict)  # and its numbers
     _asked: KeySet = field(default_factory=KeySet, repr=False)
+
+    def __post_init__(self) -> None:
+        self._habits = Habits(len(self.schema.combinations))
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -60,19 +66,43 @@ class Task:
         Where the budget ends inside the batch, only the rows that it pays for come back; the
         engine stops there, so a method may yield what it gets without looking at its length.
         """
+        if not self.thrifty:
+            return self._check(rows).named(origin)
+        # What a row costs is known only afterwards: check those that are paid for in any case,
+        # see what is left, and go on until the next row might be too dear.
+        parts = [self._check(rows)]
+        while self.rows_left and len(parts[-1]) and sum(map(len, parts)) < len(rows):
+            parts.append(self._check(rows[sum(map(len, parts)) :]))
+        if sum(map(len, parts)) < len(rows):
+            self.queries_left = 0
+        queries = sum(part.queries for part in parts)
+        return replace(Checked.join(parts), queries=queries, origin=origin)
+
+    def _check(self, rows: Rows) -> Checked:
         rows, known = self._affordable(rows)
-        checked = check_rows(
-            self._ask,
-            self.schema,
-            rows,
-            partner=self.partner,
-            max_batch=self.max_batch,
-            known=known,
-        )
+        if self.thrifty:
+            checked = check_thriftily(
+                self._ask,
+                self.schema,
+                rows,
+                known=known,
+                habits=self._habits,
+                max_batch=self.max_batch,
+            )
+        else:
+            checked = check_rows(
+                self._ask,
+                self.schema,
+                rows,
+                partner=self.partner,
+                max_batch=self.max_batch,
+                known=known,
+                keep_scores=self.keep_scores,
+            )
         self.rows_left -= len(rows)
         self.queries_left -= checked.queries
         self._asked.add(known.keys[self._fresh(known)])
-        return checked.named(origin)
+        return checked
 
     def unseen(self, rows: Rows) -> Mask:
         """Which rows carry a key that was not asked before, the first of each key only."""
@@ -98,5 +128,6 @@ class Task:
                 # Nothing after the first row that is too dear, so that batches do not matter.
                 rows = rows[: int(paid.argmin())]
                 known = distinct(self.schema, rows)
-                self.queries_left = float(query_cost(self.schema, rows, known).sum())
+                if not self.thrifty:
+                    self.queries_left = float(query_cost(self.schema, rows, known).sum())
         return rows, known

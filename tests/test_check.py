@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from limi.check import check_rows, query_cost
+from limi.check import cause_names, check_rows, query_cost
 from limi.rows import distinct, uniform
 from limi.schema import Schema
 from tests.naive import check as naive
@@ -144,3 +144,26 @@ def test_no_rows_no_questions():
     checked = check_rows(MODEL, SCHEMA, np.empty((0, 3)))
     assert len(checked) == 0
     assert checked.queries == 0
+
+
+def test_causes_name_the_smallest_sets_of_columns_that_flip():
+    schema = schema_of((0, 9), (0, 1), (0, 1), protected=["x1", "x2"])
+    # Favorable where x0 + 2 x1 + 3 x2 > 5: what flips a row depends on x0.
+    model = Linear((1.0, 2.0, 3.0), -5.0)
+    names = cause_names(schema)
+    assert names == ["x1", "x2", "x1+x2"]
+    rows = grid(schema)
+    checked = check_rows(model, schema, rows, max_batch=7)
+    for row, causes, flips in zip(rows, checked.causes, checked.flips, strict=True):
+        decided = model(row[None])[0] > 0.5
+        changed = {}
+        for name, places in (("x1", [1]), ("x2", [2]), ("x1+x2", [1, 2])):
+            twin = row.copy()
+            twin[places] = 1 - twin[places]
+            changed[name] = (model(twin[None])[0] > 0.5) != decided
+        if changed["x1"] or changed["x2"]:
+            changed["x1+x2"] = False
+        expected = {name for name, flip in changed.items() if flip}
+        assert {n for bit, n in enumerate(names) if causes >> bit & 1} == expected
+        assert bool(expected) == flips
+    assert len(check_rows(MODEL, SCHEMA, grid(SCHEMA)).causes) == 0

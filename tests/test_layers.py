@@ -16,6 +16,7 @@ LAYERS = [
     ["tables"],
     ["schema_files"],
     ["check", "generators", "gradients"],
+    ["thrift"],
     ["task", "budget", "boundary", "findings"],
     ["metrics"],
     ["methods"],

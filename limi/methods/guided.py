@@ -31,6 +31,7 @@ __all__ = ["Guided"]
 
 _LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
+_MOST_EXAMPLES = 120_000  # scores to fit on at most; a row gives one for each combination asked
 _MOST_VAIN = 8  # pools without a new key, after which the generator counts as exhausted
 
 
@@ -42,6 +43,7 @@ class Guided:
     growth: float = 1.6  # each round is that much larger
     largest: int = 20_000  # rows of a round at most
     pool: int = 12  # natural rows drawn for every row checked
+    sure: float = 0.0  # predicted log-odds on both sides of 0.5 beyond which rows count alike
     explore: float = 0.1  # share of plain natural rows in a round
     learn_from: int = 40_000  # rows to fit the surrogate on at most
     trees: int = 80
@@ -59,7 +61,8 @@ class Guided:
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""
         size = self._first(task)
-        memory = _Memory(self.learn_from)
+        memory = _Memory(task.schema, self.learn_from)
+        task.keep_scores = True
         checked = task.check(_fresh(task, size, rng), origin="natural")
         yield checked
         memory.add(checked)
@@ -80,8 +83,13 @@ class Guided:
         return self.first if not np.isfinite(paid) else int(np.clip(paid / 20, 40, self.first))
 
     def _choose(self, schema: Schema, surrogate: _Surrogate, rows: Rows, size: int) -> Rows:
-        """The most promising rows, and then some of the others as they came."""
-        best_first = np.argsort(-surrogate.promise(rows), kind="stable")
+        """The most promising rows, and then some of the others as they came.
+
+        Beyond `sure` all count alike and keep their natural order: preferring the surest would
+        find a few more, all of one odd kind.
+        """
+        promise = np.minimum(surrogate.promise(rows), self.sure)
+        best_first = np.argsort(-promise, kind="stable")
         n_guided = round(size * (1 - self.explore))
         others = np.sort(best_first[n_guided:])[: size - n_guided]
         chosen: Rows = rows[np.concatenate([best_first[:n_guided], others])]
@@ -91,25 +99,34 @@ class Guided:
 class _Memory:
     """Rows and scores to learn from: everything at first, later a bounded recent part."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._parts: list[Checked] = []
+    def __init__(self, schema: Schema, most: int) -> None:
+        self._schema, self._most = schema, most
+        self._parts: list[tuple[Rows, NDArray[np.float64]]] = []
 
     def add(self, checked: Checked) -> None:
-        """Remember verdicts; the oldest are forgotten first."""
-        self._parts.append(checked)
-        while len(self._parts) > 1 and sum(map(len, self._parts[1:])) >= self._most:
+        """Remember answers; the oldest are forgotten first."""
+        self._parts.append((checked.rows, checked.scores))
+        while len(self._parts) > 1 and sum(len(rows) for rows, _ in self._parts[1:]) >= self._most:
             del self._parts[0]
 
-    def examples(self) -> tuple[Rows, Scores]:
-        """Rows with their scores: each checked row, and its partner."""
-        rows = [part for checked in self._parts for part in (checked.rows, checked.partner)]
-        scores = [part for c in self._parts for part in (c.score, c.partner_score)]
-        return np.concatenate(rows), np.concatenate(scores)
+    def examples(self, most: int, rng: np.random.Generator) -> tuple[Rows, Scores]:
+        """Rows under protected combinations that were asked, with their scores."""
+        rows = np.concatenate([rows for rows, _ in self._parts])
+        scores = np.concatenate([scores for _, scores in self._parts])
+        which, combination = np.nonzero(~np.isnan(scores))
+        if len(which) > most:
+            chosen = np.sort(rng.choice(len(which), most, replace=False))
+            which, combination = which[chosen], combination[chosen]
+        asked = rows[which]
+        asked[:, self._schema.protected_index] = self._schema.combinations[combination]
+        return asked, scores[which, combination]
 
-    def partners(self) -> Rows:
-        """Partners of the rows that flipped."""
-        return np.concatenate([checked.partner[checked.flips] for checked in self._parts])
+    def sides(self) -> NDArray[np.float64]:
+        """Share of favorable decisions under each combination."""
+        scores = np.concatenate([scores for _, scores in self._parts])
+        asked = ~np.isnan(scores)
+        favorable = np.nansum(scores > 0.5, axis=0)
+        return np.asarray((favorable + 0.5) / (asked.sum(axis=0) + 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -126,7 +143,7 @@ class _Surrogate:
     ) -> _Surrogate:
         from sklearn.ensemble import HistGradientBoostingRegressor
 
-        rows, scores = memory.examples()
+        rows, scores = memory.examples(_MOST_EXAMPLES, rng)
         small = np.exp(-_LARGEST_LOGIT)
         bounded = np.clip(scores, small, 1 - small)
         model = HistGradientBoostingRegressor(
@@ -141,7 +158,7 @@ class _Surrogate:
             random_state=int(rng.integers(2**31)),
         )
         model.fit(rows, np.log(bounded / (1 - bounded)))
-        return _Surrogate(schema, model, _telling(schema, memory.partners()))
+        return _Surrogate(schema, model, _telling(schema, memory.sides()))
 
     def promise(self, rows: Rows) -> NDArray[np.float64]:
         """How far the predicted scores lie on both sides of 0.5; above 0 a flip is expected."""
@@ -157,15 +174,14 @@ class _Surrogate:
         return promise
 
 
-def _telling(schema: Schema, partners: Rows, most: int = 6) -> Rows:
-    """The protected combinations worth predicting: all, or where there are many the first and
-    last and those that made rows flip most often."""
+def _telling(schema: Schema, sides: NDArray[np.float64], most: int = 4) -> Rows:
+    """The protected combinations worth predicting: all, or where there are many those with the
+    lowest and the highest share of favorable decisions."""
     combinations = schema.combinations
     if len(combinations) <= most:
         return combinations
-    counts = np.bincount(schema.combination_of(partners), minlength=len(combinations))
-    counts[[0, -1]] = counts.max(initial=0) + 1
-    return combinations[np.sort(np.argsort(-counts, kind="stable")[:most])]
+    ascending = np.argsort(sides, kind="stable")
+    return combinations[np.sort(np.concatenate([ascending[: most // 2], ascending[-most // 2 :]]))]
 
 
 def _fresh(task: Task, n: int, rng: np.random.Generator) -> Rows:

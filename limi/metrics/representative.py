@@ -10,7 +10,7 @@ from limi.types import Index, Rows
 
 __all__ = ["population_odds", "representative"]
 
-_MOST_ROWS = 40_000  # of either side, to fit on
+_MOST_ROWS = 20_000  # of either side, to fit on
 _FOLDS = 2
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
 
@@ -54,7 +54,7 @@ def population_odds(
         is_real = np.arange(len(real) + len(others)) < len(real)
         weight = np.where(is_real, 0.5 / len(real), 0.5 / len(others)) * len(is_real)
         classifier = HistGradientBoostingClassifier(
-            max_iter=60,
+            max_iter=50,
             max_leaf_nodes=15,
             min_samples_leaf=min(20, max(1, len(is_real) // 20)),
             categorical_features=categories,

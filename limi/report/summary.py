@@ -8,12 +8,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from limi.check import cause_names
 from limi.findings import Found
 from limi.metrics.individual import Rate
 from limi.schema import Schema
 
-__all__ = ["Direction", "Example", "Field", "Summary", "directions", "examples"]
+__all__ = [
+    "Direction",
+    "Example",
+    "Field",
+    "Summary",
+    "causes_in_words",
+    "directions",
+    "examples",
+]
 
 FORMAT = 1
 
@@ -82,6 +92,10 @@ class Summary:
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
+    naturalness: dict[str, float] = field(default_factory=dict)
+    # ^ ATN against the table: of all findings, of representative ones, of the table's own rows
+    #   that flip ("ceiling": as natural as flipping rows can be)
+    pictures: dict[str, Any] = field(default_factory=dict)  # see limi.report.pictures
     directions: tuple[Direction, ...] = ()
     examples: tuple[Example, ...] = ()
     notes: tuple[str, ...] = ()
@@ -154,6 +168,17 @@ def directions(schema: Schema, found: Found, most: int = 12) -> tuple[Direction,
         )
         for place in order
     )
+
+
+def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """For each finding the protected columns that flip it: `"sex"`, `"sex, race"` where either
+    does, `"sex+race"` where only both together do."""
+    names = cause_names(schema)
+    words = [
+        ", ".join(name for bit, name in enumerate(names) if mask >> bit & 1)
+        for mask in range(1 << len(names))
+    ]
+    return np.array(words)[causes.astype(np.intp)]
 
 
 def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:

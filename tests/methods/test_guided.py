@@ -54,11 +54,18 @@ def test_both_origins_are_named_and_exploration_is_kept():
 
 
 def test_many_combinations_are_cut_to_the_telling_ones():
-    schema = schema_of((0, 5), (1, 40), protected=["x1"])
-    partners = np.array([[0, 7.0]] * 5 + [[0, 9.0]] * 3 + [[0, 11.0]])
-    kept = _telling(schema, partners, most=4)
-    assert kept.ravel().tolist() == [1, 7, 9, 40]
-    assert len(_telling(WIDE, np.empty((0, 4)))) == 2
+    schema = schema_of((0, 5), (1, 7), protected=["x1"])
+    sides = np.array([0.5, 0.9, 0.1, 0.5, 0.2, 0.5, 0.8])
+    assert _telling(schema, sides).ravel().tolist() == [2, 3, 5, 7]
+    assert len(_telling(WIDE, np.zeros(2))) == 2
+
+
+def test_it_learns_from_every_value_asked():
+    schema = schema_of((0, 60), (0, 60), (0, 30), (1, 9), protected=["x3"])
+    model = Linear((0.125, -0.0625, 0.0625, 0.125), -1.53125)
+    guided = searched(Guided(), schema, model, max_queries=6_000)
+    plain = searched(Natural(), schema, model, max_queries=6_000)
+    assert len(guided.findings) > 1.7 * len(plain.findings)
 
 
 @pytest.mark.parametrize("wrong", [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}])

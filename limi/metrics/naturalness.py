@@ -1,0 +1,362 @@
+"""How much generated rows look like a table: by column, by pair, by copies, by classifiers.
+
+Average tabular naturalness (ATN) is half the mean score of the columns and half the mean score of
+the pairs of columns. Three definitions of it are in use, which differ in what they average and in
+how they cut numbers into bins:
+
+- "paper": the equation of the LIMI paper. Every column counts alike, and every pair. A number
+  that is compared with a category is cut into ten equal-width bins of the real column. A missing
+  value is one more level, and for a number it lies above all others.
+- "sdmetrics-0.7": as the authors of that paper ran it, with SDMetrics 0.7. The columns' score is
+  the mean of two means, that of the numbers and that of the categories; likewise the pairs'
+  (correlations, and contingencies). Missing cells are left out of columns and correlations, and
+  share the last bin, with the largest value, in contingencies.
+- "sdmetrics": the quality report of SDMetrics 0.32 with its two thresholds set to 0 and all rows
+  used. Every column and pair counts alike, but real and generated numbers are cut into ten bins
+  of their own ranges, which hides a wrong range. Missing cells as before.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi import rows as row_sets
+from limi.errors import InvalidInput, listed
+from limi.schema import Column, Schema
+from limi.types import Index, Mask, Rows
+
+__all__ = [
+    "Classifier",
+    "CopyShares",
+    "Definition",
+    "Naturalness",
+    "average_tabular_naturalness",
+    "copy_shares",
+    "two_sample_auc",
+]
+
+Definition = Literal["paper", "sdmetrics-0.7", "sdmetrics"]
+Classifier = Literal["boosted", "logistic"]
+
+_BINS = 10
+_UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
+_MOST_DENSE = 1 << 22  # larger contingency tables are counted by sorting
+
+
+@dataclass(frozen=True)
+class Naturalness:
+    """Scores in [0, 1], higher is better; NaN where a correlation or a column has none."""
+
+    definition: Definition
+    score: float  # ATN: half `column_score`, half `pair_score`
+    column_score: float
+    pair_score: float
+    columns: dict[str, float]
+    pairs: dict[tuple[str, str], float]
+
+
+def average_tabular_naturalness(
+    real: Rows, generated: Rows, schema: Schema, *, definition: Definition = "paper"
+) -> Naturalness:
+    """Likeness of two tables by column and by pair of columns (ATN); 1 is equality.
+
+    ATN = (C + P) / 2 in [0, 1], higher is better. C averages over columns, P over pairs:
+
+    - number: 1 - sup_t |F_real(t) - F_generated(t)|, the Kolmogorov-Smirnov complement;
+    - category: 1 - 1/2 sum_c |p_real(c) - p_generated(c)|, the total variation complement;
+    - two numbers: 1 - |r_real - r_generated| / 2 with Pearson's r, left out where r is undefined;
+    - other pairs: 1 - 1/2 sum_ab |p_real(a, b) - p_generated(a, b)|, numbers cut into ten bins.
+
+    Few rows never reach 1: two samples of one table differ too. Compare tables of equal length.
+
+    >>> column = Column(name="x", kind="numerical", low=0, high=1, step=1)
+    >>> real, generated = np.array([[0.0], [0], [1], [1]]), np.array([[0.0], [1], [1], [1]])
+    >>> average_tabular_naturalness(real, generated, Schema((column,))).columns
+    {'x': 0.75}
+    """
+    if definition not in get_args(Definition):
+        raise InvalidInput(
+            f"definition is {definition!r}; naturalness is defined as "
+            f"{listed(get_args(Definition))}"
+        )
+    real, generated = _checked(real, "real", schema), _checked(generated, "generated", schema)
+    columns, pairs = schema.columns, list(itertools.combinations(range(len(schema)), 2))
+    is_number = schema.is_numerical
+
+    column_scores = np.array(
+        [
+            _distribution_score(real[:, j], generated[:, j], column, definition)
+            for j, column in enumerate(columns)
+        ]
+    )
+    pair_scores = _pair_scores(real, generated, schema, pairs, definition)
+    if definition == "sdmetrics-0.7":
+        both_numbers = np.array([is_number[a] and is_number[b] for a, b in pairs], dtype=bool)
+        column_score = _mean([_mean(column_scores[is_number]), _mean(column_scores[~is_number])])
+        pair_score = _mean([_mean(pair_scores[both_numbers]), _mean(pair_scores[~both_numbers])])
+    else:
+        column_score, pair_score = _mean(column_scores), _mean(pair_scores)
+    names = schema.names
+    return Naturalness(
+        definition=definition,
+        score=_mean([column_score, pair_score]),
+        column_score=column_score,
+        pair_score=pair_score,
+        columns=dict(zip(names, column_scores.tolist(), strict=True)),
+        pairs={
+            (names[a], names[b]): score
+            for (a, b), score in zip(pairs, pair_scores.tolist(), strict=True)
+        },
+    )
+
+
+@dataclass(frozen=True)
+class CopyShares:
+    """Shares of rows that equal a training row in every column."""
+
+    generated: float
+    held_out: float
+
+    @property
+    def excess(self) -> float:
+        """How much more often generated rows are copies than held-out rows are; at most 0 is best.
+
+        From -1 to 1. Rows repeat in any table of few columns; only the excess is memorising.
+        """
+        return self.generated - self.held_out
+
+
+def copy_shares(training: Rows, held_out: Rows, generated: Rows, schema: Schema) -> CopyShares:
+    """Share of generated rows that copy a training row, beside the share of held-out rows that do.
+
+    copies / rows, from 0 to 1, over all columns, protected ones too; real numbers must be equal to
+    the last bit. The generator must not have seen `held_out`.
+    """
+    all_columns = Schema(schema.columns)
+    known = row_sets.KeySet()
+    training = _checked(training, "training", schema)
+    distinct = row_sets.distinct(all_columns, training)
+    known.add(distinct.keys[distinct.first])
+    shares = [
+        float(known.contains(row_sets.keys(all_columns, _checked(rows, name, schema))).mean())
+        for name, rows in (("generated", generated), ("held-out", held_out))
+    ]
+    return CopyShares(*shares)
+
+
+def two_sample_auc(
+    real: Rows,
+    generated: Rows,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    classifier: Classifier = "boosted",
+    folds: int = 3,
+    max_rows: int = 20_000,
+) -> float:
+    """How well a classifier tells generated rows from real ones it was not trained on.
+
+    The area under the ROC curve over out-of-fold predictions: the probability that a generated row
+    is ranked above a real one. From 0 to 1; 0.5 is best (not told apart), 1 is worst, and chance
+    may give a little under 0.5. Give rows that the generator has not seen, so that copies of its
+    training rows do not count as natural. Equal numbers are drawn of both, at most `max_rows`.
+    "boosted" is scikit-learn's histogram gradient boosting, "logistic" a logistic regression on
+    standardised numbers and one column a level.
+    """
+    from sklearn.metrics import roc_auc_score
+    from sklearn.model_selection import StratifiedKFold
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    if classifier not in get_args(Classifier):
+        raise InvalidInput(
+            f"classifier is {classifier!r}; known are {listed(get_args(Classifier))}"
+        )
+    real, generated = _checked(real, "real", schema), _checked(generated, "generated", schema)
+    n = min(len(real), len(generated), max_rows)
+    if n < folds:
+        raise InvalidInput(
+            f"a test of {folds} folds needs at least {folds} rows of each table; "
+            f"there are {len(real)} real and {len(generated)} generated"
+        )
+    rows = np.concatenate(
+        [table[np.sort(rng.permutation(len(table))[:n])] for table in (real, generated)]
+    )
+    truth = np.repeat([0, 1], n)
+    features = rows if classifier == "boosted" else _indicators(rows, schema)
+    seeds = rng.integers(0, 2**31 - 1, folds + 1)
+    scores = np.empty(2 * n)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=int(seeds[0]))
+    # OpenMP teams that wait for one another on a busy machine are slower than one thread by far.
+    with threadpool_limits(limits=1):
+        for seed, (train, test) in zip(seeds[1:], splitter.split(features, truth), strict=True):
+            model = _classifier(classifier, schema, int(seed)).fit(features[train], truth[train])
+            scores[test] = model.predict_proba(features[test])[:, 1]
+    return float(roc_auc_score(truth, scores))
+
+
+# -- columns ----------------------------------------------------------------------------
+
+
+def _distribution_score(
+    real: NDArray[np.float64],
+    generated: NDArray[np.float64],
+    column: Column,
+    definition: Definition,
+) -> float:
+    if definition != "paper":
+        real, generated = real[~np.isnan(real)], generated[~np.isnan(generated)]
+        if not (len(real) and len(generated)):
+            return math.nan
+    # np.unique sorts NaN behind all numbers and counts it as one value, as "paper" has it.
+    values, codes = np.unique(np.concatenate([real, generated]), return_inverse=True)
+    p = np.bincount(codes[: len(real)], minlength=len(values)).astype(np.float64)
+    q = np.bincount(codes[len(real) :], minlength=len(values)) / len(generated)
+    if column.kind == "numerical":
+        return float(1 - np.abs(np.cumsum(p / len(real) - q)).max())
+    if definition != "paper":
+        p[p == 0] = _UNSEEN
+    return float(1 - 0.5 * np.abs(p / p.sum() - q).sum())
+
+
+# -- pairs ------------------------------------------------------------------------------
+
+
+def _pair_scores(
+    real: Rows,
+    generated: Rows,
+    schema: Schema,
+    pairs: list[tuple[int, int]],
+    definition: Definition,
+) -> NDArray[np.float64]:
+    is_number = schema.is_numerical
+    numbers = np.flatnonzero(is_number)
+    place = np.cumsum(is_number) - 1
+    similar = 1 - np.abs(_correlations(real[:, numbers]) - _correlations(generated[:, numbers])) / 2
+    coded = [
+        _levels(real[:, j], generated[:, j], column, definition)
+        for j, column in enumerate(schema.columns)
+    ]
+    scores = np.empty(len(pairs))
+    for i, (a, b) in enumerate(pairs):
+        if is_number[a] and is_number[b]:
+            scores[i] = similar[place[a], place[b]]
+        else:
+            scores[i] = _contingency_score(coded[a], coded[b])
+    return scores
+
+
+def _correlations(columns: Rows) -> NDArray[np.float64]:
+    """Pearson's r of each two columns over the rows that have both; NaN where one is constant."""
+    known = ~np.isnan(columns)
+    n_known = np.maximum(known.sum(axis=0), 1)
+    centred = np.where(known, columns, 0.0)
+    centred = np.where(known, centred - centred.sum(axis=0) / n_known, 0.0)
+    spread = np.sqrt((centred**2).sum(axis=0) / n_known)
+    centred /= np.where(spread > 0, spread, 1.0)
+    weights = known.astype(np.float64)
+    n = np.maximum(weights.T @ weights, 1.0)
+    mean = centred.T @ weights / n  # [a, b]: mean of a over the rows where b is known
+    square = (centred**2).T @ weights / n
+    variance = square - mean**2
+    covariance = centred.T @ centred / n - mean * mean.T
+    # Columns have variance 1 here, so what is left of a constant after rounding is far below.
+    defined = (variance > 1e-12) & (variance.T > 1e-12)
+    scale = np.sqrt(np.where(defined, variance * variance.T, 1.0))
+    return np.where(defined, np.clip(covariance / scale, -1, 1), np.nan)
+
+
+def _levels(
+    real: NDArray[np.float64],
+    generated: NDArray[np.float64],
+    column: Column,
+    definition: Definition,
+) -> tuple[Index, Index, int]:
+    """Codes from 0 of both columns for contingency tables, and how many there may be."""
+    if column.kind != "numerical":
+        codes = [np.where(np.isnan(c), column.size, c).astype(np.intp) for c in (real, generated)]
+        return codes[0], codes[1], column.size + 1
+    edges = _edges(real)
+    others = _edges(generated) if definition == "sdmetrics" else edges
+    # np.digitize puts the largest value, and NaN, into a bin of its own behind the last edge.
+    codes = [np.digitize(real, edges), np.digitize(generated, others)]
+    if definition == "paper":
+        for code, cells in zip(codes, (real, generated), strict=True):
+            code[np.isnan(cells)] = _BINS + 2
+    return codes[0], codes[1], _BINS + 3
+
+
+def _edges(cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.histogram_bin_edges(cells[~np.isnan(cells)], bins=_BINS)
+
+
+def _contingency_score(a: tuple[Index, Index, int], b: tuple[Index, Index, int]) -> float:
+    size = a[2] * b[2]
+    p, q = a[0] * b[2] + b[0], a[1] * b[2] + b[1]
+    n, m = len(p), len(q)
+    if size > _MOST_DENSE:
+        codes = np.unique(np.concatenate([p, q]), return_inverse=True)[1]
+        p, q, size = codes[:n], codes[n:], n + m
+    share, other = np.bincount(p, minlength=size) / n, np.bincount(q, minlength=size) / m
+    return float(1 - 0.5 * np.abs(share - other).sum())
+
+
+# -- classifiers ------------------------------------------------------------------------
+
+
+def _classifier(name: Classifier, schema: Schema, seed: int) -> Any:
+    if name == "logistic":
+        from sklearn.linear_model import LogisticRegression
+
+        return LogisticRegression(max_iter=1000)
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # Splits on sets of levels exist for 255 levels at most; beyond, codes are cut as numbers.
+    as_levels = (~schema.is_numerical) & (schema.sizes <= 255)
+    return HistGradientBoostingClassifier(categorical_features=as_levels, random_state=seed)
+
+
+def _indicators(rows: Rows, schema: Schema, most_levels: int = 100) -> Rows:
+    """Standardised numbers, one column a frequent level, and one for missing cells."""
+    parts = []
+    for j, column in enumerate(schema.columns):
+        cells, missing = rows[:, j], np.isnan(rows[:, j])
+        if missing.any():
+            parts.append(missing[:, None].astype(np.float64))
+        if column.kind == "numerical":
+            known: Mask = ~missing
+            centre = cells[known].mean() if known.any() else 0.0
+            spread = cells[known].std() if known.any() else 0.0
+            parts.append((np.where(known, cells - centre, 0.0) / (spread or 1.0))[:, None])
+        else:
+            levels, counts = np.unique(cells[~missing], return_counts=True)
+            kept = np.sort(levels[np.argsort(-counts, kind="stable")[:most_levels]])
+            parts.append((cells[:, None] == kept).astype(np.float64))
+    return np.concatenate(parts, axis=1)
+
+
+# -- shared -----------------------------------------------------------------------------
+
+
+def _checked(rows: Rows, name: str, schema: Schema) -> Rows:
+    rows = np.asarray(rows, dtype=np.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows):
+        raise InvalidInput(
+            f"the {name} rows have the shape {rows.shape}; naturalness needs at least one row of "
+            f"the schema's {len(schema)} columns"
+        )
+    if np.isinf(rows).any():
+        raise InvalidInput(f"the {name} rows hold infinite values; use finite or missing ones")
+    return rows
+
+
+def _mean(scores: NDArray[np.float64] | list[float]) -> float:
+    """Mean of the defined scores; NaN where there is none."""
+    known = np.asarray(scores, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    return float(known.mean()) if len(known) else math.nan

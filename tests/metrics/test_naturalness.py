@@ -1,0 +1,267 @@
+"""Naturalness against its definitions, against SDMetrics, and on cases worked by hand."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limi.errors import InvalidInput
+from limi.metrics.naturalness import (
+    average_tabular_naturalness,
+    copy_shares,
+    two_sample_auc,
+)
+from limi.schema import Column, Schema
+from tests.metrics import make_golden
+from tests.naive import naturalness as naive
+
+DEFINITIONS = ["paper", "sdmetrics-0.7", "sdmetrics"]
+
+
+def number(name, low=0.0, high=9.0, step=1.0, missing=True):
+    return Column(name=name, kind="numerical", low=low, high=high, step=step, missing=missing)
+
+
+def levels(name, n=3, missing=True):
+    words = tuple(f"level {i}" for i in range(n))
+    return Column(name=name, kind="categorical", levels=words, missing=missing)
+
+
+MIXED = Schema((number("a"), levels("b"), number("c", step=0.0), levels("d", 5)))
+GOLDEN_SCHEMA = Schema(
+    tuple(
+        number(name, -1e6, 1e6, 0.0)
+        if kind == "numerical"
+        else levels(name, make_golden.N_LEVELS[name])
+        for name, kind in make_golden.KINDS.items()
+    )
+)
+
+
+def draw(rng, n, gaps):
+    rows = np.column_stack(
+        [
+            rng.integers(0, 10, n),
+            rng.integers(0, 3, n),
+            rng.normal(4, 1, n).clip(0, 9),
+            rng.integers(0, rng.integers(1, 6), n),
+        ]
+    ).astype(float)
+    rows[rng.random(rows.shape) < gaps] = np.nan
+    return rows
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(1, 30),
+    m=st.integers(1, 30),
+    gaps=st.sampled_from([0.0, 0.2, 0.9]),
+    definition=st.sampled_from(DEFINITIONS),
+)
+def test_agrees_with_the_definition(seed, n, m, gaps, definition):
+    rng = np.random.default_rng(seed)
+    real, generated = draw(rng, n, gaps), draw(rng, m, gaps)
+
+    result = average_tabular_naturalness(real, generated, MIXED, definition=definition)
+
+    kinds = [column.kind for column in MIXED.columns]
+    columns, pairs, total = naive.atn(real.tolist(), generated.tolist(), kinds, definition)
+    np.testing.assert_allclose(list(result.columns.values()), columns, atol=1e-9)
+    np.testing.assert_allclose(list(result.pairs.values()), list(pairs.values()), atol=1e-9)
+    np.testing.assert_allclose(result.score, total, atol=1e-9)
+
+
+def golden():
+    stored = json.loads(make_golden.PLACE.read_text(encoding="utf-8"))
+    return {
+        **stored,
+        "real": np.array(stored["real"], dtype=float),
+        "generated": np.array(stored["generated"], dtype=float),
+    }
+
+
+def compare_with_report(real, generated, report):
+    ours = average_tabular_naturalness(real, generated, GOLDEN_SCHEMA, definition="sdmetrics")
+    expected = [np.array(report[part], dtype=float) for part in ("columns", "pairs")]
+    np.testing.assert_allclose(list(ours.columns.values()), expected[0], atol=1e-9)
+    np.testing.assert_allclose(list(ours.pairs.values()), expected[1], atol=1e-9)
+    assert ours.score == pytest.approx(report["score"], abs=1e-9)
+
+
+def compare_with_metrics(real, generated, metrics):
+    ours = average_tabular_naturalness(real, generated, GOLDEN_SCHEMA, definition="sdmetrics-0.7")
+    columns, pairs = (np.array(metrics[part], dtype=float) for part in ("columns", "pairs"))
+    np.testing.assert_allclose(list(ours.columns.values()), columns, atol=1e-9)
+    np.testing.assert_allclose(list(ours.pairs.values()), pairs, atol=1e-9)
+    kinds = list(make_golden.KINDS.values())
+    is_number = np.array([kind == "numerical" for kind in kinds])
+    both = np.array([a and b for i, a in enumerate(is_number) for b in is_number[i + 1 :]])
+    halves = [
+        np.mean([np.nanmean(columns[is_number]), np.nanmean(columns[~is_number])]),
+        np.mean([np.nanmean(pairs[both]), np.nanmean(pairs[~both])]),
+    ]
+    assert ours.score == pytest.approx(np.mean(halves), abs=1e-9)
+
+
+def test_equals_what_sdmetrics_said():
+    kept = golden()
+    compare_with_report(kept["real"], kept["generated"], kept["report"])
+    compare_with_metrics(kept["real"], kept["generated"], kept["metrics"])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", [2, 3])
+def test_equals_sdmetrics_where_it_is_installed(seed):
+    pytest.importorskip("sdmetrics")
+    real, generated = make_golden.tables(400, 300, seed)
+    compare_with_report(real, generated, make_golden.by_report(real, generated))
+    compare_with_metrics(real, generated, make_golden.by_metric(real, generated))
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_a_table_is_as_natural_as_itself_in_any_order(definition):
+    rng = np.random.default_rng(0)
+    real = draw(rng, 200, 0.1)
+
+    result = average_tabular_naturalness(real, rng.permutation(real), MIXED, definition=definition)
+
+    assert result.score == pytest.approx(1)
+    assert min(result.columns.values()) == pytest.approx(1)
+    assert min(result.pairs.values()) == pytest.approx(1)
+
+
+def test_hand_worked_columns_and_pairs():
+    one = Schema((levels("x", 2), levels("y", 2)))
+    same = np.array([[0.0, 0], [0, 0], [1, 1], [1, 1]])
+    independent = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    result = average_tabular_naturalness(same, independent, one)
+    assert result.columns == {"x": 1.0, "y": 1.0}
+    assert result.pairs == {("x", "y"): 0.5}
+
+    skewed = np.array([[0.0, 0], [1, 0], [1, 0], [1, 0]])
+    assert average_tabular_naturalness(independent, skewed, one).columns["x"] == 0.75
+
+    two = Schema((number("x"), number("y")))
+    up = np.column_stack([np.arange(5.0), np.arange(5.0)])
+    down = np.column_stack([np.arange(5.0), np.arange(5.0)[::-1]])
+    result = average_tabular_naturalness(up, down, two)
+    assert result.pairs[("x", "y")] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_definitions_weigh_kinds_differently():
+    # One number that agrees and three categories that do not: 1 of 4, or the mean of 1 and 0.
+    schema = Schema((number("x"), levels("a", 2), levels("b", 2), levels("c", 2)))
+    real = np.tile([1.0, 0, 0, 0], (10, 1))
+    real[:, 0] = np.arange(10)
+    generated = real.copy()
+    generated[:, 1:] = 1
+    scores = {
+        definition: average_tabular_naturalness(
+            real, generated, schema, definition=definition
+        ).column_score
+        for definition in ("paper", "sdmetrics-0.7")
+    }
+    assert scores["paper"] == 0.25
+    assert scores["sdmetrics-0.7"] == pytest.approx(0.5, abs=1e-6)
+
+
+def test_missing_cells_count_in_the_paper_definition_only():
+    schema = Schema((number("x"),))
+    real = np.arange(8.0)[:, None]
+    generated = np.concatenate([real, np.full((8, 1), np.nan)])
+    assert average_tabular_naturalness(real, generated, schema).score == 0.5
+    as_run = average_tabular_naturalness(real, generated, schema, definition="sdmetrics")
+    assert as_run.score == 1.0
+
+
+def test_thousands_of_levels_in_two_columns():
+    schema = Schema((levels("x", 5000, False), levels("y", 5000, False)))
+    rng = np.random.default_rng(0)
+    real = rng.integers(0, 5000, (300, 2)).astype(float)
+    result = average_tabular_naturalness(real, np.concatenate([real, real]), schema)
+    assert result.pairs[("x", "y")] == pytest.approx(1)
+    other = average_tabular_naturalness(real[:150], real[150:], schema)
+    assert other.pairs[("x", "y")] < 0.1
+
+
+def test_all_missing_columns_and_single_columns_have_a_score():
+    schema = Schema((number("x"), levels("y")))
+    empty = np.full((4, 2), np.nan)
+    assert average_tabular_naturalness(empty, empty, schema).score == 1.0
+    assert np.isnan(
+        average_tabular_naturalness(empty, empty, schema, definition="sdmetrics").column_score
+    )
+    one = Schema((number("x"),))
+    assert average_tabular_naturalness(np.zeros((3, 1)), np.zeros((2, 1)), one).score == 1.0
+
+
+@pytest.mark.parametrize(
+    ("real", "words"),
+    [
+        (np.zeros((0, 1)), "at least one row"),
+        (np.zeros((3, 2)), "1 columns"),
+        (np.full((3, 1), np.inf), "infinite"),
+    ],
+)
+def test_refuses_rows_it_cannot_compare(real, words):
+    with pytest.raises(InvalidInput, match=words):
+        average_tabular_naturalness(real, np.zeros((3, 1)), Schema((number("x"),)))
+
+
+def test_refuses_unknown_names():
+    schema, rows = Schema((number("x"),)), np.zeros((5, 1))
+    with pytest.raises(InvalidInput, match=r"sdmetrics-0\.7"):
+        average_tabular_naturalness(rows, rows, schema, definition="atn")
+    with pytest.raises(InvalidInput, match="logistic"):
+        two_sample_auc(rows, rows, schema, np.random.default_rng(0), classifier="svc")
+    with pytest.raises(InvalidInput, match="3 folds"):
+        two_sample_auc(rows[:2], rows, schema, np.random.default_rng(0))
+
+
+def test_copy_shares_count_whole_rows_with_protected_columns():
+    schema = Schema((number("x"), levels("sex", 2))).protect(["sex"])
+    training = np.array([[1.0, 0], [2, 1], [2, 1], [np.nan, 0]])
+    generated = np.array([[1.0, 0], [1, 1], [np.nan, 0], [3, 0]])
+    held_out = np.array([[2.0, 1], [5, 0], [6, 0], [7, 1]])
+
+    shares = copy_shares(training, held_out, generated, schema)
+
+    assert (shares.generated, shares.held_out) == (0.5, 0.25)
+    assert shares.excess == 0.25
+
+
+@pytest.mark.parametrize("classifier", ["boosted", "logistic"])
+def test_two_sample_auc_is_half_for_one_table_and_near_one_for_two(classifier):
+    rng = np.random.default_rng(0)
+    real, more, other = draw(rng, 600, 0.1), draw(rng, 600, 0.1), draw(rng, 600, 0.1)
+    real[:, 3], more[:, 3] = rng.integers(0, 3, (2, 600))
+    other[:, 3] = rng.integers(2, 5, 600)
+
+    def auc(generated, seed=1):
+        return two_sample_auc(
+            real, generated, MIXED, np.random.default_rng(seed), classifier=classifier
+        )
+
+    assert abs(auc(more) - 0.5) < 0.06
+    assert auc(other) > 0.85
+    assert auc(more) == auc(more)
+    assert auc(more) != auc(more, seed=2)
+
+
+def test_boosted_trees_see_what_a_linear_rule_cannot():
+    rng = np.random.default_rng(0)
+    schema = Schema((number("x", missing=False), number("y", missing=False)))
+    x, y = rng.integers(0, 10, (2, 2000)).astype(float)
+    real = np.column_stack([x, x])
+    generated = np.column_stack([x, y])
+    boosted = two_sample_auc(real, generated, schema, np.random.default_rng(0))
+    linear = two_sample_auc(
+        real, generated, schema, np.random.default_rng(0), classifier="logistic"
+    )
+    assert boosted > 0.9
+    assert linear < 0.6

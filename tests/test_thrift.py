@@ -1,0 +1,93 @@
+"""The thrifty oracle: the same verdicts as the full one, for fewer queries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limi.budget import Budget
+from limi.check import check_rows
+from limi.engine import run
+from limi.methods.themis import Themis
+from limi.rows import distinct, uniform
+from limi.thrift import Habits, check_thriftily
+from tests.toy import MIXED, Linear, schema_of, task
+
+AGES = schema_of((0, 60), (0, 60), (1, 9), protected=["x2"])
+AGE_MODEL = Linear((0.125, -0.0625, 0.25), -2.03125)
+
+
+def thriftily(score, schema, rows, max_batch=1000):
+    known = distinct(schema, rows)
+    habits = Habits(len(schema.combinations))
+    return check_thriftily(score, schema, rows, known=known, habits=habits, max_batch=max_batch)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 60),
+    protected=st.sampled_from([["sex"], ["sex", "rank"], ["age=20-60:10"], ["job=a,c", "vet"]]),
+)
+def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
+    rng = np.random.default_rng(seed)
+    schema = MIXED.protect(protected)
+    weights = rng.normal(size=7) / np.array([40, 1, 1, 1, 1, 3, 1])
+
+    def score(rows):
+        # Row by row, so that a score is the same number in any batch.
+        margins = [float(np.nan_to_num(row, nan=-1.0) @ weights) for row in rows]
+        return 1 / (1 + np.exp(-np.array(margins, dtype=float)))
+
+    rows = uniform(schema, n, rng)
+    rows = np.concatenate([rows, rows[: n // 3]])
+    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(thrifty.score, full.score)
+    assert thrifty.queries <= full.queries
+    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
+    sides = (thrifty.score > 0.5) != (thrifty.partner_score > 0.5)
+    np.testing.assert_array_equal(sides, thrifty.flips)
+    free = schema.free_index
+    np.testing.assert_array_equal(thrifty.partner[:, free], rows[:, free])
+    own = rows[:, schema.protected_index]
+    assert (thrifty.partner[:, schema.protected_index] != own).any(axis=1).all()
+
+
+def test_a_flip_between_the_extremes_costs_two_or_three_queries():
+    follows = Linear((0.0, 0.0, 1.0), -5.5)
+    rows = uniform(AGES, 200, np.random.default_rng(0))
+    rows = rows[distinct(AGES, rows).first]
+    checked = thriftily(follows, AGES, rows)
+    assert checked.flips.all()
+    assert checked.queries <= 3 * len(rows)
+
+
+def test_the_order_is_learned():
+    habits = Habits(5)
+    assert habits.order().tolist() == [0, 4, 1, 3, 2]
+    habits.learn(2, favorable=90, asked=100)
+    habits.learn(3, favorable=1, asked=100)
+    assert habits.order()[:2].tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("max_queries", [500, 5_000])
+def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
+    found = []
+    for max_batch in (50, 10_000):
+        here = task(AGES, AGE_MODEL, uniform(AGES, 10, np.random.default_rng(0)))
+        here.max_batch = max_batch
+        ran = run(Themis(), here, Budget(max_queries=max_queries), 3)
+        assert here.thrifty
+        assert max_queries - 9 <= ran.queries <= max_queries
+        found.append(ran.findings.all())
+    np.testing.assert_array_equal(found[0].rows, found[1].rows)
+    np.testing.assert_array_equal(found[0].partner, found[1].partner)
+
+
+def test_it_finds_more_with_the_same_queries():
+    thrifty = task(AGES, AGE_MODEL, uniform(AGES, 10, np.random.default_rng(0)))
+    ran = run(Themis(), thrifty, Budget(max_queries=9_000), 3)
+    full = run(Themis(), task(AGES, AGE_MODEL, np.zeros((1, 3))), Budget(max_rows=1_000), 3)
+    assert full.queries <= 9_000
+    assert len(ran.findings) > 1.1 * len(full.findings)
