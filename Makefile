@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Two test workers with two OpenMP threads each would wait for one another.
+export OMP_NUM_THREADS ?= 1
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test check bench docs clean
 
@@ -39,7 +42,7 @@ check: $(VENV)/.dev ## format, lint, types, import direction, licences
 	$(BIN)/python tools/licences.py
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
-	for script in benchmarks/[a-z]*.py; do $(BIN)/python $$script || exit 1; done
+	for script in benchmarks/[a-z]*.py; do OMP_NUM_THREADS= $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py

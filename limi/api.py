@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from limi import generators, methods, models
+from limi import generators, gradients, methods, models
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner, cause_names
 from limi.engine import Progress, Run, run
@@ -392,6 +392,7 @@ class _Plan:
             self.problem.rows,
             partner=self.partner,
             max_batch=self.max_batch,
+            gradients=gradients.of(self.problem.target),
         )
         start = time.perf_counter()
         if self.rate_rows or "generator" in self.method.needs:

@@ -22,7 +22,7 @@ from limi.errors import BadTable, listed
 from limi.schema import Column, Schema
 from limi.types import Index, Rows, Value
 
-__all__ = ["Codec", "Frame", "columns_of", "plain"]
+__all__ = ["Codec", "Frame", "columns_of", "plain", "plain_frame"]
 
 Frame = Any
 """A pandas, polars or pyarrow frame."""
@@ -158,6 +158,25 @@ def plain(value: Any) -> Value:
         f"a cell holds {type(value).__name__} ({str(value)[:40]!r}); "
         "limi reads numbers, text, booleans and dates"
     )
+
+
+def plain_frame(schema: Schema, rows: Rows) -> Frame:
+    """A pandas frame of rows where no table tells how they are stored: levels as they are named,
+    whole numbers as integers, gaps as pandas' own."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for column, codes in zip(schema.columns, rows.T, strict=True):
+        if column.kind == "numerical":
+            whole = column.step >= 1 and column.step == int(column.step)
+            columns[column.name] = pd.Series(codes).astype("Int64" if whole else "float64")
+            if whole and not np.isnan(codes).any():
+                columns[column.name] = columns[column.name].astype("int64")
+        else:
+            levels = pd.Series(list(column.levels))
+            slots = np.where(np.isnan(codes), -1, codes).astype(np.intp)
+            columns[column.name] = levels.reindex(slots).reset_index(drop=True)
+    return pd.DataFrame(columns)
 
 
 # -- columns ----------------------------------------------------------------------------

@@ -27,6 +27,7 @@ LAYERS = [
     ["report"],
     ["store"],
     ["api", "repair"],
+    ["comparison"],
     ["testing"],
     ["cli"],
 ]

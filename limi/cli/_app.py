@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from limi.cli import datasets, demo, doctor, list_names, report, schema, test
+from limi.cli import compare, datasets, demo, doctor, fit, list_names, report, sample, schema, test
 
 __all__ = ["app"]
 
@@ -39,8 +39,11 @@ def _root(
 
 app.command("demo")(demo.demo)
 app.command("test")(test.test)
+app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.command("schema")(schema.schema)
+app.command("fit")(fit.fit)
+app.command("sample")(sample.sample)
 app.command("list")(list_names.list_names)
 app.command("doctor")(doctor.doctor)
 app.add_typer(datasets.app, name="datasets")

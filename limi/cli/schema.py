@@ -21,12 +21,11 @@ def schema(
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
     from limi import data, schema_files, tables
+    from limi.cli._tables import is_known
     from limi.errors import InvalidInput
 
-    if table in data.names() and not Path(table).exists():
-        inferred = data.load(table).schema
-    else:
-        inferred = tables.infer(tables.read(table))
+    known = is_known(table)
+    inferred = data.load(table).schema if known else tables.infer(tables.read(table))
     words = schema_files.dump(inferred)
     if out is None:
         _console.out.out(words, end="")

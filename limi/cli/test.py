@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from limi.api import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, Result
 from limi.cli import _console
+from limi.cli._tables import source
 from limi.rates import MEASURED_ROWS
 
 __all__ = ["finish", "test"]
@@ -67,11 +68,11 @@ def test(
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
 
-    source = _source(table, target, favorable, schema)
+    given = source(table, target, favorable, schema)
     with _console.run_progress(max_queries) as show:
         result = limi.audit(
             model,
-            source.pop("frame"),
+            given.pop("frame"),
             protected=protected,
             method=method,
             settings=settings or (),
@@ -91,7 +92,7 @@ def test(
             table_name=table,
             command=_console.command_line(),
             on_progress=show,
-            **source,
+            **given,
         )
     finish(result, out, as_json)
 
@@ -110,35 +111,3 @@ def finish(result: Result, out: Path | None, as_json: bool) -> None:
         if out is not None:
             _console.err.print("Interrupted; the same command with --resume goes on.")
         raise typer.Exit(130)
-
-
-def _source(
-    table: str, target: str | None, favorable: str | None, schema: Path | None
-) -> dict[str, Any]:
-    """The table with its target, favorable label and schema: a file's, or a known data set's."""
-    from limi import data, schema_files, tables
-    from limi.errors import InvalidInput
-
-    if table in data.names() and not Path(table).exists():
-        known = data.load(table)
-        return {
-            "frame": known.frame,
-            "target": target or known.target,
-            "favorable": favorable if favorable is not None else known.favorable,
-            "schema": known.schema
-            if schema is None
-            else schema_files.read_for(known.frame, schema, exclude=(known.target,)),
-        }
-    frame = tables.read(table)
-    if target is None:
-        raise InvalidInput(
-            f"--target is missing: name the column of {table!r} that the model predicts"
-        )
-    if target not in frame.columns:
-        from limi.errors import BadTable, nearest
-
-        raise BadTable(
-            f"{table!r} has no target column {target!r}; {nearest(target, frame.columns)}"
-        )
-    given = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
-    return {"frame": frame, "target": target, "favorable": favorable, "schema": given}

@@ -1,7 +1,10 @@
 """Generators of natural rows with a public latent space; one file each.
 
 A generator's module has a class with `kind`, a frozen dataclass `Settings`, and two functions:
-`fit(rows, schema, rng, *, settings, device, on_step) -> Generator` and `from_state(arrays, facts)`.
+`fit(rows, schema, rng, *, settings, device, on_step) -> Generator` and
+`from_state(arrays, facts, schema, *, device) -> Generator`. Anything else with a latent and a
+decode function becomes a generator by `adapt`, a fitted model of the ctgan package by
+`from_ctgan`; these have no name and are not fitted here.
 """
 
 from __future__ import annotations
@@ -11,10 +14,23 @@ from types import ModuleType
 
 from limi._registry import Registry
 from limi.errors import CorruptStore
+from limi.generators._adapter import adapt
 from limi.generators._base import Encoder, Generator, OnStep, WithDensity, read, write
+from limi.generators._ctgan_package import from_ctgan
 from limi.schema_files import dump, parse
 
-__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "get", "load", "names", "save"]
+__all__ = [
+    "Encoder",
+    "Generator",
+    "OnStep",
+    "WithDensity",
+    "adapt",
+    "from_ctgan",
+    "get",
+    "load",
+    "names",
+    "save",
+]
 
 _REGISTRY = Registry("limi.generators", "generator")
 

@@ -142,6 +142,7 @@ class _Surrogate:
         schema: Schema, memory: _Memory, trees: int, leaves: int, rng: np.random.Generator
     ) -> _Surrogate:
         from sklearn.ensemble import HistGradientBoostingRegressor
+        from threadpoolctl import threadpool_limits
 
         rows, scores = memory.examples(_MOST_EXAMPLES, rng)
         small = np.exp(-_LARGEST_LOGIT)
@@ -157,17 +158,22 @@ class _Surrogate:
             early_stopping=False,
             random_state=int(rng.integers(2**31)),
         )
-        model.fit(rows, np.log(bounded / (1 - bounded)))
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        with threadpool_limits(limits=1):
+            model.fit(rows, np.log(bounded / (1 - bounded)))
         return _Surrogate(schema, model, _telling(schema, memory.sides()))
 
     def promise(self, rows: Rows) -> NDArray[np.float64]:
         """How far the predicted scores lie on both sides of 0.5; above 0 a flip is expected."""
+        from threadpoolctl import threadpool_limits
+
         lowest = np.full(len(rows), np.inf)
         highest = np.full(len(rows), -np.inf)
         asked = rows.copy()
         for combination in self.combinations:
             asked[:, self.schema.protected_index] = combination
-            predicted = self.model.predict(asked)
+            with threadpool_limits(limits=1):
+                predicted = self.model.predict(asked)
             np.minimum(lowest, predicted, out=lowest)
             np.maximum(highest, predicted, out=highest)
         promise: NDArray[np.float64] = np.minimum(highest, -lowest)
@@ -181,7 +187,9 @@ def _telling(schema: Schema, sides: NDArray[np.float64], most: int = 4) -> Rows:
     if len(combinations) <= most:
         return combinations
     ascending = np.argsort(sides, kind="stable")
-    return combinations[np.sort(np.concatenate([ascending[: most // 2], ascending[-most // 2 :]]))]
+    telling = np.sort(np.concatenate([ascending[: most // 2], ascending[-most // 2 :]]))
+    chosen: Rows = combinations[telling]
+    return chosen
 
 
 def _fresh(task: Task, n: int, rng: np.random.Generator) -> Rows:

@@ -171,7 +171,7 @@ def two_sample_auc(
     """
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import StratifiedKFold
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits
 
     if classifier not in get_args(Classifier):
         raise InvalidInput(

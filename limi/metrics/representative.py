@@ -38,6 +38,7 @@ def population_odds(
     their numbers do not matter.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits
 
     if len(found) < 2 * _FOLDS or len(real) < 2:
         return np.zeros(len(found))
@@ -61,6 +62,8 @@ def population_odds(
             early_stopping=False,
             random_state=0,
         )
-        classifier.fit(np.concatenate([real, others]), is_real, sample_weight=weight)
-        odds[fold == held_out] = classifier.decision_function(found[fold == held_out])
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        with threadpool_limits(limits=1):
+            classifier.fit(np.concatenate([real, others]), is_real, sample_weight=weight)
+            odds[fold == held_out] = classifier.decision_function(found[fold == held_out])
     return odds

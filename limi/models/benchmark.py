@@ -649,7 +649,7 @@ _BLAS_LOCK = threading.Lock()  # the limit is the process's: two callers would u
 
 @cache
 def _blas() -> Any:
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 

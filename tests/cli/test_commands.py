@@ -215,6 +215,50 @@ def test_bad_input_is_one_sentence_and_an_exit_code(folder, limi, words, code, s
     assert after == before
 
 
+def test_fit_and_sample(folder, limi):
+    code, out, err = limi("fit", "people.csv", "--target", "ok", "--out", "people.trees", "--json")
+    assert code == 0, err
+    tree = json.loads(out)
+    assert tree["generator"] == "trees"
+    assert tree["naturalness"] > 0.85
+    assert {"copies_generated", "copies_held_out", "two_sample_auc_boosted"} <= set(tree)
+    assert "Content-Security-Policy" in (folder / "people.trees.html").read_text()
+    for name in ("a.parquet", "b.parquet"):
+        assert limi("sample", "people.trees", "-n", "50", "--seed", "3", "--out", name)[0] == 0
+    drawn = pd.read_parquet("a.parquet")
+    assert drawn.equals(pd.read_parquet("b.parquet"))
+    assert list(drawn.columns) == ["age", "sex", "income"]
+    assert set(drawn["sex"]) == {"F", "M"}
+    assert drawn["age"].between(18, 79).all()
+    assert limi("fit", "people.csv", "--out", "people.trees")[0] == 2
+    code, _, err = limi("sample", "people.trees", "--out", "a.parquet")
+    assert code == 2
+    assert "--force" in err
+    code, out, _ = limi(*FULL, "--generator", "people.trees", "--method", "natural", "--json")
+    assert code == 0
+    assert json.loads(out)["generator"] == "people.trees"
+    (folder / "broken.trees").write_bytes(b"PK not")
+    code, _, err = limi("sample", "broken.trees", "--out", "c.parquet")
+    assert code == 4
+    assert "no generator file" in err
+
+
+def test_compare_shows_methods_side_by_side(folder, limi):
+    options = ["--methods", "natural,themis,real", "--max-queries", "1500", "--html", "c.html"]
+    words = ["compare", *FULL[1:10], *options]
+    code, out, err = limi(*words, "--json")
+    assert code == 0, err
+    lines = json.loads(out)["methods"]
+    assert [line["method"] for line in lines] == ["natural", "themis", "real"]
+    assert all(line["queries"] <= 1500 for line in lines)
+    assert all(line["findings"] > 0 for line in lines)
+    assert "natural" in (folder / "c.html").read_text()
+    assert limi(*words)[0] == 0
+    code, _, err = limi(*words[:-5], "natural,thems", "--max-queries", "1500")
+    assert code == 2
+    assert "did you mean 'themis'" in err
+
+
 def test_usage_errors_leave_with_two(folder):
     for words in (["test"], ["tset"], ["list", "things"], ["test", "people.csv", "--nope"]):
         done = subprocess.run(

@@ -1,0 +1,68 @@
+"""Tables that commands take: files, or known data sets by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from limi import data, schema_files, tables
+from limi.errors import BadTable, InvalidInput, nearest
+from limi.frames import Codec
+from limi.schema import Schema
+from limi.types import Rows
+
+__all__ = ["features", "is_known", "source"]
+
+
+def is_known(table: str) -> bool:
+    """Does the name stand for a known data set? A file of that name wins."""
+    return table in data.names() and not Path(table).exists()
+
+
+def source(
+    table: str, target: str | None, favorable: str | None, schema: Path | None
+) -> dict[str, Any]:
+    """The table with its target, favorable label and schema, as `limi.audit` takes them."""
+    if is_known(table):
+        known = data.load(table)
+        given = known.schema
+        if schema is not None:
+            given = schema_files.read_for(known.frame, schema, exclude=(known.target,))
+        return {
+            "frame": known.frame,
+            "target": target or known.target,
+            "favorable": favorable if favorable is not None else known.favorable,
+            "schema": given,
+        }
+    frame = tables.read(table)
+    if target is None:
+        raise InvalidInput(
+            f"--target is missing: name the column of {table!r} that the model predicts"
+        )
+    _check_target(table, frame, target)
+    inferred = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
+    return {"frame": frame, "target": target, "favorable": favorable, "schema": inferred}
+
+
+def features(table: str, target: str | None, schema: Path | None) -> tuple[Schema, Rows]:
+    """Schema and rows of a table without its target."""
+    if is_known(table):
+        known = data.load(table)
+        frame, target, inferred = known.frame, known.target, known.schema
+    else:
+        frame = tables.read(table)
+        if target is not None:
+            _check_target(table, frame, target)
+        inferred = None
+    left_out = () if target is None else (target,)
+    if schema is not None:
+        inferred = schema_files.read_for(frame, schema, exclude=left_out)
+    if inferred is None:
+        inferred = tables.infer(frame, exclude=left_out)
+    return inferred, Codec.learn(frame, inferred).encode(frame)
+
+
+def _check_target(table: str, frame: Any, target: str) -> None:
+    if target not in frame.columns:
+        hint = nearest(target, frame.columns)
+        raise BadTable(f"{table!r} has no target column {target!r}; {hint}")

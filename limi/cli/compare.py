@@ -1,0 +1,81 @@
+"""`limi compare`: several methods under equal budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from rich.table import Table
+from typer import Argument, Option
+
+from limi.api import DEFAULT_GENERATOR
+from limi.cli import _console
+from limi.cli._tables import source
+
+__all__ = ["compare"]
+
+
+def compare(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
+    protected: Annotated[list[str], Option(help="Protected column. Repeatable.")],
+    methods: Annotated[
+        str, Option(help="Methods, joined by commas.")
+    ] = "limi,guided,natural,themis",
+    target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
+    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
+    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
+    max_seconds: Annotated[float | None, Option(help="Seconds for each method.")] = None,
+    seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
+    html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
+    trust_pickle: Annotated[bool, Option("--trust-pickle", help="Open pickle files.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run several methods under the same budget and show them side by side."""
+    from limi import methods as known
+    from limi.comparison import compare as run_all
+    from limi.errors import InvalidInput
+    from limi.report import comparison as page
+
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in names:
+        known.parse(name)
+    given = source(table, target, favorable, schema)
+    with _console.steps("comparing") as on_step:
+        lines = run_all(
+            model,
+            given.pop("frame"),
+            names,
+            protected=protected,
+            generator=generator,
+            max_rows=None,
+            max_queries=max_queries,
+            max_seconds=max_seconds,
+            seed=seed,
+            trust_pickle=trust_pickle,
+            table_name=table,
+            on_method=lambda name: on_step(names.index(name) / len(names), name),
+            **given,
+        )
+    title = f"{model} on {table}, protected {', '.join(protected)}, {max_queries:,} queries each"
+    if html is not None:
+        try:
+            html.write_text(page.render(title, lines), encoding="utf-8")
+        except OSError as error:
+            raise InvalidInput(f"{str(html)!r} cannot be written: {error.strerror}") from None
+    if as_json:
+        _console.print_json(
+            {"title": title, "seed": seed, "methods": [line.as_dict() for line in lines]}
+        )
+        return
+    shown = Table(title=title, box=None, padding=(0, 2, 0, 0), title_justify="left")
+    for heading in page.HEADINGS:
+        shown.add_column(heading, justify="left" if heading == "method" else "right")
+    for line in lines:
+        shown.add_row(*page.cells(line))
+    _console.out.print(shown)
+    for line in lines:
+        if line.problem:
+            _console.out.print(f"{line.method}: {line.problem}")

@@ -1,0 +1,108 @@
+"""`limi fit`: fit a generator to a table, and say how well it imitates it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.table import Table
+from typer import Argument, Option
+
+from limi.api import DEFAULT_GENERATOR
+from limi.cli import _console
+from limi.cli._tables import features
+from limi.schema import Schema
+from limi.types import Rows
+
+__all__ = ["fit"]
+
+_MOST_JUDGED = 20_000
+
+
+def fit(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    out: Annotated[Path, Option(help="File to keep the generator in.")],
+    generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
+    target: Annotated[str | None, Option(help="Label column, which is left out.")] = None,
+    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
+    seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
+    device: Annotated[str, Option(help="cpu, or cuda for a torch generator.")] = "cpu",
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Fit a generator to a table; print how natural its rows are and draw them beside real ones."""
+    import numpy as np
+
+    from limi import generators
+    from limi.errors import InvalidInput
+    from limi.report import marginals
+
+    page = out.with_name(out.name + ".html")
+    for path in (out, page):
+        if path.exists() and not force:
+            raise InvalidInput(f"{str(path)!r} exists already; replace it with --force")
+    if not 0 <= held_out <= 0.5:
+        raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
+    module = generators.get(generator)
+    known, rows = features(table, target, schema)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(rows))
+    n_kept = int(len(rows) * held_out)
+    training, kept = rows[order[n_kept:]], rows[order[:n_kept]]
+    start = time.perf_counter()
+    with _console.steps(f"fitting {generator}") as on_step:
+        made = module.fit(training, known, rng, device=device, on_step=on_step)
+    seconds = time.perf_counter() - start
+    judged = {
+        "generator": generator,
+        "table": table,
+        "rows": len(training),
+        "columns": len(known),
+        "seconds": round(seconds, 3),
+        **_judge(made, known, training, kept, rng),
+        "file": str(out),
+        "page": str(page),
+    }
+    generators.save(made, out)
+    drawn = made.decode(made.sample_latents(min(len(rows), _MOST_JUDGED), rng))
+    title = f"{generator} on {table}"
+    page.write_text(marginals.render(title, known, rows, drawn, judged), encoding="utf-8")
+    if as_json:
+        _console.print_json(judged)
+        return
+    shown = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    for name, value in judged.items():
+        shown.add_row(
+            name.replace("_", " "), f"{value:,}" if isinstance(value, int) else str(value)
+        )
+    _console.out.print(shown)
+
+
+def _judge(
+    made: Any, schema: Schema, training: Rows, kept: Rows, rng: Any
+) -> dict[str, float | None]:
+    """Naturalness against the training rows; copies and two-sample test against held-out ones."""
+    from limi.metrics.naturalness import (
+        average_tabular_naturalness,
+        copy_shares,
+        two_sample_auc,
+    )
+
+    real = training[:_MOST_JUDGED]
+    drawn = made.decode(made.sample_latents(len(real), rng))
+    figures: dict[str, float | None] = {
+        "naturalness": round(average_tabular_naturalness(real, drawn, schema).score, 4)
+    }
+    if len(kept) >= 30:
+        copies = copy_shares(training, kept, drawn, schema)
+        figures |= {
+            "copies_generated": round(copies.generated, 4),
+            "copies_held_out": round(copies.held_out, 4),
+            "two_sample_auc_boosted": round(two_sample_auc(kept, drawn, schema, rng), 4),
+            "two_sample_auc_logistic": round(
+                two_sample_auc(kept, drawn, schema, rng, classifier="logistic"), 4
+            ),
+        }
+    return figures

@@ -1,0 +1,669 @@
+"""Triangular transport with neural conditionals: one normal number a column, decoded in order.
+
+Columns stand in an order. A network tells the distribution of each from those before it, and a
+latent z decodes column after column by inverse CDF:
+
+    u_j = Phi(z_j);   x_j = the value at share u_j of p(x_j | x_1 .. x_(j-1))
+
+One masked network (Germain et al., MADE, ICML 2015) holds all conditionals: its hidden units are
+sorted by the last column that they may see, so training takes one pass a batch, and decoding
+computes every unit once, when its columns are known. Values are levels: columns of real numbers or
+of thousands of values are cut into bins, and what is left of u_j inside the bin says which of its
+values is meant (`_bins`). The lowest millionth of u_j stands for the whole domain of the column,
+so that every row that the schema allows has a latent and a probability.
+
+The network starts at the columns' own frequencies, and is trained by AdamW with a rate that falls
+to 0; averaged weights are judged on held-out rows, and the best are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from limi.errors import InvalidInput, nearest
+from limi.generators._base import OnStep
+from limi.generators._bins import Bins, cut, inside_interval
+from limi.generators._checks import check_latents, check_rows
+from limi.generators._modes import pack, unpack
+from limi.generators._training import (
+    HIGHEST,
+    Best,
+    BinCells,
+    Blocks,
+    Tensor,
+    arrays_of,
+    chunked,
+    device_of,
+    generator_of,
+    given_settings,
+    interval,
+    padded,
+    pick,
+    prepare,
+    run_steps,
+    set_rate,
+    tensors_of,
+    torch_for,
+)
+from limi.schema import Column, Schema
+from limi.types import Index, Latents, Rows, Scores
+
+__all__ = ["Settings", "Transport", "fit", "from_state"]
+
+RARE = 1e-6  # the share of u that leaves the conditional for the domain
+_FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken
+_LEAST_COUNT = 0.5  # rows that a level counts for at least, in the first frequencies
+_MOST_DIRECT = 4_000_000  # weights from inputs straight to outputs, at most
+_FEW_LEVELS = 16  # and bins, which the smallest table may have
+_MANY_ROWS = 10_000
+_WARM_UP = 20  # steps in which the rate rises
+_MOST_HELD_OUT = 3000
+_UNROLL = 10
+_EVALUATE_EVERY = 20  # steps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Sizes and training, and the order of the columns."""
+
+    hidden: int = 128  # units of each of two layers; at least two a column are taken
+    embedding: int = 8  # numbers that stand for a level
+    steps: int = 400
+    batch: int = 512
+    rate: float = 4e-3  # on 10,000 rows and more; on fewer it shrinks with their root
+    decay: float = 0.01
+    averaging: float = 0.95  # share of the averaged weights that a step keeps
+    held_out: float = 0.1  # share of rows that say when to stop
+    patience: int = 100  # steps without a better likelihood of held-out rows
+    max_levels: int = 256  # values of a column that are levels of their own; ten rows a level
+    max_bins: int = 64  # bins of a column with more values, or of real numbers; twenty rows a bin
+    max_rows: int = 100_000  # rows fitted on; more are drawn from at random
+    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"
+    protected_first: bool = False  # then a changed protected column moves those behind it
+
+    def __post_init__(self) -> None:
+        least = {"max_levels": 2, "max_bins": 2}
+        for name in ("hidden", "embedding", "steps", "batch", "patience", "max_rows", *least):
+            if getattr(self, name) < least.get(name, 1):
+                raise InvalidInput(f"{name} is {getattr(self, name)}; use a larger number")
+        if not 0 <= self.held_out < 1:
+            raise InvalidInput(f"held_out is {self.held_out}; use a share from 0 to below 1")
+        if not 0 <= self.averaging < 1:
+            raise InvalidInput(f"averaging is {self.averaging}; use a share from 0 to below 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Transport:
+    """A trained generator; latents have one standard normal number a column, in schema order."""
+
+    schema: Schema
+    layout: Layout
+    weights: dict[str, Tensor]  # masked
+    settings: Settings
+    device: Any
+    notes: tuple[str, ...] = ()
+
+    kind: ClassVar[str] = "transport"
+
+    @property
+    def latent_dim(self) -> int:
+        """Dimensions of the latent space: one a column."""
+        return len(self.schema)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Names of the columns in the order of decoding."""
+        return tuple(self.schema.names[j] for j in self.layout.order)
+
+    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
+        """(n, columns) float32: standard normal numbers."""
+        return rng.standard_normal((n, self.latent_dim), dtype=np.float32)
+
+    def sample_latents_tensor(self, n: int, generator: Any) -> Tensor:
+        """The same on the generator's device, from a torch stream of that device."""
+        import torch
+
+        return torch.randn(n, self.latent_dim, generator=generator, device=self.device)
+
+    def decode(self, latents: Latents) -> Rows:
+        """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
+        import torch
+
+        latents = check_latents(latents, self.latent_dim)
+        rows = np.empty(latents.shape)
+        for part, _ in chunked(len(latents), self.device):
+            piece = torch.from_numpy(np.ascontiguousarray(latents[part])).to(self.device)
+            rows[part] = self.decode_tensor(piece).cpu().numpy()
+        return rows
+
+    def decode_tensor(self, latents: Tensor) -> Tensor:
+        """(n, columns) float64 codes on the device, of latents on it."""
+        import torch
+
+        rows = [latents.new_zeros((0, self.latent_dim), dtype=torch.float64)]
+        with torch.no_grad():
+            for part, size in chunked(len(latents), self.device):
+                rows.append(self._decode(padded(latents[part], size))[: len(latents[part])])
+        return torch.cat(rows)
+
+    def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
+        """Latents that decode to these rows, drawn from all that do; any row of the schema has one.
+
+        Real numbers come back to about ten digits.
+        """
+        import torch
+
+        rows = check_rows(rows, self.schema)
+        latents = np.empty(rows.shape)
+        for part, size in chunked(len(rows), self.device):
+            draws = rng.random(rows[part].shape)
+            n = len(draws)
+            bins = self.layout.bins_of(rows[part])
+            for place, chances in enumerate(self._chances(bins, size)):
+                j = self.layout.order[place]
+                column, known = self.schema.columns[j], self.layout.bins[j]
+                fraction = known.locate(rows[part, j], bins[:, place], draws[:, j])
+                at = torch.tensor(np.minimum(bins[:, place], len(known) - 1), device=self.device)
+                low, width = (x.cpu().numpy() for x in interval(chances[:n], at))
+                aimed = RARE + (1 - RARE) * (low + fraction * width)
+                seen = ~np.isnan(fraction) & (width > _FAINT)
+                domain = RARE * _to_domain(rows[part, j], draws[:, j], column)
+                latents[part, j] = ndtri(np.minimum(np.where(seen, aimed, domain), HIGHEST))
+        return latents
+
+    def log_prob(self, rows: Rows) -> Scores:
+        """ln of each row's probability, exactly that with which a sampled latent decodes to it.
+
+        A real-valued column contributes a density, except at values that the table repeats.
+        """
+        import torch
+
+        rows = check_rows(rows, self.schema)
+        total = np.zeros(len(rows))
+        for part, size in chunked(len(rows), self.device):
+            bins = self.layout.bins_of(rows[part])
+            for place, chances in enumerate(self._chances(bins, size)):
+                j = self.layout.order[place]
+                column, known = self.schema.columns[j], self.layout.bins[j]
+                log_share, dense = known.log_share(rows[part, j], bins[:, place])
+                at = torch.tensor(np.minimum(bins[:, place], len(known) - 1), device=self.device)
+                _, width = interval(chances[: len(bins)], at)
+                p = (1 - RARE) * width.cpu().numpy() * np.exp(log_share)
+                # Where cells have a mass, the uniform density over a real domain adds nothing.
+                atom = np.isfinite(log_share) & ~dense & ~np.isnan(rows[part, j])
+                domain = RARE * _domain_share(rows[part, j], column)
+                total[part] += np.log(p + np.where(atom & (column.size == 0), 0.0, domain))
+        return total
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Weights and bins as arrays, settings and notes as facts."""
+        facts = {"settings": asdict(self.settings), "notes": list(self.notes)}
+        return arrays_of(self.weights) | self.layout.state(), facts
+
+    # -- column after column ------------------------------------------------------------
+
+    def _decode(self, latents: Tensor) -> Tensor:
+        import torch
+
+        shares = torch.special.ndtr(latents.double()).clamp(max=HIGHEST)
+        rows = torch.empty_like(shares)
+        walk = _Walk(self.layout, self.weights, len(latents))
+        for place, j in enumerate(self.layout.order):
+            share = shares[:, j]
+            inside = ((share - RARE) / (1 - RARE)).clamp(min=0.0)
+            bins, fraction = pick(walk.chances(place), inside)
+            cells = self._cells[j](bins, fraction)
+            rare = share < RARE
+            if bool(rare.any()):
+                bins, cells = self._from_domain(j, share, rare, bins, cells)
+            rows[:, j] = cells
+            walk.go(place, bins)
+        return rows
+
+    def _from_domain(
+        self, j: int, share: Tensor, rare: Tensor, bins: Tensor, cells: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The same with rare shares taken to the domain; on the host, for there are few."""
+        import torch
+
+        found = _from_domain(share[rare].cpu().numpy() / RARE, self.schema.columns[j])
+        # For the columns behind it, such a cell counts as a bin near it.
+        near = np.minimum(self.layout.bins[j].bin_of(found), len(self.layout.bins[j]) - 1)
+        bins, cells = bins.clone(), cells.clone()
+        bins[rare] = torch.tensor(near, device=self.device)
+        cells[rare] = torch.tensor(found, device=self.device)
+        return bins, cells
+
+    def _chances(self, bins: Index, size: int) -> Any:
+        """Of each column in turn, (size, levels): the conditional given the bins before it."""
+        import torch
+
+        known = torch.tensor(bins, device=self.device)
+        known = torch.minimum(known, torch.tensor(self.layout.sizes - 1, device=self.device))
+        known = padded(known, size)
+        with torch.no_grad():
+            walk = _Walk(self.layout, self.weights, size)
+            for place in range(len(self.layout.order)):
+                yield walk.chances(place)
+                walk.go(place, known[:, place])
+
+    @cached_property
+    def _cells(self) -> list[BinCells]:
+        return [BinCells(bins, self.device) for bins in self.layout.bins]
+
+
+def fit(
+    rows: Rows,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    settings: Settings | None = None,
+    device: str = "cpu",
+    on_step: OnStep = lambda done, words: None,
+) -> Transport:
+    """A transport map trained on these rows; an interrupt keeps the best it has learnt so far."""
+    torch_for("the generator 'transport'")
+    settings = settings or Settings()
+    place = device_of(device)
+    rows, notes = prepare(rows, schema, rng, settings.max_rows)
+    on_step(0.0, notes[0] if notes else "levels")
+    layout = Layout.of(rows, schema, settings)
+    peak = settings.rate * min(1.0, math.sqrt(len(rows) / _MANY_ROWS))
+    trainer = _Trainer(
+        layout.bins_of(rows), layout, schema, settings, peak, generator_of(rng, place)
+    )
+    best = Best(trainer.averaged, settings.patience)
+
+    def after(done: int, loss: Tensor) -> bool:
+        falling = (1 + math.cos(math.pi * done / settings.steps)) / 2
+        set_rate(trainer.adam, peak * falling * min(1.0, (done + _UNROLL) / _WARM_UP))
+        if not trainer.n_held_out:
+            on_step(done / settings.steps, f"step {done:,} of {settings.steps:,}")
+            return True
+        if done % _EVALUATE_EVERY and done < settings.steps:
+            return True
+        bits = trainer.held_out_loss()
+        go_on = best.offer(bits, done)
+        words = f"step {done:,} of at most {settings.steps:,}, loss {bits:.3f} on held-out rows"
+        on_step(done / settings.steps if go_on else 1.0, words)
+        return go_on
+
+    done = run_steps(
+        trainer.step, trainer.draw, settings.steps, unroll=_UNROLL, device=place, after=after
+    )
+    notes += best.notes(done, settings.steps)
+    weights = layout.finished(best.weights())
+    return Transport(schema, layout, weights, settings, place, tuple(notes))
+
+
+def from_state(
+    arrays: dict[str, NDArray[Any]],
+    facts: dict[str, Any],
+    schema: Schema,
+    *,
+    device: str = "cpu",
+) -> Transport:
+    """The generator that gave this state, on a device."""
+    torch_for("the generator 'transport'")
+    place = device_of(device)
+    settings = Settings(**given_settings(facts))
+    return Transport(
+        schema,
+        Layout.from_state(arrays, schema, settings),
+        tensors_of(arrays, place),
+        settings,
+        place,
+        tuple(facts["notes"]),
+    )
+
+
+# -- what the network's numbers mean ------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Bins of the columns, their order, and which hidden units see which columns.
+
+    Inputs, hidden units and outputs are each sorted by column, so that what is known when a column
+    is decoded is always the first so many.
+    """
+
+    bins: tuple[Bins, ...]  # one a column, in schema order
+    order: tuple[int, ...]  # columns in the order of decoding
+    n_units: int  # of a hidden layer
+    n_inputs: int  # a column: its embedding, and a number that says how high its value is
+
+    @staticmethod
+    def of(rows: Rows, schema: Schema, settings: Settings) -> Layout:
+        """The layout of a table."""
+        bins = []
+        max_levels = min(settings.max_levels, max(len(rows) // 10, _FEW_LEVELS))
+        max_bins = min(settings.max_bins, max(len(rows) // 20, _FEW_LEVELS))
+        for j, column in enumerate(schema.columns):
+            real, cells = column.size == 0, rows[:, j]
+            whole = cut(cells, real=real, max_bins=max_levels)
+            levels_alone = whole.only_value is not None
+            bins.append(whole if levels_alone else cut(cells, real=real, max_bins=max_bins))
+        return Layout._with(tuple(bins), _order(schema, bins, settings), settings)
+
+    @staticmethod
+    def _with(bins: tuple[Bins, ...], order: list[int], settings: Settings) -> Layout:
+        n_units = max(settings.hidden, 2 * len(order))
+        return Layout(bins, tuple(order), n_units, settings.embedding + 1)
+
+    @cached_property
+    def sizes(self) -> Index:
+        """(d,): levels of each column, in the order of decoding."""
+        return np.array([len(self.bins[j]) for j in self.order], dtype=np.intp)
+
+    @cached_property
+    def starts(self) -> Index:
+        """(d + 1,): where the levels of each begin among all."""
+        return np.concatenate([[0], np.cumsum(self.sizes)])
+
+    @cached_property
+    def seen(self) -> Index:
+        """(d,): hidden units that column j may use, those that see earlier columns alone."""
+        return np.searchsorted(self.unit_columns, np.arange(len(self.order)))
+
+    @cached_property
+    def unit_columns(self) -> Index:
+        """(units,): the last column that each hidden unit sees."""
+        return np.sort(np.arange(self.n_units) % max(len(self.order) - 1, 1))
+
+    @cached_property
+    def masks(self) -> dict[str, NDArray[np.bool_]]:
+        """Which weights may differ from 0, by layer."""
+        inputs = np.repeat(np.arange(len(self.order)), self.n_inputs)
+        outputs = np.repeat(np.arange(len(self.order)), self.sizes)
+        units = self.unit_columns
+        masks = {
+            "first": inputs[:, None] <= units,
+            "second": units[:, None] <= units,
+            "out": units[:, None] < outputs,
+        }
+        if len(inputs) * len(outputs) <= _MOST_DIRECT:
+            masks["direct"] = inputs[:, None] < outputs
+        return masks
+
+    def bins_of(self, rows: Rows) -> Index:
+        """(n, d): the bin of each cell, columns in the order of decoding."""
+        return np.stack([self.bins[j].bin_of(rows[:, j]) for j in self.order], axis=1)
+
+    def heights(self, schema: Schema) -> NDArray[np.float32]:
+        """(levels,): how high the values of each level are, standardised; 0 where unordered."""
+        heights = []
+        for j in self.order:
+            bins, known = self.bins[j], np.zeros(len(self.bins[j]))
+            if schema.columns[j].kind in ("numerical", "ordered") and bins.n_known:
+                cells = np.add.reduceat(bins.values * bins.counts, bins.starts[:-1])
+                weights = bins.weights[: bins.n_known]
+                values = cells[bins.order] / weights
+                center = np.average(values, weights=weights)
+                spread = np.sqrt(np.average((values - center) ** 2, weights=weights))
+                known[: bins.n_known] = (values - center) / (spread or 1.0)
+            heights.append(known)
+        return np.concatenate(heights).astype(np.float32)
+
+    def finished(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Weights with masked ones set to 0, and inputs side by side."""
+        import torch
+
+        done = {name: tensor for name, tensor in weights.items() if name != "heights"}
+        for name, mask in self.masks.items():
+            there = torch.tensor(mask, device=weights[name].device)
+            done[name] = weights[name] * there
+        done["embedding"] = torch.cat([weights["embedding"], weights["heights"]], 1)
+        return done
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Plain arrays that `from_state` takes."""
+        facts = [(bins.n_missing, int(bins.real)) for bins in self.bins]
+        return {
+            "order": np.array(self.order),
+            "bins_facts": np.array(facts),
+            **pack("bins_values", [bins.values for bins in self.bins]),
+            **pack("bins_counts", [bins.counts for bins in self.bins]),
+            **pack("bins_starts", [bins.starts for bins in self.bins]),
+            **pack("bins_order", [bins.order for bins in self.bins]),
+        }
+
+    @staticmethod
+    def from_state(arrays: dict[str, NDArray[Any]], schema: Schema, settings: Settings) -> Layout:
+        """The layout that gave these arrays."""
+        names = ("values", "counts", "starts", "order")
+        pieces = zip(*(unpack(f"bins_{name}", arrays) for name in names), strict=True)
+        bins = []
+        for _, (n_missing, real), (values, counts, starts, order) in zip(
+            schema.columns, arrays["bins_facts"], pieces, strict=True
+        ):
+            bins.append(Bins(values, counts, starts, order, int(n_missing), bool(real)))
+        return Layout._with(tuple(bins), [int(j) for j in arrays["order"]], settings)
+
+
+def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
+    if isinstance(settings.order, tuple):
+        if sorted(settings.order) != sorted(schema.names):
+            odd = [name for name in settings.order if name not in schema.names]
+            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
+            raise InvalidInput(f"order names other columns than the schema; {hint}")
+        order = [schema.position(name) for name in settings.order]
+    elif settings.order == "fewest-first":
+        order = sorted(range(len(schema)), key=lambda j: len(bins[j]))
+    elif settings.order == "given":
+        order = list(range(len(schema)))
+    else:
+        raise InvalidInput(
+            f"order is {settings.order!r}; use 'given', 'fewest-first' or a tuple of all columns"
+        )
+    if settings.protected_first:
+        order.sort(key=lambda j: schema.names[j] not in schema.protected)
+    return order
+
+
+# -- the network --------------------------------------------------------------------------
+
+
+class _Walk:
+    """The network for a batch of rows, computed as their columns become known."""
+
+    def __init__(self, layout: Layout, weights: dict[str, Tensor], n: int) -> None:
+        self._layout, self._weights = layout, weights
+        empty = weights["out_bias"].new_empty
+        self._inputs = empty((n, len(layout.order) * layout.n_inputs))
+        self._first = empty((n, layout.n_units))
+        self._units = empty((n, layout.n_units))
+
+    def chances(self, place: int) -> Tensor:
+        """(n, levels): the conditional of the column at this place of the order."""
+        import torch
+
+        layout, w = self._layout, self._weights
+        levels = slice(layout.starts[place], layout.starts[place + 1])
+        seen, known = layout.seen[place], place * layout.n_inputs
+        out = torch.addmm(w["out_bias"][levels], self._units[:, :seen], w["out"][:seen, levels])
+        if "direct" in w:
+            out = torch.addmm(out, self._inputs[:, :known], w["direct"][:known, levels])
+        return out.softmax(1)
+
+    def go(self, place: int, bins: Tensor) -> None:
+        """Take the column's bins as known."""
+        import torch
+
+        layout, w = self._layout, self._weights
+        known, n = place * layout.n_inputs, layout.n_inputs
+        self._inputs[:, known : known + n] = w["embedding"][bins + int(layout.starts[place])]
+        if place + 1 == len(layout.order):
+            return
+        known += n
+        new = slice(layout.seen[place], layout.seen[place + 1])
+        first = torch.addmm(w["first_bias"][new], self._inputs[:, :known], w["first"][:known, new])
+        self._first[:, new] = first.relu_()
+        inside = slice(0, new.stop)
+        second = torch.addmm(
+            w["second_bias"][new], self._first[:, inside], w["second"][inside, new]
+        )
+        torch.add(self._first[:, new], second.relu_(), out=self._units[:, new])
+
+
+class _Trainer:
+    """The network with its masks, rows and optimiser on the device."""
+
+    def __init__(
+        self,
+        bins: Index,
+        layout: Layout,
+        schema: Schema,
+        settings: Settings,
+        peak: float,
+        stream: Any,
+    ) -> None:
+        import torch
+
+        device = stream.device
+        self.settings, self.layout, self.schema = settings, layout, schema
+        self.stream, self.device = stream, device
+        self.blocks = Blocks.of(layout.sizes, device)
+        self.levels = torch.tensor((bins + layout.starts[:-1]).astype(np.int32), device=device)
+        masks = layout.masks.items()
+        self.masks = {n: torch.tensor(m, dtype=torch.float32, device=device) for n, m in masks}
+        order = torch.randperm(len(bins), generator=stream, device=device)
+        self.n_held_out = min(int(len(bins) * settings.held_out), _MOST_HELD_OUT)
+        self.held_out, self.train = order[: self.n_held_out], order[self.n_held_out :]
+        self.weights = self._new_weights()
+        self.averaged = {name: t.detach().clone() for name, t in self.weights.items()}
+        decayed = [t for name, t in self.weights.items() if name != "out_bias" and t.requires_grad]
+        rate = peak * _UNROLL / _WARM_UP
+        self.adam = torch.optim.AdamW(
+            [
+                {"params": decayed, "weight_decay": settings.decay},
+                {"params": [self.weights["out_bias"]], "weight_decay": 0.0},
+            ],
+            lr=torch.tensor(rate, device=device) if device.type == "cuda" else rate,
+            betas=(0.9, 0.99),
+            fused=True,
+            capturable=device.type == "cuda",
+        )
+        self.drawn = 0
+
+    def _new_weights(self) -> dict[str, Tensor]:
+        import torch
+
+        layout, device = self.layout, self.device
+        n_levels, n_units = int(layout.starts[-1]), layout.n_units
+
+        def normal(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=self.stream, device=device)
+
+        counts = torch.bincount(self.levels.flatten(), minlength=n_levels).clamp(min=_LEAST_COUNT)
+        weights = {
+            "embedding": normal(n_levels, layout.n_inputs - 1) * 0.3,
+            "out_bias": (counts / len(self.levels)).log(),
+            "first_bias": torch.zeros(n_units, device=device),
+            "second_bias": torch.zeros(n_units, device=device),
+        }
+        for name, mask in self.masks.items():
+            if name in ("first", "second"):
+                scale = (2 / mask.sum(0).clamp(min=1)).sqrt()
+                weights[name] = normal(*mask.shape) * scale
+            else:
+                weights[name] = torch.zeros_like(mask)
+        weights = {name: tensor.requires_grad_() for name, tensor in weights.items()}
+        heights = layout.heights(self.schema)[:, None]
+        return weights | {"heights": torch.tensor(heights, device=device)}
+
+    def draw(self, k: int) -> dict[str, Tensor]:
+        """Rows of k steps, and how much each step renews the averaged weights."""
+        import torch
+
+        turns = torch.randint(
+            len(self.train), (k, self.settings.batch), generator=self.stream, device=self.device
+        )
+        steps = self.drawn + np.arange(1, k + 1)
+        self.drawn += k
+        # The first steps renew more, for the average starts at weights that know nothing.
+        kept = np.minimum(self.settings.averaging, steps / (steps + 9))
+        renewed = torch.tensor(1 - kept, dtype=torch.float32, device=self.device)
+        return {"picked": self.train[turns], "renewed": renewed}
+
+    def step(self, inputs: dict[str, Tensor]) -> Tensor:
+        """One update of the weights, and of their average."""
+        import torch
+
+        parameters = {name: t for name, t in self.weights.items() if t.requires_grad}
+        loss = self.loss(self.weights, inputs["picked"])
+        gradients = torch.autograd.grad(loss, list(parameters.values()))
+        for parameter, gradient in zip(parameters.values(), gradients, strict=True):
+            parameter.grad = gradient
+        self.adam.step()
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                self.averaged[name].lerp_(parameter, inputs["renewed"])
+        return loss.detach()
+
+    def loss(self, weights: dict[str, Tensor], picked: Tensor) -> Tensor:
+        """Minus the mean log-probability of rows' bins."""
+        import torch
+
+        w, levels = weights, self.levels[picked].long()
+        embedded = torch.nn.functional.embedding(levels, w["embedding"])
+        inputs = torch.cat([embedded, w["heights"][levels]], 2).flatten(1)
+        first = torch.addmm(w["first_bias"], inputs, w["first"] * self.masks["first"]).relu()
+        second = torch.addmm(w["second_bias"], first, w["second"] * self.masks["second"]).relu()
+        out = torch.addmm(w["out_bias"], first + second, w["out"] * self.masks["out"])
+        if "direct" in w:
+            out = torch.addmm(out, inputs, w["direct"] * self.masks["direct"])
+        return -self.blocks.log_softmax(out).gather(1, levels).sum() / len(picked)
+
+    def held_out_loss(self) -> float:
+        """The loss of the averaged weights on held-out rows."""
+        import torch
+
+        with torch.no_grad():
+            return float(self.loss(self.averaged, self.held_out))
+
+
+# -- the domain of a column: every code alike, a real interval as one ---------------------
+
+
+def _n_domain(column: Column) -> int:
+    return (column.size or 1) + column.missing
+
+
+def _from_domain(shares: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    turns = np.clip(shares, 0.0, HIGHEST) * _n_domain(column)
+    code = np.floor(turns)
+    if column.size == 0:
+        cells = column.low + (turns - code) * (column.high - column.low)
+    elif column.kind != "numerical":
+        cells = code
+    else:
+        cells = np.round(column.low + code * column.step, column.decimals)
+    return np.where(code < (column.size or 1), cells, np.nan)
+
+
+def _to_domain(
+    cells: NDArray[np.float64], draws: NDArray[np.float64], column: Column
+) -> NDArray[np.float64]:
+    inside = inside_interval(draws)
+    if column.size == 0:
+        width = column.high - column.low
+        turns = (cells - column.low) / width if width else inside
+    else:
+        low, step = (column.low, column.step) if column.kind == "numerical" else (0.0, 1.0)
+        turns = np.rint((cells - low) / step) + inside
+    turns = np.where(np.isnan(cells), (column.size or 1) + inside, turns)
+    return np.minimum(turns / _n_domain(column), HIGHEST)
+
+
+def _domain_share(cells: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
+    """Probability of each code among all of the domain; a density for real numbers."""
+    width = column.high - column.low if column.size == 0 else 1.0
+    return np.where(np.isnan(cells), 1.0, 1.0 / (width or 1.0)) / _n_domain(column)

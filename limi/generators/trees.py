@@ -1,0 +1,397 @@
+"""Sequential conditional trees: a triangular map from normal numbers to rows, by inverse CDF.
+
+Columns stand in an order. A classification tree predicts each from those before it, and a leaf
+holds the counts of the training rows that fell into it. A latent z has one standard normal number
+a column, and decodes column after column:
+
+    u_j = Phi(z_j);   x_j = the value at share u_j of the leaf that x_1 .. x_(j-1) fall into
+
+Columns of thousands of levels or of real numbers are cut into bins for the tree; what is left of
+u_j inside the bin says which of its values is meant (`_bins`). The lowest millionth of u_j stands
+for the column's distribution without the tree, and the lowest millionth of that for the whole
+domain of the column, so every row that the schema allows has a latent and a probability, while
+among a million samples of ten columns about ten cells ignore their tree.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
+from limi.errors import BadTable, InvalidInput, nearest
+from limi.generators._base import OnStep
+from limi.generators._bins import Bins, cut
+from limi.generators._checks import check_latents, check_rows
+from limi.generators._conditional import HIGHEST, Conditional, counted, from_part
+from limi.generators._walk import Codes, Walk
+from limi.schema import Schema
+from limi.types import Index, Latents, Rows, Scores
+
+__all__ = ["Settings", "Trees", "fit", "from_state"]
+
+_FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
+_CHUNK_CELLS = 1 << 17  # cells decoded at a time: they and their tables stay in a core's cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How trees are grown, and in which order the columns stand."""
+
+    min_leaf: int | None = None  # training rows in a leaf; by default a 160th, 30 to 100
+    min_gain: float = 1.0  # what a split must tell, in multiples of what chance alone would
+    max_bins: int = 64  # bins of a column, about; no more than an eighth of the rows
+    max_parents: int = 64  # earlier columns that a tree may use, those that tell most first
+    max_rows: int = 100_000  # rows fitted on; more are drawn from at random
+    max_cells: int = 5_000_000  # rows times columns fitted on, likewise
+    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"
+    protected_first: bool = False  # then a changed protected column moves those behind it
+
+    def __post_init__(self) -> None:
+        for name in ("min_leaf", "max_bins", "max_parents", "max_rows", "max_cells"):
+            given, least = getattr(self, name), 2 if name == "max_bins" else 1
+            if given is not None and given < least:
+                raise InvalidInput(f"{name} is {given}; use {least} or more")
+        if self.min_gain < 0:
+            raise InvalidInput(f"min_gain is {self.min_gain}; use 0 or a number above")
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """A fitted generator; latents have one standard normal number a column, in schema order."""
+
+    schema: Schema
+    conditionals: tuple[Conditional, ...]  # in the order of decoding
+    settings: Settings
+    notes: tuple[str, ...] = ()  # what the user should know of the fit
+    threads: int = field(default_factory=lambda: _n_threads())
+
+    kind: ClassVar[str] = "trees"
+
+    @property
+    def latent_dim(self) -> int:
+        """Dimensions of the latent space: one a column."""
+        return len(self.schema)
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Names of the columns in the order of decoding."""
+        return tuple(self.schema.names[c.position] for c in self.conditionals)
+
+    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
+        """(n, columns): standard normal numbers."""
+        return rng.standard_normal((n, self.latent_dim))
+
+    def decode(self, latents: Latents) -> Rows:
+        """One row a latent, in chunks; the result does not depend on chunks or threads."""
+        latents = check_latents(latents, self.latent_dim)
+        rows = np.empty(latents.shape)
+
+        def decode_part(part: slice) -> None:
+            rows[part] = self._decode(latents[part])
+
+        parts = list(self._chunks(len(latents)))
+        if self.threads == 1 or len(parts) == 1:
+            for part in parts:
+                decode_part(part)
+        else:
+            with ThreadPoolExecutor(self.threads) as pool:
+                for _ in pool.map(decode_part, parts):
+                    pass
+        return rows
+
+    def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
+        """Latents that decode to these rows, drawn from all that do.
+
+        Any row of the schema has one. Real numbers come back to about ten digits.
+        """
+        rows = check_rows(rows, self.schema)
+        latents = np.empty(rows.shape)
+        for part in self._chunks(len(rows)):
+            draws = rng.random(rows[part].shape)
+            codes = _codes(rows[part], self._positions, self._bins)
+            for c in self.conditionals:
+                j = c.position
+                u = c.share_of(rows[part, j], codes, draws[:, j], self.schema.columns[j])
+                latents[part, j] = ndtri(u)
+        return latents
+
+    def log_prob(self, rows: Rows) -> Scores:
+        """ln of each row's probability, exactly that with which a sampled latent decodes to it.
+
+        A real-valued column contributes a density, except at values that the table repeats.
+        """
+        rows = check_rows(rows, self.schema)
+        total = np.zeros(len(rows))
+        for part in self._chunks(len(rows)):
+            codes = _codes(rows[part], self._positions, self._bins)
+            for c in self.conditionals:
+                j = c.position
+                total[part] += c.log_prob(rows[part, j], codes, self.schema.columns[j])
+        return total
+
+    def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+        """Arrays of all columns one behind the other, and facts."""
+        parts = [c.state() for c in self.conditionals]
+        arrays: dict[str, NDArray[Any]] = {}
+        for name in parts[0]:
+            arrays[name] = np.concatenate([part[name] for part in parts])
+            arrays[f"{name}_sizes"] = np.array([len(part[name]) for part in parts])
+        facts = {"settings": asdict(self.settings), "notes": list(self.notes)}
+        return arrays, facts
+
+    def _chunks(self, n: int) -> Iterator[slice]:
+        size = max(_CHUNK_CELLS // len(self.schema), 512)
+        return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        return [c.position for c in self.conditionals]
+
+    @cached_property
+    def _bins(self) -> list[Bins]:
+        return [c.bins for c in sorted(self.conditionals, key=lambda c: c.position)]
+
+    def _decode(self, latents: Latents) -> Rows:
+        # Columns are read and written one at a time, so they lie side by side in memory.
+        shares = np.empty(latents.shape, order="F")
+        ndtr(latents.astype(np.float64, copy=False), out=shares)
+        if np.isnan(shares).any():
+            raise InvalidInput("the latents hold NaN; a latent is made of finite numbers")
+        np.minimum(shares, HIGHEST, out=shares)
+        rows = np.empty(latents.shape, order="F")
+        codes = np.empty(latents.shape, dtype=np.intp, order="F")
+        for place, c in enumerate(self.conditionals):
+            j = c.position
+            bins, rows[:, j] = c.value_at(shares[:, j], codes, self.schema.columns[j])
+            codes[:, place] = bins
+        return rows
+
+
+def fit(
+    rows: Rows,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    settings: Settings | None = None,
+    device: str = "cpu",
+    on_step: OnStep = lambda done, words: None,
+) -> Trees:
+    """Trees over these rows; in threads, with a result that does not depend on them.
+
+    A single pass and no best state to keep: an interrupt ends it. `device` is ignored, trees grow
+    on the CPU.
+    """
+    settings = settings or Settings()
+    rows = check_rows(rows, schema)
+    if not len(rows):
+        raise BadTable("the table has no rows; a generator needs at least one")
+    notes = []
+    most = max(min(settings.max_rows, settings.max_cells // len(schema)), 1)
+    if len(rows) > most:
+        notes.append(f"fitted on {most:,} of {len(rows):,} rows, drawn at random")
+        on_step(0.0, notes[0])
+        rows = rows[np.sort(rng.permutation(len(rows))[:most])]
+    max_bins = min(settings.max_bins, max(len(rows) // 8, 2))
+    bins = [
+        cut(rows[:, j], real=column.size == 0, max_bins=max_bins)
+        for j, column in enumerate(schema.columns)
+    ]
+    order = _order(schema, bins, settings)
+    codes = _codes(rows, order, bins)
+    unordered = [
+        place
+        for place, j in enumerate(order)
+        if schema.columns[j].kind == "categorical" and bins[j].n_known > 2
+    ]
+    if len(rows) < _FEW_ROWS:
+        unordered = []
+    for place, likeness in _likeness(codes, unordered):
+        j = order[place]
+        bins[j] = bins[j].in_order(np.argsort(likeness[: bins[j].n_known], kind="stable"))
+    codes = _codes(rows, order, bins)
+    seeds = rng.integers(0, 2**31 - 1, len(order))
+
+    # Missing has a code even where no fitted row lacks the cell.
+    n_codes = np.array([bins[j].n_known + 1 for j in order])
+
+    def grow(place: int) -> Conditional:
+        walk, leaf = _grow(place, codes, n_codes, int(seeds[place]), settings)
+        return counted(order[place], bins[order[place]], walk, leaf, codes[:, place])
+
+    grown = []
+    pool = ThreadPoolExecutor(_n_threads())
+    try:
+        for place, conditional in enumerate(pool.map(grow, range(len(order)))):
+            grown.append(conditional)
+            on_step((place + 1) / len(order), f"column {schema.names[order[place]]}")
+    finally:
+        pool.shutdown(cancel_futures=True)  # an interrupt need not wait for all columns
+    return Trees(schema, tuple(grown), settings, tuple(notes))
+
+
+def from_state(
+    arrays: dict[str, NDArray[Any]],
+    facts: dict[str, Any],
+    schema: Schema,
+    *,
+    device: str = "cpu",
+) -> Trees:
+    """The generator that gave this state."""
+    names = [name for name in arrays if f"{name}_sizes" in arrays]
+    parts: list[dict[str, NDArray[Any]]] = [{} for _ in range(len(schema))]
+    for name in names:
+        ends = np.cumsum(arrays[f"{name}_sizes"])
+        for part, piece in zip(parts, np.split(arrays[name], ends[:-1]), strict=True):
+            part[name] = piece
+    given = dict(facts["settings"])
+    if not isinstance(given["order"], str):
+        given["order"] = tuple(given["order"])
+    n_codes = np.array([len(part["order"]) + 1 for part in parts])
+    conditionals = tuple(from_part(part, schema, n_codes) for part in parts)
+    return Trees(schema, conditionals, Settings(**given), tuple(facts["notes"]))
+
+
+def _n_threads() -> int:
+    """Cores that this process may use, at most 8."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), 8)
+    return min(os.cpu_count() or 1, 8)
+
+
+# -- growing ----------------------------------------------------------------------------
+
+
+def _codes(rows: Rows, order: list[int], bins: list[Bins]) -> Codes:
+    """(n, columns in this order): the bin of each cell, as trees read them."""
+    codes = np.empty(rows.shape, dtype=np.intp, order="F")
+    for place, j in enumerate(order):
+        codes[:, place] = bins[j].bin_of(rows[:, j])
+    return codes
+
+
+def _likeness(codes: Codes, places: list[int]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """For columns of levels without order, a number a level; near ones go with like rows.
+
+    The first axis of a correspondence analysis against the other columns. A tree that cuts levels
+    in this order needs fewer cuts, and neighbouring latents decode to like levels.
+    """
+    n, d = codes.shape
+    some = codes[:: max(min(n * d // 400_000, n // _FEW_ROWS), 1)]
+    coarse = {}
+    for other in np.unique(np.linspace(0, d - 1, min(d, 64)).astype(np.intp)):
+        levels = some[:, other]
+        if levels.max() >= 32:
+            levels = np.searchsorted(np.quantile(levels, np.arange(1, 8) / 8), levels)
+        coarse[other] = levels
+    for place in places:
+        own = some[:, place]
+        n_own = int(codes[:, place].max()) + 1
+        counts = np.concatenate(
+            [
+                _table(own, levels, n_own, int(levels.max()) + 1)
+                for other, levels in coarse.items()
+                if other != place
+            ]
+            or [np.ones((n_own, 1), dtype=np.int64)],
+            axis=1,
+        )
+        weight = np.sqrt(np.bincount(own, minlength=n_own) / len(own))
+        expected = counts.sum(axis=0) / len(own)
+        profile = counts / np.maximum(len(own) * weight**2, 1)[:, None] - expected
+        profile /= np.sqrt(np.maximum(expected, 1e-12))
+        profile *= weight[:, None]
+        first_axis = np.linalg.eigh(profile @ profile.T)[1][:, -1]
+        likeness = first_axis / np.maximum(weight, 1e-12)
+        # The axis has no sign of its own; the most frequent level fixes it.
+        yield place, likeness * (1 if likeness[weight.argmax()] >= 0 else -1)
+
+
+def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
+    if isinstance(settings.order, tuple):
+        if sorted(settings.order) != sorted(schema.names):
+            odd = [name for name in settings.order if name not in schema.names]
+            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
+            raise InvalidInput(
+                f"the order names {len(settings.order)} columns and the schema has "
+                f"{len(schema)}; {hint}"
+            )
+        order = [schema.position(name) for name in settings.order]
+    elif settings.order == "fewest-first":
+        order = sorted(range(len(schema)), key=lambda j: len(bins[j]))
+    elif settings.order == "given":
+        order = list(range(len(schema)))
+    else:
+        raise InvalidInput(
+            f"order is {settings.order!r}; use 'given', 'fewest-first', or all names in order"
+        )
+    if settings.protected_first:
+        protected = set(schema.protected_index.tolist())
+        order.sort(key=lambda j: j not in protected)
+    return order
+
+
+def _grow(
+    place: int, codes: Codes, n_codes: Index, seed: int, settings: Settings
+) -> tuple[Walk, Index]:
+    """The tree of one column, and the leaf of each row."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    truth = codes[:, place]
+    min_leaf = settings.min_leaf or min(max(len(truth) // 160, 30), 100)
+    parents = _parents(place, codes, settings)
+    n_levels = len(np.unique(truth))
+    if not len(parents) or n_levels == 1 or len(truth) < 2 * min_leaf:
+        nothing = np.zeros(1, dtype=np.int32)
+        return Walk(nothing, nothing, nothing - 1, nothing - 1, n_codes), np.zeros_like(truth)
+    # A split on noise lowers the entropy by (levels - 1) / 2 nats over all rows on average.
+    by_chance = (n_levels - 1) / (2 * math.log(2) * len(truth))
+    tree = DecisionTreeClassifier(
+        criterion="entropy",
+        min_samples_leaf=min_leaf,
+        min_impurity_decrease=settings.min_gain * by_chance,
+        random_state=seed,
+    )
+    seen = codes[:, parents].astype(np.float32, order="C")
+    nodes = tree.fit(seen, truth).tree_
+    inner = nodes.children_left >= 0
+    walk = Walk(
+        np.where(inner, parents[nodes.feature * inner], 0).astype(np.int32),
+        np.where(inner, np.floor(nodes.threshold), 0).astype(np.int32),
+        nodes.children_left.astype(np.int32),
+        nodes.children_right.astype(np.int32),
+        n_codes,
+    )
+    return walk, nodes.apply(seen)
+
+
+def _parents(place: int, codes: Codes, settings: Settings) -> Index:
+    """Earlier columns that vary; where they are too many, those that share most information."""
+    earlier = np.flatnonzero(codes[:, :place].min(axis=0) < codes[:, :place].max(axis=0))
+    if len(earlier) <= settings.max_parents:
+        return earlier
+    some = codes[:: max(len(codes) // 2000, 1)]
+    information = np.array([_information(some[:, j], some[:, place]) for j in earlier])
+    best = np.argsort(-information, kind="stable")[: settings.max_parents]
+    return np.sort(earlier[best])
+
+
+def _information(a: Index, b: Index) -> float:
+    """Mutual information of two columns of codes, in nats."""
+    table = _table(a, b, int(a.max()) + 1, int(b.max()) + 1) / len(a)
+    independent = table.sum(axis=1, keepdims=True) * table.sum(axis=0)
+    seen = table > 0
+    return float((table[seen] * np.log(table[seen] / independent[seen])).sum())
+
+
+def _table(a: Index, b: Index, n_a: int, n_b: int) -> NDArray[np.int64]:
+    """(n_a, n_b): how often each two codes occur together."""
+    return np.bincount(a * n_b + b, minlength=n_a * n_b).reshape(n_a, n_b)

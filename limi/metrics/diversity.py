@@ -1,0 +1,51 @@
+"""How different findings are from one another."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from limi.rows import distinct
+from limi.schema import Schema
+from limi.types import Rows
+
+__all__ = ["distinct_cells", "pairwise_distance"]
+
+
+def pairwise_distance(
+    rows: Rows, schema: Schema, rng: np.random.Generator, *, n_pairs: int = 20_000
+) -> float:
+    """Mean Gower distance of random pairs of rows, over the non-protected columns.
+
+    A pair's distance averages over columns: |a - b| / range for numbers and ordered levels, 0 or 1
+    for categories, 0 or 1 where one cell is missing. From 0 (all alike) to 1; higher is more
+    diverse. NaN for fewer than two rows.
+    """
+    if len(rows) < 2:
+        return float("nan")
+    first = rng.integers(0, len(rows), n_pairs)
+    second = (first + rng.integers(1, len(rows), n_pairs)) % len(rows)
+    free = schema.free_index
+    a, b = rows[first][:, free], rows[second][:, free]
+    width = (schema.high - schema.low)[free]
+    graded = np.array([schema.columns[i].kind in ("numerical", "ordered") for i in free])
+    gap = np.where(graded, np.abs(a - b) / np.where(width > 0, width, 1.0), a != b)
+    both_missing = np.isnan(a) & np.isnan(b)
+    one_missing = np.isnan(a) ^ np.isnan(b)
+    return float(np.where(both_missing, 0.0, np.where(one_missing, 1.0, gap)).mean())
+
+
+def distinct_cells(rows: Rows, schema: Schema, *, bins: int = 4) -> int:
+    """How many cells of a coarse grid the rows fall into.
+
+    Numbers are cut into `bins` equal ranges, levels are kept as they are; protected columns do
+    not count. Higher is more diverse.
+    """
+    coarse = rows.copy()
+    for place in np.flatnonzero(schema.is_numerical):
+        column = schema.columns[place]
+        width = (column.high - column.low) or 1.0
+        level = np.clip(np.floor((rows[:, place] - column.low) / width * bins), 0, bins - 1)
+        coarse[:, place] = column.low + np.rint(level * width / bins / (column.step or 1.0)) * (
+            column.step or 1.0
+        )
+    return len(distinct(schema, coarse).first)

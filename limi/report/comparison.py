@@ -1,0 +1,64 @@
+"""Methods side by side: the cells of the table, and a small self-contained page of it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+__all__ = ["HEADINGS", "cells", "render"]
+
+HEADINGS = (
+    "method",
+    "findings",
+    "per 1,000 queries",
+    "per second",
+    "ATN",
+    "ATN repr.",
+    "diversity",
+    "cells",
+    "seconds",
+)
+
+
+def cells(line: Any) -> list[str]:
+    """One line of the comparison as text."""
+
+    def number(value: float | None, form: str) -> str:
+        return "-" if value is None else format(value, form)
+
+    return [
+        line.method,
+        f"{line.findings:,}",
+        number(line.findings_per_thousand_queries, ".1f"),
+        number(line.findings_per_second, ",.0f"),
+        number(line.naturalness, ".3f"),
+        number(line.representative, ".3f"),
+        number(line.diversity, ".3f"),
+        f"{line.cells:,}",
+        number(line.seconds, ".2f"),
+    ]
+
+
+def render(title: str, lines: Sequence[Any]) -> str:
+    """The page, with a bar for the findings per thousand queries of each method."""
+    css = resources.files("limi.report").joinpath("templates/marginals.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    page = Environment(loader=PackageLoader("limi.report"), autoescape=True).get_template(
+        "comparison.html"
+    )
+    most = max((line.findings_per_thousand_queries for line in lines), default=0.0) or 1.0
+    return page.render(
+        title=title,
+        headings=HEADINGS,
+        rows=[cells(line) for line in lines],
+        bars=[(line.method, 100 * line.findings_per_thousand_queries / most) for line in lines],
+        problems=[(line.method, line.problem) for line in lines if line.problem],
+        css=Markup(css),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
+    )
