@@ -63,7 +63,9 @@ def against_the_loop(kind: str, bar: float, n_loop: int, n_batch: int) -> None:
     rows = uniform(schema, n_batch, np.random.default_rng(0))
     slow = timed(lambda: loop(asked.score, schema, rows[:n_loop])) / n_loop
     fast = best(lambda: timed(lambda: check_rows(asked.score, schema, rows)), 3) / n_batch
-    report(f"check {kind} census age: times the rows/s of the loop", slow / fast, bar, at_least=True)
+    report(
+        f"check {kind} census age: times the rows/s of the loop", slow / fast, bar, at_least=True
+    )
     print(json.dumps({"name": f"check {kind} census age: rows/s", "value": round(1 / fast)}))
 
 

@@ -50,11 +50,14 @@ class Modes:
         return len(self.means) + self.missing
 
     def locate(self, cells: _Cells, draws: _Cells) -> tuple[Index, _Cells]:
-        """A mode of each cell, drawn by responsibility, and the cell's scalar in it."""
-        modes = np.full(len(cells), len(self.means), dtype=np.intp)
+        """A mode of each cell, drawn by responsibility, and the cell's scalar in it.
+
+        A cell that the fitted column has no mode for, missing or not, gets the last.
+        """
+        modes = np.full(len(cells), len(self) - 1, dtype=np.intp)
         scalars = np.zeros(len(cells))
         known = ~np.isnan(cells)
-        if not known.any():
+        if not known.any() or not len(self.means):
             return modes, scalars
         values, of = np.unique(cells[known], return_inverse=True)
         ends = np.cumsum(self.responsibilities(values), axis=1)

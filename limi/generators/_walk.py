@@ -74,15 +74,13 @@ class Walk:
         An entry is where the sets of the next column begin, and at the last column a node.
         """
         leaves, columns, low, high = self._boxes()
-        cuts = {
-            c: np.unique(self.threshold[(self.feature == c) & (self.left >= 0)]) for c in columns
-        }
-        possible = {
-            c: _packed(
-                (np.append(cut, cut[-1] + 1)[:, None] > low[:, i]) & _at_most(cut, high[:, i])
-            )
-            for i, (c, cut) in enumerate(cuts.items())
-        }
+        cuts, possible = {}, {}
+        for i, column in enumerate(columns):
+            of_column = (self.feature == column) & (self.left >= 0)
+            cuts[column] = np.unique(self.threshold[of_column])
+            # A cell of codes between two cuts stays together; its last code stands for it.
+            cells = np.append(cuts[column], cuts[column][-1] + 1)[:, None]
+            possible[column] = _packed((low[:, i] < cells) & (cells <= high[:, i]))
         sets = _packed(np.ones((1, len(leaves)), dtype=bool))
         order: list[int] = []
         levels: list[Index] = []
@@ -120,11 +118,6 @@ class Walk:
             low[right, at] = max(low[right, at], self.threshold[node])
         leaves = np.flatnonzero(self.left < 0)
         return leaves, columns.tolist(), low[leaves], high[leaves]
-
-
-def _at_most(cut: NDArray[np.int32], high: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(cells, leaves): may a code of this cell, up to its cut, lie in a leaf that ends at high?"""
-    return np.append(cut, cut[-1] + 1)[:, None] <= high
 
 
 def _packed(possible: NDArray[np.bool_]) -> NDArray[np.uint64]:

@@ -39,7 +39,8 @@ from limi.types import Index, Latents, Rows, Scores
 __all__ = ["Settings", "Trees", "fit", "from_state"]
 
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
-_CHUNK_CELLS = 1 << 17  # cells decoded at a time: they and their tables stay in a core's cache
+_CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache
+_CHUNK_CELLS = 1 << 19
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +150,7 @@ class Trees:
         return arrays, facts
 
     def _chunks(self, n: int) -> Iterator[slice]:
-        size = max(_CHUNK_CELLS // len(self.schema), 512)
+        size = min(max(_CHUNK_CELLS // len(self.schema), 512), _CHUNK_ROWS)
         return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
     @cached_property

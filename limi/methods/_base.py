@@ -20,8 +20,10 @@ class Method(Protocol):
     A method yields each batch as soon as it is checked: the engine ends the run between yields.
     """
 
-    needs: ClassVar[frozenset[str]]
-    """Capabilities of the task that the method cannot do without."""
+    @property
+    def needs(self) -> frozenset[str]:
+        """Capabilities of the task that the method cannot do without; mostly a class variable."""
+        ...
 
     population: ClassVar[str | None]
     """The population whose rate the method's own rows estimate, if they are a plain sample."""

@@ -10,18 +10,27 @@ from limi.types import Rows
 __all__ = ["clustered", "filled"]
 
 
-def clustered(task: Task, rng: np.random.Generator, *, n: int, clusters: int = 4) -> Rows:
+def clustered(
+    task: Task, rng: np.random.Generator, *, n: int, clusters: int = 4, shuffled: bool = False
+) -> Rows:
     """Up to n rows of the table, taken from each k-means cluster in turn, in the table's order.
 
-    Clusters are those of the raw codes without scaling, as published.
+    Clusters are those of the raw codes without scaling, as published. Where `shuffled`, the order
+    within a cluster is random.
     """
     from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits
 
-    rows = task.rows
-    if len(rows) <= clusters:
+    rows = task.rows[rng.permutation(len(task.rows))] if shuffled else task.rows
+    points = filled(rows)
+    # More clusters than different rows cannot be told apart; a few thousand rows show enough.
+    clusters = min(clusters, len(np.unique(points[:: 1 + len(points) // 4096], axis=0)))
+    if clusters <= 1 or len(rows) <= clusters:
         return rows[:n]
     state = int(rng.integers(2**31))
-    labels = KMeans(clusters, n_init=10, random_state=state).fit_predict(filled(rows))
+    # Many short rounds: several threads would wait for each other most of the time.
+    with threadpool_limits(limits=1):
+        labels = KMeans(clusters, n_init=10, random_state=state).fit_predict(points)
     # Position of each row inside its cluster; sorting by it deals the clusters out in turn.
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], np.arange(clusters))

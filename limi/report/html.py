@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from limi.report import wording
+from limi.report import charts, wording
 from limi.report.summary import Example, Field, Summary
 
 __all__ = ["render", "snippet"]
@@ -25,7 +25,6 @@ __all__ = ["render", "snippet"]
 _SHOWN_FINDINGS = 3
 _SHOWN_COLUMNS = 18  # columns that a pair shares, before the rest is folded away
 _SHOWN_VALUES = 12
-_AXIS_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
 
 def render(summary: Summary) -> str:
@@ -63,6 +62,7 @@ def _environment() -> Environment:
         "number": wording.number,
         "score": wording.score,
         "share": wording.share,
+        "label": _label,
         "at": _at,
     }
     return environment
@@ -73,6 +73,11 @@ def _shown(value: object) -> object:
     if isinstance(value, Markup):
         return value
     return wording.clean(value if isinstance(value, str) else str(value))
+
+
+def _label(name: str) -> str:
+    words = wording.title(name)
+    return words[:1].upper() + words[1:]
 
 
 def _at(fraction: float) -> str:
@@ -111,6 +116,8 @@ class _Pair:
     place: int
     origin: str
     gap: float
+    told: wording.Sentence
+    flipped_by: str
     sides: tuple[_Side, _Side]
     compared: list[Field]  # protected columns, and whatever else differs
     same: list[Field]
@@ -140,6 +147,13 @@ def _content(summary: Summary) -> dict[str, Any]:
             ("Time", wording.seconds(summary.seconds)),
         ],
         "stopped": wording.stopped(summary),
+        "natural": wording.natural(summary),
+        "atn": wording.ATN,
+        "unit_ticks": [(place / 5, f"{place / 5:g}") for place in range(6)],
+        "densities": charts.densities(summary.pictures.get("densities")),
+        "dots": charts.dots(summary.pictures.get("score_pairs")),
+        "curve": charts.curve(summary.pictures.get("curve")),
+        "generator": wording.generator(summary),
         "limits": wording.LIMITS,
         "most_values": _SHOWN_VALUES,
     }
@@ -148,7 +162,7 @@ def _content(summary: Summary) -> dict[str, Any]:
 def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
     rates = wording.listed_rates(summary)
     known = [x for _, r in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
-    ticks = _ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
+    ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
     top = ticks[-1] / 100
     bars = [
         _Bar(name, wording.aid(name), wording.percent(rate), rate.n, False)
@@ -168,16 +182,6 @@ def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
 
 
-def _ticks(highest: float) -> list[float]:
-    """Round percentages from 0 to just above the highest value, four to six of them."""
-    # A shorter axis would make a rate of next to nothing look large.
-    highest = max(highest, 1.0)
-    size = 10.0 ** math.floor(math.log10(highest / 5))
-    step = next(size * s for s in _AXIS_STEPS if size * s * 5 >= highest * (1 - 1e-9))
-    n = math.ceil(highest / step - 1e-9)
-    return [round(step * i, 9) for i in range(n + 1)]
-
-
 def _pair(summary: Summary, place: int, example: Example) -> _Pair:
     compared = [f for f in example.fields if f.protected or f.changed]
     same = [f for f in example.fields if not (f.protected or f.changed)]
@@ -194,6 +198,8 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
         place,
         example.origin,
         example.gap,
+        wording.told(example, summary),
+        wording.flipped_by(example, summary),
         (row, partner),
         compared,
         same[:_SHOWN_COLUMNS],

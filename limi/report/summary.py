@@ -60,6 +60,7 @@ class Example:
     score: float
     partner_score: float
     origin: str
+    flipped_by: str = ""  # as `causes_in_words` says it; empty where it is not known
 
     @property
     def gap(self) -> float:
@@ -203,6 +204,7 @@ def _example(schema: Schema, found: Found, place: int) -> Example:
         float(found.score[place]),
         float(found.partner_score[place]),
         str(found.origin[place]),
+        str(causes_in_words(schema, found.causes[place : place + 1])[0]),
     )
 
 

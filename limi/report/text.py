@@ -17,6 +17,7 @@ from limi.report.summary import Example, Summary
 __all__ = ["print_summary", "render"]
 
 _SHOWN_FINDINGS = 3
+_SHOWN_COLUMNS = 24
 _BAR = 20  # columns of the longest bar
 
 
@@ -44,6 +45,7 @@ def _print(summary: Summary, console: Console, bar: str) -> None:
         ("What the search found", _found(summary)),
         ("Who is favored", _favored(summary, bar)),
         ("Strongest findings", _findings(summary)),
+        ("How natural the findings are", _natural(summary)),
         ("What was tested", _tested(summary)),
         ("Notes", _notes(summary)),
     ):
@@ -100,7 +102,6 @@ def _found(summary: Summary) -> Iterator[RenderableType]:
             ("findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
             ("time", wording.seconds(summary.seconds)),
             ("stopped because", wording.stopped(summary)),
-            *((_spaced(name), wording.number(value)) for name, value in summary.scores.items()),
         ]
     )
     if not summary.findings:
@@ -136,42 +137,61 @@ def _favored(summary: Summary, bar: str) -> Iterator[RenderableType]:
 def _findings(summary: Summary) -> Iterator[RenderableType]:
     shown = summary.examples[:_SHOWN_FINDINGS]
     for place, example in enumerate(shown, 1):
-        if place > 1:
-            yield Text()
-        yield Text(f"{place}. score gap {wording.score(example.gap)}", style="bold")
-        yield _pair(summary, example)
-        same = [f"{f.name} {f.value}" for f in example.fields if not f.protected and not f.changed]
-        if same:
-            yield Padding(
-                Text.assemble(("same for both: ", "dim"), wording.clean(listed(same, most=24))),
-                (0, 0, 0, 2),
-            )
-    if shown:
+        grid = Table.grid(padding=(0, 1))
+        grid.add_row(Text(f"{place}.", style="bold"), _told(summary, example))
+        for block in _evidence(summary, example):
+            grid.add_row("", block)
+        yield grid
         yield Text()
-        yield Text("* changed, all else equal", style="dim")
+    if shown:
+        yield Text("Each is a pair of rows that are alike in all other columns.", style="dim")
 
 
-def _pair(summary: Summary, example: Example) -> RenderableType:
+def _told(summary: Summary, example: Example) -> Text:
+    told = wording.told(example, summary)
+    # The words of `wording.sentence`, with what changed marked.
+    return Text.assemble(
+        f"{wording.clean(told.subject)} is decided ",
+        (wording.clean(told.decision), "bold"),
+        " as ",
+        (wording.clean(told.side), "bold black on yellow"),
+        " but ",
+        (wording.clean(told.partner_decision), "bold"),
+        " as ",
+        (wording.clean(told.partner_side), "bold black on yellow"),
+        ".",
+        overflow="fold",
+    )
+
+
+def _evidence(summary: Summary, example: Example) -> Iterator[Text]:
+    scores = (example.score, example.partner_score, example.gap)
+    yield Text.assemble(("scores ", "dim"), "{} and {}, gap {}".format(*map(wording.score, scores)))
+    flipped_by = wording.flipped_by(example, summary)
+    if flipped_by:
+        yield Text.assemble(("flipped by ", "dim"), wording.clean(flipped_by), overflow="fold")
+    told = wording.telling(example)
+    same = [f"{f.name} {f.value}" for f in example.fields if not f.changed and f not in told]
+    if same:
+        yield Text.assemble(
+            ("also the same for both: ", "dim"),
+            wording.clean(listed(same, most=_SHOWN_COLUMNS)),
+            overflow="fold",
+        )
+
+
+def _natural(summary: Summary) -> Iterator[RenderableType]:
     grid = Table.grid(padding=(0, 2))
-    grid.add_column(width=1)
-    grid.add_column()
-    grid.add_column()
-    grid.add_column()
-    grid.add_row("", "", Text("row", style="dim"), Text("partner", style="dim"))
-    scores = (example.score, example.partner_score)
-    for field in example.fields:
-        if field.changed:
-            grid.add_row(
-                "*",
-                _text(field.name, "bold"),
-                _text(field.value, "bold black on yellow"),
-                _text(field.partner, "bold black on yellow"),
-            )
-        elif field.protected:
-            grid.add_row("", *map(_text, (field.name, field.value, field.partner)))
-    grid.add_row("", "decision", *(_text(wording.decision(summary, s), "bold") for s in scores))
-    grid.add_row("", "score", *map(wording.score, scores))
-    return grid
+    measured = wording.natural(summary)
+    for natural in measured:
+        grid.add_row(
+            _text(natural.name, "bold"),
+            Text(natural.shown, style="cyan", no_wrap=True),
+            Text(natural.aid, style="dim"),
+        )
+    if measured:
+        yield grid
+        yield Text(wording.ATN, style="dim")
 
 
 def _tested(summary: Summary) -> Iterator[RenderableType]:
@@ -195,7 +215,12 @@ def _tested(summary: Summary) -> Iterator[RenderableType]:
             ),
             ("combinations", count(summary.combinations)),
             ("method", f"{summary.method} ({settings})" if settings else summary.method),
+            ("generator", wording.generator(summary)),
             ("seed", str(summary.seed)),
+            *(
+                (wording.title(name), wording.number(value))
+                for name, value in summary.scores.items()
+            ),
             *(
                 (wording.hash_of(name), _short(value) if value else "none")
                 for name, value in summary.hashes.items()
@@ -234,7 +259,3 @@ def _text(value: str, style: str = "") -> Text:
 def _short(hashed: str) -> str:
     # Enough to tell two files apart at sight; the page and the JSON have all of it.
     return hashed if len(hashed) <= 24 else f"{hashed[:19]}..."
-
-
-def _spaced(name: str) -> str:
-    return name.replace("_", " ")

@@ -4,32 +4,46 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from limi.errors import listed
 from limi.metrics.individual import Rate
-from limi.report.summary import Direction, Summary
+from limi.report.summary import Direction, Example, Field, Summary
 
 __all__ = [
+    "ATN",
+    "DENSITIES",
     "LIMITS",
     "Answer",
+    "Natural",
     "Opposed",
     "Percent",
+    "Sentence",
     "aid",
     "answer",
     "clean",
     "count",
     "decision",
     "either",
+    "flipped_by",
+    "generator",
     "hash_of",
     "listed_rates",
+    "natural",
     "number",
     "opposed",
     "percent",
     "population",
     "score",
     "seconds",
+    "sentence",
     "share",
+    "short",
     "stopped",
+    "telling",
+    "title",
+    "told",
     "unlisted",
 ]
 
@@ -51,6 +65,24 @@ _POPULATIONS = {
         "all combinations of values the columns allow, equally likely, including unnatural people",
     ),
 }
+
+ATN = (
+    "Average tabular naturalness (ATN): how much the columns of a set of rows, alone and in pairs, "
+    "are like the table's; from 0 to 1, higher is more like it."
+)
+
+_NATURAL = {
+    "findings": "all findings, as the search left them",
+    "representative": "a draw from the findings, likelier the more a row looks like the table's",
+    "ceiling": "the table's own rows that flip: as natural as flipping rows can be",
+}
+
+DENSITIES = {"real": "table", "findings": "findings", "representative": "representative"}
+
+_TELLING_COLUMNS = 5
+_LONGEST_TOLD = 40  # characters of a value in a sentence
+_MOST_SIDES = 6
+_AGES = range(16, 121)  # below are children, and the codes of age groups
 
 _STOPS = {
     "rows": "the budget of rows was spent",
@@ -96,6 +128,33 @@ class Opposed:
     findings: int
     reverse: int
     reverse_known: bool  # False: `reverse` is an upper bound, for the list was cut
+
+
+@dataclass(frozen=True)
+class Natural:
+    """How natural a set of rows is."""
+
+    name: str
+    aid: str
+    value: float
+    shown: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A finding in plain words, in its parts."""
+
+    subject: str  # "A 37-year-old (workclass Private, occupation Sales)"
+    decision: str
+    side: str  # "sex Male"
+    partner_decision: str
+    partner_side: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.subject} is decided {self.decision} as {self.side} "
+            f"but {self.partner_decision} as {self.partner_side}."
+        )
 
 
 def answer(summary: Summary) -> Answer:
@@ -200,6 +259,106 @@ def score(value: float) -> str:
     return f"{value:.6f}" if shown == "0.500" and value != 0.5 else shown
 
 
+def sentence(example: Example, summary: Summary) -> str:
+    """A finding in one sentence of plain words."""
+    return str(told(example, summary))
+
+
+def told(example: Example, summary: Summary) -> Sentence:
+    """A finding in plain words: who it is, and what decides."""
+    same = telling(example)
+    age = same[0].value if same and same[0].name.lower() == "age" else ""
+    if age.isdecimal() and age.isascii() and int(age) in _AGES:
+        article = "An" if age[0] == "8" or age == "18" else "A"
+        known = ", ".join(map(_cell, same[1:]))
+        subject = f"{article} {age}-year-old" + (f" ({known})" if known else "")
+    else:
+        subject = f"A row with {_both(map(_cell, same))}" if same else "A row"
+    changed = [field for field in example.fields if field.changed]
+    partners = [Field(f.name, f.partner, f.partner, f.protected) for f in changed]
+    return Sentence(
+        subject,
+        _cut(decision(summary, example.score)),
+        _side(changed) or "found",
+        _cut(decision(summary, example.partner_score)),
+        _side(partners) or "the partner",
+    )
+
+
+def telling(example: Example) -> list[Field]:
+    """The few columns that say most of a row, of those that its partner shares.
+
+    An age comes first; then what protected columns did not change, values in words, numbers.
+    """
+    shared = [field for field in example.fields if not field.changed]
+    chosen = sorted(range(len(shared)), key=lambda place: _rank(shared[place]))[:_TELLING_COLUMNS]
+    chosen.sort(key=lambda place: (shared[place].name.lower() != "age", place))
+    return [shared[place] for place in chosen]
+
+
+def _rank(field: Field) -> int:
+    if field.value in ("missing", ""):
+        return 5
+    if field.name.lower() == "age":
+        return 0
+    if field.protected:
+        return 1
+    try:
+        return 3 if float(field.value) else 4
+    except ValueError:
+        return 2
+
+
+def _side(fields: list[Field]) -> str:
+    cells = [_cell(field) for field in fields]
+    return _both(cells) if len(cells) <= _MOST_SIDES else listed(cells, most=_MOST_SIDES)
+
+
+def _cell(field: Field) -> str:
+    return f"{_cut(field.name)} {_cut(field.value)}"
+
+
+def _cut(value: str) -> str:
+    return value if len(value) <= _LONGEST_TOLD else f"{value[: _LONGEST_TOLD - 3]}..."
+
+
+def _both(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def flipped_by(example: Example, summary: Summary) -> str:
+    """Which protected columns flip a finding, in words; empty where it is not known."""
+    sets = [part.split("+") for part in example.flipped_by.split(", ")]
+    if not all(name in summary.protected for names in sets for name in names):
+        # A name with a comma or a plus cannot be told from two.
+        return example.flipped_by
+    alone = [names[0] for names in sets if len(names) == 1]
+    parts = [f"{' or '.join(alone)} alone"] if alone else []
+    parts += [f"{_both(names)} together" for names in sets if len(names) > 1]
+    return ", or ".join(parts)
+
+
+def natural(summary: Summary) -> list[Natural]:
+    """How natural findings are, beside what can be expected; only what was measured."""
+    order = [name for name in _NATURAL if name in summary.naturalness]
+    order += [name for name in summary.naturalness if name not in _NATURAL]
+    return [
+        Natural(name, _NATURAL.get(name, ""), value, f"{value:.3f}")
+        for name in order
+        # What is no number is null in a file.
+        if (value := summary.naturalness[name]) is not None and math.isfinite(value)
+    ]
+
+
+def generator(summary: Summary) -> str:
+    """The generator, and how long it took to make ready."""
+    if summary.generator is None:
+        return "none"
+    spent = summary.preparation_seconds
+    return f"{summary.generator}, ready after {seconds(spent)}" if spent else summary.generator
+
+
 def stopped(summary: Summary) -> str:
     """Why the search ended."""
     return _STOPS.get(str(summary.stop), str(summary.stop))
@@ -226,6 +385,27 @@ def seconds(value: float) -> str:
 def count(n: int) -> str:
     """A count with its thousands apart."""
     return f"{n:,}"
+
+
+def short(n: float) -> str:
+    """A round count for an axis.
+
+    >>> short(0), short(2500), short(400_000), short(1_000_000)
+    ('0', '2.5k', '400k', '1M')
+    """
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if n >= size:
+            return f"{n / size:g}{letter}"
+    return f"{n:g}"
+
+
+def title(name: str) -> str:
+    """The name of a method's own number, as a label.
+
+    >>> title("boundary_auc_train"), title("error_bound")
+    ('boundary AUC train', 'error bound')
+    """
+    return " ".join("AUC" if word == "auc" else word for word in name.split("_"))
 
 
 def number(value: object) -> str:

@@ -1,3 +1,10 @@
 """Settings that make each method small enough for the contract suite; the defaults are the papers'."""
 
-SMALL: dict[str, dict[str, object]] = {}
+SMALL: dict[str, dict[str, object]] = {
+    "adf": {"n_seeds": 60, "exploit_steps": 60},
+    "eidig": {"n_seeds": 60, "exploit_steps": 60},
+    "maft": {"n_seeds": 60, "exploit_steps": 60},
+    "neuronfair": {"n_seeds": 60, "exploit_steps": 60},
+    "expga": {"n_samples": 500},
+    "sg": {"n_samples": 300},
+}

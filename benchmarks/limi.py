@@ -1,0 +1,196 @@
+"""LIMI and the guided search: speed, memory, findings and naturalness, one JSON line a figure.
+
+    python benchmarks/limi.py [speed | boundary | memory | counts | guided]
+
+Ratios are taken within this run. MEPS is measured where LIMI_DATA names its folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import limi
+from limi import boundary, data, generators
+from limi.budget import Budget
+from limi.engine import run
+from limi.frames import Codec
+from limi.methods.limi import LIMI
+from limi.models import benchmark
+from limi.target import bind
+from limi.task import Task
+
+BENCHMARKS = [
+    ("census", "sex"),
+    ("census", "race"),
+    ("census", "age"),
+    ("credit", "sex"),
+    ("credit", "age"),
+    ("bank", "age"),
+    ("meps", "sex"),
+]
+
+
+def report(name, value, bar=None, *, at_least=True):
+    line = {"name": name, "value": round(float(value), 4)}
+    if bar is not None:
+        line |= {"bar": bar, "ok": bool(value >= bar if at_least else value <= bar)}
+    print(json.dumps(line), flush=True)
+
+
+def known(table):
+    return table != "meps" or "LIMI_DATA" in os.environ
+
+
+def problem(table, kind, protected):
+    known_table = data.load(table)
+    codec = Codec.learn(known_table.frame, known_table.schema.protect([protected]))
+    target = bind(benchmark.train(table, kind), codec)
+    return target, codec.encode(known_table.frame)
+
+
+def fitted(rows, schema):
+    return generators.get("trees").fit(rows, schema, np.random.default_rng(0))
+
+
+def loop(score, schema, rows):
+    """Seconds of the published check: one call a row and value, until the first flip."""
+    start = time.perf_counter()
+    for row in rows:
+        decided = score(row[None])[0] > 0.5
+        for values in schema.combinations:
+            twin = row[None].copy()
+            twin[0, schema.protected_index] = values
+            if (score(twin)[0] > 0.5) != decided:
+                break
+    return time.perf_counter() - start
+
+
+def speed():
+    for kind, n_latents, n_loop, bar in (("dnn", 1_000_000, 1_500, 40), ("rf", 40_000, 150, 100)):
+        target, rows = problem("census", kind, "sex")
+        schema = target.codec.schema
+        start = time.perf_counter()
+        task = Task(schema, target.score, rows, generator=fitted(rows, schema))
+        ran = run(LIMI(n_latents=n_latents), task, Budget(), 0)
+        seconds = time.perf_counter() - start
+        if kind == "dnn":
+            report(
+                "limi census sex dnn, 1 M latents, fit included: seconds",
+                seconds,
+                15,
+                at_least=False,
+            )
+        report(f"limi census sex {kind}, {n_latents:,} latents: findings", len(ran.findings))
+        per_second = len(ran.findings) / seconds
+        report(f"limi census sex {kind}: findings/s, all included", per_second)
+        # The same candidates: rows that the search itself checked.
+        stream = task.generator.decode(
+            task.generator.sample_latents(n_loop, np.random.default_rng(1))
+        )
+        slow = loop(target.score, schema, stream)
+        # Both check the same kind of rows, so rows per second compare as findings per second do.
+        ratio = (ran.findings.rows_checked / ran.seconds) / (n_loop / slow)
+        report(f"limi census sex {kind}: times the loop's findings/s", ratio, bar)
+
+
+def boundary_speed():
+    from sklearn.svm import LinearSVC
+
+    rng = np.random.default_rng(0)
+    latents = rng.normal(size=(100_000, 230)).astype(np.float32)
+    favorable = latents @ rng.normal(size=230) + rng.normal(size=100_000) * 8 > 0
+    start = time.perf_counter()
+    ours = boundary.fit(latents, favorable)
+    mine = time.perf_counter() - start
+    start = time.perf_counter()
+    theirs = LinearSVC(dual=False).fit(latents, favorable)
+    slow = time.perf_counter() - start
+    report("boundary 100,000 x 230: seconds", mine)
+    report("boundary 100,000 x 230: times liblinear", slow / mine, 3)
+    cosine = ours.normal @ theirs.coef_[0] / np.linalg.norm(theirs.coef_)
+    report("boundary 100,000 x 230: cosine with liblinear", cosine, 0.9999)
+
+
+def memory():
+    for n in (1_000_000, 10_000_000):
+        code = f"import benchmarks.limi as b; b.peak({n})"
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def peak(n_latents):
+    target, rows = problem("census", "dnn", "sex")
+    schema = target.codec.schema
+    task = Task(schema, target.score, rows, generator=fitted(rows, schema))
+    ran = run(LIMI(n_latents=n_latents), task, Budget(), 0)
+    peaked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    found = ran.findings.all()
+    keys = 8 * 3 * ran.findings.rows_checked
+    ledger = (keys + 2 * found.rows.nbytes + 40 * len(found)) / 2**30
+    bar = 2.0 if n_latents == 1_000_000 else None
+    report(f"limi census sex, {n_latents:,} latents: peak GB", peaked, bar, at_least=False)
+    report(f"limi census sex, {n_latents:,} latents: of it ledger and keys, GB", ledger)
+
+
+def counts():
+    for table, protected in filter(lambda b: known(b[0]), BENCHMARKS):
+        known_table = data.load(table)
+        result = limi.audit(
+            benchmark.train(table, "dnn"),
+            known_table.frame,
+            protected=[protected],
+            target=known_table.target,
+            schema=known_table.schema,
+            method=LIMI(n_latents=200_000),
+            max_rows=None,
+        )
+        name = f"limi {table} {protected}, trees, 200,000 latents"
+        natural = result.summary.naturalness
+        report(f"{name}: findings", result.summary.findings)
+        report(f"{name}: IF_o", result.rates["real"].estimate)
+        ceiling = natural.get("ceiling")
+        report(
+            f"{name}: ATN of findings", natural["findings"], ceiling and round(ceiling - 0.02, 4)
+        )
+        report(f"{name}: ATN of representative findings", natural["representative"], ceiling)
+
+
+def guided():
+    for table, protected in filter(lambda b: known(b[0]), BENCHMARKS):
+        target, rows = problem(table, "dnn", protected)
+        schema = target.codec.schema
+        generator = fitted(rows, schema)
+        for queries in (1_000, 10_000, 100_000):
+            found = {}
+            for name in ("guided", "limi", "natural", "themis"):
+                task = Task(schema, target.score, rows, generator=generator)
+                method = limi.methods.parse(name)
+                ran = run(method, task, Budget(max_queries=queries), 0)
+                found[name] = 1000 * len(ran.findings) / max(ran.queries, 1)
+                report(
+                    f"{name} {table} {protected}, {queries:,} queries: findings per thousand",
+                    found[name],
+                )
+            best = max(found["limi"], found["natural"])
+            bar = 2 if queries >= 10_000 else None
+            ratio = found["guided"] / best
+            report(f"guided {table} {protected}, {queries:,}: times limi or natural", ratio, bar)
+
+
+PARTS = {
+    "speed": speed,
+    "boundary": boundary_speed,
+    "memory": memory,
+    "counts": counts,
+    "guided": guided,
+}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

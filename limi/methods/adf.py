@@ -1,0 +1,150 @@
+"""ADF: adversarial discrimination finder by gradients of the loss (Zhang et al., ICSE 2020).
+
+Rows of the table climb the loss of their own decision until they flip, moving in the columns where
+the gradients of the row and of its most different counterpart agree. Around each flipping row one
+column at a time is changed, by preference one with a small gradient.
+
+Faithfulness
+- Paper and code: unit steps of integer codes. Here: one step of the column (a neighbouring level,
+  a hundredth of a real range), and gradients count by what one step changes.
+- Code: exploits each seed at once, row by row. Here: all walks in lock-step, exploiting after
+  exploring; the same moves drawn in another order, so a seed that another walk has found before is
+  not moved on.
+- Code: the exploiting walk is a Metropolis chain at temperature 1 (`restart=metropolis`, without
+  its d redundant evaluations a step); the paper never turns back (`never`); EIDIG's copy returns
+  to the seed after each failure (`reset_to_seed`).
+- Paper: no move where the gradients agree nowhere (`fallback=none`). Code: then one random column
+  moves; where one gradient vanishes the other one's direction is lost, and rows whose agreement is
+  zero against zero stand still (`fallback=released`). Here: along the gradient that is left, and
+  one random column where no sign agrees.
+- Code: reads the protected bounds of census for every table (`protected_range=census`). Here: the
+  schema's.
+- Code: keeps a seed's first flipping counterpart; the paper chooses among the flipping ones anew.
+  Here: at every step the one that the check gives, the widest by default.
+- Code: a gradient entry of zero makes the chances NaN and stops the program. Here: 1/(g + 1e-6).
+- Paper and code need the gradients of a network. Here targets without any are given estimates
+  (`gradient=estimated`, or `auto`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from limi.check import Checked
+from limi.methods import _gradient, _seeds
+from limi.methods._gradient import Moves, Restart
+from limi.methods._phases import two_phase
+from limi.schema import Schema
+from limi.task import Task
+from limi.types import Mask, Rows
+
+__all__ = ["ADF"]
+
+Fallback = Literal["corrected", "released", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ADF:
+    """Climb the loss to the decision boundary, then wander along it."""
+
+    n_seeds: int = 1000
+    clusters: int = 4  # c_num
+    explore_steps: int = 10  # max_iter
+    explore_step: int = 1  # s_g
+    exploit_steps: int = 1000  # l_num
+    exploit_step: int = 1  # s_l
+    restart: Restart = "metropolis"
+    gradient: _gradient.Kind = "auto"
+    fallback: Fallback = "corrected"
+    protected_range: Literal["schema", "census"] = "schema"
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    population: ClassVar[str | None] = None
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "best": {},
+        "strong": {"restart": "stay"},
+        "paper": {"restart": "never", "fallback": "none"},
+        "released": {"fallback": "released", "protected_range": "census"},
+    }
+
+    def __post_init__(self) -> None:
+        _gradient.require(
+            n_seeds=self.n_seeds,
+            clusters=self.clusters,
+            explore_step=self.explore_step,
+            exploit_step=self.exploit_step,
+        )
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Both phases."""
+        if self.protected_range == "census":
+            return _gradient.as_released(
+                task,
+                rng,
+                lambda done, explore_rng: self._climb(task, explore_rng, done),
+                lambda seeds, exploit_rng: self.exploit(task, seeds, exploit_rng),
+            )
+        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+
+    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows of the table on their way up the loss."""
+        return self._climb(task, rng, lambda checked: checked.flips)
+
+    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows around the seeds."""
+        slope = _gradient.slopes_of(task, self.gradient).loss_gradient
+        return _gradient.wander(
+            task,
+            seeds,
+            rng,
+            lambda here: (slope(here.rows), slope(here.partner)),
+            _gradient.Wandering(
+                steps=self.exploit_steps, size=self.exploit_step, restart=self.restart
+            ),
+        )
+
+    def _climb(
+        self, task: Task, rng: np.random.Generator, done: Callable[[Checked], Mask]
+    ) -> Iterator[Checked]:
+        slope = _gradient.slopes_of(task, self.gradient).loss_gradient
+
+        def heading(here: Checked, going: Mask) -> Moves:
+            own, other = slope(here.rows), slope(here.partner)
+            return self.explore_step * agreement(task.schema, own, other, self.fallback, rng)
+
+        rows = _seeds.clustered(task, rng, n=self.n_seeds, clusters=self.clusters)
+        return _gradient.climb(task, rows, self.explore_steps, heading, done)
+
+
+def agreement(
+    schema: Schema, own: Rows, other: Rows, fallback: Fallback, rng: np.random.Generator
+) -> Moves:
+    """(n, d) of -1, 0 and 1: the signs that a row's gradient and its partner's share."""
+    free = _gradient.movable(schema)
+    up, up_other = np.sign(own), np.sign(other)
+    same = (up == up_other) & free
+    if fallback == "none":
+        return np.where(same, up, 0.0)
+    line, column = np.arange(len(up)), rng.choice(np.flatnonzero(free), len(up))
+    turn = np.where(rng.random(len(up)) < 0.5, -1.0, 1.0)
+    flat, other_flat = ~up.any(axis=1), ~up_other.any(axis=1)
+    if fallback == "released":
+        mask = np.where(same, 1.0, 0.0)
+        mask[other_flat] = up[other_flat]
+        mask[flat] = up_other[flat]
+        mask[:, ~free] = 0.0
+        lost = ~mask.any(axis=1)
+        mask[line[lost], column[lost]] = 1.0
+        return np.asarray(up * mask)
+    moves = np.where(same, up, 0.0)
+    moves[other_flat] = up[other_flat]
+    moves[flat] = up_other[flat]
+    moves[:, ~free] = 0.0
+    lost = ~moves.any(axis=1)
+    pick = np.where(up != 0, up, np.where(up_other != 0, up_other, turn[:, None]))
+    moves[line[lost], column[lost]] = pick[line[lost], column[lost]]
+    return moves

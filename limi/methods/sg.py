@@ -1,0 +1,235 @@
+"""SG: symbolic execution on a surrogate tree (Aggarwal et al., ESEC/FSE 2019).
+
+A decision tree imitates the target. Each row's path down the tree is a list of tests. Negating one
+of them gives new rows: close ones around a row that flips, far ones around any row. The most
+promising come first, from a priority queue.
+
+Faithfulness
+- Paper: the tests are solved by a constraint solver. They are intervals, so here they are
+  intersected; `solver="z3"` asks the solver, row by row.
+- Paper: close rows change as little as possible; released code takes what the solver gives, mostly
+  zeros and bounds. Here the nearest value for both kinds; `local_values` and `global_values`
+  choose.
+- Paper: a fresh sample around each row, by LIME's sampler. With levels only, that sampler draws
+  every column from the table's marginals and ignores the row, and so does the released code. Here
+  one such sample is scored for the whole run, and each block of rows grows its tree on a part of
+  it drawn anew, plus the block; `neighbourhood="fresh"` draws and scores a new one for each block.
+- Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
+  opposite (`ranks="released"`).
+- Released code pops one row at a time. Here a block of the best (`block=1` is the published order).
+- Released code breaks ties by the rows' own values, which undoes the order of the seeds
+  (`ties="values"`). Here the older entry comes first.
+- Released code remembers visited tests together with real-valued confidences, so that none is
+  recognized. Here rows are remembered: none is queued twice.
+- Tests of protected columns are never negated, and those columns never change.
+- A missing value counts as one step above the highest; a real-valued column has no least step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.check import Checked
+from limi.errors import InvalidInput
+from limi.methods import _regions, _surrogate
+from limi.methods._ladder import Ladder
+from limi.methods._regions import Regions, Values
+from limi.methods._seeds import clustered
+from limi.methods._surrogate import Paths, Tree
+from limi.rows import KeySet, distinct, snap
+from limi.schema import Schema
+from limi.task import Task
+from limi.types import Mask, Rows
+
+__all__ = ["SG"]
+
+_SEED_RANK, _LOCAL_RANK, _GLOBAL_RANK = 5.0, 1.0, 10.0
+_LOCAL_MOST = 2.0  # the largest rank of a close row
+
+
+@dataclass(frozen=True, kw_only=True)
+class SG:
+    """Negate tests of a surrogate tree, close to rows that flip first."""
+
+    n_seeds: int = 1000
+    clusters: int = 4
+    limit: int = 100_000  # rows tested
+    threshold: float = 0.3  # T1: a less confident test ends the global search of a path
+    n_samples: int = 5000  # of the neighbourhood
+    neighbourhood: Literal["shared", "fresh"] = "shared"
+    ranks: Literal["paper", "released"] = "paper"
+    ties: Literal["age", "values"] = "age"
+    local_values: Values = "nearest"
+    global_values: Values = "nearest"
+    solver: Literal["intervals", "z3"] = "intervals"
+    block: int = 256  # rows popped at once; 1 is the published order
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    population: ClassVar[str | None] = None
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "best": {},
+        "released": {
+            "limit": 1000,
+            "neighbourhood": "fresh",
+            "ranks": "released",
+            "ties": "values",
+            "local_values": "zero",
+            "global_values": "zero",
+            "block": 1,
+        },
+    }
+
+    def __post_init__(self) -> None:
+        if min(self.n_seeds, self.clusters, self.limit, self.n_samples, self.block) < 1:
+            raise InvalidInput(
+                "n_seeds, clusters, limit, n_samples and block must be at least 1 each"
+            )
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows of the table first, then what follows from them."""
+        n = min(self.n_seeds, self.limit)
+        seeds = clustered(task, rng, n=n, clusters=self.clusters)
+        yield from self._run(task, snap(task.schema, seeds), rng)
+
+    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+        """The same from the seeds of another method."""
+        yield from self._run(task, seeds.rows, rng)
+
+    def _run(self, task: Task, seeds: Rows, rng: np.random.Generator) -> Iterator[Checked]:
+        ladder = Ladder.of(task.schema)
+        neighbourhood = _Neighbourhood(self, task, ladder, rng)
+        queue = _Queue(task.schema, by_values=self.ties == "values")
+        queue.push(seeds, np.full(len(seeds), _SEED_RANK))
+        left = self.limit
+        while left > 0 and len(queue):
+            rows, rank = queue.pop(min(self.block, left))
+            left -= len(rows)
+            checks = []
+            for close in (True, False):
+                part = rows[(rank <= _LOCAL_MOST) == close]
+                if len(part):
+                    checked = task.check(part, origin="exploit" if close else "explore")
+                    yield checked
+                    if len(checked) < len(part):
+                        return
+                    checks.append(checked)
+            block = Checked.join(checks)
+            tree = neighbourhood.tree(block)
+            found, ranks = self.following(ladder, tree, block, rng)
+            queue.push(found, ranks)
+            # What cannot be popped any more need not be kept.
+            queue.trim(left)
+
+    def following(
+        self, ladder: Ladder, tree: Tree, block: Checked, rng: np.random.Generator
+    ) -> tuple[Rows, NDArray[np.float64]]:
+        """What a block of rows leads to, with ranks: row by row, close ones first."""
+        rows = block.rows
+        paths = tree.paths(ladder.climb(rows))
+        close = _regions.toggles(ladder, paths)
+        close = close[block.flips[close.row]]
+        far = _regions.prefixes(ladder, paths, self.threshold)
+        close, close_rows = self._solved(ladder, rows, paths, close, self.local_values, rng)
+        far, far_rows = self._solved(ladder, rows, paths, far, self.global_values, rng)
+        sign = 1.0 if self.ranks == "released" else -1.0
+        ranks = np.concatenate(
+            [_LOCAL_RANK + sign * close.confidence, _GLOBAL_RANK - sign * far.confidence]
+        )
+        is_far = np.repeat([False, True], [len(close), len(far)])
+        order = np.lexsort((is_far, np.concatenate([close.row, far.row])))
+        # Rounded, so that equal ranks stay equal whatever the order of their sums.
+        return np.concatenate([close_rows, far_rows])[order], np.round(ranks[order], 9)
+
+    def _solved(
+        self,
+        ladder: Ladder,
+        rows: Rows,
+        paths: Paths,
+        regions: Regions,
+        values: Values,
+        rng: np.random.Generator,
+    ) -> tuple[Regions, Rows]:
+        if self.solver == "z3":
+            chosen, solved = _regions.solve_with_z3(ladder, rows, paths, regions)
+            return regions[chosen], solved
+        regions = regions.feasible()
+        return regions, _regions.solve(ladder, rows, regions, values, rng)
+
+
+class _Neighbourhood:
+    """The labelled sample that trees are grown on."""
+
+    def __init__(self, method: SG, task: Task, ladder: Ladder, rng: np.random.Generator) -> None:
+        self._method, self._task, self._ladder, self._rng = method, task, ladder, rng
+        self._positions, self._favorable = self._sample()
+        self._unused = True
+
+    def _sample(self) -> tuple[Rows, Mask]:
+        n = _surrogate.n_affordable(self._task, self._method.n_samples)
+        rows = snap(self._task.schema, _surrogate.marginal(self._task.rows, n, self._rng))
+        scores = self._task.ask(rows)
+        return self._ladder.climb(rows[: len(scores)]), scores > 0.5
+
+    def tree(self, block: Checked) -> Tree:
+        """A tree for a block of rows."""
+        positions, favorable = self._positions, self._favorable
+        if self._method.neighbourhood == "fresh":
+            if not self._unused:
+                positions, favorable = self._sample()
+            self._unused = False
+        else:
+            # With replacement, so that each block sees another tree at no cost in queries.
+            n = len(positions)
+            part = np.floor(self._rng.random(n) * n).astype(np.intp)
+            positions, favorable = positions[part], favorable[part]
+        return Tree.grow(
+            np.concatenate([self._ladder.climb(block.rows), positions]),
+            np.concatenate([block.score > 0.5, favorable]),
+            criterion="gini",
+            rng=self._rng,
+        )
+
+
+class _Queue:
+    """Rows that wait, the lowest rank first; no row is taken in twice."""
+
+    def __init__(self, schema: Schema, *, by_values: bool) -> None:
+        self._schema, self._by_values = schema, by_values
+        self._known = KeySet()
+        self._rows = np.empty((0, len(schema)))
+        self._rank = np.empty(0)
+
+    def __len__(self) -> int:
+        return len(self._rank)
+
+    def push(self, rows: Rows, rank: NDArray[np.float64]) -> None:
+        """Take in the rows that are new."""
+        known = distinct(self._schema, rows)
+        new = known.first[~self._known.contains(known.keys[known.first])]
+        self._known.add(known.keys[new])
+        self._rows = np.concatenate([self._rows, rows[new]])
+        self._rank = np.concatenate([self._rank, rank[new]])
+
+    def pop(self, n: int) -> tuple[Rows, NDArray[np.float64]]:
+        """The first n."""
+        order = self._order()
+        best, others = order[:n], np.sort(order[n:])
+        popped = self._rows[best], self._rank[best]
+        self._rows, self._rank = self._rows[others], self._rank[others]
+        return popped
+
+    def trim(self, n: int) -> None:
+        """Forget all but the first n."""
+        if len(self) > n:
+            kept = np.sort(self._order()[:n])
+            self._rows, self._rank = self._rows[kept], self._rank[kept]
+
+    def _order(self) -> NDArray[np.intp]:
+        if self._by_values:
+            return np.lexsort((*self._rows.T[::-1], self._rank))
+        return np.argsort(self._rank, kind="stable")
