@@ -74,7 +74,6 @@ def measure(name: str, table: str, device: str, repeats: int) -> None:
     seconds = min(timed(lambda: generator.decode(latents))[0] for _ in range(max(repeats, 3)))
     speed, bar = len(latents) / seconds, DECODE_ROWS.get((name, table))
     report(f"{name} {table} decoded rows/s", speed, bar, at_least=True)
-    del latents
 
     scores = [
         average_tabular_naturalness(rows, sampled(generator, len(rows), seed), schema).score
@@ -115,7 +114,7 @@ def peak_beyond_rows(name: str, n: int, device: str) -> None:
 
 def memory(name: str, device: str) -> None:
     def megabytes(n):
-        command = [sys.executable, __file__, name, "--device", device, "--peak", str(n)]
+        command = [sys.executable, "-P", __file__, name, "--device", device, "--peak", str(n)]
         return float(subprocess.run(command, capture_output=True, check=True, text=True).stdout)
 
     n = N_DECODED.get(name, 50_000)

@@ -349,7 +349,8 @@ class _Plan:
     @cached_property
     def method_name(self) -> str:
         """The name that `limi list methods` shows."""
-        return type(self.method).__module__.rpartition(".")[2]
+        given: str | None = getattr(self.method, "name", None)  # a pair names its parts
+        return given or type(self.method).__module__.rpartition(".")[2]
 
     @cached_property
     def manifest(self) -> dict[str, Any]:

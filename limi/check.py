@@ -77,7 +77,8 @@ class Checked:
 
     @staticmethod
     def join(parts: Sequence[Checked]) -> Checked:
-        """Several batches as one."""
+        """Several batches as one; their origins and counts are dropped."""
+        parts = [part for part in parts if len(part)] or list(parts[:1])
         return Checked(
             np.concatenate([part.rows for part in parts]),
             np.concatenate([part.score for part in parts]),

@@ -117,13 +117,13 @@ def _verdicts(
     asked = ~np.isnan(scores)
     flipped = asked & ((scores > 0.5) != (mine > 0.5)[:, None])
     flips = flipped.any(axis=1)
-    # The first on the other side in the order of asking; else any that was asked beside its own.
+    # The first on the other side in the order of asking; a row that does not flip was asked
+    # under every combination, so its partner is the one with the widest gap, as elsewhere.
     line = np.arange(len(rows))
-    by_turn = flipped[:, order]
-    others = asked.copy()
+    gap = np.where(asked, np.round(np.abs(scores - mine[:, None]), 6), -1.0)
     inside = own >= 0
-    others[line[inside], own[inside]] = False
-    chosen = np.where(flips, order[by_turn.argmax(axis=1)], others.argmax(axis=1))
+    gap[line[inside], own[inside]] = -1.0
+    chosen = np.where(flips, order[flipped[:, order].argmax(axis=1)], gap.argmax(axis=1))
     partner = rows.copy()
     if len(rows):
         partner[:, schema.protected_index] = schema.combinations[chosen]

@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from limi.check import cause_names, check_rows, query_cost
+from limi.check import Checked, cause_names, check_rows, query_cost
 from limi.rows import distinct, uniform
 from limi.schema import Schema
 from tests.naive import check as naive
@@ -167,3 +167,11 @@ def test_causes_name_the_smallest_sets_of_columns_that_flip():
         assert {n for bit, n in enumerate(names) if causes >> bit & 1} == expected
         assert bool(expected) == flips
     assert len(check_rows(MODEL, SCHEMA, grid(SCHEMA)).causes) == 0
+
+
+def test_batches_join_whatever_is_empty():
+    here = check_rows(MODEL, SCHEMA, grid(SCHEMA), keep_scores=True)
+    joined = Checked.join([Checked.nothing(3), here[:20], here[20:], Checked.nothing(3)])
+    np.testing.assert_array_equal(joined.rows, here.rows)
+    np.testing.assert_array_equal(joined.scores, here.scores)
+    assert len(Checked.join([Checked.nothing(3), Checked.nothing(3)])) == 0

@@ -48,6 +48,8 @@ def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
     np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
     sides = (thrifty.score > 0.5) != (thrifty.partner_score > 0.5)
     np.testing.assert_array_equal(sides, thrifty.flips)
+    steady = ~full.flips
+    np.testing.assert_array_equal(thrifty.partner[steady], full.partner[steady])
     free = schema.free_index
     np.testing.assert_array_equal(thrifty.partner[:, free], rows[:, free])
     own = rows[:, schema.protected_index]

@@ -16,8 +16,9 @@ from limi.engine import Progress as RunProgress
 
 __all__ = ["command_line", "err", "out", "print_json", "run_progress", "steps"]
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)  # progress and notes, so that stdout stays clean
+# Names of columns, files and extras may hold brackets, which are no markup here.
+out = Console(highlight=False, markup=False)
+err = Console(stderr=True, highlight=False, markup=False)  # so that stdout stays clean
 
 
 def print_json(tree: Mapping[str, Any]) -> None:

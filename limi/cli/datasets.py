@@ -49,7 +49,7 @@ def show(
         )
         return
     console = _console.out
-    console.print(f"[bold]{known.name}[/bold]: {known.title}")
+    console.print(f"{known.name}: {known.title}", style="bold")
     console.print(
         f"{len(known.frame):,} rows, {len(schema)} columns, target {known.target} "
         f"(favorable: {known.favorable}), usually protected: {', '.join(known.protected)}"

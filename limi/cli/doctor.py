@@ -28,6 +28,7 @@ _EXTRAS = {
     "torch": (("torch",), "torch targets, neural generators and benchmark models, GPU"),
     "onnx": (("onnxruntime",), "ONNX files as targets"),
     "skops": (("skops",), "scikit-learn models from .skops files"),
+    "solver": (("z3-solver",), "the SG method with the solver of its paper"),
     "boosters": (("xgboost", "lightgbm", "catboost"), "native booster files as targets"),
 }
 

@@ -214,7 +214,7 @@ class Transport:
 
         shares = torch.special.ndtr(latents.double()).clamp(max=HIGHEST)
         rows = torch.empty_like(shares)
-        walk = _Walk(self.layout, self.weights, len(latents))
+        walk = _Walk(self.layout, self._places, len(latents))
         for place, j in enumerate(self.layout.order):
             share = shares[:, j]
             inside = ((share - RARE) / (1 - RARE)).clamp(min=0.0)
@@ -249,10 +249,14 @@ class Transport:
         known = torch.minimum(known, torch.tensor(self.layout.sizes - 1, device=self.device))
         known = padded(known, size)
         with torch.no_grad():
-            walk = _Walk(self.layout, self.weights, size)
+            walk = _Walk(self.layout, self._places, size)
             for place in range(len(self.layout.order)):
                 yield walk.chances(place)
                 walk.go(place, known[:, place])
+
+    @cached_property
+    def _places(self) -> list[_Place]:
+        return _Place.all_of(self.layout, self.weights)
 
     @cached_property
     def _cells(self) -> list[BinCells]:
@@ -471,13 +475,61 @@ def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
 # -- the network --------------------------------------------------------------------------
 
 
-class _Walk:
-    """The network for a batch of rows, computed as their columns become known."""
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """The weights that one place of the order needs, outputs by inputs, side by side in memory."""
 
-    def __init__(self, layout: Layout, weights: dict[str, Tensor], n: int) -> None:
-        self._layout, self._weights = layout, weights
-        empty = weights["out_bias"].new_empty
-        self._inputs = empty((n, len(layout.order) * layout.n_inputs))
+    seen: int  # hidden units before its own
+    known: int  # inputs before its own
+    embedding: Tensor  # of its levels
+    out_bias: Tensor
+    out: Tensor
+    direct: Tensor | None
+    first_bias: Tensor
+    first: Tensor
+    second_bias: Tensor
+    second: Tensor
+
+    @staticmethod
+    def all_of(layout: Layout, weights: dict[str, Tensor]) -> list[_Place]:
+        """Of every place."""
+        w = {name: tensor.double() for name, tensor in weights.items()}
+        ends = [*(int(n) for n in layout.seen), layout.n_units]
+        places = []
+        for i in range(len(layout.order)):
+            levels = slice(int(layout.starts[i]), int(layout.starts[i + 1]))
+            # The last column has no units: nothing stands behind it that could use them.
+            new = slice(ends[i], ends[i + 1] if i + 1 < len(layout.order) else ends[i])
+            known, more = i * layout.n_inputs, (i + 1) * layout.n_inputs
+            direct = w["direct"][:known, levels].T.contiguous() if "direct" in w else None
+            places.append(
+                _Place(
+                    seen=ends[i],
+                    known=known,
+                    embedding=w["embedding"][levels].contiguous(),
+                    out_bias=w["out_bias"][levels],
+                    out=w["out"][: ends[i], levels].T.contiguous(),
+                    direct=direct,
+                    first_bias=w["first_bias"][new],
+                    first=w["first"][:more, new].T.contiguous(),
+                    second_bias=w["second_bias"][new],
+                    second=w["second"][: new.stop, new].T.contiguous(),
+                )
+            )
+        return places
+
+
+class _Walk:
+    """The network for a batch of rows, computed as their columns become known.
+
+    In float64: products of matrices round differently from batch to batch and from device to
+    device, and in 64 bits no cell is likely ever to notice.
+    """
+
+    def __init__(self, layout: Layout, places: list[_Place], n: int) -> None:
+        self._places = places
+        empty = places[0].out_bias.new_empty
+        self._inputs = empty((n, len(places) * layout.n_inputs))
         self._first = empty((n, layout.n_units))
         self._units = empty((n, layout.n_units))
 
@@ -485,32 +537,26 @@ class _Walk:
         """(n, levels): the conditional of the column at this place of the order."""
         import torch
 
-        layout, w = self._layout, self._weights
-        levels = slice(layout.starts[place], layout.starts[place + 1])
-        seen, known = layout.seen[place], place * layout.n_inputs
-        out = torch.addmm(w["out_bias"][levels], self._units[:, :seen], w["out"][:seen, levels])
-        if "direct" in w:
-            out = torch.addmm(out, self._inputs[:, :known], w["direct"][:known, levels])
+        p = self._places[place]
+        out = torch.addmm(p.out_bias, self._units[:, : p.seen], p.out.T)
+        if p.direct is not None:
+            out = torch.addmm(out, self._inputs[:, : p.known], p.direct.T)
         return out.softmax(1)
 
     def go(self, place: int, bins: Tensor) -> None:
         """Take the column's bins as known."""
         import torch
 
-        layout, w = self._layout, self._weights
-        known, n = place * layout.n_inputs, layout.n_inputs
-        self._inputs[:, known : known + n] = w["embedding"][bins + int(layout.starts[place])]
-        if place + 1 == len(layout.order):
+        p = self._places[place]
+        known = p.known + p.embedding.shape[1]
+        self._inputs[:, p.known : known] = p.embedding[bins]
+        if not len(p.first_bias):
             return
-        known += n
-        new = slice(layout.seen[place], layout.seen[place + 1])
-        first = torch.addmm(w["first_bias"][new], self._inputs[:, :known], w["first"][:known, new])
-        self._first[:, new] = first.relu_()
-        inside = slice(0, new.stop)
-        second = torch.addmm(
-            w["second_bias"][new], self._first[:, inside], w["second"][inside, new]
-        )
-        torch.add(self._first[:, new], second.relu_(), out=self._units[:, new])
+        new = slice(p.seen, p.seen + len(p.first_bias))
+        first = torch.addmm(p.first_bias, self._inputs[:, :known], p.first.T).relu_()
+        self._first[:, new] = first
+        second = torch.addmm(p.second_bias, self._first[:, : new.stop], p.second.T).relu_()
+        self._units[:, new] = second.add_(first)
 
 
 class _Trainer:

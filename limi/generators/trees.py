@@ -50,9 +50,9 @@ class Settings:
     min_leaf: int | None = None  # training rows in a leaf; by default a 160th, 30 to 100
     min_gain: float = 1.0  # what a split must tell, in multiples of what chance alone would
     max_bins: int = 64  # bins of a column, about; no more than an eighth of the rows
-    max_parents: int = 64  # earlier columns that a tree may use, those that tell most first
+    max_parents: int = 40  # earlier columns that a tree may use, those that tell most first
     max_rows: int = 100_000  # rows fitted on; more are drawn from at random
-    max_cells: int = 5_000_000  # rows times columns fitted on, likewise
+    max_cells: int = 4_000_000  # rows times columns fitted on, likewise
     order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"
     protected_first: bool = False  # then a changed protected column moves those behind it
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.rows import uniform
+from limi.rows import distinct, uniform
 from limi.schema import Schema
 from limi.types import Index, Rows
 
-__all__ = ["copy_fragments", "exchange_fragments", "mutate", "mutate_below_top", "select"]
+__all__ = [
+    "copy_fragments",
+    "exchange_fragments",
+    "mutate",
+    "mutate_below_top",
+    "n_copies",
+    "select",
+]
 
 
 def select(fitness: NDArray[np.float64], rng: np.random.Generator) -> Index:
@@ -23,6 +30,12 @@ def select(fitness: NDArray[np.float64], rng: np.random.Generator) -> Index:
         chosen = np.searchsorted(edges, draws * edges[-1], side="right")
         chosen = np.minimum(chosen, np.flatnonzero(fitness)[-1])
     return np.asarray(chosen, dtype=np.intp)
+
+
+def n_copies(schema: Schema, rows: Rows) -> NDArray[np.int64]:
+    """How often each row's key occurs among the rows."""
+    known = distinct(schema, rows)
+    return np.bincount(known.of, minlength=1)[known.of]
 
 
 def exchange_fragments(rows: Rows, columns: Index, rate: float, rng: np.random.Generator) -> Rows:

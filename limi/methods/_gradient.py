@@ -25,12 +25,17 @@ from limi.types import Mask, Rows, Scores
 
 __all__ = [
     "Estimated",
+    "Heading",
     "Kind",
+    "Moves",
     "Restart",
     "Slopes",
     "Twofold",
+    "Wandering",
+    "as_released",
     "climb",
     "confidence",
+    "downhill",
     "movable",
     "moved",
     "require",
@@ -40,7 +45,7 @@ __all__ = [
 ]
 
 Kind = Literal["auto", "exact", "estimated"]
-"""Whose gradients: the target's own, estimates from scores, or its own where it has them."""
+"""Whose gradients: the target's own where it has some, else estimates; its own; estimates."""
 
 Restart = Literal["metropolis", "reset_to_seed", "never", "stay"]
 """Where a walk goes on from a row that does not flip: there, if the row before did not flip either
@@ -92,11 +97,11 @@ def slopes_of(task: Task, kind: Kind) -> Slopes:
     return Estimated(task)
 
 
-def require(**counts: int) -> None:
-    """InvalidInput where a count is below 1."""
+def require(least: int, **counts: int) -> None:
+    """InvalidInput where a count is below the least."""
     for name, count in counts.items():
-        if count < 1:
-            raise InvalidInput(f"{name} is {count}; it must be at least 1")
+        if count < least:
+            raise InvalidInput(f"{name} is {count}; it must be at least {least}")
 
 
 @dataclass(frozen=True, eq=False)

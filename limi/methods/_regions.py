@@ -6,7 +6,9 @@ column. Intersecting intervals answers what the published programs ask a solver.
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
@@ -209,23 +211,23 @@ def constraints(ladder: Ladder, paths: Paths, region: Regions) -> tuple[Any, dic
     shall mean what it means in the table.
     """
     try:
-        import z3  # type: ignore[import-untyped]
+        z3: Any = importlib.import_module("z3")  # it comes without types
     except ImportError:
         raise missing("z3-solver", "solver", "solver='z3'") from None
     problem = z3.Solver()
     cells: dict[int, Any] = {}
     for column in map(int, np.flatnonzero(region.open[0])):
-        origin = z3.RealVal(str(_origin(ladder, column)))
+        origin = z3.RealVal(_exact(_origin(ladder, column)))
         variable = z3.Int if ladder.whole[column] else z3.Real
         cells[column] = variable(f"x{column}")
         value = z3.ToReal(cells[column]) if ladder.whole[column] else cells[column]
-        problem.add(value >= origin, value <= origin + z3.RealVal(str(ladder.last[column])))
+        problem.add(value >= origin, value <= origin + z3.RealVal(_exact(ladder.last[column])))
     row, negated = int(region.row[0]), int(region.place[0])
     for place, column in enumerate(map(int, paths.column[row])):
         if column not in cells or (place > negated and not region.whole_path):
             continue
         value = z3.ToReal(cells[column]) if ladder.whole[column] else cells[column]
-        threshold = z3.RealVal(str(paths.threshold[row, place] + _origin(ladder, column)))
+        threshold = z3.RealVal(_exact(paths.threshold[row, place] + _origin(ladder, column)))
         below = bool(paths.below[row, place]) != (place == negated)
         problem.add(value <= threshold if below else value > threshold)
     return problem, cells
@@ -234,6 +236,11 @@ def constraints(ladder: Ladder, paths: Paths, region: Regions) -> tuple[Any, dic
 def number(value: Any) -> float:
     """A solver's number, whole or a fraction, as one of ours."""
     return float(value.as_long() if value.is_int() else value.as_fraction())
+
+
+def _exact(number: float) -> str:
+    """A number as a solver reads it without rounding."""
+    return str(Fraction(float(number)))
 
 
 def _origin(ladder: Ladder, column: int) -> float:

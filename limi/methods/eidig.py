@@ -63,7 +63,9 @@ class EIDIG:
     }
 
     def __post_init__(self) -> None:
+        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
         _gradient.require(
+            1,
             n_seeds=self.n_seeds,
             clusters=self.clusters,
             explore_step=self.explore_step,

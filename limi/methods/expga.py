@@ -17,6 +17,8 @@ Faithfulness
   3 where the label flips, 1 where not (`fitness="labels"`, and always where the target answers
   labels only). A row that the released code has recorded before may get 1 although it flips; not
   here.
+- Paper and code: a population may fill with copies of one row, and then finds little that is new.
+  Here copies share the fitness of their row; `copies="count"` for theirs (`preset=paper`).
 - Paper: two parents exchange a fragment. Released code copies one way and mistakes the length of
   the fragment for its end, so that most are empty (`crossover="released"`); its donors are taken
   from before the crossover here, not in place.
@@ -60,6 +62,7 @@ class ExpGA:
     mutation_rate: float = 0.05
     pool: Literal["table", "domain"] = "table"
     fitness: Literal["scores", "labels"] = "scores"
+    copies: Literal["share", "count"] = "share"  # does each copy of a row have its whole fitness?
     crossover: Literal["exchange", "released"] = "exchange"
     mutation: Literal["whole", "released"] = "whole"
 
@@ -67,10 +70,12 @@ class ExpGA:
     population: ClassVar[str | None] = None
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},
+        "paper": {"copies": "count"},
         "released": {
             "pool": "domain",
             "n_seeds": 100,
             "fitness": "labels",
+            "copies": "count",
             "crossover": "released",
             "mutation": "released",
         },
@@ -115,7 +120,10 @@ class ExpGA:
         """Generations that descend from the seeds."""
         parents = seeds
         for _ in range(self.generations):
-            chosen = _genetic.select(self.fitness_of(parents), rng)
+            fitness = self.fitness_of(parents)
+            if self.copies == "share":
+                fitness = fitness / _genetic.n_copies(task.schema, parents.rows)
+            chosen = _genetic.select(fitness, rng)
             children = self._bred(task, parents.rows[chosen], rng)
             parents = task.check(children, origin="exploit")
             yield parents

@@ -18,7 +18,7 @@ Faithfulness
   anew. Here: `extra`, drawn for all walks together every five steps. Code: none.
 - Code: TensorFlow gives softmax(a) - a' as the gradient of the loss -sum(a' log softmax(a)), whose
   true derivative is sum(a') softmax(a) - a' (`loss=derivative`). Here: TensorFlow's, which brings
-  two to four times as many rows to a flip.
+  about two to five times as many rows to a flip.
 - Paper, by independent re-implementations: exploiting walks go towards the sum of the gradients and
   keep only rows that flip (`exploit_walk=directed, restart=stay`). Code and here: ADF's walk.
 - Code: seeds the global random numbers anew in the search, and moves column 0 where chances are
@@ -96,7 +96,9 @@ class NeuronFair:
     }
 
     def __post_init__(self) -> None:
+        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
         _gradient.require(
+            1,
             n_seeds=self.n_seeds,
             clusters=self.clusters,
             explore_step=self.explore_step,

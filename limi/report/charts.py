@@ -40,6 +40,7 @@ class Line:
     at: Dot
     label_row: int  # 0 is the lowest
     rightward: bool  # does the label run to the right of what it points at?
+    common: float  # the share of the area that it has in common with the table's
 
 
 @dataclass(frozen=True)
@@ -76,15 +77,17 @@ def ticks(highest: float, most: int = 5, *, whole: bool = False) -> list[float]:
 
 
 def densities(picture: dict[str, Any] | None) -> Densities | None:
-    """The lines of the table and of its findings; None where there are not two to compare."""
+    """The lines of the table and of its findings; None where there is nothing to compare."""
     given = picture or {}
     grid, drawn = given.get("x") or [], given.get("lines") or {}
+    if len(grid) < 3 or not _finite(grid) or grid[-1] <= grid[0]:
+        return None
     kept = {
         name: drawn[name]
         for name in wording.DENSITIES
         if len(drawn.get(name) or []) == len(grid) and _finite(drawn[name]) and max(drawn[name]) > 0
     }
-    if len(kept) < 2 or len(grid) < 3 or not _finite(grid) or grid[-1] <= grid[0]:
+    if "real" not in kept or len(kept) < 2:
         return None
     across = [(x - grid[0]) / (grid[-1] - grid[0]) for x in grid]
     top = max(max(line) for line in kept.values())
@@ -97,10 +100,16 @@ def densities(picture: dict[str, Any] | None) -> Densities | None:
     share = given.get("share")
     return Densities(
         tuple(
-            Line(name, wording.DENSITIES[name], _path(zip(across, line, strict=True)), at, row, r)
-            for (name, line), at, row, r in zip(
-                heights.items(), told, rows, map(_rightward, told), strict=True
+            Line(
+                name,
+                wording.DENSITIES[name],
+                _path(zip(across, line, strict=True)),
+                at,
+                row,
+                _rightward(at),
+                sum(map(min, line, heights["real"])) / sum(line),
             )
+            for (name, line), at, row in zip(heights.items(), told, rows, strict=True)
         ),
         share if isinstance(share, float) and math.isfinite(share) else None,
         max(rows) + 1,

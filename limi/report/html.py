@@ -149,6 +149,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "stopped": wording.stopped(summary),
         "natural": wording.natural(summary),
         "atn": wording.ATN,
+        "too_few": wording.TOO_FEW,
         "unit_ticks": [(place / 5, f"{place / 5:g}") for place in range(6)],
         "densities": charts.densities(summary.pictures.get("densities")),
         "dots": charts.dots(summary.pictures.get("score_pairs")),

@@ -142,7 +142,7 @@ def _findings(summary: Summary) -> Iterator[RenderableType]:
         for block in _evidence(summary, example):
             grid.add_row("", block)
         yield grid
-        yield Text()
+        yield Text(" ")
     if shown:
         yield Text("Each is a pair of rows that are alike in all other columns.", style="dim")
 
@@ -170,7 +170,7 @@ def _evidence(summary: Summary, example: Example) -> Iterator[Text]:
     flipped_by = wording.flipped_by(example, summary)
     if flipped_by:
         yield Text.assemble(("flipped by ", "dim"), wording.clean(flipped_by), overflow="fold")
-    told = wording.telling(example)
+    told = wording.telling(example, summary)
     same = [f"{f.name} {f.value}" for f in example.fields if not f.changed and f not in told]
     if same:
         yield Text.assemble(
@@ -191,6 +191,8 @@ def _natural(summary: Summary) -> Iterator[RenderableType]:
         )
     if measured:
         yield grid
+        if "findings" not in summary.naturalness:
+            yield Text(wording.TOO_FEW)
         yield Text(wording.ATN, style="dim")
 
 

@@ -15,6 +15,7 @@ __all__ = [
     "ATN",
     "DENSITIES",
     "LIMITS",
+    "TOO_FEW",
     "Answer",
     "Natural",
     "Opposed",
@@ -68,13 +69,19 @@ _POPULATIONS = {
 
 ATN = (
     "Average tabular naturalness (ATN): how much the columns of a set of rows, alone and in pairs, "
-    "are like the table's; from 0 to 1, higher is more like it."
+    "are like the table's; from 0 to 1, the higher the more alike."
 )
 
+TOO_FEW = "The findings were too few to be judged as a set."
+
 _NATURAL = {
-    "findings": "all findings, as the search left them",
-    "representative": "a draw from the findings, likelier the more a row looks like the table's",
-    "ceiling": "the table's own rows that flip: as natural as flipping rows can be",
+    "findings": ("findings", "all findings, as the search left them"),
+    "representative": (
+        "representative",
+        "a draw from the findings, likelier the more a row looks like the table's",
+    ),
+    # Often the most that flipping rows reach, but a draw that leans to the table can pass it.
+    "ceiling": ("real rows that flip", "the table's own, to hold the others against"),
 }
 
 DENSITIES = {"real": "table", "findings": "findings", "representative": "representative"}
@@ -266,7 +273,7 @@ def sentence(example: Example, summary: Summary) -> str:
 
 def told(example: Example, summary: Summary) -> Sentence:
     """A finding in plain words: who it is, and what decides."""
-    same = telling(example)
+    same = telling(example, summary)
     age = same[0].value if same and same[0].name.lower() == "age" else ""
     if age.isdecimal() and age.isascii() and int(age) in _AGES:
         article = "An" if age[0] == "8" or age == "18" else "A"
@@ -275,23 +282,30 @@ def told(example: Example, summary: Summary) -> Sentence:
     else:
         subject = f"A row with {_both(map(_cell, same))}" if same else "A row"
     changed = [field for field in example.fields if field.changed]
+    order = list(summary.protected)  # as everywhere else in a report
+    changed.sort(key=lambda f: order.index(f.name) if f.name in order else len(order))
     partners = [Field(f.name, f.partner, f.partner, f.protected) for f in changed]
     return Sentence(
         subject,
         _cut(decision(summary, example.score)),
         _side(changed) or "found",
         _cut(decision(summary, example.partner_score)),
-        _side(partners) or "the partner",
+        _side(partners) or "its partner",
     )
 
 
-def telling(example: Example) -> list[Field]:
+def telling(example: Example, summary: Summary) -> list[Field]:
     """The few columns that say most of a row, of those that its partner shares.
 
-    An age comes first; then what protected columns did not change, values in words, numbers.
+    An age comes first; then what protected columns did not change, values in words, numbers; and
+    of equals those in which the examples differ.
     """
+    values: dict[str, set[str]] = {}
+    for field in (field for other in summary.examples for field in other.fields):
+        values.setdefault(field.name, set()).add(field.value)
     shared = [field for field in example.fields if not field.changed]
-    chosen = sorted(range(len(shared)), key=lambda place: _rank(shared[place]))[:_TELLING_COLUMNS]
+    ranks = [(_rank(field), len(values.get(field.name, ())) < 2) for field in shared]
+    chosen = sorted(range(len(shared)), key=lambda place: ranks[place])[:_TELLING_COLUMNS]
     chosen.sort(key=lambda place: (shared[place].name.lower() != "age", place))
     return [shared[place] for place in chosen]
 
@@ -323,7 +337,7 @@ def _cut(value: str) -> str:
 
 
 def _both(words: Iterable[str]) -> str:
-    *first, last = words
+    *first, last = [*words] or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -344,7 +358,7 @@ def natural(summary: Summary) -> list[Natural]:
     order = [name for name in _NATURAL if name in summary.naturalness]
     order += [name for name in summary.naturalness if name not in _NATURAL]
     return [
-        Natural(name, _NATURAL.get(name, ""), value, f"{value:.3f}")
+        Natural(*_NATURAL.get(name, (name, "")), value, f"{value:.3f}")
         for name in order
         # What is no number is null in a file.
         if (value := summary.naturalness[name]) is not None and math.isfinite(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -179,7 +180,7 @@ def test_the_search_for_what_sticks_out_finds_it(opened):
     assert view.page.evaluate("document.documentElement.scrollWidth") > 390
 
 
-@pytest.mark.parametrize("name", ["sex", "many", "nothing", "attacked"])
+@pytest.mark.parametrize("name", ["sex", "many", "pictured", "nothing", "attacked"])
 def test_all_text_stands_out_in_both_schemes(opened, name):
     view = opened(html.render(SUMMARIES[name]), viewport=size(1280))
     view.unfold()
@@ -216,6 +217,64 @@ def test_marks_lie_on_the_chart_where_the_numbers_say(opened):
     middle = dot["x"] + dot["width"] / 2
     # 12.33 % on an axis from 0 to 30 %.
     assert (middle - chart["x"]) / chart["width"] == pytest.approx(0.1233 / 0.30, abs=0.002)
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_dots_lie_in_the_quarters_where_decisions_differ(opened, width):
+    view = opened(html.render(SUMMARIES["pictured"]), viewport=size(width))
+    chart = view.page.locator(".square .frame").first.bounding_box()
+    assert chart["width"] == pytest.approx(chart["height"], abs=1)
+    places = view.page.evaluate(
+        """() => [...document.querySelectorAll(".dots circle")].map((circle) => {
+          const box = circle.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        })"""
+    )
+    assert len(places) == 400
+    shown = [
+        ((x - chart["x"]) / chart["width"], 1 - (y - chart["y"]) / chart["height"])
+        for x, y in places
+    ]
+    for place, pair in zip(shown, SUMMARIES["pictured"].pictures["score_pairs"], strict=True):
+        assert place == pytest.approx(pair, abs=0.005)
+        assert (place[0] > 0.5) != (place[1] > 0.5)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_a_chart_never_overlap(opened, width):
+    view = opened(html.render(SUMMARIES["pictured"]), viewport=size(width))
+    for chart in view.page.locator(".frame").all():
+        boxes = [text.bounding_box() for text in chart.locator("text").all()]
+        assert len(boxes) >= 2
+        for place, a in enumerate(boxes):
+            for b in boxes[:place]:
+                apart = (
+                    a["x"] + a["width"] <= b["x"]
+                    or b["x"] + b["width"] <= a["x"]
+                    or a["y"] + a["height"] <= b["y"] + 4
+                    or b["y"] + b["height"] <= a["y"] + 4
+                )
+                assert apart, (a, b)
+
+
+def test_lines_of_a_chart_can_be_told_from_the_paper(opened):
+    view = opened(html.render(SUMMARIES["pictured"]), viewport=size(390))
+    strokes = """() => ["real", "findings", "representative"].map(
+      (name) => getComputedStyle(document.querySelector(`.trace .${name}`)).stroke)"""
+    for scheme, paper in PAPER.items():
+        view.page.emulate_media(color_scheme=scheme)
+        drawn = view.page.evaluate(strokes)
+        assert len(set(drawn)) == 3
+        assert all(ratio(colour, paper) >= 3 for colour in drawn)
+
+
+def ratio(*colours: str) -> float:
+    light = []
+    for colour in colours:
+        levels = [int(x) / 255 for x in re.findall(r"\d+", colour)]
+        r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in levels)
+        light.append(0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05)
+    return max(light) / min(light)
 
 
 def test_findings_unfold_with_the_keyboard(opened):

@@ -171,6 +171,12 @@ def test_datasets_show_and_doctor(limi):
     assert limi("doctor")[0] == 0
 
 
+def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
+    monkeypatch.setattr("limi.cli.doctor._version", lambda package: None)
+    _, out, _ = limi("doctor")
+    assert "limi[onnx]" in out
+
+
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [

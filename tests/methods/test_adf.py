@@ -438,10 +438,18 @@ def test_exact_gradients_are_refused_before_the_first_row():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"n_seeds": 0}, {"clusters": 0}, {"explore_step": 0}, {"exploit_step": -1}]
+    "bad",
+    [
+        {"n_seeds": 0},
+        {"clusters": 0},
+        {"explore_step": 0},
+        {"exploit_step": -1},
+        {"explore_steps": -1},
+        {"exploit_steps": -1},
+    ],
 )
 def test_impossible_settings(bad):
-    with pytest.raises(InvalidInput, match="at least 1"):
+    with pytest.raises(InvalidInput, match=f"{next(iter(bad))} is .*at least"):
         ADF(**bad)
 
 

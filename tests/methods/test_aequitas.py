@@ -37,8 +37,8 @@ def test_the_whole_set_of_flips_is_reached():
 def test_one_walk_at_a_time_is_the_naive_loop(variant):
     schema = schema_of((0, 9), (-3, 6), (0, 4), (0, 1), (1, 3), protected=["x3", "x4"])
     model = Linear((0.5, -0.6, 0.3, 0.8, 0.4), -1.1)
-    method = Aequitas(n_samples=30, exploit_steps=150, walks=1, variant=variant)
-    for seed in range(3):
+    method = Aequitas(n_samples=30, exploit_steps=80, walks=1, variant=variant)
+    for seed in range(2):
         ran = run(
             method,
             task(schema, model, uniform(schema, 5, np.random.default_rng(0))),
@@ -51,9 +51,9 @@ def test_one_walk_at_a_time_is_the_naive_loop(variant):
 
 
 def test_one_walk_at_a_time_is_the_naive_loop_with_mixed_columns():
-    method = Aequitas(n_samples=40, exploit_steps=80, walks=1)
+    method = Aequitas(n_samples=40, exploit_steps=40, walks=1)
     rows = uniform(PROTECTED_MIXED, 5, np.random.default_rng(0))
-    for seed in range(3):
+    for seed in range(2):
         problem = task(PROTECTED_MIXED, MIXED_MODEL, rows)
         problem.score = mixed_score
         ran = run(method, problem, Budget(), seed)
@@ -62,7 +62,7 @@ def test_one_walk_at_a_time_is_the_naive_loop_with_mixed_columns():
         # The two add up steps of 0.1 in their own order, which shows in the last digits.
         ours, theirs = rounded(found_keys(ran)), rounded(expected)
         assert ours == theirs
-        assert len(ours) > 300
+        assert len(ours) > 150
 
 
 def rounded(keys):

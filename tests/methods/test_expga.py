@@ -175,9 +175,15 @@ def test_fitness_is_the_difference_of_scores_or_the_released_labels():
     assert ExpGA(fitness="labels").fitness_of(checked).tolist() == [3.0, 1.0]
 
 
+def test_copies_are_counted_by_their_key():
+    rows = np.array([[1.0, 1, 0], [2.0, 1, 0], [1.0, 1, 1], [1.0, 1, 0]])
+    assert _genetic.n_copies(SCHEMA, rows).tolist() == [3, 1, 3, 3]
+    assert len(_genetic.n_copies(SCHEMA, rows[:0])) == 0
+
+
 def test_it_is_the_naive_loop():
     table = uniform(WIDE, 60, np.random.default_rng(2))
-    for seed, more in ((0, {}), (1, {"fitness": "labels"}), (2, {"threshold": 3})):
+    for seed, more in ((0, {}), (1, {"fitness": "labels"}), (2, {"copies": "count"})):
         method = ExpGA(n_rows=40, n_samples=60, generations=25, **more)
         ran = run(method, task(WIDE, WIDE_MODEL, table), Budget(), seed)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))

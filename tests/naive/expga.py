@@ -105,6 +105,9 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
             return found
         fitness.append(judge(row))
     for _ in range(method.generations):
+        if method.copies == "share":
+            keys = [key(schema, row) for row in people]
+            fitness = [value / keys.count(k) for value, k in zip(fitness, keys, strict=True)]
         people = breed(method, schema, people, fitness, exploit_rng)
         fitness = []
         for row in people:

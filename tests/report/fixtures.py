@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
+
+import numpy as np
 
 from limi.metrics.individual import Rate, rate_of
 from limi.report.summary import Direction, Example, Field, Summary
@@ -41,6 +44,7 @@ def example(
     *,
     protected: tuple[str, ...] = ("sex",),
     origin: str = "real",
+    flipped_by: str = "",
     **values: str,
 ) -> Example:
     row = ADULT | values
@@ -48,7 +52,7 @@ def example(
         Field(name, value, change.get(name, value), name in protected)
         for name, value in row.items()
     )
-    return Example(fields, score, partner_score, origin)
+    return Example(fields, score, partner_score, origin, flipped_by)
 
 
 SEX = Summary(
@@ -187,6 +191,122 @@ MANY = dataclasses.replace(
     hashes=SEX.hashes | {"model_sha256": None},
 )
 
+
+def _densities(**hills: tuple[tuple[float, float, float], ...]) -> dict[str, Any]:
+    """Sums of bells: share, middle, spread."""
+    grid = [-4.4 + 0.11 * place for place in range(81)]
+    return {
+        "x": [round(x, 5) for x in grid],
+        "share": 0.1734,
+        "lines": {
+            name: [
+                round(
+                    sum(p * math.exp(-(((x - m) / s) ** 2) / 2) / s for p, m, s in hills[name]), 5
+                )
+                for x in grid
+            ]
+            for name in hills
+        },
+    }
+
+
+def _score_pairs(n: int) -> list[list[float]]:
+    rng = np.random.default_rng(7)
+    high, low = 0.5 + 0.5 * rng.beta(1.3, 3, n), 0.5 - 0.5 * rng.beta(1.2, 3, n)
+    flipped = rng.random(n) < 0.3
+    pairs = np.stack([np.where(flipped, low, high), np.where(flipped, high, low)], axis=1)
+    return [[round(x, 5) for x in pair] for pair in pairs.tolist()]
+
+
+def _curve(n: int, queries: int, findings: int) -> list[list[int]]:
+    return [
+        [queries * k // n, round(findings * (1 - math.exp(-2.2 * k / n)) / (1 - math.exp(-2.2)))]
+        for k in range(1, n + 1)
+    ]
+
+
+PICTURED = dataclasses.replace(
+    MANY,
+    method="limi",
+    generator="trees",
+    preparation_seconds=37.42,
+    settings={"n_train": 10_000, "step": 0.3, "choice": "confident"},
+    protected={name: MANY.protected[name] for name in ("sex", "race")},
+    combinations=10,
+    findings=4_386,
+    rows_checked=100_000,
+    queries=1_000_000,
+    unconfirmed=12,
+    notes=(MANY.notes[0], MANY.notes[2]),
+    command=(
+        "limi test adult.parquet --model python:lending.models:decide_applications "
+        "--target income --favorable '>50K' --protected sex --protected race "
+        "--method limi --generator trees --max-queries 1000000 --seed 20240613 --out runs/adult-two"
+    ),
+    scores={"boundary_auc_train": 0.9812, "boundary_auc_entire": 0.913244},
+    naturalness={"findings": 0.7421, "representative": 0.8893, "ceiling": 0.9312},
+    pictures={
+        "densities": _densities(
+            real=((0.55, -0.9, 0.9), (0.45, 1.3, 0.8)),
+            findings=((0.8, 1.7, 0.55), (0.2, -0.4, 0.8)),
+            representative=((0.35, -0.7, 0.9), (0.65, 1.35, 0.75)),
+        ),
+        "score_pairs": _score_pairs(400),
+        "curve": _curve(120, 970_000, 4_398),
+    },
+    directions=(
+        Direction("sex Male, race White", "sex Female, race Black", 2_120),
+        Direction("sex Male, race White", "sex Female, race White", 1_370),
+        Direction("sex Female, race Black", "sex Male, race White", 511),
+        Direction("sex Female, race Other", "sex Male, race Other", 385),
+    ),
+    examples=(
+        example(
+            {"sex": "Male"},
+            0.1822,
+            0.8217,
+            protected=("sex", "race"),
+            origin="limi",
+            flipped_by="sex",
+            age="38",
+            marital_status="Divorced",
+            occupation="Sales",
+            relationship="Not-in-family",
+            sex="Female",
+        ),
+        example(
+            {"sex": "Female", "race": "Black"},
+            0.8011,
+            0.2154,
+            protected=("sex", "race"),
+            origin="limi",
+            flipped_by="sex, race",
+        ),
+        example(
+            {"sex": "Female", "race": "Amer-Indian-Eskimo"},
+            0.7311,
+            0.2954,
+            protected=("sex", "race"),
+            origin="limi",
+            flipped_by="sex+race",
+            age="81",
+            hours_per_week="20",
+        ),
+    ),
+)
+
+FEW = dataclasses.replace(
+    PICTURED,
+    findings=1,
+    unconfirmed=0,
+    generator=None,
+    scores={},
+    naturalness={"ceiling": 0.9312},
+    pictures={"densities": {}, "score_pairs": [[0.49, 0.53]], "curve": [[40, 0], [90, 1]]},
+    directions=PICTURED.directions[:1],
+    examples=PICTURED.examples[:1],
+)
+
 NOTHING = dataclasses.replace(
     SEX,
     findings=0,
@@ -215,7 +335,15 @@ ATTACKED = dataclasses.replace(
     method=_QUOTE,
     settings={_SCRIPT: _IMAGE, "plain": _BRACES},
     protected={_IMAGE: [_SCRIPT, _BRACES, LONG]},
+    generator=_IMAGE,
+    preparation_seconds=0.5,
     scores={_SCRIPT: 0.5},
+    naturalness={_SCRIPT: 0.5},
+    pictures={
+        "densities": {"x": [0.0, 1.0, 2.0], "lines": {_SCRIPT: [0.1, 0.2, 0.1]}},
+        "score_pairs": [[0.9, 0.1]],
+        "curve": [[2, 1]],
+    },
     stop=_SCRIPT,
     rates={_SCRIPT: rate_of(5, 50)},
     directions=(Direction(_SCRIPT, _IMAGE, 3_000), Direction(_IMAGE, _SCRIPT, 911)),
@@ -230,6 +358,7 @@ ATTACKED = dataclasses.replace(
             0.9,
             0.1,
             _SCRIPT,
+            flipped_by=_IMAGE,
         ),
     ),
     notes=HOSTILE,
@@ -241,6 +370,8 @@ ATTACKED = dataclasses.replace(
 SUMMARIES = {
     "sex": SEX,
     "many": MANY,
+    "pictured": PICTURED,
+    "few": FEW,
     "nothing": NOTHING,
     "unmeasured": UNMEASURED,
     "unmeasured-nothing": UNMEASURED_NOTHING,

@@ -15,9 +15,19 @@ from pathlib import Path
 import pytest
 
 from limi.metrics.individual import rate_of
-from limi.report import html
+from limi.report import html, wording
 from limi.report.summary import Field, Summary
-from tests.report.fixtures import ATTACKED, HOSTILE, LONG, MANY, NOTHING, SEX, SUMMARIES
+from tests.report.fixtures import (
+    ATTACKED,
+    FEW,
+    HOSTILE,
+    LONG,
+    MANY,
+    NOTHING,
+    PICTURED,
+    SEX,
+    SUMMARIES,
+)
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -148,6 +158,10 @@ def test_the_policy_comes_before_anything_it_must_govern():
         lambda s, v: dataclasses.replace(s, protected={v: ["a"]}),
         lambda s, v: dataclasses.replace(s, rates={v: rate_of(1, 9)}),
         lambda s, v: dataclasses.replace(s, notes=(v,)),
+        lambda s, v: dataclasses.replace(s, naturalness={v: 0.5}),
+        lambda s, v: dataclasses.replace(
+            s, examples=(dataclasses.replace(s.examples[0], flipped_by=v),)
+        ),
         lambda s, v: dataclasses.replace(
             s, directions=(dataclasses.replace(s.directions[0], favored=v),)
         ),
@@ -230,6 +244,79 @@ def test_what_a_reader_of_the_page_is_told():
         assert words in shown, words
 
 
+def test_every_card_is_told_in_the_words_of_the_sentence():
+    for name in ("sex", "many", "pictured", "few"):
+        shown = Reader(PAGES[name]).text
+        for example in SUMMARIES[name].examples:
+            assert wording.sentence(example, SUMMARIES[name]) in shown
+        assert (
+            wording.sentence(SUMMARIES[name].examples[0], SUMMARIES[name])
+            in Reader(html.snippet(SUMMARIES[name])).text
+        )
+
+
+def test_naturalness_generator_and_scores_of_the_method():
+    shown = Reader(PAGES["pictured"]).text
+    for words in (
+        "findings all findings, as the search left them",
+        "real rows that flip the table's own, to hold the others against",
+        "0.742 on an axis from 0 to 1.",
+        "Generator trees, ready after 37.4 s",
+        "Boundary AUC train 0.9812",
+        "Boundary AUC entire 0.9132",
+        "flipped by sex or race alone",
+    ):
+        assert words in shown, words
+    assert (
+        "findings 0.742, representative 0.889, real rows that flip 0.931."
+        in Reader(html.snippet(PICTURED)).text
+    )
+    assert "too few" not in shown
+    assert "The findings were too few to be judged as a set." in Reader(PAGES["few"]).text
+    assert "Generator none" in Reader(PAGES["few"]).text
+
+
+def test_the_pictures_and_what_they_say_without_sight():
+    shown = Reader(PAGES["pictured"]).text
+    up = sum(x > 0.5 for x, _ in PICTURED.pictures["score_pairs"])
+    for words in (
+        "Where the findings lie",
+        "(17 % of its variance)",
+        "The line of representative findings has ",
+        f"400 dots. In {up} the row as found is decided >50K and its partner <=50K",
+        "A dot for each finding shown, 400 of 4,386.",
+        "From nothing to 4,398 findings after 970,000 queries of the search.",
+        "The 12 that did not flip again are still counted here.",
+    ):
+        assert words in shown, words
+    page = Reader(PAGES["pictured"])
+    assert sum("r" in circle and circle["r"] == "3" for circle in page.all("circle")) == 400
+
+
+@pytest.mark.parametrize("part", ["densities", "score_pairs", "curve"])
+def test_each_picture_can_be_missing(part):
+    titles = {
+        "densities": "Where the findings lie",
+        "score_pairs": "Scores of both rows",
+        "curve": "Findings over queries",
+    }
+    for gone in ({}, [], None):
+        pictures = PICTURED.pictures | {part: gone}
+        shown = Reader(html.render(dataclasses.replace(PICTURED, pictures=pictures))).text
+        assert [title for title in titles.values() if title not in shown] == [titles[part]]
+    bare = Reader(html.render(dataclasses.replace(PICTURED, pictures={}))).text
+    assert not any(title in bare for title in titles.values())
+    assert "The findings at a glance" not in bare
+    assert "How natural the findings are" in bare
+
+
+def test_few_points_are_each_shown():
+    page = PAGES["few"]
+    assert 'class="tip findings" cx="44.44%" cy="100.00%" r="3"' in page
+    assert page.count('r="5"') - PAGES["few"].count('class="dot"') == 1
+    assert "A dot for each finding." in Reader(page).text
+
+
 def test_only_what_changed_is_marked():
     (row,) = re.findall(r"<tr><th scope=\"row\"><bdi>sex</bdi>.*?</tr>", PAGES["sex"])[:1]
     assert "<mark><bdi>Male</bdi></mark>" in row
@@ -280,23 +367,9 @@ def test_no_rendering_calls_a_model_fair():
                 assert "no certificate" in sentence or "certify nothing" in sentence
 
 
-@pytest.mark.parametrize(
-    ("highest", "ticks"),
-    [
-        (0.0, [0, 0.2, 0.4, 0.6, 0.8, 1.0]),
-        (29.6, [0, 10, 20, 30]),
-        (12.6, [0, 5, 10, 15]),
-        (70.1, [0, 20, 40, 60, 80]),
-        (100.0, [0, 20, 40, 60, 80, 100]),
-        (4.2, [0, 1, 2, 3, 4, 5]),
-    ],
-)
-def test_axis_is_round_and_long_enough(highest, ticks):
-    assert html._ticks(highest) == ticks
-
-
-def test_places_on_a_chart_stay_on_it():
-    summary = dataclasses.replace(NOTHING, rates={"real": rate_of(10, 10)})
+@pytest.mark.parametrize("start", [NOTHING, PICTURED, FEW])
+def test_places_on_a_chart_stay_on_it(start):
+    summary = dataclasses.replace(start, rates={"real": rate_of(10, 10)})
     places = [float(x) for x in re.findall(r'[xc][12x]="([\d.-]+)%"', html.render(summary))]
     assert places
     assert all(0 <= place <= 100 for place in places)
@@ -304,6 +377,7 @@ def test_places_on_a_chart_stay_on_it():
 
 def test_the_page_is_small():
     assert len(PAGES["sex"].encode()) < 60_000
+    assert len(PAGES["pictured"].encode()) < 90_000
 
 
 def test_the_snippet_is_small_and_brings_no_colour_for_text():

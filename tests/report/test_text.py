@@ -8,14 +8,16 @@ import pytest
 from rich.console import Console
 
 from limi.metrics.individual import rate_of
-from limi.report import text
+from limi.report import text, wording
 from limi.report.summary import Direction
 from tests.report.fixtures import (
     ATTACKED,
+    FEW,
     HOSTILE,
     MANY,
     NOT_A_NUMBER,
     NOTHING,
+    PICTURED,
     SEX,
     SUMMARIES,
     UNMEASURED,
@@ -63,12 +65,11 @@ def test_the_sections_of_a_small_run():
         "  sex Female over sex Male    807  21 %  #####\n"
     ) in shown
     assert (
-        "  1. score gap 0.421\n"
-        "               row    partner\n"
-        "  *  sex       Male   Female\n"
-        "     decision  >50K   <=50K\n"
-        "     score     0.713  0.292\n"
-        "    same for both: age 37, workclass Private, fnlwgt 189778, education\n"
+        "  1. A 37-year-old (workclass Private, education Bachelors, occupation\n"
+        "     Exec-managerial, relationship Husband) is decided >50K as sex Male but\n"
+        "     <=50K as sex Female.\n"
+        "     scores 0.713 and 0.292, gap 0.421\n"
+        "     also the same for both: fnlwgt 189778, education_num 13, marital_status\n"
     ) in shown
     assert "decision income: >50K (favorable) or <=50K" in flat(shown)
     assert "no certificate of fairness" in flat(shown)
@@ -77,8 +78,57 @@ def test_the_sections_of_a_small_run():
 
 def test_three_findings_are_shown():
     shown = text.render(MANY)
-    assert "3. score gap" in shown
-    assert "4. score gap" not in shown
+    assert "  3. A row with" in shown
+    assert "  4. " not in shown
+
+
+@pytest.mark.parametrize("name", set(SUMMARIES) - {"attacked"})
+def test_findings_are_told_in_the_words_of_the_sentence(name):
+    summary = SUMMARIES[name]
+    shown = flat(text.render(summary))
+    for example in summary.examples[:3]:
+        assert wording.sentence(example, summary) in shown
+
+
+def test_every_column_of_a_finding_is_named_once():
+    found = dataclasses.replace(PICTURED.examples[0], flipped_by="")
+    shown = flat(text.render(dataclasses.replace(PICTURED, examples=(found,))))
+    shown = shown[shown.index("Strongest") : shown.index("How natural")]
+    for field in found.fields:
+        named = shown.count(f" {field.name} ") + shown.count(f"({field.name} ")
+        assert named == 0 if field.name == "age" else named == 1 + field.changed, field.name
+
+
+def test_what_flips_a_finding_is_said_where_it_is_known():
+    shown = text.render(PICTURED)
+    assert "     flipped by sex alone\n" in shown
+    assert "     flipped by sex or race alone\n" in shown
+    assert "     flipped by sex and race together\n" in shown
+    assert "flipped by" not in text.render(SEX)
+
+
+def test_naturalness_side_by_side():
+    shown = text.render(PICTURED)
+    assert (
+        "How natural the findings are\n"
+        "  findings             0.742  all findings, as the search left them\n"
+        "  representative       0.889  "
+    ) in shown
+    assert "  real rows that flip  0.931  the table's own, to hold the others against\n" in shown
+    assert "from 0 to 1, the higher the more alike" in flat(shown)
+    assert "too few" not in shown
+    few = text.render(FEW)
+    assert "representative" not in few
+    assert "The findings were too few to be judged as a set." in few
+    assert "How natural" not in text.render(SEX)
+
+
+def test_the_generator_and_the_method_s_own_numbers():
+    shown = flat(text.render(PICTURED))
+    tested = shown[shown.index("What was tested") :]
+    assert "generator trees, ready after 37.4 s" in tested
+    assert "boundary AUC train 0.9812" in tested
+    assert "generator none" in flat(text.render(SEX))
 
 
 def test_settings_notes_and_scores_are_shown():
@@ -90,13 +140,14 @@ def test_settings_notes_and_scores_are_shown():
     assert "17, 18, 19, 20, 21, 22, 23, 24 and 66 more" in shown
 
 
-def test_a_row_is_marked_only_where_it_changed():
+def test_a_side_names_only_what_changed():
     unmoved = dataclasses.replace(MANY.examples[0].fields[8], partner="White")
     fields = tuple(unmoved if f.name == "race" else f for f in MANY.examples[0].fields)
     example = dataclasses.replace(MANY.examples[0], fields=fields)
-    shown = text.render(dataclasses.replace(MANY, examples=(example,)))
-    assert "  *  sex       Male   Female\n" in shown
-    assert "     race      White  White\n" in shown
+    shown = flat(text.render(dataclasses.replace(MANY, examples=(example,))))
+    assert "as sex Male and age 58 but" in shown
+    assert "as sex Female and age 22." in shown
+    assert shown.count("race White") == 7  # six directions, and the one mention in the sentence
 
 
 @pytest.mark.parametrize("name", SUMMARIES)
@@ -160,7 +211,7 @@ def test_colour_marks_what_changed_and_the_words_stay_the_same():
         return out.getvalue()
 
     coloured = printed(force_terminal=True, color_system="truecolor", legacy_windows=False)
-    assert "\x1b[1;30;43mFemale" in coloured
+    assert "\x1b[1;30;43msex Female" in coloured
     plain = printed(color_system=None)
     assert "\x1b" not in plain
     assert "━━━━" in plain

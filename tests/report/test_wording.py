@@ -8,9 +8,9 @@ import pytest
 
 from limi.metrics.individual import Rate, rate_of
 from limi.report import wording
-from limi.report.summary import Direction
+from limi.report.summary import Direction, Example, Field
 from limi.report.wording import Opposed, Percent
-from tests.report.fixtures import SEX
+from tests.report.fixtures import PICTURED, SEX, SUMMARIES, example
 
 
 def test_the_examples_in_docstrings_hold():
@@ -101,3 +101,116 @@ def test_clean_keeps_writing(text):
 )
 def test_clean_spells_what_would_steer(text, shown):
     assert wording.clean(text) == shown
+
+
+def told(*fields, **changes):
+    shown = Example((*fields, Field("sex", "Female", "Male", True)), 0.2, 0.7, "real")
+    return wording.sentence(shown, dataclasses.replace(SEX, examples=(shown,), **changes))
+
+
+def same(name, value):
+    return Field(name, value, value, False)
+
+
+def test_a_finding_in_one_sentence():
+    assert wording.sentence(PICTURED.examples[0], PICTURED) == (
+        "A 38-year-old (marital_status Divorced, occupation Sales, relationship Not-in-family, "
+        "race White) is decided <=50K as sex Female but >50K as sex Male."
+    )
+    assert wording.sentence(PICTURED.examples[1], PICTURED).endswith(
+        " is decided >50K as sex Male and race White but <=50K as sex Female and race Black."
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "begin"),
+    [
+        ("38", "A 38-year-old is decided"),
+        ("18", "An 18-year-old is decided"),
+        ("80", "An 80-year-old is decided"),
+        ("118", "A 118-year-old is decided"),
+        ("3", "A row with age 3 is decided"),  # more likely the code of a group
+        ("0.25", "A row with age 0.25 is decided"),
+        ("-1", "A row with age -1 is decided"),
+        ("25-60", "A row with age 25-60 is decided"),
+        ("missing", "A row with age missing is decided"),
+        ("\u0663\u0668", "A row with age \u0663\u0668 is decided"),
+    ],
+)
+def test_an_age_in_years_is_told_as_one(age, begin):
+    assert told(same("age", age)).startswith(begin)
+
+
+def test_an_age_that_changes_is_no_one_s_age():
+    shown = wording.sentence(SUMMARIES["many"].examples[0], SUMMARIES["many"])
+    assert "year-old" not in shown
+    assert "as sex Male, race White and age 58 but" in shown
+
+
+def test_a_row_of_one_column_has_nothing_else_to_tell():
+    assert told() == "A row is decided <=50K as sex Female but >50K as sex Male."
+
+
+def test_words_tell_more_than_numbers_and_numbers_more_than_zeros():
+    fields = [
+        same("weight", "81"),
+        same("loss", "0"),
+        same("town", "missing"),
+        same("job", "Sales"),
+        same("AGE", "41"),
+        same("gain", "0.0"),
+        same("hours", "40"),
+        same("home", "own"),
+    ]
+    assert told(*fields).startswith("A 41-year-old (weight 81, job Sales, hours 40, home own) is")
+    assert told(*fields[:3]).startswith("A row with weight 81, loss 0 and town missing is")
+
+
+def test_columns_in_which_the_examples_differ_tell_more():
+    pairs = [example({"sex": "Female"}, 0.7, 0.3, native_country=c) for c in ("Cuba", "Peru")]
+    summary = dataclasses.replace(SEX, examples=tuple(pairs))
+    assert "native_country Peru" in wording.sentence(pairs[1], summary)
+    alone = dataclasses.replace(SEX, examples=(pairs[1],))
+    assert "native_country" not in wording.sentence(pairs[1], alone)
+
+
+def test_long_values_are_cut_in_a_sentence():
+    assert told(same("note", "x" * 300)) == (
+        f"A row with note {'x' * 37}... is decided <=50K as sex Female but >50K as sex Male."
+    )
+
+
+@pytest.mark.parametrize(
+    ("causes", "words"),
+    [
+        ("", ""),
+        ("sex", "sex alone"),
+        ("sex, race", "sex or race alone"),
+        ("sex+race", "sex and race together"),
+        ("sex, race+age", "sex alone, or race and age together"),
+        ("sex+race, race+age", "sex and race together, or race and age together"),
+        ("sex+race+age", "sex, race and age together"),
+        ("colour, or hue", "colour, or hue"),
+    ],
+)
+def test_what_flips_a_finding_in_words(causes, words):
+    summary = dataclasses.replace(SEX, protected={"sex": [], "race": [], "age": []})
+    shown = dataclasses.replace(SEX.examples[0], flipped_by=causes)
+    assert wording.flipped_by(shown, summary) == words
+
+
+def test_naturalness_in_its_order_and_only_what_is_a_number():
+    given = {"mine": 0.5, "ceiling": 0.9, "representative": None, "findings": math.nan}
+    shown = wording.natural(dataclasses.replace(SEX, naturalness=given))
+    assert [(n.name, n.shown, bool(n.aid)) for n in shown] == [
+        ("real rows that flip", "0.900", True),
+        ("mine", "0.500", False),
+    ]
+
+
+def test_a_generator_and_its_time():
+    assert wording.generator(SEX) == "none"
+    named = dataclasses.replace(SEX, generator="trees")
+    assert wording.generator(named) == "trees"
+    timed = dataclasses.replace(named, preparation_seconds=61.0)
+    assert wording.generator(timed) == "trees, ready after 1 min 1 s"
