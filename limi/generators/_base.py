@@ -76,7 +76,7 @@ class WithDensity(Protocol):
 
 
 def write(path: str | Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
-    """Keep a generator in one file: plain arrays and a JSON head, no pickle; beside, then renamed."""
+    """Keep a generator in one file of plain arrays and a JSON head; beside, then renamed."""
     path = Path(path)
     head = {"format": FORMAT, **facts}
     draft = path.with_name(path.name + ".partial")

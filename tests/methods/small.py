@@ -1,4 +1,4 @@
-"""Settings that make each method small enough for the contract suite; the defaults are the papers'."""
+"""Settings that make each method small enough for the contract suite."""
 
 SMALL: dict[str, dict[str, object]] = {
     "adf": {"n_seeds": 60, "exploit_steps": 60},
