@@ -119,10 +119,11 @@ def _newton(latents: Any, favorable: Any, C: float) -> tuple[Any, int, bool]:
         first_length = first_length or length
         if length <= _TOLERANCE * first_length:
             break
-        active = rows[inside]
+        # The Hessian only steers the step, so the latents' own precision is enough for it.
+        active = latents[inside]
         hessian = xp.zeros((width + 1, width + 1), **_place(rows))
-        hessian[:-1, :-1] = active.T @ active
-        hessian[:-1, -1] = hessian[-1, :-1] = active.sum(0)
+        hessian[:-1, :-1] = _double(active.T @ active)
+        hessian[:-1, -1] = hessian[-1, :-1] = _double(active.sum(0))
         hessian[-1, -1] = float(inside.sum())
         hessian *= 2 * C
         hessian += xp.eye(width + 1, **_place(rows))

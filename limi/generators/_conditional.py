@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from limi.generators._bins import Bins, inside_interval
 from limi.generators._walk import Codes, Walk
-from limi.schema import Column, Schema
+from limi.schema import Column
 from limi.types import Index, Scores
 
 __all__ = ["HIGHEST", "RARE", "Conditional", "counted", "from_part"]
@@ -181,8 +181,8 @@ def counted(position: int, bins: Bins, walk: Walk, leaf: Index, codes: Index) ->
     return Conditional(position, bins, walk, *(pair.astype(np.int32) for pair in pairs))
 
 
-def from_part(part: dict[str, NDArray[Any]], schema: Schema, n_codes: Index) -> Conditional:
-    """The conditional that gave this state; `n_codes` is of the columns in their order."""
+def from_part(part: dict[str, NDArray[Any]], place: int, n_codes: Index) -> Conditional:
+    """The conditional that gave this state and stands in this place among columns of `n_codes`."""
     position, n_missing, real = (int(fact) for fact in part["column"])
     bins = Bins(
         part["values"], part["counts"], part["starts"], part["order"], n_missing, bool(real)
@@ -191,11 +191,11 @@ def from_part(part: dict[str, NDArray[Any]], schema: Schema, n_codes: Index) -> 
     read = Conditional(
         position, bins, walk, part["pair_node"], part["pair_bin"], part["pair_count"]
     )
-    _check_part(read, schema)
+    _check_part(read, place)
     return read
 
 
-def _check_part(read: Conditional, schema: Schema) -> None:
+def _check_part(read: Conditional, place: int) -> None:
     """ValueError where a file's numbers would lead a walk or a lookup out of its arrays."""
     walk, bins = read.walk, read.bins
     inner = walk.left >= 0
@@ -204,10 +204,9 @@ def _check_part(read: Conditional, schema: Schema) -> None:
     inside = (walk.left < len(walk)) & (walk.right < len(walk))
     leaves = np.flatnonzero(~inner)
     fits = (
-        0 <= read.position < len(schema)
-        and len(walk) == len(walk.feature) == len(walk.threshold) == len(walk.right) > 0
+        len(walk) == len(walk.feature) == len(walk.threshold) == len(walk.right) > 0
         and bool((behind & inside)[inner].all())
-        and bool(((walk.feature >= 0) & (walk.feature < len(schema))).all())
+        and bool(((walk.feature >= 0) & (walk.feature < place))[inner].all())
         and np.array_equal(np.unique(read.pair_node), leaves)
         and len(read.pair_node) == len(read.pair_bin) == len(read.pair_count)
         and bool((read.pair_count > 0).all())

@@ -91,9 +91,12 @@ def mixture(
     Variational inference of a Gaussian mixture in one dimension, with the priors that scikit-learn
     takes from the data. Values are standardised first, so the unit of the column plays no part.
     """
-    center = np.average(values, weights=counts)
-    scale = np.sqrt(np.average((values - center) ** 2, weights=counts))
-    if scale == 0 or not np.isfinite(scale):
+    largest = float(np.abs(values).max()) or 1.0  # squares of larger numbers may overflow
+    center = largest * float(np.average(values / largest, weights=counts))
+    scale = largest * float(
+        np.sqrt(np.average((values / largest - center / largest) ** 2, weights=counts))
+    )
+    if len(values) == 1 or scale == 0:
         return np.ones(1), np.array([center]), np.zeros(1)
     x, w = (values - center) / scale, counts.astype(np.float64)
     k = min(max_modes, len(x))

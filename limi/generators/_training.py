@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, missing
 from limi.generators._bins import Bins
-from limi.generators._checks import check_rows
+from limi.generators._checks import check_latents, check_rows
 from limi.generators._modes import Encoding, Modes
 from limi.schema import Schema
-from limi.types import Index, Rows
+from limi.types import Index, Latents, Rows
 
 __all__ = [
     "HIGHEST",
@@ -27,7 +27,10 @@ __all__ = [
     "Tensor",
     "arrays_of",
     "chunked",
+    "decoded",
+    "decoded_array",
     "device_of",
+    "finished",
     "generator_of",
     "given_settings",
     "interval",
@@ -39,6 +42,7 @@ __all__ = [
     "set_rate",
     "tensors_of",
     "torch_for",
+    "update",
 ]
 
 Tensor: TypeAlias = Any
@@ -50,7 +54,7 @@ _PREFIX = "weights_"
 _CHUNK = {"cpu": 1024, "cuda": 1 << 16}
 _FEW_POSITIONS = 4096  # of padded blocks; kernels cost more than padding up to there
 HIGHEST = 1.0 - 2.0**-40  # a share must stay below 1 even after it is scaled and rounded
-_WARM_UP = 3  # steps before capture, in which libraries allocate what must not be captured
+_WORTH_CAPTURE = 10  # rounds
 
 
 def torch_for(purpose: str) -> Any:
@@ -154,6 +158,39 @@ def padded(rows: Tensor, size: int) -> Tensor:
     return torch.nn.functional.pad(rows, (0, 0, 0, lacking)) if lacking else rows
 
 
+def decoded(latents: Tensor, n_columns: int, decode: Callable[[Tensor], Tensor]) -> Tensor:
+    """(n, columns) float64: what `decode` makes of latents in chunks of one size."""
+    import torch
+
+    rows = [latents.new_zeros((0, n_columns), dtype=torch.float64)]
+    with torch.no_grad():
+        for part, size in chunked(len(latents), latents.device):
+            piece = latents[part]
+            rows.append(decode(padded(piece, size))[: len(piece)])
+    return torch.cat(rows)
+
+
+def decoded_array(
+    latents: Latents,
+    latent_dim: int,
+    n_columns: int,
+    device: Any,
+    decode: Callable[[Tensor], Tensor],
+) -> Rows:
+    """The same of an array, a chunk at a time on the device; InvalidInput where it cannot be."""
+    import torch
+
+    latents = check_latents(latents, latent_dim)
+    rows = np.empty((len(latents), n_columns))
+    for part, _ in chunked(len(latents), device):
+        piece = np.ascontiguousarray(latents[part])
+        if np.isnan(piece).any():
+            raise InvalidInput("the latents hold NaN; a latent is made of finite numbers")
+        made = decoded(torch.from_numpy(piece).to(device), n_columns, decode)
+        rows[part] = made.cpu().numpy()
+    return rows
+
+
 # -- training ---------------------------------------------------------------------------
 
 
@@ -167,27 +204,30 @@ class Best:
 
     def offer(self, loss: float, done: int) -> bool:
         """Keep the present weights if their loss is lower; whether to go on waiting for better."""
-        if not np.isfinite(loss) and self._kept is None:
-            raise BadTable(
-                "training diverged: the loss is no number; a column with extreme values may be "
-                "the cause, or a learning rate that is too high"
-            )
         if loss < self._loss:
             self._loss, self._at = loss, done
-            self._kept = {name: tensor.detach().clone() for name, tensor in self._weights.items()}
+            self._kept = finished(self._weights)
         return done - self._at < self._patience
 
     def weights(self) -> dict[str, Tensor]:
         """The best weights."""
-        if self._kept is not None:
-            return self._kept
-        return {name: tensor.detach().clone() for name, tensor in self._weights.items()}
+        return finished(self._weights) if self._kept is None else self._kept
 
     def notes(self, done: int, n_steps: int) -> list[str]:
         """What to say of the end of training."""
         if self._kept is None:
             return [f"training ended after {done:,} of {n_steps:,} steps"] if done < n_steps else []
         return [f"trained for {done:,} steps; held-out rows were told best after {self._at:,}"]
+
+
+def finished(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of weights to keep; BadTable where training has run into infinity."""
+    if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
+        raise BadTable(
+            "training diverged: the network's weights are no longer finite; a column with extreme "
+            "values may be the cause, or a rate that is too high"
+        )
+    return {name: tensor.detach().clone() for name, tensor in weights.items()}
 
 
 def set_rate(adam: Any, rate: float) -> None:
@@ -199,6 +239,17 @@ def set_rate(adam: Any, rate: float) -> None:
             group["lr"].fill_(rate)
 
 
+def update(adam: Any, loss: Tensor, parameters: list[Tensor]) -> None:
+    """One step of an optimiser down the gradient of a loss."""
+    import torch
+
+    gradients = torch.autograd.grad(loss, parameters)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        # Fused optimisers want the strides of the parameter, also along axes of length 1.
+        parameter.grad = gradient.reshape(-1).view(parameter.shape)
+    adam.step()
+
+
 def run_steps(
     step: Callable[[Inputs], Tensor],
     draw: Callable[[int], Inputs],
@@ -207,54 +258,63 @@ def run_steps(
     unroll: int,
     device: Any,
     after: Callable[[int, Tensor], bool],
+    capture: bool = True,
 ) -> int:
-    """Steps taken: `step` on the inputs of `draw`, which are drawn for several steps at once.
+    """Steps taken: `step` on the inputs of `draw`, which are drawn for a round of steps at once.
 
     `draw(k)` gives tensors whose first axis is the step; `step` updates parameters in place and
     gives a loss. `after(done, loss)` is called between rounds and says whether to go on. On a CUDA
-    device a round of steps is captured once as a graph and then replayed.
+    device a round is captured once as a graph and then replayed, where there are enough of them.
     """
-    cuda = device.type == "cuda"
+    captured: _Round | None = None
+    capture = capture and device.type == "cuda" and n_steps >= _WORTH_CAPTURE * unroll
     done = 0
-    graph: _Round | None = None
     try:
         while done < n_steps:
-            left = n_steps - done
-            if cuda and graph is None and done >= _WARM_UP and left > 2 * unroll:
-                graph = _Round(step, draw(unroll))
-            if graph is not None and left >= unroll:
-                loss = graph.replay(draw(unroll))
-                done += unroll
+            size = min(unroll, n_steps - done)
+            # The first round is plain: in it libraries allocate what must not be captured.
+            if capture and captured is None and done:
+                captured, capture = _try_capture(step, draw(unroll)), False
+            if captured is not None and size == unroll:
+                loss = captured.replay(draw(unroll))
             else:
-                size = min(_WARM_UP if cuda and graph is None else unroll, left)
-                loss = _eager(step, draw(size), size, cuda)
-                done += size
+                loss = _plain(step, draw(size), size, device)
+            done += size
             if not after(done, loss):
                 break
     except KeyboardInterrupt:
-        _log.warning("training was interrupted after %d of %d steps", done, n_steps)
         if not done:
             raise
+        _log.warning("training was interrupted after %d of %d steps", done, n_steps)
     return done
 
 
-def _eager(step: Callable[[Inputs], Tensor], inputs: Inputs, size: int, cuda: bool) -> Tensor:
+def _plain(step: Callable[[Inputs], Tensor], inputs: Inputs, size: int, device: Any) -> Tensor:
     def take() -> Tensor:
         for i in range(size):
             loss = step({name: tensor[i] for name, tensor in inputs.items()})
         return loss
 
-    if not cuda:
+    if device.type != "cuda":
         return take()
     import torch
 
-    # Warm-up for capture must happen on a side stream.
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
+    # Steps before a capture must be taken on a stream of their own.
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
     with torch.cuda.stream(stream):
         loss = take()
-    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.current_stream(device).wait_stream(stream)
     return loss
+
+
+def _try_capture(step: Callable[[Inputs], Tensor], inputs: Inputs) -> _Round | None:
+    try:
+        return _Round(step, inputs)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[0]
+        _log.warning("steps are taken one by one, for a CUDA graph of them fails: %s", reason)
+        return None
 
 
 class _Round:
@@ -274,6 +334,7 @@ class _Round:
             self._loss = loss
 
     def replay(self, inputs: Inputs) -> Tensor:
+        """The loss of the last of these steps."""
         for name, tensor in inputs.items():
             self._inputs[name].copy_(tensor)
         self._graph.replay()

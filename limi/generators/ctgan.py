@@ -25,7 +25,6 @@ Faithfulness
 
 from __future__ import annotations
 
-import logging
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -36,7 +35,6 @@ from scipy.special import ndtr
 
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
-from limi.generators._checks import check_latents
 from limi.generators._conditions import Conditions, data_chances, released_chances
 from limi.generators._modes import Encoded, Encoding
 from limi.generators._training import (
@@ -44,8 +42,10 @@ from limi.generators._training import (
     CellDecoder,
     Tensor,
     arrays_of,
-    chunked,
+    decoded,
+    decoded_array,
     device_of,
+    finished,
     generator_of,
     given_settings,
     linear,
@@ -53,13 +53,12 @@ from limi.generators._training import (
     run_steps,
     tensors_of,
     torch_for,
+    update,
 )
 from limi.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["CTGAN", "Settings", "fit", "from_state"]
-
-_log = logging.getLogger(__name__)
 
 Latent = Literal["noise+cond", "noise"]
 ConditionSource = Literal["data", "released"]
@@ -174,33 +173,13 @@ class CTGAN:
 
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        import torch
-
-        latents = check_latents(latents, self.latent_dim)
-        rows = np.empty((len(latents), len(self.schema)))
-        for part, _ in chunked(len(latents), self.device):
-            piece = torch.from_numpy(np.ascontiguousarray(latents[part], dtype=np.float32))
-            rows[part] = self.decode_tensor(piece.to(self.device)).cpu().numpy()
-        return rows
+        return decoded_array(
+            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
+        )
 
     def decode_tensor(self, latents: Tensor) -> Tensor:
-        """(n, columns) float64 codes on the device, of float32 latents on it."""
-        import torch
-
-        rows = []
-        with torch.no_grad():
-            for part, size in chunked(len(latents), self.device):
-                piece = latents[part]
-                n = len(piece)
-                if n < size:
-                    piece = torch.nn.functional.pad(piece, (0, 0, 0, size - n))
-                scalars, scores = self._network(piece)
-                rows.append(self._cells(scalars, self._blocks.argmax(scores))[:n])
-        return (
-            torch.cat(rows)
-            if rows
-            else latents.new_zeros((0, len(self.schema)), dtype=torch.float64)
-        )
+        """(n, columns) float64 codes on the device, of latents on it."""
+        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Weights, encoding and conditions as arrays, settings and notes as facts."""
@@ -208,6 +187,10 @@ class CTGAN:
         return arrays, {"settings": asdict(self.settings), "notes": list(self.notes)}
 
     # -- the network in evaluation ------------------------------------------------------
+
+    def _decode_chunk(self, latents: Tensor) -> Tensor:
+        scalars, scores = self._network(latents.float())
+        return self._cells(scalars, self._blocks.argmax(scores))
 
     def _network(self, latents: Tensor) -> tuple[Tensor, Tensor]:
         """Scalars in [-1, 1] and scores of places."""
@@ -294,7 +277,7 @@ def fit(
     )
     if done < n_steps:
         notes.append(f"training was interrupted after {done:,} of {n_steps:,} steps")
-    weights = {name: tensor.detach().clone() for name, tensor in trainer.generator.items()}
+    weights = finished(trainer.generator)
     return CTGAN(schema, encoding, weights, chances, settings, place, tuple(notes))
 
 
@@ -398,6 +381,8 @@ class _Trainer:
         halves = torch.full((2 * self.packs, 1), 1 / self.packs, device=device)
         halves[: self.packs] *= -1
         self.signs = halves  # real packs should score high, generated ones low
+        # Constants of a captured step must live on the device.
+        self.one, self.slope = torch.tensor([1.0, _SLOPE], device=device)
         self.generator_names = [n for n, t in self.generator.items() if t.requires_grad]
         more = {"betas": settings.betas, "fused": True, "capturable": device.type == "cuda"}
         self.generator_adam = torch.optim.Adam(
@@ -496,9 +481,9 @@ class _Trainer:
         """One update of the discriminator and one of the generator."""
 
         loss = self.critic_loss(inputs)
-        self._update(self.critic_adam, loss, list(self.critic.values()))
+        update(self.critic_adam, loss, list(self.critic.values()))
         loss = self.generator_loss(inputs)
-        self._update(self.generator_adam, loss, [self.generator[n] for n in self.generator_names])
+        update(self.generator_adam, loss, [self.generator[n] for n in self.generator_names])
         return loss.detach()
 
     def critic_loss(self, inputs: dict[str, Tensor]) -> Tensor:
@@ -561,16 +546,8 @@ class _Trainer:
         p, first = self.critic, self.settings.discriminator_layers[0]
         with torch.no_grad():
             h = torch.addmm(p["b0"], x, p["w0"])
-            slope0 = torch.where(h > 0, 1.0, _SLOPE) * keep[:, :first]
+            slope0 = torch.where(h > 0, self.one, self.slope) * keep[:, :first]
             h = torch.addmm(p["b1"], h * slope0, p["w1"])
-            slope1 = torch.where(h > 0, 1.0, _SLOPE) * keep[:, first:]
+            slope1 = torch.where(h > 0, self.one, self.slope) * keep[:, first:]
         back = (slope1 * p["w2"].T) @ p["w1"].T
         return (back * slope0) @ p["w0"].T
-
-    def _update(self, adam: Any, loss: Tensor, parameters: list[Tensor]) -> None:
-        import torch
-
-        gradients = torch.autograd.grad(loss, parameters)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        adam.step()

@@ -30,7 +30,7 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, cut, inside_interval
-from limi.generators._checks import check_latents, check_rows
+from limi.generators._checks import check_rows
 from limi.generators._modes import pack, unpack
 from limi.generators._training import (
     HIGHEST,
@@ -40,6 +40,8 @@ from limi.generators._training import (
     Tensor,
     arrays_of,
     chunked,
+    decoded,
+    decoded_array,
     device_of,
     generator_of,
     given_settings,
@@ -51,6 +53,7 @@ from limi.generators._training import (
     set_rate,
     tensors_of,
     torch_for,
+    update,
 )
 from limi.schema import Column, Schema
 from limi.types import Index, Latents, Rows, Scores
@@ -134,24 +137,13 @@ class Transport:
 
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        import torch
-
-        latents = check_latents(latents, self.latent_dim)
-        rows = np.empty(latents.shape)
-        for part, _ in chunked(len(latents), self.device):
-            piece = torch.from_numpy(np.ascontiguousarray(latents[part])).to(self.device)
-            rows[part] = self.decode_tensor(piece).cpu().numpy()
-        return rows
+        return decoded_array(
+            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
+        )
 
     def decode_tensor(self, latents: Tensor) -> Tensor:
         """(n, columns) float64 codes on the device, of latents on it."""
-        import torch
-
-        rows = [latents.new_zeros((0, self.latent_dim), dtype=torch.float64)]
-        with torch.no_grad():
-            for part, size in chunked(len(latents), self.device):
-                rows.append(self._decode(padded(latents[part], size))[: len(latents[part])])
-        return torch.cat(rows)
+        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from all that do; any row of the schema has one.
@@ -209,7 +201,7 @@ class Transport:
 
     # -- column after column ------------------------------------------------------------
 
-    def _decode(self, latents: Tensor) -> Tensor:
+    def _decode_chunk(self, latents: Tensor) -> Tensor:
         import torch
 
         shares = torch.special.ndtr(latents.double()).clamp(max=HIGHEST)
@@ -300,7 +292,13 @@ def fit(
         return go_on
 
     done = run_steps(
-        trainer.step, trainer.draw, settings.steps, unroll=_UNROLL, device=place, after=after
+        trainer.step,
+        trainer.draw,
+        settings.steps,
+        unroll=_UNROLL,
+        device=place,
+        after=after,
+        capture=False,  # the gradient of an embedding waits for the device, and steps are few
     )
     notes += best.notes(done, settings.steps)
     weights = layout.finished(best.weights())
@@ -645,10 +643,7 @@ class _Trainer:
 
         parameters = {name: t for name, t in self.weights.items() if t.requires_grad}
         loss = self.loss(self.weights, inputs["picked"])
-        gradients = torch.autograd.grad(loss, list(parameters.values()))
-        for parameter, gradient in zip(parameters.values(), gradients, strict=True):
-            parameter.grad = gradient
-        self.adam.step()
+        update(self.adam, loss, list(parameters.values()))
         with torch.no_grad():
             for name, parameter in parameters.items():
                 self.averaged[name].lerp_(parameter, inputs["renewed"])

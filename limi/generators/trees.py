@@ -6,11 +6,12 @@ a column, and decodes column after column:
 
     u_j = Phi(z_j);   x_j = the value at share u_j of the leaf that x_1 .. x_(j-1) fall into
 
-Columns of thousands of levels or of real numbers are cut into bins for the tree; what is left of
-u_j inside the bin says which of its values is meant (`_bins`). The lowest millionth of u_j stands
-for the column's distribution without the tree, and the lowest millionth of that for the whole
-domain of the column, so every row that the schema allows has a latent and a probability, while
-among a million samples of ten columns about ten cells ignore their tree.
+Levels without an order are put into one in which neighbours go with like rows. Columns of
+thousands of levels or of real numbers are cut into bins for the tree; what is left of u_j inside
+the bin says which of its values is meant (`_bins`). The lowest millionth of u_j stands for the
+column's distribution without the tree, and the lowest millionth of that for the whole domain of
+the column, so every row that the schema allows has a latent and a probability, while among a
+million samples of ten columns about ten cells ignore their tree.
 """
 
 from __future__ import annotations
@@ -257,7 +258,9 @@ def from_state(
     if not isinstance(given["order"], str):
         given["order"] = tuple(given["order"])
     n_codes = np.array([len(part["order"]) + 1 for part in parts])
-    conditionals = tuple(from_part(part, schema, n_codes) for part in parts)
+    conditionals = tuple(from_part(part, place, n_codes) for place, part in enumerate(parts))
+    if sorted(c.position for c in conditionals) != list(range(len(schema))):
+        raise ValueError("its columns are not those of its schema")
     return Trees(schema, conditionals, Settings(**given), tuple(facts["notes"]))
 
 
@@ -285,6 +288,8 @@ def _likeness(codes: Codes, places: list[int]) -> Iterator[tuple[int, NDArray[np
     The first axis of a correspondence analysis against the other columns. A tree that cuts levels
     in this order needs fewer cuts, and neighbouring latents decode to like levels.
     """
+    if not places:
+        return
     n, d = codes.shape
     some = codes[:: max(min(n * d // 400_000, n // _FEW_ROWS), 1)]
     coarse = {}

@@ -31,7 +31,7 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
-from limi.generators._checks import check_latents, check_rows
+from limi.generators._checks import check_rows
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._training import (
     HIGHEST,
@@ -41,6 +41,8 @@ from limi.generators._training import (
     Tensor,
     arrays_of,
     chunked,
+    decoded,
+    decoded_array,
     device_of,
     generator_of,
     given_settings,
@@ -51,6 +53,7 @@ from limi.generators._training import (
     set_rate,
     tensors_of,
     torch_for,
+    update,
 )
 from limi.schema import Schema
 from limi.types import Latents, Rows
@@ -154,34 +157,13 @@ class TVAE:
 
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        import torch
-
-        latents = check_latents(latents, self.latent_dim)
-        rows = np.empty((len(latents), len(self.schema)))
-        for part, _ in chunked(len(latents), self.device):
-            piece = torch.from_numpy(np.ascontiguousarray(latents[part])).to(self.device)
-            rows[part] = self.decode_tensor(piece).cpu().numpy()
-        return rows
+        return decoded_array(
+            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
+        )
 
     def decode_tensor(self, latents: Tensor) -> Tensor:
         """(n, columns) float64 codes on the device, of latents on it."""
-        import torch
-
-        rows = [latents.new_zeros((0, len(self.schema)), dtype=torch.float64)]
-        with torch.no_grad():
-            for part, size in chunked(len(latents), self.device):
-                piece = padded(latents[part], size)
-                middle, scores = self._decoded(piece[:, : self.settings.code].float())
-                if self.settings.latent == "code":
-                    scalars, places = middle, self._blocks.argmax(scores)
-                else:
-                    shares = torch.special.ndtr(piece[:, self.settings.code :].double())
-                    places, passed = self._blocks.pick(scores, shares.clamp(max=HIGHEST))
-                    passed = passed.index_select(1, self._scalar_columns)
-                    away = torch.special.ndtri(passed).clamp(-_FURTHEST, _FURTHEST)
-                    scalars = middle.double() + self._deviations * away
-                rows.append(self._cells(scalars, places)[: len(latents[part])])
-        return torch.cat(rows)
+        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from those that the encoder finds likely.
@@ -222,6 +204,18 @@ class TVAE:
         """Weights and encoding as arrays, settings and notes as facts."""
         facts = {"settings": asdict(self.settings), "notes": list(self.notes)}
         return arrays_of(self.weights) | self.encoding.state(), facts
+
+    def _decode_chunk(self, latents: Tensor) -> Tensor:
+        import torch
+
+        middle, scores = self._decoded(latents[:, : self.settings.code].float())
+        if self.settings.latent == "code":
+            return self._cells(middle, self._blocks.argmax(scores))
+        shares = torch.special.ndtr(latents[:, self.settings.code :].double())
+        places, passed = self._blocks.pick(scores, shares.clamp(max=HIGHEST))
+        away = torch.special.ndtri(passed.index_select(1, self._scalar_columns))
+        scalars = middle.double() + self._deviations * away.clamp(-_FURTHEST, _FURTHEST)
+        return self._cells(scalars, places)
 
     def _decoded(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Middles of scalars and scores of places."""
@@ -414,14 +408,8 @@ class _Trainer:
 
     def step(self, inputs: dict[str, Tensor]) -> Tensor:
         """One update."""
-        import torch
-
-        parameters = list(self.weights.values())
         loss = self.loss(inputs["picked"], inputs["normals"], self.settings.reconstruction)
-        gradients = torch.autograd.grad(loss, parameters)
-        for parameter, gradient in zip(parameters, gradients, strict=True):
-            parameter.grad = gradient
-        self.adam.step()
+        update(self.adam, loss, list(self.weights.values()))
         return loss.detach()
 
     def loss(self, picked: Tensor, normals: Tensor, reconstruction: float) -> Tensor:

@@ -1,6 +1,7 @@
 """CTGAN: its conditions, its losses against autograd, its decoding, and what a fit survives."""
 
 import dataclasses
+import itertools
 import logging
 import sys
 
@@ -399,18 +400,27 @@ def test_a_captured_round_takes_the_steps_that_plain_ones_take():
     encoded = encoding.encode(rows, rng)
     conditions = Conditions.of(encoded, encoding)
     ends = []
-    for unroll in (1000, 4):  # the first is never reached, so its steps are plain
+    for capture in (False, True):
         stream = torch.Generator("cuda").manual_seed(0)
         one = ctgan._Trainer(encoded, encoding, conditions, FAST, stream)
         fixed = {n: t.clone() for n, t in one.draw(4).items()}
 
-        def draw(k, fixed=fixed):
-            return {n: t[torch.arange(k, device="cuda") % 4] for n, t in fixed.items()}
+        turns = itertools.count()
+
+        def draw(k, fixed=fixed, turns=turns):
+            picked = torch.tensor([next(turns) % 4 for _ in range(k)], device="cuda")
+            return {n: t[picked] for n, t in fixed.items()}
 
         done = _training.run_steps(
-            one.step, draw, 23, unroll=unroll, device=stream.device, after=lambda *_: True
+            one.step,
+            draw,
+            42,
+            unroll=4,
+            device=stream.device,
+            after=lambda *_: True,
+            capture=capture,
         )
-        assert done == 23
+        assert done == 42
         ends.append({n: t.detach().cpu() for n, t in one.generator.items()})
     for name, tensor in ends[0].items():
         assert torch.allclose(tensor, ends[1][name], atol=1e-3), name
