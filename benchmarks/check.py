@@ -9,10 +9,14 @@ expanded matrix.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
 import json
 import resource
 import subprocess
-import sys
 import time
 
 import numpy as np

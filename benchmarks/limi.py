@@ -7,11 +7,15 @@ Ratios are taken within this run. MEPS is measured where LIMI_DATA names its fol
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
 import json
 import os
 import resource
 import subprocess
-import sys
 import time
 
 import numpy as np

@@ -8,13 +8,16 @@ and compares findings per second. `paper` runs the papers' settings on one bench
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
 import json
 import os
 import resource
-import sys
 import time
 from importlib import import_module
-from pathlib import Path
 
 import numpy as np
 
@@ -26,8 +29,6 @@ from limi.methods._seeds import clustered
 from limi.models import benchmark
 from limi.target import bind
 from limi.task import Task
-
-sys.path.insert(0, str(Path(__file__).parent.parent))
 
 BLACK_BOX = {
     "aequitas": ({"n_samples": 60, "exploit_steps": 60}, {"n_samples": 1000, "exploit_steps": 60}),

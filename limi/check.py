@@ -137,7 +137,8 @@ def check_rows(
 
     by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
     for part in _parts(len(first), max(1, max_batch // n_combinations)):
-        asked = np.repeat(rows[first[part]], n_combinations, axis=0)
+        chosen = rows[part] if by_key is None else rows[first[part]]
+        asked = np.repeat(chosen, n_combinations, axis=0)
         cells = asked.reshape(-1, n_combinations, rows.shape[1])
         cells[:, :, index] = combinations
         scores = score(asked).reshape(-1, n_combinations)
@@ -219,8 +220,15 @@ class _Verdicts:
         """Judge rows from their scores under every combination."""
         line = np.arange(len(where))
         inside = own >= 0
-        mine = np.where(inside, scores[line, own], self.score[where])
         decided = scores > 0.5
+        self.favorable[:] += decided.sum(axis=0)
+        if scores.shape[1] == 2 and inside.all():
+            # Two values and one of them its own: the partner is the other.
+            self.score[where], self.partner[where] = scores[line, own], 1 - own
+            self.partner_score[where] = scores[line, 1 - own]
+            self.flips[where] = decided[:, 0] != decided[:, 1]
+            return
+        mine = np.where(inside, scores[line, own], self.score[where])
         flipped = decided != (mine > 0.5)[:, None]
         # Rounded, so that the last digits, which move with the batch, choose no partner.
         gap = np.round(np.abs(scores - mine[:, None]), 6)
@@ -235,7 +243,6 @@ class _Verdicts:
         self.partner[where] = chosen
         self.partner_score[where] = scores[line, chosen]
         self.flips[where] = flips
-        self.favorable[:] += decided.sum(axis=0)
         if self.reach is not None and flips.any():
             self.causes[where[flips]] = _causes(self.reach, flipped[flips], own[flips])
 

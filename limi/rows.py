@@ -99,28 +99,37 @@ def distinct(schema: Schema, rows: Rows) -> Distinct:
 
 
 def group(keys: Keys) -> tuple[Index, Index]:
-    """Where each distinct key occurs first, ascending, and which of those every key is."""
+    """Where each distinct key occurs first, ascending, and which of those every key is.
+
+    Keys are thrown into many buckets first: one that is alone in its bucket repeats no other, so
+    only the few others are sorted.
+    """
+    n = len(keys)
     hashes = _hash(keys)
+    bits = max(10, (4 * n).bit_length())
+    bucket = ((hashes * _MIXER) >> np.uint64(64 - bits)).astype(np.intp)
+    crowded = np.flatnonzero(np.bincount(bucket, minlength=1 << bits)[bucket] > 1)
+    leader = np.arange(n)
+    leader[crowded] = crowded[_leaders(keys[crowded], hashes[crowded])]
+    is_first = leader == np.arange(n)
+    rank = np.cumsum(is_first) - 1
+    return np.flatnonzero(is_first), rank[leader]
+
+
+def _leaders(keys: Keys, hashes: NDArray[np.uint64]) -> Index:
+    """For each key the position of the first one that equals it."""
     order = np.argsort(hashes, kind="stable")
-    ascending = hashes[order]
     starts = np.ones(len(keys), dtype=bool)
-    starts[1:] = ascending[1:] != ascending[:-1]
+    starts[1:] = hashes[order[1:]] != hashes[order[:-1]]
     if keys.shape[1] > 1 and not starts.all():
         same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
         if (~starts[1:] & ~same).any():  # two keys with one hash: sort by all words instead
             order = np.lexsort(keys.T)
             starts[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
-    if starts.all():
-        everyone = np.arange(len(keys))
-        return everyone, everyone
-    # The sort is stable, so the first of a group is the earliest row of that key.
-    first = order[starts]
-    by_place = np.argsort(first)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[by_place] = np.arange(len(first))
-    of = np.empty(len(keys), dtype=np.intp)
-    of[order] = rank[np.cumsum(starts) - 1]
-    return first[by_place], of
+    # Both sorts are stable, so the first of a group is its earliest key.
+    leaders = np.empty(len(keys), dtype=np.intp)
+    leaders[order] = order[starts][np.cumsum(starts) - 1]
+    return leaders
 
 
 class KeySet:

@@ -97,7 +97,7 @@ def mixture(
         np.sqrt(np.average((values / largest - center / largest) ** 2, weights=counts))
     )
     if len(values) == 1 or scale == 0:
-        return np.ones(1), np.array([center]), np.zeros(1)
+        return np.ones(1), values[:1].copy(), np.zeros(1)
     x, w = (values - center) / scale, counts.astype(np.float64)
     k = min(max_modes, len(x))
     spread = np.linspace(0, len(x) - 1, 2 * k + 1).round().astype(np.intp)[1::2]
