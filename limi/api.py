@@ -30,9 +30,9 @@ from limi.metrics.representative import representative
 from limi.rates import MEASURED_ROWS, Measured, measure
 from limi.report import pictures
 from limi.report.summary import Summary, causes_in_words, directions, examples
-from limi.schema import Schema
+from limi.schema import Schema, same_number
 from limi.schema_files import dump
-from limi.store import FORMAT, Draft, digest, file_digest, versions
+from limi.store import FORMAT, Draft, digest, file_digest, versions, write_beside
 from limi.tables import infer
 from limi.target import Target, bind
 from limi.task import Task
@@ -123,9 +123,8 @@ class Result:
         """Write the HTML report."""
         from limi.report import html
 
-        path = Path(path)
-        path.write_text(html.render(self.summary), encoding="utf-8")
-        return path
+        write_beside(Path(path), html.render(self.summary))
+        return Path(path)
 
     def __repr__(self) -> str:
         rates = ", ".join(f"{name} {rate.estimate:.2%}" for name, rate in self.rates.items())
@@ -249,8 +248,7 @@ def prepare(
     sha256 = None
     if isinstance(model, str):
         name = model
-        path = Path(model.partition(":")[2].partition("?")[0])
-        sha256 = file_digest(path) if path.is_file() else None
+        sha256 = _model_digest(model)
         loaded = models.load(
             model,
             favorable=wanted,
@@ -277,6 +275,15 @@ def prepare(
     )
 
 
+def _model_digest(uri: str) -> str | None:
+    """sha256 of the file that a model is read from; `python:FILE.py:NAME` names one as well."""
+    place = uri.partition(":")[2].partition("?")[0]
+    for path in (Path(place), Path(place.rpartition(":")[0])):
+        if path.is_file():
+            return file_digest(path)
+    return None
+
+
 @dataclass(frozen=True)
 class _GeneratorSource:
     """Where the generator comes from: a name to fit, a file, an object, or nowhere."""
@@ -292,6 +299,13 @@ class _GeneratorSource:
         if self.given is None or isinstance(self.given, (str, Path)):
             return None if self.given in (None, "none") else str(self.given)
         return self.given.kind
+
+    @property
+    def digest(self) -> str | None:
+        """sha256 of the file it is read from, if it is."""
+        given = self.given
+        known = isinstance(given, (str, Path)) and Path(given).is_file()
+        return file_digest(Path(given)) if known else None  # type: ignore[arg-type]
 
     def make(self, problem: Problem) -> Generator | None:
         """The generator, fitted to the problem's table where it has to be."""
@@ -363,6 +377,7 @@ class _Plan:
             "rate_rows": self.rate_rows,
             "partner": self.partner,
             "generator": self.source.name,
+            "generator_sha256": self.source.digest,
             "protected": _protected_values(self.problem.schema),
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
@@ -386,7 +401,7 @@ class _Plan:
         self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
     ) -> _Searched:
         """Fit the generator, measure rates, then search."""
-        self.problem.target.contract(self.problem.rows)
+        pace = self._pace()
         task = Task(
             self.problem.schema,
             score,
@@ -404,7 +419,7 @@ class _Plan:
             task,
             [p for p in self._populations(task) if p != self._own_population],
             self.seed,
-            rows=self.rate_rows,
+            rows=self._rate_rows(pace, task),
             max_queries=None if allowed is None else allowed // _RATE_SHARE,
         )
         budget = self.budget
@@ -412,6 +427,19 @@ class _Plan:
             budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
         ran = run(self.method, task, budget, self.seed, on_progress=on_progress)
         return _Searched(ran, measured, task, prepared)
+
+    def _pace(self) -> float:
+        """Seconds that the model takes for a row, seen while it is held to its contract."""
+        start = time.perf_counter()
+        asked = self.problem.target.contract(self.problem.rows)
+        return (time.perf_counter() - start) / max(1, asked)
+
+    def _rate_rows(self, pace: float, task: Task) -> int:
+        """Rows to measure each rate on; fewer where they would outlast a fifth of the seconds."""
+        if self.budget.max_seconds is None:
+            return self.rate_rows
+        per_row = pace * (len(task.schema.combinations) + 1) * len(self._populations(task))
+        return min(self.rate_rows, int(self.budget.max_seconds / _RATE_SHARE / max(per_row, 1e-9)))
 
     def _populations(self, task: Task) -> list[str]:
         return ["real", "uniform", *(["natural"] if task.generator is not None else [])]
@@ -568,7 +596,8 @@ def _findings_frame(codec: Codec, found: Found) -> Frame:
     for name in schema.protected:
         columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
     extra = {"score": found.score, "partner_score": found.partner_score, "origin": found.origin}
-    if cause_names(schema):
+    # A thrifty search does not ask every value, so it cannot say which columns flip a row.
+    if cause_names(schema) and (found.causes.any() or not len(found)):
         extra["flipped_by"] = causes_in_words(schema, found.causes)
     for name, cells in extra.items():
         columns[_free_name(name, columns)] = backend.plain_column(cells)
@@ -633,7 +662,7 @@ def _favorable(
             f"say which one people want, for example --favorable {str(labels[-1])!r}"
         )
     for label in labels:
-        if label == favorable or str(label) == str(favorable):
+        if label == favorable or str(label) == str(favorable) or same_number(favorable, label):
             return label
     raise InvalidInput(
         f"favorable label {favorable!r} is not in the target column {target!r}; "
@@ -646,7 +675,7 @@ def _protect(
 ) -> Schema:
     wanted = [protected] if isinstance(protected, str) else protected
     for name in wanted:
-        if target is not None and name.partition("=")[0] == target:
+        if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
             raise InvalidInput(
                 f"{target!r} is the target column; a protected column is one the model takes"
             )

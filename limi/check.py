@@ -136,6 +136,7 @@ def check_rows(
         verdict.score[stray[part]] = score(rows[stray[part]])
 
     by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
+    ascending = key_of if by_key is None else key_of[by_key]
     for part in _parts(len(first), max(1, max_batch // n_combinations)):
         chosen = rows[part] if by_key is None else rows[first[part]]
         asked = np.repeat(chosen, n_combinations, axis=0)
@@ -146,7 +147,7 @@ def check_rows(
             where = np.arange(part.start, part.stop)
         else:
             # Rows that share a key share its scores, whatever their own protected values.
-            low, high = np.searchsorted(key_of[by_key], [part.start, part.stop])
+            low, high = np.searchsorted(ascending, [part.start, part.stop])
             where = by_key[low:high]
             scores = scores[key_of[where] - part.start]
         verdict.settle(where, scores, own[where], partner)

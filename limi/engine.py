@@ -12,7 +12,7 @@ from limi.budget import Budget, Stop
 from limi.errors import InvalidInput, MissingCapability, listed
 from limi.findings import Findings
 from limi.methods._base import Method
-from limi.task import Task
+from limi.task import OutOfTime, Task
 
 __all__ = ["Progress", "Run", "run"]
 
@@ -56,11 +56,18 @@ def run(
     _check(method, task, budget)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(shard,)))
     findings = Findings(task.schema)
+    start = clock()
     task.rows_left = np.inf if budget.max_rows is None else budget.max_rows
     task.queries_left = np.inf if budget.max_queries is None else budget.max_queries
-    task.thrifty = budget.max_queries is not None and len(task.schema.combinations) > 2
+    task.thrifty = (
+        budget.max_queries is not None
+        and len(task.schema.combinations) > 2
+        and not getattr(method, "exhaustive", False)
+    )
+    task.out_of_time = lambda: (
+        budget.max_seconds is not None and clock() - start >= budget.max_seconds
+    )
     asked = 0
-    start = clock()
 
     def show(n: int) -> None:
         nonlocal asked
@@ -79,10 +86,13 @@ def run(
             if reached:
                 stop = reached
                 break
+    except OutOfTime:
+        stop = Stop.SECONDS
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED
     finally:
         task.on_asked = lambda n: None
+        task.out_of_time = lambda: False
     return Run(findings, stop, asked, clock() - start, tuple(curve))
 
 

@@ -146,6 +146,8 @@ def columns_of(frame: Frame) -> list[tuple[str, Any, _Backend]]:
 
 def plain(value: Any) -> Value:
     """A cell as plain Python that TOML and JSON can hold."""
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return _moment(value)  # .item() would give nanoseconds as a plain number
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, (datetime.date, datetime.time)):
@@ -158,6 +160,14 @@ def plain(value: Any) -> Value:
         f"a cell holds {type(value).__name__} ({str(value)[:40]!r}); "
         "limi reads numbers, text, booleans and dates"
     )
+
+
+def _moment(value: Any) -> str:
+    import pandas as pd
+
+    if isinstance(value, np.datetime64):
+        return pd.Timestamp(value).isoformat()
+    return pd.Timedelta(value).isoformat()
 
 
 def plain_frame(schema: Schema, rows: Rows) -> Frame:

@@ -35,6 +35,8 @@ def parse(
         if name in choices:
             raise InvalidInput(f"protected column {name!r} is named twice; name it once")
         codes = _codes(column, values)
+        if not codes:
+            raise InvalidInput(f"protected column {name!r} was given no values; list two or more")
         if len(codes) < 2:
             raise InvalidInput(
                 f"protected column {name!r} has one value only ({column.show(codes[0])}); "
@@ -49,9 +51,17 @@ def parse(
 
 
 def _split(schema: Schema, text: str) -> tuple[str, object]:
-    # A column's own name may hold an equals sign; a name that exists wins.
+    if not isinstance(text, str):
+        raise InvalidInput(
+            f"a protected column was given as {text!r}; write its name, such as 'sex', or "
+            "'race=White,Black'"
+        )
+    # A column's own name may hold an equals sign; the longest name that exists wins.
     if text in schema.names or "=" not in text:
         return text, None
+    for name in sorted(schema.names, key=len, reverse=True):
+        if text.startswith(f"{name}="):
+            return name, text[len(name) + 1 :]
     name, _, values = text.partition("=")
     return name.strip(), values
 
@@ -64,7 +74,13 @@ def _codes(column: Column, values: object) -> tuple[float, ...]:
         if column.kind == "numerical" and between:
             low, high, step = between.groups()
             return _range(column, float(low), float(high), float(step) if step else column.step)
-        values = next(csv.reader([values], skipinitialspace=True))
+        try:
+            values = next(csv.reader([values], skipinitialspace=True))
+        except csv.Error:
+            raise InvalidInput(
+                f"the values of protected column {column.name!r} cannot be read: {values!r}; "
+                "write them on one line, joined by commas"
+            ) from None
     if not isinstance(values, Iterable):
         raise InvalidInput(
             f"protected column {column.name!r} was given {values!r}; "
@@ -86,8 +102,7 @@ def _range(column: Column, low: float, high: float, step: float) -> tuple[float,
     example = f"{column.name}={column.low:g}-{column.high:g}:{(column.high - column.low) / 10:g}"
     if step <= 0:
         raise InvalidInput(
-            f"protected column {column.name!r} holds real numbers, so it needs a range with a "
-            f"step; try {example!r}"
+            f"protected column {column.name!r} needs a range with a step above 0; try {example!r}"
         )
     if not low <= high:
         raise InvalidInput(

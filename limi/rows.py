@@ -61,6 +61,8 @@ def keys(schema: Schema, rows: Rows) -> Keys:
             words.append(np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64))
             continue
         bits = (column.size + column.missing - 1).bit_length()
+        if not bits:
+            continue  # one value tells no rows apart
         code = _level(cells, schema.low[position], schema.step[position])
         if column.missing:
             code = np.where(np.isnan(cells), column.size, code)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from limi.errors import InvalidInput, listed, nearest
 from limi.types import Index, Mask, Rows, Value
 
-__all__ = ["MAX_COMBINATIONS", "Column", "Kind", "Schema"]
+__all__ = ["MAX_COMBINATIONS", "Column", "Kind", "Schema", "same_number"]
 
 Kind = Literal["numerical", "ordered", "categorical", "boolean"]
 
@@ -116,7 +116,7 @@ class Column:
         if self.kind == "numerical":
             try:
                 number = float(value)
-            except ValueError:
+            except (TypeError, ValueError):
                 raise InvalidInput(
                     f"{value!r} is no number, and column {self.name!r} is numerical"
                 ) from None
@@ -124,6 +124,12 @@ class Column:
                 raise InvalidInput(
                     f"{value!r} lies outside column {self.name!r}, which runs from "
                     f"{self.show(self.low)} to {self.show(self.high)}"
+                )
+            steps = (number - self.low) / self.step if self.step else 0.0
+            if not math.isclose(steps, round(steps), abs_tol=1e-6):
+                raise InvalidInput(
+                    f"{value!r} is no value of column {self.name!r}, which goes in steps of "
+                    f"{self.step:g} from {self.show(self.low)}"
                 )
             return number
         for candidate in (value, *self._readings(value)):
@@ -140,7 +146,18 @@ class Column:
             level
             for position, level in enumerate(self.levels)
             if str(value) in (str(level), *self.labels[position : position + 1])
+            or same_number(value, level)
         ]
+
+
+def same_number(text: Value, level: Value) -> bool:
+    """Does a text such as "2" mean the number 2.0?"""
+    if isinstance(level, (str, bool)):
+        return False
+    try:
+        return float(text) == level
+    except (TypeError, ValueError):
+        return False
 
 
 @dataclass(frozen=True)

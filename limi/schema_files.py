@@ -84,6 +84,8 @@ def parse(text: str, name: str = "the schema") -> Schema:
         raise InvalidInput(f"{name} lists no columns; write a [columns.NAME] table for each")
     schema = Schema(tuple(_column(key, table, name) for key, table in tables.items()))
     protected = tree.get("protected")
+    if protected is not None and not isinstance(protected, dict):
+        raise InvalidInput(f"{name}: [protected] is a table of columns and their values")
     return schema.protect(protected) if protected else schema
 
 
@@ -128,6 +130,9 @@ def _column(key: str, table: Any, name: str) -> Column:
     odd = sorted(set(table) - _FIELDS)
     if odd:
         raise InvalidInput(f"{name}: column {key!r} has {odd[0]!r}; {nearest(odd[0], _FIELDS)}")
+    for field in ("levels", "labels"):
+        if not isinstance(table.get(field, []), list):
+            raise InvalidInput(f"{name}: {field} of column {key!r} must be a list")
     try:
         return Column(
             name=key,

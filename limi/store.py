@@ -15,7 +15,15 @@ from typing import Any
 from limi.errors import CorruptStore, InvalidInput
 from limi.report.summary import Summary
 
-__all__ = ["FORMAT", "Draft", "digest", "file_digest", "read_summary", "versions"]
+__all__ = [
+    "FORMAT",
+    "Draft",
+    "digest",
+    "file_digest",
+    "read_summary",
+    "versions",
+    "write_beside",
+]
 
 FORMAT = 1
 JOURNAL = "journal.bin"
@@ -41,7 +49,12 @@ class Draft:
     @staticmethod
     def begin(place: Path, *, force: bool = False, resume: bool = False) -> Draft:
         """Make room for a run, or take an unfinished one up again; nothing else is touched yet."""
+        place = place.resolve()
         draft = Draft(place, force)
+        if place in (Path.cwd().resolve(), *Path.cwd().resolve().parents):
+            raise InvalidInput(
+                f"--out names {str(place)!r}, which holds the folder you are in; name a new folder"
+            )
         if place.exists() and not place.is_dir():
             raise InvalidInput(f"{str(place)!r} is a file; --out names a folder to write")
         if resume:
@@ -49,6 +62,11 @@ class Draft:
         elif place.exists() and not force:
             raise InvalidInput(
                 f"{str(place)!r} exists already; choose another --out, or replace it with --force"
+            )
+        elif place.exists() and any(place.iterdir()) and not _is_run(place):
+            raise InvalidInput(
+                f"{str(place)!r} holds other files than a run of limi, so --force does not replace "
+                "it; choose another --out"
             )
         elif draft.journal.exists() and not force:
             raise InvalidInput(
@@ -113,6 +131,21 @@ class Draft:
         """Leave nothing behind, where nothing was asked yet."""
         if not self.journal.exists() or self.journal.stat().st_size == 0:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def write_beside(path: Path, text: str) -> None:
+    """Write a text file beside its place and rename it; InvalidInput where that cannot be."""
+    draft = path.with_name(path.name + ".partial")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise InvalidInput(f"{str(path)!r} cannot be written: {error.strerror or error}") from None
+
+
+def _is_run(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file() and (folder / "summary.json").is_file()
 
 
 def read_summary(folder: str | Path) -> Summary:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ def read(path: str | Path) -> Frame:
                 f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz "
                 "or .parquet files"
             )
-    except (OSError, UnicodeDecodeError, ValueError) as error:
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, (BadTable, InvalidInput)):
             raise
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
@@ -72,13 +73,21 @@ def _read_csv(path: Path) -> Frame:
     separator = max(",;\t|", key=header.count)
     # pandas renames a repeated name to "name.1" without a word, so the header is read first.
     _check_names(next(csv.reader([header], delimiter=separator)))
-    return pd.read_csv(path, sep=separator, encoding="utf-8-sig")
+    # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
+    frame = pd.read_csv(path, sep=separator, encoding="utf-8-sig", low_memory=False)
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise BadTable(
+            f"{str(path)!r} has rows with more cells than the header has names; "
+            "is there a separator at the end of the lines, or a name missing?"
+        )
+    return frame
 
 
 def _check_names(names: list[str]) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise BadTable(f"column names must differ; these occur twice: {listed(twice)}")
+        shown = listed(map(repr, twice))
+        raise BadTable(f"column names must differ; these occur twice: {shown}")
 
 
 def infer(
@@ -119,9 +128,16 @@ def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column:
         raise BadTable(
             f"column {name!r} is empty: every cell is missing; leave it out of the table"
         )
+    if len({isinstance(level, str) for level in levels}) > 1:
+        raise BadTable(
+            f"column {name!r} mixes text and numbers, such as {levels[0]!r} and "
+            f"{next(v for v in levels if isinstance(v, str) != isinstance(levels[0], str))!r}; "
+            "make it one or the other"
+        )
     categories = backend.categories(series)
     if backend.is_bool(dtype) and kind in (None, "boolean"):
-        return Column(name=name, kind="boolean", levels=(False, True), missing=missing)
+        seen = tuple(value for value in (False, True) if value in levels)
+        return Column(name=name, kind="boolean", levels=seen, missing=missing)
     if kind == "boolean" and len(levels) != 2:
         raise BadTable(f"column {name!r} has {len(levels)} values and cannot be boolean")
     if categories:

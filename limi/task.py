@@ -15,7 +15,11 @@ from limi.schema import Schema
 from limi.thrift import Habits, check_thriftily
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Task"]
+__all__ = ["OutOfTime", "Task"]
+
+
+class OutOfTime(Exception):
+    """The seconds of the budget are spent; the engine catches it and ends the run."""
 
 
 @dataclass
@@ -34,6 +38,7 @@ class Task:
     rows_left: float = np.inf  # what the budget still pays for; the engine sets both
     queries_left: float = np.inf
     on_asked: Callable[[int], None] = lambda n: None
+    out_of_time: Callable[[], bool] = lambda: False  # looked at before every call of the model
     notes: list[str] = field(default_factory=list)  # what a method wants the report to say
     facts: dict[str, float] = field(default_factory=dict)  # and its numbers
     _asked: KeySet = field(default_factory=KeySet, repr=False)
@@ -111,6 +116,8 @@ class Task:
         return fresh
 
     def _ask(self, rows: Rows) -> Scores:
+        if self.out_of_time():
+            raise OutOfTime
         scores = self.score(rows)
         self.on_asked(len(rows))
         return scores

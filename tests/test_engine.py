@@ -123,6 +123,17 @@ def test_seconds_end_a_run_by_the_given_clock():
     assert ran.findings.rows_checked % 4096 == 0
 
 
+def test_seconds_end_a_run_inside_a_large_batch():
+    asked = []
+    here = wide_task(max_batch=10)
+    score = here.score
+    here.score = lambda rows: asked.append(len(rows)) or score(rows)
+    ticks = iter(range(10**9))
+    ran = run(Real(), here, Budget(max_seconds=50), 0, clock=lambda: float(next(ticks)))
+    assert ran.stop == Stop.SECONDS
+    assert 0 < sum(asked) < 600 < 5 * len(here.rows)
+
+
 def test_an_interrupt_loses_nothing():
     calls = []
 

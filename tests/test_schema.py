@@ -61,7 +61,7 @@ def test_protected_columns_as_a_mapping():
         (["age=10-30"], "outside column 'age'"),
         (["age=30-20"], "first must not be above"),
         (["age=20-30:2.5"], "does not fit"),
-        (["debt"], "needs a range with a step"),
+        (["debt"], "needs a range with a step above 0"),
         (["sex", "sex=F,M"], "named twice"),
         (["sex=F,F"], "lists a value twice"),
         (["sex=F"], "one value only"),

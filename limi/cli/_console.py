@@ -32,8 +32,10 @@ def command_line() -> str:
 
 
 @contextmanager
-def run_progress(total_queries: int | None) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar over a run: queries asked, findings, rate and time left."""
+def run_progress(
+    max_rows: int, max_queries: int | None = None
+) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar over a run: the larger share of its budget, findings, rate and time left."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -44,13 +46,16 @@ def run_progress(total_queries: int | None) -> Iterator[Callable[[RunProgress], 
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=err, transient=True) as bars:
-        bar = bars.add_task("searching", total=total_queries, found=0, rate="")
+        bar = bars.add_task("searching", total=1.0, found=0, rate="")
 
         def show(progress: RunProgress) -> None:
             speed = progress.queries / progress.seconds if progress.seconds else 0.0
             bars.update(
                 bar,
-                completed=progress.queries,
+                completed=max(
+                    progress.rows / max_rows,
+                    progress.queries / max_queries if max_queries else 0.0,
+                ),
                 found=progress.findings,
                 rate=f"{speed:,.0f} queries/s",
             )

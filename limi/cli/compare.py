@@ -38,10 +38,15 @@ def compare(
     from limi.comparison import compare as run_all
     from limi.errors import InvalidInput
     from limi.report import comparison as page
+    from limi.store import write_beside
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput("--methods names none; for example --methods limi,natural")
     for name in names:
         known.parse(name)
+    if html is not None and not html.parent.is_dir():
+        raise InvalidInput(f"there is no folder {str(html.parent)!r} to write {html.name!r} into")
     given = source(table, target, favorable, schema)
     with _console.steps("comparing") as on_step:
         lines = run_all(
@@ -61,10 +66,7 @@ def compare(
         )
     title = f"{model} on {table}, protected {', '.join(protected)}, {max_queries:,} queries each"
     if html is not None:
-        try:
-            html.write_text(page.render(title, lines), encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"{str(html)!r} cannot be written: {error.strerror}") from None
+        write_beside(html, page.render(title, lines))
     if as_json:
         _console.print_json(
             {"title": title, "seed": seed, "methods": [line.as_dict() for line in lines]}

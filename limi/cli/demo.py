@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from limi.api import DEFAULT_MAX_ROWS
 from limi.cli import _console
 from limi.cli.test import finish
 
@@ -27,7 +28,7 @@ def demo(
         f"Training a gradient-boosting income model on {len(frame):,} census rows ..."
     )
     model = income_model(frame, adult.target)
-    with _console.run_progress(None) as show:
+    with _console.run_progress(DEFAULT_MAX_ROWS) as show:
         result = limi.audit(
             model,
             frame,

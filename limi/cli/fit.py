@@ -38,11 +38,14 @@ def fit(
     from limi import generators
     from limi.errors import InvalidInput
     from limi.report import marginals
+    from limi.store import write_beside
 
     page = out.with_name(out.name + ".html")
     for path in (out, page):
         if path.exists() and not force:
             raise InvalidInput(f"{str(path)!r} exists already; replace it with --force")
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)
@@ -65,10 +68,10 @@ def fit(
         "file": str(out),
         "page": str(page),
     }
-    generators.save(made, out)
     drawn = made.decode(made.sample_latents(min(len(rows), _MOST_JUDGED), rng))
-    title = f"{generator} on {table}"
-    page.write_text(marginals.render(title, known, rows, drawn, judged), encoding="utf-8")
+    shown_page = marginals.render(f"{generator} on {table}", known, rows, drawn, judged)
+    generators.save(made, out)
+    write_beside(page, shown_page)
     if as_json:
         _console.print_json(judged)
         return

@@ -18,10 +18,9 @@ def report(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a finished run found."""
-    from limi.errors import InvalidInput
     from limi.report import html as page
     from limi.report import text
-    from limi.store import read_summary
+    from limi.store import read_summary, write_beside
 
     summary = read_summary(folder)
     if as_json:
@@ -29,7 +28,4 @@ def report(
     else:
         text.print_summary(summary, _console.out)
     if html is not None:
-        try:
-            html.write_text(page.render(summary), encoding="utf-8")
-        except OSError as error:
-            raise InvalidInput(f"{str(html)!r} cannot be written: {error.strerror}") from None
+        write_beside(html, page.render(summary))

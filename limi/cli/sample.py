@@ -27,6 +27,8 @@ def sample(
     from limi.errors import InvalidInput
     from limi.frames import plain_frame
 
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
     if n < 1:
         raise InvalidInput(f"--rows is {n}; draw at least one row")
     if out.suffix not in (".parquet", ".csv"):
@@ -44,7 +46,8 @@ def sample(
             frame.to_parquet(draft, index=False)
         draft.replace(out)
     except OSError as error:
-        raise InvalidInput(f"{str(out)!r} cannot be written: {error.strerror}") from None
+        draft.unlink(missing_ok=True)
+        raise InvalidInput(f"{str(out)!r} cannot be written: {error.strerror or error}") from None
     if as_json:
         _console.print_json({"file": str(out), "rows": n, "seed": seed, "generator": made.kind})
     else:

@@ -69,7 +69,7 @@ def test(
     import limi
 
     given = source(table, target, favorable, schema)
-    with _console.run_progress(max_queries) as show:
+    with _console.run_progress(max_rows, max_queries) as show:
         result = limi.audit(
             model,
             given.pop("frame"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -266,22 +267,22 @@ def run_steps(
     gives a loss. `after(done, loss)` is called between rounds and says whether to go on. On a CUDA
     device a round is captured once as a graph and then replayed, where there are enough of them.
     """
-    captured: _Round | None = None
     capture = capture and device.type == "cuda" and n_steps >= _WORTH_CAPTURE * unroll
+    captured: _Round | None = None
     done = 0
     try:
-        while done < n_steps:
-            size = min(unroll, n_steps - done)
-            # The first round is plain: in it libraries allocate what must not be captured.
-            if capture and captured is None and done:
-                captured, capture = _try_capture(step, draw(unroll)), False
-            if captured is not None and size == unroll:
-                loss = captured.replay(draw(unroll))
-            else:
-                loss = _plain(step, draw(size), size, device)
-            done += size
-            if not after(done, loss):
-                break
+        with _current(device):
+            while done < n_steps:
+                size = min(unroll, n_steps - done)
+                if capture and done:
+                    captured, capture = _try_capture(step, draw(unroll)), False
+                if captured is not None and size == unroll:
+                    loss = captured.replay(draw(unroll))
+                else:
+                    loss = _plain(step, draw(size), size, aside=capture)
+                done += size
+                if not after(done, loss):
+                    break
     except KeyboardInterrupt:
         if not done:
             raise
@@ -289,22 +290,30 @@ def run_steps(
     return done
 
 
-def _plain(step: Callable[[Inputs], Tensor], inputs: Inputs, size: int, device: Any) -> Tensor:
-    def take() -> Tensor:
-        for i in range(size):
-            loss = step({name: tensor[i] for name, tensor in inputs.items()})
-        return loss
-
-    if device.type != "cuda":
-        return take()
+def _current(device: Any) -> Any:
+    """A context in which CUDA's current device is this one."""
     import torch
 
-    # Steps before a capture must be taken on a stream of their own.
-    stream = torch.cuda.Stream(device)
-    stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.stream(stream):
-        loss = take()
-    torch.cuda.current_stream(device).wait_stream(stream)
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+
+
+def _plain(step: Callable[[Inputs], Tensor], inputs: Inputs, size: int, *, aside: bool) -> Tensor:
+    """The loss of the last of these steps, taken one by one.
+
+    Before a capture they are taken aside, on a stream of their own: in the first round libraries
+    allocate what must not be captured.
+    """
+    if aside:
+        import torch
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            loss = _plain(step, inputs, size, aside=False)
+        torch.cuda.current_stream().wait_stream(stream)
+        return loss
+    for i in range(size):
+        loss = step({name: tensor[i] for name, tensor in inputs.items()})
     return loss
 
 

@@ -4,8 +4,8 @@ Faithfulness
 - Paper: columns as in CTGAN, two layers of 128 units on either side, 128 latent numbers, Adam
   with 1e-3 and weight decay 1e-5, batches of 500, 300 epochs. A scalar is normal around tanh of
   the network's output with a learnt deviation, a block is categorical. So here, but for the rate
-  and the number of steps: 3e-3 falling to 0 over at most 2,000 steps comes out better, in a tenth
-  of the time. Held-out rows say when to stop.
+  and the number of steps: 3e-3 falling to 0 over at most 2,000 steps is enough (ATN 0.97 on
+  census, in half a minute). Held-out rows say when to stop.
 - Paper: rows are drawn from those distributions. Released code draws scalars only and takes the
   largest place of a block, which loses rare levels (ATN 0.76 instead of 0.96 on census after 1,500
   steps). Here one more normal number a column draws its cell by inverse CDF, as part of the latent

@@ -55,6 +55,8 @@ class Guided:
     def __post_init__(self) -> None:
         if self.first < 1 or self.largest < 1 or self.pool < 1 or self.growth < 1:
             raise InvalidInput("first, largest, pool and growth must be at least 1")
+        if self.trees < 1 or self.leaves < 2 or self.learn_from < 1:
+            raise InvalidInput("trees and learn_from must be at least 1, leaves at least 2")
         if not 0 <= self.explore <= 1:
             raise InvalidInput(f"explore is {self.explore}; it must lie between 0 and 1")
 

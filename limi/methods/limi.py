@@ -65,6 +65,8 @@ class LIMI:
     def __post_init__(self) -> None:
         if self.n_latents < 1 or self.per_class < 1:
             raise InvalidInput("n_latents and per_class must be at least 1")
+        if self.C <= 0 or (self.n_labelled is not None and self.n_labelled < 1):
+            raise InvalidInput("C must be above 0, and n_labelled at least 1")
         if not 0.5 <= self.threshold < 1:
             raise InvalidInput(f"threshold is {self.threshold}; it must lie in [0.5, 1)")
 

@@ -44,6 +44,7 @@ class Themis:
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = "uniform"
+    exhaustive: ClassVar[bool] = True  # the group score needs every value of every row
 
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
