@@ -7,8 +7,8 @@ Faithfulness
   for the discriminator. So here.
 - Released code fits mixtures to all rows with scikit-learn; here they are fitted to distinct
   values with counts, with the same priors and the same optimum up to the start (`_modes`).
-- An epoch is one step on tables of up to 999 rows, so 300 epochs hardly train (credit: ATN
-  about 0.65). The default takes at least `min_steps` = 3,000; `Settings.paper()` keeps the 300 epochs.
+- An epoch is one step on tables of up to 999 rows, so 300 epochs hardly train (credit: ATN about
+  0.65). The default takes at least `min_steps` = 3,000; `Settings.paper()` keeps the 300 epochs.
 - The latent of LIMI is the generator's whole input, 128 normal numbers and the condition vector,
   so that its search leaves the one-hot conditions (`latent="noise+cond"`, the default here). With
   `latent="noise"` one more normal number picks the condition, which then stays a real one.
