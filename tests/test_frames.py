@@ -288,7 +288,7 @@ def test_csv_and_parquet_read_as_pandas_reads_them(tmp_path):
         ("t.xlsx", b"x", InvalidInput, "unknown ending"),
         ("t.csv", b"", BadTable, "is empty"),
         ("t.csv", b"a,b\n", BadTable, "holds no rows"),
-        ("t.csv", b"a,b,a\n1,2,3\n", BadTable, "occur twice: a"),
+        ("t.csv", b"a,b,a\n1,2,3\n", BadTable, "occur twice: 'a'"),
         ("t.csv", b"a,b\n1,2\n1,2,3,4\n", BadTable, "cannot be read as a table"),
         ("t.csv", b"\xff\xfe\x00a", BadTable, "cannot be read as a table"),
         ("t.parquet", b"PAR1 not really", BadTable, "cannot be read as a table"),

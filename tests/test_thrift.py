@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limi.budget import Budget
 from limi.check import check_rows
 from limi.engine import run
-from limi.methods.themis import Themis
+from limi.methods.real import Real
 from limi.rows import distinct, uniform
 from limi.thrift import Habits, check_thriftily
 from tests.toy import MIXED, Linear, schema_of, task
@@ -77,9 +77,9 @@ def test_the_order_is_learned():
 def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
     found = []
     for max_batch in (50, 10_000):
-        here = task(AGES, AGE_MODEL, uniform(AGES, 10, np.random.default_rng(0)))
+        here = task(AGES, AGE_MODEL, uniform(AGES, 3_000, np.random.default_rng(0)))
         here.max_batch = max_batch
-        ran = run(Themis(), here, Budget(max_queries=max_queries), 3)
+        ran = run(Real(), here, Budget(max_queries=max_queries), 3)
         assert here.thrifty
         assert max_queries - 9 <= ran.queries <= max_queries
         found.append(ran.findings.all())
@@ -88,8 +88,8 @@ def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
 
 
 def test_it_finds_more_with_the_same_queries():
-    thrifty = task(AGES, AGE_MODEL, uniform(AGES, 10, np.random.default_rng(0)))
-    ran = run(Themis(), thrifty, Budget(max_queries=9_000), 3)
-    full = run(Themis(), task(AGES, AGE_MODEL, np.zeros((1, 3))), Budget(max_rows=1_000), 3)
+    rows = uniform(AGES, 3_000, np.random.default_rng(0))
+    ran = run(Real(), task(AGES, AGE_MODEL, rows), Budget(max_queries=9_000), 3)
+    full = run(Real(), task(AGES, AGE_MODEL, rows), Budget(max_rows=1_000), 3)
     assert full.queries <= 9_000
     assert len(ran.findings) > 1.1 * len(full.findings)

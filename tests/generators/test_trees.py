@@ -186,7 +186,8 @@ def test_threads_and_chunks_change_nothing(monkeypatch):
 
 def test_decoding_holds_the_rows_and_a_few_chunks():
     generator = fit(table(3000), SCHEMA)
-    generator = dataclasses.replace(generator, threads=2)
+    # One thread: how far two of them overlap is chance; each holds as much as this one.
+    generator = dataclasses.replace(generator, threads=1)
 
     def beyond_the_rows(n):
         latents = generator.sample_latents(n, np.random.default_rng(0))
