@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,11 +66,13 @@ def income_model(frame: Any, target: str) -> Any:
 
 
 def _is_demo(out: Path) -> bool:
-    """The demo replaces its own earlier folder, and no other."""
-    from limi.errors import LimiError
-    from limi.store import read_summary
-
-    try:
-        return read_summary(out).command.startswith("limi demo")
-    except LimiError:
-        return False
+    """The demo replaces its own earlier folder, finished or not, and no other."""
+    for folder in (out, out.with_name(out.name + ".partial")):
+        if folder.exists():
+            try:
+                made_by = json.loads((folder / "manifest.json").read_text("utf-8"))["command"]
+            except (OSError, ValueError, KeyError, TypeError):
+                return False
+            if not str(made_by).startswith("limi demo"):
+                return False
+    return True

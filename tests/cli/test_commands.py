@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from limi.cli import main
+from limi.cli.demo import _is_demo
 
 MODEL = """
 import numpy as np
@@ -294,3 +295,15 @@ def test_the_demo_tests_a_real_model(tmp_path, limi):
     assert tree["method"] == "limi"
     assert set(tree["rates"]) == {"real", "uniform", "natural"}
     assert "<title>" in (tmp_path / "demo" / "report.html").read_text()
+
+
+def test_the_demo_replaces_its_own_folders_only(tmp_path):
+    place = tmp_path / "demo"
+    assert _is_demo(place)
+    for folder in (place, tmp_path / "demo.partial"):
+        folder.mkdir()
+        assert not _is_demo(place)
+        (folder / "manifest.json").write_text('{"command": "limi demo --out demo --seed 0"}')
+        assert _is_demo(place)
+    (place / "manifest.json").write_text('{"command": "limi test people.csv"}')
+    assert not _is_demo(place)
