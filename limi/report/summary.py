@@ -95,7 +95,7 @@ class Summary:
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
     naturalness: dict[str, float] = field(default_factory=dict)
     # ^ ATN against the table: of all findings, of representative ones, of the table's own rows
-    #   that flip ("ceiling": as natural as flipping rows can be)
+    #   that flip ("ceiling": what to hold the others against)
     pictures: dict[str, Any] = field(default_factory=dict)  # see limi.report.pictures
     directions: tuple[Direction, ...] = ()
     examples: tuple[Example, ...] = ()
