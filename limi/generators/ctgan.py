@@ -35,11 +35,10 @@ from scipy.special import ndtr
 
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
+from limi.generators._blocks import Blocks, CellDecoder
 from limi.generators._conditions import Conditions, data_chances, released_chances
 from limi.generators._modes import Encoded, Encoding
 from limi.generators._training import (
-    Blocks,
-    CellDecoder,
     Tensor,
     arrays_of,
     decoded,

@@ -30,13 +30,11 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, cut, inside_interval
+from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
 from limi.generators._modes import pack, unpack
 from limi.generators._training import (
-    HIGHEST,
     Best,
-    BinCells,
-    Blocks,
     Tensor,
     arrays_of,
     chunked,
@@ -45,9 +43,7 @@ from limi.generators._training import (
     device_of,
     generator_of,
     given_settings,
-    interval,
     padded,
-    pick,
     prepare,
     run_steps,
     set_rate,

@@ -31,13 +31,11 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
+from limi.generators._blocks import HIGHEST, Blocks, CellDecoder
 from limi.generators._checks import check_rows
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._training import (
-    HIGHEST,
     Best,
-    Blocks,
-    CellDecoder,
     Tensor,
     arrays_of,
     chunked,

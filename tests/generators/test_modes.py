@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.mixture import BayesianGaussianMixture
 
-from limi.generators import _training
+from limi.generators import _blocks
 from limi.generators._bins import cut
+from limi.generators._blocks import BinCells, Blocks, CellDecoder, interval, pick
 from limi.generators._modes import Encoding, Modes, mixture
-from limi.generators._training import BinCells, Blocks, CellDecoder, interval, pick
 from limi.rows import snap
 from limi.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
@@ -209,7 +209,7 @@ WIDTHS = [np.array([3, 1, 40, 2, 7, 3]), np.array([1]), np.array([5, 5])]
 @pytest.fixture(params=["groups", "one group"])
 def grouping(request, monkeypatch):
     if request.param == "one group":
-        monkeypatch.setattr(_training, "_alike", lambda widths, order: [order])
+        monkeypatch.setattr(_blocks, "_alike", lambda widths, order: [order])
 
 
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
