@@ -5,12 +5,10 @@ latent z decodes column after column by inverse CDF:
 
     u_j = Phi(z_j);   x_j = the value at share u_j of p(x_j | x_1 .. x_(j-1))
 
-One masked network (Germain et al., MADE, ICML 2015) holds all conditionals: its hidden units are
-sorted by the last column that they may see, so training takes one pass a batch, and decoding
-computes every unit once, when its columns are known. Values are levels: columns of real numbers or
-of thousands of values are cut into bins, and what is left of u_j inside the bin says which of its
-values is meant (`_bins`). The lowest millionth of u_j stands for the whole domain of the column,
-so that every row that the schema allows has a latent and a probability.
+One masked network holds all conditionals (`_masked`). Values are levels: columns of real numbers
+or of thousands of values are cut into bins, and what is left of u_j inside the bin says which of
+its values is meant (`_bins`). The lowest millionth of u_j stands for the whole domain of the
+column, so that every row that the schema allows has a latent and a probability.
 
 The network starts at the columns' own frequencies, and is trained by AdamW with a rate that falls
 to 0; averaged weights are judged on held-out rows, and the best are kept.
@@ -32,7 +30,7 @@ from limi.generators._base import OnStep
 from limi.generators._bins import Bins, cut, inside_interval
 from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
-from limi.generators._modes import pack, unpack
+from limi.generators._masked import Layout, Place, Walk
 from limi.generators._training import (
     Best,
     Tensor,
@@ -59,7 +57,6 @@ __all__ = ["Settings", "Transport", "fit", "from_state"]
 RARE = 1e-6  # the share of u that leaves the conditional for the domain
 _FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken
 _LEAST_COUNT = 0.5  # rows that a level counts for at least, in the first frequencies
-_MOST_DIRECT = 4_000_000  # weights from inputs straight to outputs, at most
 _FEW_LEVELS = 16  # and bins, which the smallest table may have
 _MANY_ROWS = 10_000
 _WARM_UP = 20  # steps in which the rate rises
@@ -202,7 +199,7 @@ class Transport:
 
         shares = torch.special.ndtr(latents.double()).clamp(max=HIGHEST)
         rows = torch.empty_like(shares)
-        walk = _Walk(self.layout, self._places, len(latents))
+        walk = Walk(self.layout, self._places, len(latents))
         for place, j in enumerate(self.layout.order):
             share = shares[:, j]
             inside = ((share - RARE) / (1 - RARE)).clamp(min=0.0)
@@ -237,14 +234,14 @@ class Transport:
         known = torch.minimum(known, torch.tensor(self.layout.sizes - 1, device=self.device))
         known = padded(known, size)
         with torch.no_grad():
-            walk = _Walk(self.layout, self._places, size)
+            walk = Walk(self.layout, self._places, size)
             for place in range(len(self.layout.order)):
                 yield walk.chances(place)
                 walk.go(place, known[:, place])
 
     @cached_property
-    def _places(self) -> list[_Place]:
-        return _Place.all_of(self.layout, self.weights)
+    def _places(self) -> list[Place]:
+        return Place.all_of(self.layout, self.weights)
 
     @cached_property
     def _cells(self) -> list[BinCells]:
@@ -266,7 +263,7 @@ def fit(
     place = device_of(device)
     rows, notes = prepare(rows, schema, rng, settings.max_rows)
     on_step(0.0, notes[0] if notes else "levels")
-    layout = Layout.of(rows, schema, settings)
+    layout = _layout(rows, schema, settings)
     peak = settings.rate * min(1.0, math.sqrt(len(rows) / _MANY_ROWS))
     trainer = _Trainer(
         layout.bins_of(rows), layout, schema, settings, peak, generator_of(rng, place)
@@ -314,7 +311,7 @@ def from_state(
     settings = Settings(**given_settings(facts))
     return Transport(
         schema,
-        Layout.from_state(arrays, schema, settings),
+        Layout.from_state(arrays, schema, *_size(schema, settings)),
         tensors_of(arrays, place),
         settings,
         place,
@@ -322,128 +319,26 @@ def from_state(
     )
 
 
-# -- what the network's numbers mean ------------------------------------------------------
+# -- columns ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Bins of the columns, their order, and which hidden units see which columns.
+def _layout(rows: Rows, schema: Schema, settings: Settings) -> Layout:
+    """Bins of the columns of a table, and their order."""
+    bins = []
+    max_levels = min(settings.max_levels, max(len(rows) // 10, _FEW_LEVELS))
+    max_bins = min(settings.max_bins, max(len(rows) // 20, _FEW_LEVELS))
+    for j, column in enumerate(schema.columns):
+        real, cells = column.size == 0, rows[:, j]
+        whole = cut(cells, real=real, max_bins=max_levels)
+        levels_alone = whole.only_value is not None
+        bins.append(whole if levels_alone else cut(cells, real=real, max_bins=max_bins))
+    order = _order(schema, bins, settings)
+    return Layout(tuple(bins), tuple(order), *_size(schema, settings))
 
-    Inputs, hidden units and outputs are each sorted by column, so that what is known when a column
-    is decoded is always the first so many.
-    """
 
-    bins: tuple[Bins, ...]  # one a column, in schema order
-    order: tuple[int, ...]  # columns in the order of decoding
-    n_units: int  # of a hidden layer
-    n_inputs: int  # a column: its embedding, and a number that says how high its value is
-
-    @staticmethod
-    def of(rows: Rows, schema: Schema, settings: Settings) -> Layout:
-        """The layout of a table."""
-        bins = []
-        max_levels = min(settings.max_levels, max(len(rows) // 10, _FEW_LEVELS))
-        max_bins = min(settings.max_bins, max(len(rows) // 20, _FEW_LEVELS))
-        for j, column in enumerate(schema.columns):
-            real, cells = column.size == 0, rows[:, j]
-            whole = cut(cells, real=real, max_bins=max_levels)
-            levels_alone = whole.only_value is not None
-            bins.append(whole if levels_alone else cut(cells, real=real, max_bins=max_bins))
-        return Layout._with(tuple(bins), _order(schema, bins, settings), settings)
-
-    @staticmethod
-    def _with(bins: tuple[Bins, ...], order: list[int], settings: Settings) -> Layout:
-        n_units = max(settings.hidden, 2 * len(order))
-        return Layout(bins, tuple(order), n_units, settings.embedding + 1)
-
-    @cached_property
-    def sizes(self) -> Index:
-        """(d,): levels of each column, in the order of decoding."""
-        return np.array([len(self.bins[j]) for j in self.order], dtype=np.intp)
-
-    @cached_property
-    def starts(self) -> Index:
-        """(d + 1,): where the levels of each begin among all."""
-        return np.concatenate([[0], np.cumsum(self.sizes)])
-
-    @cached_property
-    def seen(self) -> Index:
-        """(d,): hidden units that column j may use, those that see earlier columns alone."""
-        return np.searchsorted(self.unit_columns, np.arange(len(self.order)))
-
-    @cached_property
-    def unit_columns(self) -> Index:
-        """(units,): the last column that each hidden unit sees."""
-        return np.sort(np.arange(self.n_units) % max(len(self.order) - 1, 1))
-
-    @cached_property
-    def masks(self) -> dict[str, NDArray[np.bool_]]:
-        """Which weights may differ from 0, by layer."""
-        inputs = np.repeat(np.arange(len(self.order)), self.n_inputs)
-        outputs = np.repeat(np.arange(len(self.order)), self.sizes)
-        units = self.unit_columns
-        masks = {
-            "first": inputs[:, None] <= units,
-            "second": units[:, None] <= units,
-            "out": units[:, None] < outputs,
-        }
-        if len(inputs) * len(outputs) <= _MOST_DIRECT:
-            masks["direct"] = inputs[:, None] < outputs
-        return masks
-
-    def bins_of(self, rows: Rows) -> Index:
-        """(n, d): the bin of each cell, columns in the order of decoding."""
-        return np.stack([self.bins[j].bin_of(rows[:, j]) for j in self.order], axis=1)
-
-    def heights(self, schema: Schema) -> NDArray[np.float32]:
-        """(levels,): how high the values of each level are, standardised; 0 where unordered."""
-        heights = []
-        for j in self.order:
-            bins, known = self.bins[j], np.zeros(len(self.bins[j]))
-            if schema.columns[j].kind in ("numerical", "ordered") and bins.n_known:
-                cells = np.add.reduceat(bins.values * bins.counts, bins.starts[:-1])
-                weights = bins.weights[: bins.n_known]
-                values = cells[bins.order] / weights
-                center = np.average(values, weights=weights)
-                spread = np.sqrt(np.average((values - center) ** 2, weights=weights))
-                known[: bins.n_known] = (values - center) / (spread or 1.0)
-            heights.append(known)
-        return np.concatenate(heights).astype(np.float32)
-
-    def finished(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Weights with masked ones set to 0, and inputs side by side."""
-        import torch
-
-        done = {name: tensor for name, tensor in weights.items() if name != "heights"}
-        for name, mask in self.masks.items():
-            there = torch.tensor(mask, device=weights[name].device)
-            done[name] = weights[name] * there
-        done["embedding"] = torch.cat([weights["embedding"], weights["heights"]], 1)
-        return done
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Plain arrays that `from_state` takes."""
-        facts = [(bins.n_missing, int(bins.real)) for bins in self.bins]
-        return {
-            "order": np.array(self.order),
-            "bins_facts": np.array(facts),
-            **pack("bins_values", [bins.values for bins in self.bins]),
-            **pack("bins_counts", [bins.counts for bins in self.bins]),
-            **pack("bins_starts", [bins.starts for bins in self.bins]),
-            **pack("bins_order", [bins.order for bins in self.bins]),
-        }
-
-    @staticmethod
-    def from_state(arrays: dict[str, NDArray[Any]], schema: Schema, settings: Settings) -> Layout:
-        """The layout that gave these arrays."""
-        names = ("values", "counts", "starts", "order")
-        pieces = zip(*(unpack(f"bins_{name}", arrays) for name in names), strict=True)
-        bins = []
-        for _, (n_missing, real), (values, counts, starts, order) in zip(
-            schema.columns, arrays["bins_facts"], pieces, strict=True
-        ):
-            bins.append(Bins(values, counts, starts, order, int(n_missing), bool(real)))
-        return Layout._with(tuple(bins), [int(j) for j in arrays["order"]], settings)
+def _size(schema: Schema, settings: Settings) -> tuple[int, int]:
+    """Units of a hidden layer, and inputs of a column: its embedding and its height."""
+    return max(settings.hidden, 2 * len(schema)), settings.embedding + 1
 
 
 def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
@@ -466,91 +361,7 @@ def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
     return order
 
 
-# -- the network --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _Place:
-    """The weights that one place of the order needs, outputs by inputs, side by side in memory."""
-
-    seen: int  # hidden units before its own
-    known: int  # inputs before its own
-    embedding: Tensor  # of its levels
-    out_bias: Tensor
-    out: Tensor
-    direct: Tensor | None
-    first_bias: Tensor
-    first: Tensor
-    second_bias: Tensor
-    second: Tensor
-
-    @staticmethod
-    def all_of(layout: Layout, weights: dict[str, Tensor]) -> list[_Place]:
-        """Of every place."""
-        w = {name: tensor.double() for name, tensor in weights.items()}
-        ends = [*(int(n) for n in layout.seen), layout.n_units]
-        places = []
-        for i in range(len(layout.order)):
-            levels = slice(int(layout.starts[i]), int(layout.starts[i + 1]))
-            # The last column has no units: nothing stands behind it that could use them.
-            new = slice(ends[i], ends[i + 1] if i + 1 < len(layout.order) else ends[i])
-            known, more = i * layout.n_inputs, (i + 1) * layout.n_inputs
-            direct = w["direct"][:known, levels].T.contiguous() if "direct" in w else None
-            places.append(
-                _Place(
-                    seen=ends[i],
-                    known=known,
-                    embedding=w["embedding"][levels].contiguous(),
-                    out_bias=w["out_bias"][levels],
-                    out=w["out"][: ends[i], levels].T.contiguous(),
-                    direct=direct,
-                    first_bias=w["first_bias"][new],
-                    first=w["first"][:more, new].T.contiguous(),
-                    second_bias=w["second_bias"][new],
-                    second=w["second"][: new.stop, new].T.contiguous(),
-                )
-            )
-        return places
-
-
-class _Walk:
-    """The network for a batch of rows, computed as their columns become known.
-
-    In float64: products of matrices round differently from batch to batch and from device to
-    device, and in 64 bits no cell is likely ever to notice.
-    """
-
-    def __init__(self, layout: Layout, places: list[_Place], n: int) -> None:
-        self._places = places
-        empty = places[0].out_bias.new_empty
-        self._inputs = empty((n, len(places) * layout.n_inputs))
-        self._first = empty((n, layout.n_units))
-        self._units = empty((n, layout.n_units))
-
-    def chances(self, place: int) -> Tensor:
-        """(n, levels): the conditional of the column at this place of the order."""
-        import torch
-
-        p = self._places[place]
-        out = torch.addmm(p.out_bias, self._units[:, : p.seen], p.out.T)
-        if p.direct is not None:
-            out = torch.addmm(out, self._inputs[:, : p.known], p.direct.T)
-        return out.softmax(1)
-
-    def go(self, place: int, bins: Tensor) -> None:
-        """Take the column's bins as known."""
-        import torch
-
-        p = self._places[place]
-        known = p.known + p.embedding.shape[1]
-        self._inputs[:, p.known : known] = p.embedding[bins]
-        if not len(p.first_bias):
-            return
-        new = slice(p.seen, p.seen + len(p.first_bias))
-        first = torch.addmm(p.first_bias, self._inputs[:, :known], p.first.T).relu_()
-        self._first[:, new] = first
-        second = torch.addmm(p.second_bias, self._first[:, : new.stop], p.second.T).relu_()
-        self._units[:, new] = second.add_(first)
+# -- training -----------------------------------------------------------------------------
 
 
 class _Trainer:

@@ -168,7 +168,7 @@ def test_columns_stand_in_the_order_asked_for():
 
 def test_the_network_of_training_is_the_one_that_decodes():
     rows = small(200)
-    layout = transport.Layout.of(rows, SMALL, FAST)
+    layout = transport._layout(rows, SMALL, FAST)
     stream = torch.Generator().manual_seed(0)
     made = transport._Trainer(layout.bins_of(rows), layout, SMALL, FAST, 1e-2, stream)
     with torch.no_grad():
