@@ -6,7 +6,7 @@ import pytest
 from limi.budget import Budget, Stop
 from limi.engine import run
 from limi.errors import InvalidInput
-from limi.methods.guided import Guided, _telling
+from limi.methods.guided import Guided, _Scale, _telling
 from limi.methods.natural import Natural
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
 
@@ -68,7 +68,34 @@ def test_it_learns_from_every_value_asked():
     assert len(guided.findings) > 1.7 * len(plain.findings)
 
 
-@pytest.mark.parametrize("wrong", [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}])
+def test_without_sharpness_rows_come_as_they_are_drawn():
+    plain = searched(Natural(), max_queries=4_000)
+    blunt = searched(Guided(sharpness=0.0), max_queries=4_000)
+    assert 0.6 < len(blunt.findings) / len(plain.findings) < 1.4
+    assert len(searched(Guided(), max_queries=4_000).findings) > 2 * len(blunt.findings)
+
+
+def test_the_learner_that_was_right_gets_the_weight():
+    rng = np.random.default_rng(0)
+    flips = rng.random(2_000) < 0.3
+    telling = np.where(flips, 1.0, -1.0) + rng.normal(0, 1, 2_000)
+    guesses = np.column_stack([rng.normal(0, 1, 2_000), telling])
+    scale = _Scale()
+    assert np.array_equal(scale.log_odds(np.array([[1.0, 0.0], [0.0, 2.0]])), [2.0, 1.0])
+    scale.learn(guesses, flips)
+    chance = 1 / (1 + np.exp(-scale.log_odds(guesses)))
+    assert abs(chance.mean() - flips.mean()) < 0.01  # it is a probability, not only an order
+    noise, signal = scale.log_odds(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))[:2]
+    assert signal - noise > 1.0
+    scale.learn(-guesses, flips)  # what seems to tell against a flip counts for nothing
+    scale.learn(-guesses, flips)
+    assert np.array_equal(scale.log_odds(np.array([[0.0, 2.0]])), [1.0])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}, {"sharpness": -1.0}, {"sharpness": np.inf}],
+)
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(InvalidInput):
         Guided(**wrong)
