@@ -1,27 +1,30 @@
-"""How often decisions flip, with intervals: shares of a named population."""
+"""How often decisions flip, with intervals, and how alike people are treated who are alike."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import xlogy
 from scipy.stats import beta, norm
 
-from limi.types import Mask
+from limi.errors import InvalidInput
+from limi.metrics._rate import Rate
+from limi.metrics._space import Space, nearest
+from limi.schema import Schema
+from limi.types import Labels, Mask, Rows
 
-__all__ = ["Rate", "clopper_pearson", "flip_rate", "group_discrimination", "normal_bound"]
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A share with its interval."""
-
-    estimate: float
-    low: float
-    high: float
-    n: int
+__all__ = [
+    "Rate",
+    "causal_discrimination",
+    "clopper_pearson",
+    "consistency",
+    "flip_rate",
+    "generalized_entropy_error",
+    "group_discrimination",
+    "normal_bound",
+]
 
 
 def flip_rate(flips: Mask, confidence: float = 0.95) -> Rate:
@@ -57,6 +60,15 @@ def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float,
     return low, high
 
 
+def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:
+    """Share of uniform random rows that flip (THEMIS causal score), at THEMIS's confidence.
+
+    From 0 to 1; lower is better. The same share as IF_r; the interval is exact here, where the
+    released program has `normal_bound`.
+    """
+    return flip_rate(flips, confidence)
+
+
 def normal_bound(hits: int, n: int, confidence: float) -> float:
     """Half-width by the normal approximation with a one-sided quantile, as THEMIS 2.0 has it."""
     share = hits / n
@@ -76,3 +88,49 @@ def group_discrimination(favorable: NDArray[np.int64], n: int) -> float:
         return 0.0
     shares = favorable / n
     return round(float(shares.max() - shares.min()), 12)
+
+
+def consistency(decisions: Mask, rows: Rows, schema: Schema, *, n_neighbours: int = 5) -> float:
+    """How alike the decisions of people are who are alike but for protected columns.
+
+    1 - mean |decision - mean decision of the row's nearest neighbours|, from 0 to 1; higher is
+    better. As in AIF360 a row is the first of its own neighbours, by Euclidean distance; here
+    numbers are standardised, levels have an axis each, and protected columns do not count, for with
+    them a model that treats groups apart would look consistent.
+    """
+    if len(rows) != len(decisions) or len(rows) < n_neighbours:
+        raise InvalidInput(
+            f"there are {len(rows)} rows and {len(decisions)} decisions; consistency needs "
+            f"one decision a row, and at least {n_neighbours} rows"
+        )
+    space = Space.learn(rows, schema, schema.free_index)
+    points = space.place(rows)
+    decided = np.asarray(decisions, dtype=np.float64)
+    neighbours = nearest(points, points, n_neighbours)[1]
+    return float(1 - np.abs(decided - decided[neighbours].mean(axis=1)).mean())
+
+
+def generalized_entropy_error(decisions: Mask, labels: Labels, alpha: float = 2.0) -> float:
+    """Inequality of benefits, where a benefit is 1 + decision - true label (AIF360's definition).
+
+    mean((b / mean b)^alpha - 1) / (alpha (alpha - 1)), and its limits at 0 (mean log deviation) and
+    1 (Theil). From 0 (every row benefits alike) upwards; lower is better. Rows with an unknown
+    label (-1) are left out.
+
+    >>> generalized_entropy_error(np.array([True, False]), np.array([1, 0]))
+    0.0
+    """
+    known = labels >= 0
+    if not known.any():
+        raise InvalidInput("no row has a label, so nobody's benefit is known")
+    benefit = 1.0 + decisions[known] - labels[known]
+    if not benefit.any():
+        return 0.0  # nobody benefits, and nobody less than another
+    share = benefit / benefit.mean()
+    if alpha == 1:
+        return float(xlogy(share, share).mean())
+    if alpha == 0:
+        if not share.all():
+            return math.inf
+        return float(-np.log(share).mean())
+    return float((share**alpha - 1).mean() / (alpha * (alpha - 1)))

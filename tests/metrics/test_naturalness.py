@@ -218,7 +218,7 @@ def test_refuses_unknown_names():
     with pytest.raises(InvalidInput, match=r"sdmetrics-0\.7"):
         average_tabular_naturalness(rows, rows, schema, definition="atn")
     with pytest.raises(InvalidInput, match="logistic"):
-        two_sample_auc(rows, rows, schema, np.random.default_rng(0), classifier="svc")
+        two_sample_auc(rows, rows, schema, np.random.default_rng(0), classifier="forest")
     with pytest.raises(InvalidInput, match="3 folds"):
         two_sample_auc(rows[:2], rows, schema, np.random.default_rng(0))
 
@@ -235,7 +235,7 @@ def test_copy_shares_count_whole_rows_with_protected_columns():
     assert shares.excess == 0.25
 
 
-@pytest.mark.parametrize("classifier", ["boosted", "logistic"])
+@pytest.mark.parametrize("classifier", ["boosted", "logistic", "svc"])
 def test_two_sample_auc_is_half_for_one_table_and_near_one_for_two(classifier):
     rng = np.random.default_rng(0)
     real, more, other = draw(rng, 600, 0.1), draw(rng, 600, 0.1), draw(rng, 600, 0.1)

@@ -1,0 +1,73 @@
+"""Rows as points whose Euclidean distance can be measured, and the nearest of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.schema import Schema
+from limi.types import Index, Rows
+
+__all__ = ["Points", "Space", "nearest"]
+
+Points = NDArray[np.float32]
+
+_MOST_LEVELS = 100  # of a column; rarer ones stand together at the origin
+
+
+@dataclass(frozen=True)
+class Space:
+    """Standardised numbers, one axis a frequent level, and one for missing cells."""
+
+    positions: Index  # the columns that count
+    centre: NDArray[np.float64]
+    spread: NDArray[np.float64]
+    levels: tuple[NDArray[np.float64], ...]  # empty for numbers
+
+    @staticmethod
+    def learn(rows: Rows, schema: Schema, positions: Index | None = None) -> Space:
+        """Axes from the rows of a table; by default of all columns."""
+        places = np.arange(len(schema)) if positions is None else positions
+        centre, spread = np.zeros(len(places)), np.ones(len(places))
+        levels = []
+        for i, place in enumerate(places):
+            cells = rows[:, place]
+            cells = cells[~np.isnan(cells)]
+            if schema.columns[place].kind == "numerical":
+                levels.append(np.empty(0))
+                if len(cells):
+                    centre[i], spread[i] = cells.mean(), cells.std() or 1.0
+            else:
+                known, counts = np.unique(cells, return_counts=True)
+                frequent = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
+                levels.append(np.sort(known[frequent]))
+        return Space(places, centre, spread, tuple(levels))
+
+    def place(self, rows: Rows) -> Points:
+        """(n, axes): one point a row."""
+        axes = []
+        for i, place in enumerate(self.positions):
+            cells, missing = rows[:, place], np.isnan(rows[:, place])
+            axes.append(missing[:, None].astype(np.float32))
+            if len(self.levels[i]):
+                axes.append((cells[:, None] == self.levels[i]).astype(np.float32))
+            else:
+                scaled = (np.where(missing, self.centre[i], cells) - self.centre[i]) / self.spread[
+                    i
+                ]
+                axes.append(scaled[:, None].astype(np.float32))
+        return np.concatenate(axes, axis=1)
+
+
+def nearest(points: Points, among: Points, k: int) -> tuple[NDArray[np.float64], Index]:
+    """(n, k): distances to the k nearest of `among`, nearest first, and which they are."""
+    from sklearn.neighbors import NearestNeighbors
+    from threadpoolctl import threadpool_limits
+
+    # One thread: a team of them on a busy machine spends its time waiting.
+    with threadpool_limits(limits=1):
+        search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(among)
+        distances, which = search.kneighbors(points)
+    return distances.astype(np.float64), which.astype(np.intp)
