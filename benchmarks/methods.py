@@ -1,11 +1,12 @@
 """The methods of the literature against their row-by-row twins, one JSON line a figure.
 
-    python benchmarks/methods.py [twins | paper]
+    python benchmarks/methods.py [twins | small | larger | gradient | paper]
 
 `twins` runs each black-box method and its twin of tests/naive with the same settings and the same
-limit of rows on the census targets, and compares findings per second. The twins of the gradient
-methods get 40 of the 1,000 seeds that the methods walk in lock-step. `paper` runs
-the papers' settings on one benchmark of each table.
+limit of rows on the census targets, and compares findings per second: once with small settings,
+where a batch holds few rows, and once with larger ones. `gradient` compares the gradient methods,
+whose twins get 40 of the 1,000 seeds that the methods walk in lock-step. `paper` runs the papers'
+settings on one benchmark of each table.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
 
+import itertools
 import json
 import os
 import resource
 import time
+from functools import partial
 from importlib import import_module
 
 import numpy as np
@@ -27,17 +30,26 @@ from limi import data, generators, gradients, methods
 from limi.budget import Budget
 from limi.engine import run
 from limi.frames import Codec
+from limi.methods import neuronfair
 from limi.methods._seeds import clustered
 from limi.models import benchmark
 from limi.target import bind
 from limi.task import Task
 
-BLACK_BOX = {
+SMALL = {
     "aequitas": {"n_samples": 300, "exploit_steps": 60},
     "expga": {"n_rows": 20, "n_samples": 1000, "generations": 20},
     "sg": {"n_seeds": 40, "n_samples": 1000},
     "vbtx": {"n_samples": 1000},
 }
+LARGER = {
+    "aequitas": {"n_samples": 5000, "exploit_steps": 100},
+    "expga": {"n_rows": 300, "n_samples": 1000, "generations": 1000},
+    "sg": {"n_seeds": 1000, "n_samples": 1000},
+    "vbtx": {"n_samples": 1000},
+}
+SIZES = {"small": (SMALL, {"dnn": 2_000, "rf": 300}), "larger": (LARGER, {"dnn": 8000, "rf": 6000})}
+BLACK_BOX = list(SMALL)
 GRADIENT = ["adf", "eidig", "neuronfair", "maft"]
 
 
@@ -60,30 +72,43 @@ def task_of(target, rows, generator=None):
     return Task(target.codec.schema, target.score, rows, gradients=slopes, generator=generator)
 
 
-def per_second(target, rows, name, settings, max_rows):
-    start = time.perf_counter()
-    ran = run(methods.parse(name, settings), task_of(target, rows), Budget(max_rows=max_rows), 0)
-    return len(ran.findings) / (time.perf_counter() - start), len(ran.findings)
+def per_second(make_task, name, settings, max_rows):
+    """Findings per second of whole runs, and findings of one; short runs are repeated."""
+    seconds, runs = 0.0, 0
+    while not runs or (seconds < 1 and runs < 5):
+        task = make_task()
+        start = time.perf_counter()
+        ran = run(methods.parse(name, settings), task, Budget(max_rows=max_rows), 0)
+        seconds += time.perf_counter() - start
+        runs += 1
+    return runs * len(ran.findings) / seconds, len(ran.findings)
 
 
-def twins():
-    for kind, bar in (("dnn", 20), ("rf", 20)):
+def twins(sizes=tuple(SIZES)):
+    for kind, size in itertools.product(("dnn", "rf"), sizes):
         target, rows = make("census", kind, "sex")
         schema = target.codec.schema
-        for name, settings in BLACK_BOX.items():
+        every, limits = SIZES[size]
+        for name, settings in every.items():
             twin = import_module(f"tests.naive.{name}")
-            limit = 2_000 if kind == "dnn" else 300
-            start = time.perf_counter()
+            # The twin of SG grows a tree a row, so it gets as many rows as take a minute.
+            limit = min(limits[kind], 1_000) if name == "sg" else limits[kind]
             method = methods.parse(name, settings)
             rng = np.random.default_rng(0)
+            start = time.perf_counter()
             found = twin.findings(method, target.score, schema, rows, rng, max_tests=limit)
             slow = len(found) / (time.perf_counter() - start)
-            fast, count = per_second(target, rows, name, settings, limit)
-            report(f"{name} census sex {kind}: findings/s", fast)
-            report(f"{name} census sex {kind}: findings/s of the twin", slow)
+            # A pair of VBT-X is one test of its twin and two rows here.
+            max_rows = 2 * limit if name == "vbtx" else limit
+            task = partial(task_of, target, rows)
+            fast, count = per_second(task, name, settings, max_rows)
+            words = f"{name} census sex {kind}, {size}"
+            report(f"{words}: findings", count)
+            report(f"{words}: findings of the twin", len(found))
+            report(f"{words}: findings/s", fast)
+            report(f"{words}: findings/s of the twin", slow)
             if slow and count:
-                report(f"{name} census sex {kind}: times the twin's findings/s", fast / slow, bar)
-    gradient_twins()
+                report(f"{words}: times the twin's findings/s", fast / slow, 20)
 
 
 def gradient_twins():
@@ -93,22 +118,41 @@ def gradient_twins():
     arguments = {
         "adf": (target.score, slopes.loss_gradient, schema, seeds),
         "eidig": (target.score, slopes.output_gradient, schema, seeds),
+        "neuronfair": (target.score, pair_slopes(slopes, schema, rows), schema, seeds),
         "maft": (target.score, schema, seeds),
     }
     for name in GRADIENT:
         settings = {"n_seeds": 1000, "exploit_steps": 20}
-        fast, _ = per_second(target, rows, name, settings, None)
+        if name == "neuronfair":
+            settings["extra"] = 0.0  # its twin draws no further neurons
+        fast, _ = per_second(partial(task_of, target, rows), name, settings, None)
         report(f"{name} census sex dnn: findings/s", fast)
-        if name not in arguments:
-            continue
         twin = import_module(f"tests.naive.{name}")
+        explore_steps = methods.parse(name).explore_steps
         start = time.perf_counter()
         rng = np.random.default_rng(0)
-        found = twin.search(*arguments[name], rng, explore_steps=10, exploit_steps=20)
+        found = twin.search(*arguments[name], rng, explore_steps=explore_steps, exploit_steps=20)
         slow = len(found) / (time.perf_counter() - start)
         report(f"{name} census sex dnn: findings/s of the twin", slow)
         if slow:
             report(f"{name} census sex dnn: times the twin's findings/s", fast / slow, 30)
+
+
+def pair_slopes(slopes, schema, rows):
+    """What NeuronFair's twin climbs: one row and its partner, through neurons chosen before."""
+    method = methods.parse("neuronfair")
+    layer, biased = neuronfair.choose(
+        slopes, schema, rows, method.layer, method.share, method.scoring
+    )
+    twin = import_module("tests.naive.neuronfair")
+
+    def both(row, partner):
+        return (
+            twin.gradient(slopes, layer, biased, method.loss, row, partner),
+            twin.gradient(slopes, layer, biased, method.loss, partner, row),
+        )
+
+    return both
 
 
 def paper():
@@ -135,8 +179,14 @@ def paper():
     report("peak memory of all of these, GB", peak, 2.0, at_least=False)
 
 
-PARTS = {"twins": twins, "paper": paper}
+PARTS = {
+    "twins": twins,
+    "small": lambda: twins(["small"]),
+    "larger": lambda: twins(["larger"]),
+    "gradient": gradient_twins,
+    "paper": paper,
+}
 
 if __name__ == "__main__":
-    for part in sys.argv[1:] or PARTS:
+    for part in sys.argv[1:] or ("twins", "gradient", "paper"):
         PARTS[part]()

@@ -260,17 +260,29 @@ class Schema:
             raise InvalidInput("no protected column was named; name one, for example 'sex'")
         return np.array(list(itertools.product(*self.protected_codes)), dtype=np.float64)
 
+    @cached_property
+    def _sorted_codes(self) -> list[tuple[int, Index, NDArray[np.float64]]]:
+        """For each protected column its position, the order of its codes, and they in order."""
+        pairs = zip(
+            self.protected_index.tolist(), map(np.asarray, self.protected_codes), strict=True
+        )
+        orders = [(position, codes, np.argsort(codes)) for position, codes in pairs]
+        return [(position, order, codes[order]) for position, codes, order in orders]
+
     def combination_of(self, rows: Rows) -> Index:
         """(n,): which combination each row holds, -1 where it holds none of them."""
         found = np.zeros(len(rows), dtype=np.intp)
         known = np.ones(len(rows), dtype=bool)
-        for position, codes in zip(self.protected_index, self.protected_codes, strict=True):
-            ordered = np.argsort(codes)
-            ascending = np.asarray(codes)[ordered]
+        for position, ordered, ascending in self._sorted_codes:
             cells = rows[:, position]
-            place = np.minimum(np.searchsorted(ascending, cells), len(codes) - 1)
+            if len(ascending) == 2:
+                above = cells == ascending[1]
+                known &= above | (cells == ascending[0])
+                found = found * 2 + ordered[above.view(np.int8)]
+                continue
+            place = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
             known &= ascending[place] == cells
-            found = found * len(codes) + ordered[place]
+            found = found * len(ascending) + ordered[place]
         return np.where(known, found, -1)
 
     def protect(

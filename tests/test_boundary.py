@@ -53,6 +53,25 @@ def test_few_steps_are_enough():
     assert boundary.fit(latents, favorable).steps < 15
 
 
+@pytest.mark.parametrize("kind", ["spread", "in blocks", "hidden from the first guess"])
+def test_a_first_guess_from_a_part_changes_nothing(kind):
+    latents, favorable = problem(2, 30_000, 6, 2.0)
+    if kind == "in blocks":
+        order = np.argsort(favorable, kind="stable")
+        latents, favorable = latents[order], favorable[order]
+    elif kind == "hidden from the first guess":
+        favorable[::10] = False  # one decision alone where the guess looks
+    latents = latents.astype(np.float32)
+    ours = boundary.fit(latents, favorable)
+    theirs = LinearSVC(dual=False, tol=1e-10, max_iter=100_000).fit(latents, favorable)
+    length = np.linalg.norm(theirs.coef_)
+    np.testing.assert_allclose(ours.normal, theirs.coef_[0] / length, atol=1e-4)
+    assert ours.offset == pytest.approx(theirs.intercept_[0] / length, abs=1e-4)
+    # The same latents as tensors are solved from zero and in one piece.
+    tensor = boundary.fit(torch.from_numpy(latents), torch.from_numpy(favorable))
+    np.testing.assert_allclose(ours.normal, tensor.normal.numpy(), atol=1e-6)
+
+
 @pytest.mark.parametrize("step", [0.0, 0.3, -0.3])
 def test_geometry(step):
     latents, favorable = problem(5, 300, 8, 0.5)

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limi.rows import KeySet, distinct, keys, snap, uniform
+from limi.rows import KeySet, distinct, group, keys, snap, uniform
 from limi.schema import Column, Schema
 from tests.naive.check import key
 from tests.toy import MIXED, integers
@@ -62,6 +62,66 @@ def test_keys_are_equal_exactly_when_the_other_columns_are(seed, n):
         plain = [key(schema, row) for row in rows]
         assert len(known.first) == len(set(plain))
         assert [plain.index(k) for k in plain] == known.first[known.of].tolist()
+
+
+# Sums of cells are exact only below 2^53: many levels, levels far from zero, and steps of a tenth.
+ODD = [
+    Schema((*(integers(f"x{i}", 0, 99) for i in range(9)), integers("p", 0, 1))),
+    Schema(
+        (
+            *(integers(f"y{i}", 1900, 2020, missing=i % 2 == 0) for i in range(8)),
+            integers("p", 0, 1),
+        )
+    ),
+    Schema((integers("id", 10**15, 10**15 + 40), integers("x", 0, 10**6), integers("p", 0, 1))),
+    Schema((integers("wide", -(2**40), 2**40), integers("x", -9, 9), integers("p", 0, 1))),
+    Schema(
+        (
+            Column(name="tenths", kind="numerical", low=-1, high=1, step=0.1, missing=True),
+            Column(name="halves", kind="numerical", low=0.5, high=900.5, step=0.5),
+            integers("one", 4, 4),
+            integers("p", 0, 1, missing=True),
+        )
+    ),
+]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), place=st.integers(0, len(ODD) - 1))
+def test_keys_of_neighbours_differ_and_protected_cells_do_not_matter(seed, place):
+    schema = ODD[place].protect(["p"])
+    rng = np.random.default_rng(seed)
+    base = uniform(schema, 20, rng)
+    # Corners, where sums are largest, and rows one step away from others in one column.
+    base[0], base[1] = schema.low, schema.high
+    moved = base[rng.integers(0, 20, 60)]
+    columns = rng.integers(0, len(schema), 60)
+    moved[np.arange(60), columns] += rng.choice([-1, 1], 60) * schema.step[columns]
+    rows = snap(schema, np.concatenate([base, moved, base]))
+    rows[-20:, schema.protected_index] = np.nan
+    known = distinct(schema, rows)
+    plain = [key(schema, row) for row in rows]
+    assert [plain.index(k) for k in plain] == known.first[known.of].tolist()
+
+
+def test_a_batch_with_missing_cells_gives_the_keys_of_one_without():
+    schema = MIXED.protect(["sex"])
+    rows = uniform(schema, 400, np.random.default_rng(0))
+    complete = ~np.isnan(rows).any(axis=1)
+    assert 0 < complete.sum() < len(rows)
+    np.testing.assert_array_equal(keys(schema, rows)[complete], keys(schema, rows[complete]))
+
+
+def test_many_keys_are_grouped_as_few_are():
+    rng = np.random.default_rng(0)
+    for words in (1, 2):
+        many = rng.integers(0, 3000, (5000, words)).astype(np.uint64)
+        first, of = group(many)
+        position: dict[tuple[int, ...], int] = {}
+        expected = [position.setdefault(tuple(k), i) for i, k in enumerate(many.tolist())]
+        assert first[of].tolist() == expected
+        few_first, few_of = group(many[:300])
+        assert few_first[few_of].tolist() == expected[:300]
 
 
 def test_minus_zero_is_zero_and_missing_is_missing():

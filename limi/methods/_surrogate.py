@@ -11,9 +11,10 @@ from limi.methods._ladder import Ladder
 from limi.task import Task
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Linear", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]
+__all__ = ["Linear", "Moments", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]
 
 _SHARE = 2  # a surrogate takes at most half of the queries that are left
+_CLIMB_ROWS = 2048
 _CHUNK = 256  # rows explained at once; bounds the matrix of weights
 
 
@@ -22,11 +23,28 @@ def n_affordable(task: Task, n: int) -> int:
     return n if np.isinf(task.queries_left) else min(n, int(task.queries_left) // _SHARE)
 
 
-def gaussian(ladder: Ladder, table: Rows, n: int, rng: np.random.Generator) -> Rows:
+@dataclass(frozen=True)
+class Moments:
+    """Mean and standard deviation of a table's positions, column by column."""
+
+    mean: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @staticmethod
+    def of(ladder: Ladder, table: Rows) -> Moments:
+        """The moments of a table."""
+        positions = np.empty(table.shape)
+        # In parts that stay in the cache: climbing takes a dozen passes.
+        for start in range(0, len(table), _CLIMB_ROWS):
+            part = slice(start, start + _CLIMB_ROWS)
+            positions[part] = ladder.climb(table[part])
+        return Moments(positions.mean(axis=0), positions.std(axis=0))
+
+
+def gaussian(ladder: Ladder, table: Moments, n: int, rng: np.random.Generator) -> Rows:
     """n rows around the mean of a table, each column normal with the table's spread."""
-    positions = ladder.climb(table)
-    draws = rng.standard_normal((n, table.shape[1]))
-    return ladder.descend(positions.mean(axis=0) + draws * positions.std(axis=0))
+    draws = rng.standard_normal((n, len(table.mean)))
+    return ladder.descend(table.mean + draws * table.spread)
 
 
 def marginal(table: Rows, n: int, rng: np.random.Generator) -> Rows:
@@ -51,12 +69,11 @@ class Linear:
     width: float = 0.75  # of the kernel, times the square root of the number of columns
 
     @staticmethod
-    def of(ladder: Ladder, table: Rows, pool: Rows, score: Scores) -> Linear:
+    def of(ladder: Ladder, table: Moments, pool: Rows, score: Scores) -> Linear:
         """An explainer whose columns are standardised by a table."""
-        positions = ladder.climb(table)
-        mean, spread = positions.mean(axis=0), positions.std(axis=0)
-        scale = np.where(spread > 0, spread, 1.0)
-        return Linear(ladder, mean, scale, (ladder.climb(pool) - mean) / scale, score)
+        scale = np.where(table.spread > 0, table.spread, 1.0)
+        points = (ladder.climb(pool) - table.mean) / scale
+        return Linear(ladder, table.mean, scale, points, score)
 
     def coefficients(self, rows: Rows, score: Scores) -> NDArray[np.float64]:
         """(n, d): the influence of each column near each row, in standard deviations.
@@ -64,6 +81,8 @@ class Linear:
         A ridge regression with intercept on the pool and the row itself, weighted by
         sqrt(exp(-distance^2 / kernel width^2)).
         """
+        from threadpoolctl import threadpool_limits
+
         points = (self.ladder.climb(rows) - self.mean) / self.scale
         upper = np.triu_indices(self.pool.shape[1])
         products = self.pool[:, upper[0]] * self.pool[:, upper[1]]
@@ -72,10 +91,12 @@ class Linear:
             [np.ones(len(self.pool)), self.score, self.pool, self.pool * self.score[:, None]]
         )
         sums = np.concatenate([sums, products], axis=1)
-        parts = [
-            self._solve(points[start : start + _CHUNK], score[start : start + _CHUNK], sums)
-            for start in range(0, len(points), _CHUNK)
-        ]
+        # Small products: several threads would wait for each other most of the time.
+        with threadpool_limits(limits=1, user_api="blas"):
+            parts = [
+                self._solve(points[start : start + _CHUNK], score[start : start + _CHUNK], sums)
+                for start in range(0, len(points), _CHUNK)
+            ]
         return np.concatenate([np.empty((0, self.pool.shape[1])), *parts])
 
     def _solve(

@@ -107,10 +107,11 @@ class ExpGA:
         candidates = candidates[: _surrogate.n_affordable(task, len(candidates))]
         ladder = Ladder.of(task.schema)
         n_pool = max(self.n_samples - 1, 1)  # the row itself is the first sample
-        pool = _surrogate.gaussian(ladder, task.rows, n_pool, rng)
+        table = _surrogate.Moments.of(ladder, task.rows)
+        pool = _surrogate.gaussian(ladder, table, n_pool, rng)
         pool = pool[: _surrogate.n_affordable(task, n_pool)]
         yield Checked.nothing(len(task.schema))
-        explainer = _surrogate.Linear.of(ladder, task.rows, pool, task.ask(pool))
+        explainer = _surrogate.Linear.of(ladder, table, pool, task.ask(pool))
         influence = explainer.coefficients(candidates, task.ask(candidates))
         ranks = protected_ranks(influence, task.schema.protected_index)
         seeds = candidates[ranks < self._threshold(ranks)][: self.n_seeds]

@@ -16,7 +16,8 @@ Faithfulness
   it drawn anew, plus the block; `neighbourhood="fresh"` draws and scores a new one for each block.
 - Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
   opposite (`ranks="released"`).
-- Released code pops one row at a time. Here a block of the best (`block=1` is the published order).
+- Released code pops one row at a time. Here a block of the best close rows, or an eighth of it of
+  the best others (`block=1` is the published order).
 - Released code breaks ties by the rows' own values, which undoes the order of the seeds
   (`ties="values"`). Here the older entry comes first.
 - Released code remembers visited tests together with real-valued confidences, so that none is
@@ -27,6 +28,7 @@ Faithfulness
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -50,6 +52,7 @@ __all__ = ["SG"]
 
 _SEED_RANK, _LOCAL_RANK, _GLOBAL_RANK = 5.0, 1.0, 10.0
 _LOCAL_MOST = 2.0  # the largest rank of a close row
+_FEWER = 8  # times fewer seeds or far rows than close ones make a block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class SG:
     local_values: Values = "nearest"
     global_values: Values = "nearest"
     solver: Literal["intervals", "z3"] = "intervals"
-    block: int = 256  # rows popped at once; 1 is the published order
+    block: int = 256  # rows popped at once, at most; 1 is the published order
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
@@ -107,18 +110,12 @@ class SG:
         queue.push(seeds, np.full(len(seeds), _SEED_RANK))
         left = self.limit
         while left > 0 and len(queue):
-            rows, rank = queue.pop(min(self.block, left))
+            rows, close = queue.pop(min(self.block, left))
             left -= len(rows)
-            checks = []
-            for close in (True, False):
-                part = rows[(rank <= _LOCAL_MOST) == close]
-                if len(part):
-                    checked = task.check(part, origin="exploit" if close else "explore")
-                    yield checked
-                    if len(checked) < len(part):
-                        return
-                    checks.append(checked)
-            block = Checked.join(checks)
+            block = task.check(rows, origin="exploit" if close else "explore")
+            yield block
+            if len(block) < len(rows):
+                return
             tree = neighbourhood.tree(block)
             found, ranks = self.following(ladder, tree, block, rng)
             queue.push(found, ranks)
@@ -215,13 +212,22 @@ class _Queue:
         self._rows = np.concatenate([self._rows, rows[new]])
         self._rank = np.concatenate([self._rank, rank[new]])
 
-    def pop(self, n: int) -> tuple[Rows, NDArray[np.float64]]:
-        """The first n."""
+    def pop(self, n: int) -> tuple[Rows, bool]:
+        """The first n or fewer, and whether they are close ones.
+
+        Close rows, seeds and far rows are never popped together, for what a row leads to may
+        come before those of a later kind. Of seeds and far rows only a few are popped: the
+        close rows that follow them are worth more.
+        """
         order = self._order()
+        kind = np.digitize(self._rank[order], [_LOCAL_MOST, _SEED_RANK], right=True)
+        close = bool(kind[0] == 0)
+        n = n if close else math.ceil(n / _FEWER)
+        n = min(n, int((kind == kind[0]).sum()))
         best, others = order[:n], np.sort(order[n:])
-        popped = self._rows[best], self._rank[best]
+        popped = self._rows[best]
         self._rows, self._rank = self._rows[others], self._rank[others]
-        return popped
+        return popped, close
 
     def trim(self, n: int) -> None:
         """Forget all but the first n."""

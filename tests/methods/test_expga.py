@@ -10,7 +10,7 @@ from limi.errors import InvalidInput
 from limi.methods import _genetic, parse
 from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Linear as Explainer
-from limi.methods._surrogate import gaussian
+from limi.methods._surrogate import Moments, gaussian
 from limi.methods.expga import ExpGA, protected_ranks
 from limi.rows import snap, uniform
 from tests.naive import expga as naive
@@ -46,9 +46,9 @@ def test_batched_explanations_are_those_of_one_row_at_a_time():
     rng = np.random.default_rng(0)
     table = mixed_table(300)
     ladder = Ladder.of(PROTECTED_MIXED)
-    pool = gaussian(ladder, table, 200, rng)
+    pool = gaussian(ladder, Moments.of(ladder, table), 200, rng)
     answers = mixed_score(pool)
-    explainer = Explainer.of(ladder, table, pool, answers)
+    explainer = Explainer.of(ladder, Moments.of(ladder, table), pool, answers)
     rows = table[:8]
     batched = explainer.coefficients(rows, mixed_score(rows))
 
@@ -62,8 +62,8 @@ def test_explanations_do_not_depend_on_the_batch():
     rng = np.random.default_rng(0)
     ladder = Ladder.of(WIDE)
     table = uniform(WIDE, 700, rng)
-    pool = gaussian(ladder, table, 50, rng)
-    explainer = Explainer.of(ladder, table, pool, WIDE_MODEL.score(pool))
+    pool = gaussian(ladder, Moments.of(ladder, table), 50, rng)
+    explainer = Explainer.of(ladder, Moments.of(ladder, table), pool, WIDE_MODEL.score(pool))
     scores = WIDE_MODEL.score(table)
     together = explainer.coefficients(table, scores)
     alone = explainer.coefficients(table[600:601], scores[600:601])
@@ -79,8 +79,8 @@ def test_influence_is_weight_times_spread():
     weights = (0.002, 0.05, -0.012, 0.001)  # times the spread: 0.04, 0.25, 0.12, 0.001
     model = Linear(weights, -50 * sum(weights))
     ladder = Ladder.of(schema)
-    pool = gaussian(ladder, table, 4999, rng)
-    explainer = Explainer.of(ladder, table, pool, model.score(pool))
+    pool = gaussian(ladder, Moments.of(ladder, table), 4999, rng)
+    explainer = Explainer.of(ladder, Moments.of(ladder, table), pool, model.score(pool))
     influence = explainer.coefficients(table[:50], model.score(table[:50]))
     order = np.argsort(-np.abs(influence), axis=1)
     assert (order == [1, 2, 0, 3]).all()
@@ -90,7 +90,8 @@ def test_influence_is_weight_times_spread():
 
 def test_the_pool_follows_the_table_and_stays_in_the_domain():
     table = mixed_table(4000)
-    pool = gaussian(Ladder.of(PROTECTED_MIXED), table, 4000, np.random.default_rng(0))
+    ladder = Ladder.of(PROTECTED_MIXED)
+    pool = gaussian(ladder, Moments.of(ladder, table), 4000, np.random.default_rng(0))
     np.testing.assert_array_equal(snap(PROTECTED_MIXED, pool), pool)
     assert not np.isnan(pool[:, ~PROTECTED_MIXED.may_miss]).any()
     assert abs(pool[:, 0].mean() - table[:, 0].mean()) < 1.5

@@ -265,9 +265,10 @@ def test_the_queue_gives_the_lowest_rank_first_and_the_older_of_equals():
     rows = np.array([[4.0, 0, 0], [3.0, 0, 0], [2.0, 0, 0], [1.0, 0, 0]])
     queue.push(rows, np.array([5.0, 9.0, 1.2, 5.0]))
     queue.push(np.array([[2.0, 0, 1], [0.0, 0, 0]]), np.array([0.0, 1.2]))  # the first is known
-    popped, rank = queue.pop(3)
-    assert popped[:, 0].tolist() == [2.0, 0.0, 4.0]
-    assert rank.tolist() == [1.2, 1.2, 5.0]
+    popped, close = queue.pop(3)
+    assert (popped[:, 0].tolist(), close) == ([2.0, 0.0], True)
+    popped, close = queue.pop(3)
+    assert (popped[:, 0].tolist(), close) == ([4.0], False)
     queue.trim(1)
     assert queue.pop(5)[0][:, 0].tolist() == [1.0]
 
@@ -275,7 +276,27 @@ def test_the_queue_gives_the_lowest_rank_first_and_the_older_of_equals():
 def test_released_ties_go_by_the_values():
     queue = _Queue(SCHEMA, by_values=True)
     queue.push(np.array([[4.0, 0, 0], [1.0, 3, 0], [1.0, 2, 0]]), np.full(3, 5.0))
-    assert queue.pop(3)[0].tolist() == [[1.0, 2, 0], [1.0, 3, 0], [4.0, 0, 0]]
+    assert queue.pop(24)[0].tolist() == [[1.0, 2, 0], [1.0, 3, 0], [4.0, 0, 0]]
+
+
+def test_a_block_holds_rows_of_one_kind_and_few_that_are_not_close():
+    queue = _Queue(WIDE, by_values=False)
+    rows = snap(WIDE, uniform(WIDE, 3000, np.random.default_rng(0)))
+    rank = np.repeat([1.5, 5.0, 9.5], 1000)
+    queue.push(rows, rank)
+    n_rows, kinds = len(queue), []
+    while len(queue):
+        before = queue._rank.copy()
+        popped, close = queue.pop(64)
+        gone = len(before) - len(queue)
+        kinds.append(float(np.sort(before)[0]))
+        assert gone == len(popped) <= (64 if close else 8)
+        assert close == (kinds[-1] <= 2)
+        assert (np.sort(before)[:gone] == kinds[-1]).all()
+        n_rows -= gone
+    assert n_rows == 0
+    assert kinds == sorted(kinds)
+    assert set(kinds) == {1.5, 5.0, 9.5}
 
 
 def test_close_rows_come_before_seeds_and_seeds_before_far_rows():
