@@ -46,6 +46,7 @@ class Checked:
 
     scores: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     # ^ (n, K) where the task keeps them: the score under every combination, NaN if not asked
+    unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ class Found:
     origin: NDArray[np.str_]
     seconds: NDArray[np.float64]  # since the search began
     causes: NDArray[np.uint8]  # see `limi.check.cause_names`; 0 where it was not asked for
+    naturalness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    # ^ p-value of the row (`limi.metrics.row_naturalness`); empty where none was told
+    partner_naturalness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -39,6 +42,8 @@ class Found:
             self.origin[index],
             self.seconds[index],
             self.causes[index],
+            self.naturalness[index] if len(self.naturalness) else self.naturalness,
+            self.partner_naturalness[index] if len(self.naturalness) else self.naturalness,
         )
 
 
@@ -58,7 +63,7 @@ class Findings:
 
     def add(self, checked: Checked, seconds: float = 0.0, *, most: int | None = None) -> int:
         """Record a batch, keeping at most `most` new findings; the number of new ones."""
-        self.rows_checked += len(checked)
+        self.rows_checked += len(checked) + checked.unflipped
         self.flips += int(checked.flips.sum())
         if len(checked.favorable):
             self.favorable += checked.favorable

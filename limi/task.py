@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from limi.check import MAX_BATCH, Checked, Partner, check_rows, query_cost
 from limi.generators._base import Generator
 from limi.gradients import Gradients
-from limi.rows import Distinct, KeySet, distinct
+from limi.rows import Distinct, KeySet, distinct, group
 from limi.schema import Schema
+from limi.tensors import OnDevice, Verdicts
 from limi.thrift import Habits, check_thriftily
-from limi.types import Index, Mask, Rows, Scores
+from limi.types import Keys, Mask, Rows, Scores
 
 __all__ = ["OutOfTime", "Task"]
+
+_MOST_NOTED = 1 << 18  # keys that wait to be sorted
 
 
 class OutOfTime(Exception):
@@ -35,6 +39,7 @@ class Task:
     keep_scores: bool = False  # do checks bring the scores under all combinations along?
     thrifty: bool = False  # ask protected values one after another, until a flip is seen
     gradients: Gradients | None = None
+    on_device: OnDevice | None = None  # target and generator as tensors, where both can be
     rows_left: float = np.inf  # what the budget still pays for; the engine sets both
     queries_left: float = np.inf
     on_asked: Callable[[int], None] = lambda n: None
@@ -45,6 +50,8 @@ class Task:
 
     def __post_init__(self) -> None:
         self._habits = Habits(len(self.schema.combinations))
+        self._noted: list[Keys] = []
+        self._n_noted = 0
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -56,11 +63,13 @@ class Task:
         }
         return frozenset(name for name, there in have.items() if there)
 
-    def ask(self, rows: Rows) -> Scores:
-        """Scores of rows as they are, as many as the budget pays for."""
+    def ask(self, rows: Any) -> Any:
+        """Scores of rows as they are, as many as the budget pays for; tensors of tensors."""
         if len(rows) > self.queries_left:
             rows = rows[: int(self.queries_left)]
         self.queries_left -= len(rows)
+        if self.on_device is not None and not isinstance(rows, np.ndarray):
+            return self.on_device.ask(rows, self.spend, self._batch_there)
         starts = range(0, len(rows), self.max_batch)
         parts = [self._ask(rows[start : start + self.max_batch]) for start in starts]
         return np.concatenate([np.empty(0), *parts])
@@ -106,13 +115,40 @@ class Task:
             )
         self.rows_left -= len(rows)
         self.queries_left -= checked.queries
-        self._asked.add(known.keys[self._fresh(known)])
+        self._note(known.keys[known.first])
         return checked
+
+    def check_tensors(self, rows: Any) -> tuple[Any, Verdicts]:
+        """As many of these rows on the device as the budget has rows for, and their verdicts.
+
+        For rows with keys that the run has not asked, and without a budget of queries.
+        """
+        assert self.on_device is not None
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        verdicts = self.on_device.check(rows, self.spend, self._batch_there, self.partner)
+        self.rows_left -= len(rows)
+        return rows, verdicts
+
+    @property
+    def _batch_there(self) -> int:
+        """A device takes more rows at once, unless fewer than usual are wished for."""
+        assert self.on_device is not None
+        wished = self.max_batch
+        return wished if wished < MAX_BATCH else max(wished, self.on_device.batch)
+
+    def spend(self, n: int) -> None:
+        """Count n rows that are asked elsewhere than by `score`; OutOfTime where it is too late."""
+        if self.out_of_time():
+            raise OutOfTime
+        self.on_asked(n)
 
     def unseen(self, rows: Rows) -> Mask:
         """Which rows carry a key that was not asked before, the first of each key only."""
+        self._settle()
+        known = distinct(self.schema, rows)
         fresh = np.zeros(len(rows), dtype=bool)
-        fresh[self._fresh(distinct(self.schema, rows))] = True
+        fresh[known.first[~self._asked.contains(known.keys[known.first])]] = True
         return fresh
 
     def _ask(self, rows: Rows) -> Scores:
@@ -122,8 +158,20 @@ class Task:
         self.on_asked(len(rows))
         return scores
 
-    def _fresh(self, known: Distinct) -> Index:
-        return known.first[~self._asked.contains(known.keys[known.first])]
+    def _note(self, keys: Keys) -> None:
+        """Remember keys that were asked; most methods never want to know, so sorting can wait."""
+        self._noted.append(keys)
+        self._n_noted += len(keys)
+        if self._n_noted > _MOST_NOTED:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Put the keys that were noted into the set."""
+        if self._noted:
+            keys = np.concatenate(self._noted)
+            keys = keys[group(keys)[0]]
+            self._asked.add(keys[~self._asked.contains(keys)])
+            self._noted, self._n_noted = [], 0
 
     def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:
         if len(rows) > self.rows_left:

@@ -175,7 +175,9 @@ class Greedy:
         yield task.check(task.rows)
 
 
-def test_a_task_remembers_what_was_asked_and_the_ledger_keeps_keys_once():
+@pytest.mark.parametrize("most_noted", [0, 1 << 18])
+def test_a_task_remembers_what_was_asked_and_the_ledger_keeps_keys_once(most_noted, monkeypatch):
+    monkeypatch.setattr("limi.task._MOST_NOTED", most_noted)
     rows = uniform(WIDE, 200, np.random.default_rng(0))
     rows[:, 0] = np.minimum(rows[:, 0], 98)
     once = run(Real(), task(WIDE, WIDE_MODEL, rows), Budget(), 0)

@@ -20,7 +20,7 @@ from limi.errors import CorruptStore, InvalidInput
 from limi.schema import Schema
 from limi.types import Latents, Rows, Scores
 
-__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "read", "write"]
+__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "read", "write"]
 
 FORMAT = 1
 
@@ -72,6 +72,24 @@ class WithDensity(Protocol):
 
     def log_prob(self, rows: Rows) -> Scores:
         """Natural logarithm of each row's probability."""
+        ...
+
+
+@runtime_checkable
+class WithTensors(Protocol):
+    """A generator that also works in torch tensors, on the device where it lives."""
+
+    @property
+    def device(self) -> Any:
+        """That device."""
+        ...
+
+    def latents_at(self, seed: int, numbers: Any) -> Any:
+        """The latents of these numbers in the stream of a seed; the same on every device."""
+        ...
+
+    def decode_tensor(self, latents: Any) -> Any:
+        """(n, columns) float64 codes, one row a latent."""
         ...
 
 

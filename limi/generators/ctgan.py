@@ -37,6 +37,7 @@ from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._blocks import Blocks, CellDecoder
 from limi.generators._conditions import Conditions, data_chances, released_chances
+from limi.generators._counter import normals
 from limi.generators._modes import Encoded, Encoding
 from limi.generators._training import (
     Tensor,
@@ -170,6 +171,20 @@ class CTGAN:
             return drawn
         return torch.cat([drawn[:, :-1], self._conditions_at(drawn[:, -1])], 1)
 
+    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
+        """The latents of these numbers in the stream of a seed; the same on every device."""
+        import torch
+
+        noise, width = self.settings.noise, self.settings.noise + self._n_pickers
+        latents = torch.zeros(len(numbers), self.latent_dim, device=numbers.device)
+        normals(seed, numbers, latents[:, :width])
+        if self.settings.latent == "noise" or not self._n_pickers:
+            return latents
+        # The last of the numbers picks the condition whose vector takes its place.
+        picked = self._picked(latents[:, noise])
+        latents[:, noise] = 0.0
+        return latents.scatter_(1, noise + picked[:, None], 1.0)
+
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
         return decoded_array(
@@ -198,16 +213,24 @@ class CTGAN:
         noise = self.settings.noise
         if self.settings.latent == "noise" and self._n_pickers:
             latents = torch.cat([latents[:, :noise], self._conditions_at(latents[:, noise])], 1)
-        sizes = (*self.settings.generator_layers, self.encoding.width)
-        out = _forward(self.weights, latents, sizes, training=False)
+        out = _evaluated(self._folded, latents)
         return torch.tanh(out[:, : self.encoding.n_scalars]), out[:, self.encoding.n_scalars :]
 
-    def _conditions_at(self, normals: Tensor) -> Tensor:
+    def _conditions_at(self, numbers: Tensor) -> Tensor:
         import torch
 
-        shares = torch.special.ndtr(normals.double())
-        picked = torch.searchsorted(self._ends_tensor, shares, right=True)
-        return torch.nn.functional.one_hot(picked, len(self.chances)).float()
+        return torch.nn.functional.one_hot(self._picked(numbers), len(self.chances)).float()
+
+    def _picked(self, numbers: Tensor) -> Tensor:
+        """The condition that each normal number stands for."""
+        import torch
+
+        shares = torch.special.ndtr(numbers.double())
+        return torch.searchsorted(self._ends_tensor, shares, right=True)
+
+    @cached_property
+    def _folded(self) -> list[tuple[Tensor, Tensor]]:
+        return _folded(self.weights, (*self.settings.generator_layers, self.encoding.width))
 
     @property
     def _n_pickers(self) -> int:
@@ -232,7 +255,7 @@ class CTGAN:
 
     @cached_property
     def _blocks(self) -> Blocks:
-        return Blocks.of(self.encoding.widths, self.device)
+        return Blocks.of(self.encoding.widths, self.device, calls_are_dear=False)
 
 
 def fit(
@@ -333,6 +356,41 @@ def _forward(
         )
         made.append(torch.relu(h))
     raise AssertionError("the last layer returns")
+
+
+def _folded(weights: dict[str, Tensor], sizes: tuple[int, ...]) -> list[tuple[Tensor, Tensor]]:
+    """Weights and biases of the layers in evaluation, running statistics multiplied in.
+
+    A layer takes the input and then what the layers before it made.
+    """
+    import torch
+
+    w = {name: tensor.detach().double() for name, tensor in weights.items()}
+    layers = []
+    for i, (inputs, bias) in enumerate(
+        zip(w["z"].split(sizes, 1), w["b"].split(sizes), strict=True)
+    ):
+        matrix = torch.cat([inputs, w[f"w{i}"]]) if i else inputs
+        if i < len(sizes) - 1:
+            scale = w[f"gain{i}"] / torch.sqrt(w[f"var{i}"] + _EPSILON)
+            matrix, bias = matrix * scale, (bias - w[f"mean{i}"]) * scale + w[f"shift{i}"]
+        layers.append((matrix.T.contiguous().float(), bias.float()))
+    return layers
+
+
+def _evaluated(layers: list[tuple[Tensor, Tensor]], z: Tensor) -> Tensor:
+    """`_forward` in evaluation: one product a layer, over everything made so far."""
+    import torch
+
+    *inner, (last, last_bias) = layers
+    known = z.new_empty((len(z), last.shape[1]))
+    end = z.shape[1]
+    known[:, :end] = z
+    for weights, bias in inner:
+        made = torch.nn.functional.linear(known[:, :end], weights, bias)
+        end += len(bias)
+        torch.clamp_min(made, 0.0, out=known[:, end - len(bias) : end])
+    return torch.nn.functional.linear(known, last, last_bias)
 
 
 class _Trainer:

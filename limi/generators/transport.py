@@ -30,6 +30,7 @@ from limi.generators._base import OnStep
 from limi.generators._bins import Bins, cut, inside_interval
 from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
+from limi.generators._counter import normals
 from limi.generators._masked import Layout, Place, Walk
 from limi.generators._training import (
     Best,
@@ -127,6 +128,13 @@ class Transport:
         import torch
 
         return torch.randn(n, self.latent_dim, generator=generator, device=self.device)
+
+    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
+        """The latents of these numbers in the stream of a seed; the same on every device."""
+        import torch
+
+        latents = torch.empty(len(numbers), self.latent_dim, device=numbers.device)
+        return normals(seed, numbers, latents)
 
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""

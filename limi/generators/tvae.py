@@ -33,6 +33,7 @@ from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
 from limi.generators._blocks import HIGHEST, Blocks, CellDecoder
 from limi.generators._checks import check_rows
+from limi.generators._counter import normals
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._training import (
     Best,
@@ -152,6 +153,13 @@ class TVAE:
         import torch
 
         return torch.randn(n, self.latent_dim, generator=generator, device=self.device)
+
+    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
+        """The latents of these numbers in the stream of a seed; the same on every device."""
+        import torch
+
+        latents = torch.empty(len(numbers), self.latent_dim, device=numbers.device)
+        return normals(seed, numbers, latents)
 
     def decode(self, latents: Latents) -> Rows:
         """One row a latent, in chunks of one size; what stands beside a latent plays no part."""

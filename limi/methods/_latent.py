@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
-from limi.generators._base import Generator
+from limi.generators._base import Generator, WithTensors
+from limi.generators._counter import ranks
 from limi.rows import KeySet, group, keys
 from limi.schema import Schema
-from limi.types import Keys, Latents, Mask, Rows, Scores
+from limi.types import Keys, Latents, Mask, Rows
 
-__all__ = ["CHUNK", "Confident", "LatentStream", "oversampled", "probe"]
+__all__ = [
+    "CHUNK",
+    "Confident",
+    "LatentStream",
+    "TensorStream",
+    "beside",
+    "joined",
+    "oversampled",
+    "probe",
+]
 
 CHUNK = 1 << 16  # latents drawn at once; part of what a seed means, so it is fixed
 
@@ -32,50 +42,112 @@ class LatentStream:
         """The first n latents (all by default), the same every time."""
         total = self.n if n is None else min(n, self.n)
         for number, start in enumerate(range(0, total, CHUNK)):
-            rng = np.random.default_rng([self.seed, number])
-            yield self.generator.sample_latents(min(CHUNK, total - start), rng)
+            size = min(CHUNK, total - start)
+            if isinstance(self.generator, WithTensors):
+                # By counting, so that a seed means the same latents on every device.
+                yield _tensors(self.generator, self.seed, start, size).cpu().numpy()
+            else:
+                rng = np.random.default_rng([self.seed, number])
+                yield self.generator.sample_latents(size, rng)
+
+    def decode(self, latents: Latents) -> Rows:
+        """One row a latent."""
+        return self.generator.decode(latents)
+
+    def ranks(self, start: int, n: int) -> NDArray[np.int64]:
+        """Where in a random order of all latents these n stand."""
+        numbers: NDArray[np.int64] = ranks(self.seed, np.arange(start, start + n))
+        return numbers
+
+
+@dataclass(frozen=True)
+class TensorStream:
+    """The same latents as tensors of the generator's device, so many at a time."""
+
+    generator: WithTensors
+    n: int
+    seed: int
+    size: int
+
+    def chunks(self, n: int | None = None) -> Iterator[Any]:
+        """The first n latents (all by default), the same every time."""
+        total = self.n if n is None else min(n, self.n)
+        for start in range(0, total, self.size):
+            yield _tensors(self.generator, self.seed, start, min(self.size, total - start))
+
+    def decode(self, latents: Any) -> Any:
+        """One row a latent."""
+        return self.generator.decode_tensor(latents)
+
+    def ranks(self, start: int, n: int) -> Any:
+        """Where in a random order of all latents these n stand."""
+        import torch
+
+        return ranks(self.seed, torch.arange(start, start + n, device=self.generator.device))
+
+
+def _tensors(generator: WithTensors, seed: int, start: int, n: int) -> Any:
+    import torch
+
+    return generator.latents_at(seed, torch.arange(start, start + n, device=generator.device))
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Arrays, or tensors, one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    import torch
+
+    return torch.cat(list(parts))
+
+
+def beside(array: NDArray[Any], latents: Any) -> Any:
+    """The array as it is, or as a tensor where the latents are tensors, on their device."""
+    if isinstance(latents, np.ndarray):
+        return array
+    import torch
+
+    return torch.from_numpy(array).to(latents.device)
 
 
 class Confident:
-    """The latents of one decision to fit on: a bounded choice out of a stream.
+    """The latents of one decision to fit on: those with the lowest ranks of a stream."""
 
-    `"random"` keeps a uniform sample, `"best"` those with the highest scores.
-    """
-
-    def __init__(self, most: int, rule: Literal["random", "best"]) -> None:
-        self._most, self._rule = most, rule
-        self._latents: list[Latents] = []
-        self._rank: list[NDArray[np.float64]] = []
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._latents: list[Any] = []
+        self._rank: list[Any] = []
 
     def __len__(self) -> int:
         return min(self._most, sum(map(len, self._rank)))
 
-    def add(self, latents: Latents, confidence: Scores, rng: np.random.Generator) -> None:
-        """Offer latents, each with the score of its own decision."""
+    def add(self, latents: Any, rank: Any) -> None:
+        """Offer latents; of two with one rank the earlier is preferred."""
         self._latents.append(latents)
-        self._rank.append(rng.random(len(latents)) if self._rule == "random" else -confidence)
+        self._rank.append(rank)
         if sum(map(len, self._rank)) > 2 * self._most:
             self._keep_best()
 
-    def latents(self) -> Latents:
+    def latents(self) -> Any:
         """What was kept."""
         self._keep_best()
         return self._latents[0]
 
     def _keep_best(self) -> None:
-        rank, latents = np.concatenate(self._rank), np.concatenate(self._latents)
-        best = np.argsort(rank, kind="stable")[: self._most]
+        rank, latents = joined(self._rank), joined(self._latents)
+        best = rank.argsort(stable=True)[: self._most]
         self._latents, self._rank = [latents[best]], [rank[best]]
 
 
-def oversampled(latents: Latents, n: int, rng: np.random.Generator | None) -> Latents:
+def oversampled(latents: Any, n: int, rng: np.random.Generator | None) -> Any:
     """At least n latents: some repeated at random, or all in turn where there is no rng."""
-    if len(latents) >= n:
+    known, lacking = len(latents), n - len(latents)
+    if lacking <= 0:
         return latents
-    if rng is None:
-        return np.resize(latents, (n, latents.shape[1]))
-    more = rng.integers(0, len(latents), n - len(latents))
-    return np.concatenate([latents, latents[more]])
+    more = np.arange(lacking) % known if rng is None else rng.integers(0, known, lacking)
+    return joined([latents, latents[beside(more, latents)]])
 
 
 Decode = Callable[[Mask], Rows]
@@ -87,7 +159,7 @@ def probe(
     n: int,
     candidates: Sequence[Decode],
     seen: KeySet,
-    check: Callable[[Rows, int], Checked],
+    check: Callable[[Rows], Checked],
 ) -> tuple[Checked, bool]:
     """What the paper's loop checks for n latents, in its order; False where the budget ended.
 
@@ -95,29 +167,27 @@ def probe(
     checks it otherwise, and leaves the latent at the first hit. What it skips depends on what came
     before, across latents. Here candidates are checked in batches, all of candidate 0 first, and
     the order of the loop is worked out in between, so that the same rows are checked and `seen`
-    grows by the same keys.
+    grows by the same keys. `_tensors.probe` is its twin on a device.
     """
     chunk = _Chunk(schema, n, len(candidates), seen)
     parts: list[Checked] = []
     events: list[NDArray[np.intp]] = []
     while True:
         examined, fresh = chunk.order()
-        for stage in range(len(candidates)):
-            undecoded = examined[stage] & ~chunk.decoded[stage]
-            if undecoded.any():
-                chunk.decode(stage, undecoded, candidates[stage](undecoded))
-                break
-            unknown = fresh[stage] & (chunk.verdict[stage] < 0)
-            if unknown.any():
-                checked = check(chunk.rows[stage, unknown], stage)
-                parts.append(checked)
-                events.append(stage * n + np.flatnonzero(unknown)[: len(checked)])
-                if len(checked) < unknown.sum():
-                    return Checked.join(parts).named(checked.origin), False
-                chunk.verdict[stage, unknown] = checked.flips
-                break
-        else:
+        undecoded, unknown = examined & ~chunk.decoded, fresh & (chunk.verdict < 0)
+        n_undecoded, n_unknown = int(undecoded.sum()), int(unknown.sum())
+        if not n_undecoded and not n_unknown:
             break
+        # The larger batch first, so that what few latents lack is caught up with together.
+        if n_undecoded >= n_unknown:
+            chunk.decode(undecoded, candidates)
+            continue
+        checked = check(chunk.rows[unknown])
+        parts.append(checked)
+        events.append(np.flatnonzero(unknown)[: len(checked)])
+        if len(checked) < n_unknown:
+            return Checked.join(parts).named(checked.origin), False
+        chunk.verdict[unknown] = checked.flips
     if not parts:
         return Checked.nothing(len(schema)), True
     seen.add(chunk.keys[fresh])
@@ -125,14 +195,33 @@ def probe(
     # Where the loop meets each key first; a key that it does not meet after all is left out.
     turn = chunk.turn_of(event, fresh)
     order = np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]
-    return joined[order], True
+    return _as_met(chunk, joined[order], turn[order], check), True
+
+
+def _as_met(
+    chunk: _Chunk, asked: Checked, turn: NDArray[np.int64], check: Callable[[Rows], Checked]
+) -> Checked:
+    """Verdicts of the rows that the loop meets, where another row of the key was asked.
+
+    The two differ in protected cells only, so that both flip; the few are asked again.
+    """
+    met, protected = chunk.row_at(turn), chunk.schema.protected_index
+    cells, others = met[:, protected], asked.rows[:, protected]
+    same = (cells == others) | (np.isnan(cells) & np.isnan(others))
+    moved = np.flatnonzero(asked.flips & ~same.all(axis=1))
+    if not len(moved):
+        return asked
+    again = check(met[moved])
+    place = np.arange(len(asked))
+    place[moved[: len(again)]] = len(asked) + np.arange(len(again))
+    return Checked.join([asked, again])[place]
 
 
 class _Chunk:
     """Candidates of n latents: decoded rows, their keys, and what is known of them."""
 
     def __init__(self, schema: Schema, n: int, n_stages: int, seen: KeySet) -> None:
-        self._schema, self._seen = schema, seen
+        self.schema, self._seen = schema, seen
         width = keys(schema, np.zeros((0, len(schema)))).shape[1]
         self.rows = np.empty((n_stages, n, len(schema)))
         self.keys: Keys = np.zeros((n_stages, n, width), dtype=np.uint64)
@@ -144,12 +233,14 @@ class _Chunk:
         # The loop's clock: latent by latent, and the candidates of one in turn.
         self._turn = np.arange(n)[None, :] * n_stages + np.arange(n_stages)[:, None]
 
-    def decode(self, stage: int, mask: Mask, rows: Rows) -> None:
-        """Enter rows, and number all keys anew."""
-        self.rows[stage, mask] = rows
-        self.keys[stage, mask] = row_keys = keys(self._schema, rows)
-        self._old[stage, mask] = self._seen.contains(row_keys)
-        self.decoded[stage, mask] = True
+    def decode(self, wanted: Mask, candidates: Sequence[Decode]) -> None:
+        """Enter the rows of (stage, n) candidates, and number all keys anew."""
+        for stage, mask in enumerate(wanted):
+            if mask.any():
+                self.rows[stage, mask] = candidates[stage](mask)
+        self.keys[wanted] = row_keys = keys(self.schema, self.rows[wanted])
+        self._old[wanted] = self._seen.contains(row_keys)
+        self.decoded |= wanted
         fresh = self.decoded & ~self._old
         self._ids[fresh] = group(self.keys[fresh])[1]
 
@@ -184,6 +275,12 @@ class _Chunk:
             if np.array_equal(following, examined):
                 return examined, fresh
             examined = following
+
+    def row_at(self, turn: NDArray[np.int64]) -> Rows:
+        """The rows that the loop meets at these turns."""
+        n_stages = len(self.decoded)
+        rows: Rows = self.rows[turn % n_stages, turn // n_stages]
+        return rows
 
     def turn_of(self, event: NDArray[np.intp], fresh: Mask) -> NDArray[np.int64]:
         """When the loop first meets the key of each event; `never` where it does not."""

@@ -38,9 +38,7 @@ def probed(here, plane, latents, step, chunk):
             )
             for o in (0.0, step, -step)
         ]
-        checked, paid = probe(
-            here.schema, len(on_plane), decoders, seen, lambda rows, stage: here.check(rows)
-        )
+        checked, paid = probe(here.schema, len(on_plane), decoders, seen, here.check)
         assert paid
         found += [key(here.schema, row) for row in checked.rows[checked.flips]]
     return found, seen
@@ -87,11 +85,11 @@ def test_the_break_rule_and_seen_keys():
     rows = [np.array([[i, c, 0.0] for i in range(3)]) for c in range(3)]
     decoders = [lambda mask, c=c: rows[c][mask] for c in range(3)]
     seen = KeySet()
-    checked, _ = probe(schema, 3, decoders, seen, lambda r, s: here.check(r))
+    checked, _ = probe(schema, 3, decoders, seen, here.check)
     assert checked.rows[:, :2].tolist() == [[0, 0], [1, 0], [2, 0]]
     assert len(seen) == 3
     # Again: z0 was seen before, so the next candidate of each is examined.
-    checked, _ = probe(schema, 3, decoders, seen, lambda r, s: here.check(r))
+    checked, _ = probe(schema, 3, decoders, seen, here.check)
     assert checked.rows[:, :2].tolist() == [[0, 1], [1, 1], [2, 1]]
 
 
@@ -137,18 +135,25 @@ def test_the_boundary_of_a_linear_model_is_its_own():
 
 
 def test_selection_keeps_a_bounded_choice():
-    rng = np.random.default_rng(0)
     confidence = np.array([0.71, 0.99, 0.8, 0.9])
-    best = Confident(2, "best")
+    best = Confident(2)
     for c in confidence:
-        best.add(np.array([[c]]), np.array([c]), rng)
+        best.add(np.array([[c]]), -np.array([c]))
     assert best.latents().ravel().tolist() == [0.99, 0.9]
-    some = Confident(50, "random")
-    for start in range(0, 1000, 10):
-        some.add(np.arange(start, start + 10.0)[:, None], np.ones(10), rng)
-    kept = some.latents().ravel()
-    assert len(kept) == len(some) == 50
-    assert 300 < kept.mean() < 700
+
+
+def test_a_random_choice_depends_on_no_chunk():
+    stream = LatentStream(Rounding(FINE), 1000, 3)
+    kept = []
+    for size in (10, 137):
+        some = Confident(50)
+        for start in range(0, 1000, size):
+            n = min(size, 1000 - start)
+            some.add(np.arange(start, start + n)[:, None], stream.ranks(start, n))
+        kept.append(some.latents().ravel())
+    np.testing.assert_array_equal(*kept)
+    assert len(kept[0]) == 50
+    assert 300 < kept[0].mean() < 700
 
 
 def test_over_sampling_in_turn_and_at_random():
@@ -163,12 +168,12 @@ def test_over_sampling_in_turn_and_at_random():
 def test_only_confident_latents_are_fitted_on():
     latents = np.arange(5.0)[:, None]
     score = np.array([0.7, 0.71, 0.3, 0.29, 0.5])
-    sides = Confident(10, "best"), Confident(10, "best")
-    LIMI()._sort(latents, score, sides, np.random.default_rng(0))
+    sides = Confident(10), Confident(10)
+    LIMI()._sort(latents, score, np.arange(5), sides)
     assert [side.latents().ravel().tolist() for side in sides] == [[3.0], [1.0]]
     # Labels alone: every latent counts on its side.
-    sides = Confident(10, "best"), Confident(10, "best")
-    LIMI()._sort(latents, np.array([0.0, 1.0, 1.0, 0.0, 0.0]), sides, np.random.default_rng(0))
+    sides = Confident(10), Confident(10)
+    LIMI()._sort(latents, np.array([0.0, 1.0, 1.0, 0.0, 0.0]), np.arange(5), sides)
     assert [len(side) for side in sides] == [3, 2]
 
 
