@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from limi.check import check_rows as check_rows
     from limi.engine import run as run
     from limi.errors import LimiError as LimiError
+    from limi.repairs import Repair as Repair
+    from limi.repairs import repair as repair
+    from limi.runs import reopen as reopen
     from limi.schema import Column as Column
     from limi.schema import Schema as Schema
     from limi.task import Task as Task
@@ -28,12 +31,15 @@ _HOME = {
     "Checked": "limi.check",
     "Column": "limi.schema",
     "LimiError": "limi.errors",
+    "Repair": "limi.repairs",
     "Result": "limi.api",
     "Schema": "limi.schema",
     "Stop": "limi.budget",
     "Task": "limi.task",
     "audit": "limi.api",
     "check_rows": "limi.check",
+    "reopen": "limi.runs",
+    "repair": "limi.repairs",
     "run": "limi.engine",
 }
 _PACKAGES = ("data", "generators", "methods", "metrics", "models", "report", "testing")

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from limi import generators, gradients, methods, models
+from limi import device as devices
+from limi import generators, gradients, measures, methods, models
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner, cause_names
 from limi.engine import Progress, Run, run
@@ -27,16 +28,19 @@ from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.metrics.representative import representative
+from limi.metrics.severity import priority, score_gap
 from limi.rates import MEASURED_ROWS, Measured, measure
 from limi.report import pictures
-from limi.report.summary import Summary, causes_in_words, directions, examples
+from limi.report.summary import Regions, Summary, causes_in_words, directions, examples, regions
+from limi.rows import KeySet, keys
 from limi.schema import Schema, same_number
 from limi.schema_files import dump
 from limi.store import FORMAT, Draft, digest, file_digest, versions, write_beside
 from limi.tables import infer
 from limi.target import Target, bind
 from limi.task import Task
-from limi.types import Index, Rows, Scores, Value
+from limi.types import Index, Labels, Mask, Rows, Scores, Value
+from limi.where import Rule, Where, find_rules
 
 __all__ = [
     "DEFAULT_GENERATOR",
@@ -68,11 +72,17 @@ class Problem:
     table_name: str = "table"
     model_name: str = "model"
     model_sha256: str | None = None
+    labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
 
     @property
     def schema(self) -> Schema:
         """The columns that the model takes, with the protected ones."""
         return self.target.codec.schema
+
+    @property
+    def labels_sha256(self) -> str | None:
+        """Of the label column, which no search depends on but every repair does."""
+        return None if self.labels is None else digest(self.labels.tobytes())
 
     def hashes(self) -> dict[str, str | None]:
         """What the run depends on, by content."""
@@ -91,6 +101,7 @@ class Result:
     found: Found
     summary: Summary
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rules: tuple[Rule, ...] = field(default=(), repr=False)
 
     @property
     def rates(self) -> dict[str, Rate]:
@@ -105,7 +116,8 @@ class Result:
     @cached_property
     def findings(self) -> Frame:
         """One row a finding, in the type of the given frame: its columns, the partner's protected
-        values as `<column>__partner`, `score`, `partner_score`, `origin`."""
+        values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
+        of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
         return _findings_frame(self.problem.target.codec, self.found)
 
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
@@ -118,6 +130,40 @@ class Result:
             n = _representative_size(self.problem, self.found)
         chosen = _representative(self.problem, self.found, n, seed)
         return _findings_frame(self.problem.target.codec, self.found[chosen])
+
+    def ranked(self, n: int | None = None) -> Frame:
+        """The n findings to look at first, or all: by severity times naturalness.
+
+        A pair is as natural as the less natural of its two rows.
+        """
+        order = _ranking(self.found)[:n]
+        return _findings_frame(self.problem.target.codec, self.found[order])
+
+    def metrics(
+        self, *, volume: int | None = None, privileged: measures.Privileged | None = None
+    ) -> dict[str, Any]:
+        """Every metric of the run as plain data: `value`, with `low` and `high` where there is an
+        interval, and `reason` where there is no number.
+
+        `volume` is a number of people, and adds how many of them would flip. `privileged` names the
+        group that others are compared with (`"sex=Male"`), or `"lowest"` for the paper's split; by
+        default the group with the highest selection rate, as the answer says.
+        """
+        return measures.asked_for(
+            self.summary.metrics, self.problem.schema, volume=volume, privileged=privileged
+        )
+
+    def where(self) -> list[Rule]:
+        """Regions in which decisions flip much more often than on average, highest rate first.
+
+        Each was learned on one half of a sample and verified on the other; `str(rule)` has its
+        conditions in words, `rule.rate` its rate. An empty list: `summary.where.reason` says why.
+        """
+        return list(self.rules)
+
+    def inside(self, rule: Rule, frame: Frame) -> Mask:
+        """Which rows of a frame lie in the region of a rule."""
+        return rule.mask(self.problem.target.codec.encode(frame))
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report."""
@@ -165,7 +211,7 @@ def audit(
     trust: Sequence[str] = (),
     table_name: str = "table",
     command: str = "",
-    device: str = "cpu",
+    device: str = "auto",
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_step: Callable[[float, str], None] = lambda done, words: None,
 ) -> Result:
@@ -178,6 +224,8 @@ def audit(
     None for none; it gives the natural rate, and rows to the methods that search among them.
 
     `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
+
+    `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
 
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted.
@@ -203,14 +251,17 @@ def audit(
         trust=trust,
         table_name=table_name,
     )
-    source = _GeneratorSource(generator, seed, device, on_step)
-    plan = _Plan(problem, chosen, budget, seed, rate_rows, partner, max_batch, command, source)
+    place, asked = devices.settled(device, problem.target, generator)
+    source = _GeneratorSource(generator, seed, place, on_step)
+    plan = _Plan(
+        problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source
+    )
     if out is None:
-        return plan.result(plan.search(problem.target.score, on_progress))
+        return plan.result(plan.search(asked.score, on_progress))
     draft = Draft.begin(Path(out), force=force, resume=resume)
     try:
         draft.settle_on(plan.manifest)
-        with Journal(draft.journal, problem.target.score) as journal:
+        with Journal(draft.journal, asked.score) as journal:
             searched = plan.search(journal.score, on_progress)
         result = plan.result(searched)
         draft.finish(_files(result), keep_journal=result.stop == Stop.INTERRUPTED)
@@ -272,6 +323,7 @@ def prepare(
         table_name=table_name,
         model_name=name,
         model_sha256=sha256,
+        labels=_favorable_labels(columns, target, wanted),
     )
 
 
@@ -338,6 +390,7 @@ class _Plan:
     """One audit with all its settings."""
 
     problem: Problem
+    asked: Target  # the target on the device of the search; findings are checked again as given
     method: methods.Method
     budget: Budget
     seed: int
@@ -378,6 +431,7 @@ class _Plan:
             "partner": self.partner,
             "generator": self.source.name,
             "generator_sha256": self.source.digest,
+            "device": self.source.device,
             "protected": _protected_values(self.problem.schema),
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
@@ -392,6 +446,7 @@ class _Plan:
             "format": FORMAT,
             "config_sha256": digest(text.encode()),
             **config,
+            "labels_sha256": self.problem.labels_sha256,
             "max_batch": self.max_batch,
             "versions": versions(),
             "command": self.command,
@@ -408,11 +463,13 @@ class _Plan:
             self.problem.rows,
             partner=self.partner,
             max_batch=self.max_batch,
-            gradients=gradients.of(self.problem.target),
+            gradients=gradients.of(self.asked),
         )
         start = time.perf_counter()
         if self.rate_rows or "generator" in self.method.needs:
             task.generator = self.source.make(self.problem)
+            if self.source.device != "cpu":
+                task.on_device = devices.together(self.asked, task.generator)
         prepared = time.perf_counter() - start
         allowed = self.budget.max_queries
         measured = measure(
@@ -426,7 +483,31 @@ class _Plan:
         if allowed is not None:
             budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
         ran = run(self.method, task, budget, self.seed, on_progress=on_progress)
-        return _Searched(ran, measured, task, prepared)
+        decided, asked = self._decided(task, measured, ran)
+        return _Searched(ran, measured, task, prepared, decided, asked)
+
+    def _decided(
+        self, task: Task, measured: Measured, ran: Run
+    ) -> tuple[measures.Decided | None, int]:
+        """Decisions on rows of the table, for metrics that compare groups, and queries for them.
+
+        The rows of the real rate were decided already. A search of the table itself has kept no
+        decision that does not flip, so there as many rows are asked as a rate takes.
+        """
+        rows, labels = self.problem.rows, self.problem.labels
+        if "real" in measured.checked:
+            score, index = measured.checked["real"].score, measured.real_index
+            return measures.Decided.of(rows, score, labels, index), 0
+        n = min(len(rows), self.rate_rows, MEASURED_ROWS)
+        if self.budget.max_queries is not None:
+            n = min(n, self.budget.max_queries - measured.queries - ran.queries)
+        if n < 1 or self.budget.max_seconds is not None or ran.stop == Stop.INTERRUPTED:
+            return None, 0
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
+        index = np.sort(rng.permutation(len(rows))[:n])
+        starts = range(0, n, self.max_batch)
+        scores = [task.score(rows[index[start : start + self.max_batch]]) for start in starts]
+        return measures.Decided.of(rows, np.concatenate(scores), labels, index), n
 
     def _pace(self) -> float:
         """Seconds that the model takes for a row, seen while it is held to its contract."""
@@ -447,8 +528,42 @@ class _Plan:
     def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
         found, unconfirmed = _verified(self.problem.target, searched.run.findings.all())
-        summary = self._summary(searched, found, unconfirmed)
-        return Result(self.problem, found, summary, self.manifest)
+        found, judged_by = self._judged(searched, found)
+        where, shown = self._where(searched, found)
+        summary = self._summary(searched, found, unconfirmed, shown, judged_by)
+        return Result(self.problem, found, summary, self.manifest, where.rules)
+
+    def _judged(self, searched: _Searched, found: Found) -> tuple[Found, str]:
+        """Findings with the naturalness of both rows, and what it was told by."""
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(8,)))
+        generator = searched.task.generator
+        judge = None
+        if len(found):
+            judge = measures.judge(self.problem.rows, self.problem.schema, generator, rng)
+        if judge is None:
+            return found, ""
+        told = (judge.p_values(found.rows), judge.p_values(found.partner))
+        found = dataclasses.replace(found, naturalness=told[0], partner_naturalness=told[1])
+        return found, judge.words
+
+    def _where(self, searched: _Searched, found: Found) -> tuple[Where, Regions | None]:
+        """Rules from the rows that the natural rate was measured on; without a generator from the
+        table's rows. No query is spent on them."""
+        schema, checked = self.problem.schema, searched.measured.checked
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(7,)))
+        for population in ("natural", "real"):
+            if population in checked:
+                sample = checked[population]
+                where = find_rules(schema, sample.rows, sample.flips, rng)
+                return where, regions(schema, where, population, sample[sample.flips])
+        if self._own_population == "real" and searched.run.stop == Stop.EXHAUSTED:
+            # The search has checked the whole table, so a row flips where its key was found.
+            known = KeySet()
+            known.add(keys(schema, found.rows))
+            flips = known.contains(keys(schema, self.problem.rows))
+            where = find_rules(schema, self.problem.rows, flips, rng)
+            return where, regions(schema, where, "real", found)
+        return Where(), None
 
     def _rates(self, searched: _Searched) -> dict[str, Rate]:
         rates = dict(searched.measured.rates)
@@ -457,7 +572,14 @@ class _Plan:
             rates[own] = rate_of(ledger.flips, ledger.rows_checked)
         return dict(sorted(rates.items()))
 
-    def _summary(self, searched: _Searched, found: Found, unconfirmed: int) -> Summary:
+    def _summary(
+        self,
+        searched: _Searched,
+        found: Found,
+        unconfirmed: int,
+        where: Regions | None,
+        judged_by: str,
+    ) -> Summary:
         problem, ran = self.problem, searched.run
         ledger = ran.findings
         look = _look(problem, found, searched.measured.flipping.get("real"), self.seed)
@@ -472,6 +594,20 @@ class _Plan:
             )
         if ran.stop == Stop.INTERRUPTED:
             notes.append("the run was interrupted; it shows what was found until then")
+        rates = self._rates(searched)
+        queries = ran.queries + searched.measured.queries + searched.asked
+        metrics = measures.take(
+            problem.schema,
+            problem.rows,
+            found,
+            searched.measured,
+            rates,
+            searched.decided,
+            likeness=look["naturalness"],
+            judged_by=judged_by,
+            effort=measures.Effort(ran.seconds, searched.prepared, queries),
+            seed=self.seed,
+        )
         return Summary(
             table=problem.table_name,
             n_rows=len(problem.rows),
@@ -486,14 +622,16 @@ class _Plan:
             combinations=len(problem.schema.combinations),
             findings=len(found),
             rows_checked=ledger.rows_checked,
-            queries=ran.queries + searched.measured.queries,
+            queries=queries,
             seconds=round(ran.seconds, 3),
             preparation_seconds=round(searched.prepared, 3),
             stop=str(ran.stop),
             seed=self.seed,
             generator=self.source.name if searched.task.generator is not None else None,
-            rates=self._rates(searched),
+            rates=rates,
+            metrics=metrics,
             scores={name: round(float(value), 6) for name, value in scored.items()},
+            where=where,
             naturalness=look["naturalness"],
             pictures=look["pictures"] | {"curve": pictures.curve(ran.curve)},
             directions=directions(problem.schema, found),
@@ -514,6 +652,8 @@ class _Searched:
     measured: Measured
     task: Task
     prepared: float  # seconds to fit the generator
+    decided: measures.Decided | None = None
+    asked: int = 0  # queries for them
 
 
 def _verified(target: Target, found: Found) -> tuple[Found, int]:
@@ -595,13 +735,31 @@ def _findings_frame(codec: Codec, found: Found) -> Frame:
     columns = {name: backend.column(frame, name) for name in names}
     for name in schema.protected:
         columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
-    extra = {"score": found.score, "partner_score": found.partner_score, "origin": found.origin}
+    unknown = np.full(len(found), np.nan)
+    told = len(found.naturalness) > 0
+    extra = {
+        "score": found.score,
+        "partner_score": found.partner_score,
+        "origin": found.origin,
+        "severity": score_gap(found.score, found.partner_score),
+        "naturalness": found.naturalness if told else unknown,
+        "partner_naturalness": found.partner_naturalness if told else unknown,
+    }
     # A thrifty search does not ask every value, so it cannot say which columns flip a row.
     if cause_names(schema) and (found.causes.any() or not len(found)):
         extra["flipped_by"] = causes_in_words(schema, found.causes)
     for name, cells in extra.items():
         columns[_free_name(name, columns)] = backend.plain_column(cells)
     return backend.frame(columns)
+
+
+def _ranking(found: Found) -> Index:
+    """Findings in the order of severity times naturalness, the strongest first."""
+    natural = np.full(len(found), np.nan)
+    if len(found.naturalness):
+        natural = np.minimum(found.naturalness, found.partner_naturalness)
+    weight = priority(score_gap(found.score, found.partner_score), natural)
+    return np.argsort(-weight, kind="stable")
 
 
 def _free_name(name: str, taken: Mapping[str, Any]) -> str:
@@ -623,6 +781,7 @@ def _files(result: Result) -> dict[str, bytes | str]:
         "schema.toml": dump(result.problem.schema),
         "findings.parquet": sink.getvalue(),
         "summary.json": summary + "\n",
+        "metrics.json": json.dumps(result.metrics(), indent=2, ensure_ascii=False) + "\n",
         "report.html": html.render(result.summary),
     }
 
@@ -647,6 +806,21 @@ def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Va
             f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
         )
     return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
+
+
+def _favorable_labels(
+    columns: list[tuple[str, Any, Any]], target: str | None, favorable: Value | None
+) -> Labels | None:
+    """Which rows of the table carry the favorable label; -1 where the cell is missing."""
+    if target is None:
+        return None
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    codes, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
+    meaning = [-1 if gap else value == favorable for gap, value in zip(gaps, values, strict=True)]
+    known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
+    return known
 
 
 def _favorable(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from limi.api import DEFAULT_GENERATOR, Result, audit, prepare
+from limi.device import settled
 from limi.errors import LimiError, MissingCapability
 from limi.frames import Frame
 from limi.metrics.diversity import distinct_cells, pairwise_distance
@@ -47,6 +48,7 @@ def compare(
     *,
     generator: Any = DEFAULT_GENERATOR,
     seed: int = 0,
+    device: str = "auto",
     on_method: Callable[[str], None] = lambda name: None,
     **given: Any,
 ) -> list[Line]:
@@ -58,15 +60,24 @@ def compare(
 
     names = ("protected", "target", "favorable", "schema", "trust_pickle", "trust", "table_name")
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
+    place, _ = settled(device, problem.target, generator)
     if isinstance(generator, str) and generator in generators.names():
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
-        generator = generators.get(generator).fit(problem.rows, problem.schema, rng)
+        fit = generators.get(generator).fit
+        generator = fit(problem.rows, problem.schema, rng, device=place)
     lines = []
     for name in methods:
         on_method(name)
         try:
             result = audit(
-                model, frame, method=name, generator=generator, seed=seed, rate_rows=0, **given
+                model,
+                frame,
+                method=name,
+                generator=generator,
+                seed=seed,
+                rate_rows=0,
+                device=place,
+                **given,
             )
         except MissingCapability as error:
             lines.append(_absent(name, error))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limi.check import check_rows
+from limi.check import Checked, check_rows
 from limi.metrics.individual import Rate, flip_rate
 from limi.rows import uniform
 from limi.task import Task
-from limi.types import Rows
+from limi.types import Index, Rows
 
 __all__ = ["MEASURED_ROWS", "Measured", "measure"]
 
@@ -24,7 +24,13 @@ class Measured:
 
     rates: dict[str, Rate]
     queries: int
-    flipping: dict[str, Rows]  # the rows of each population that flip
+    checked: dict[str, Checked]  # the rows of each population with their verdicts
+    real_index: Index  # where the real ones stand in the table
+
+    @property
+    def flipping(self) -> dict[str, Rows]:
+        """The rows of each population that flip."""
+        return {name: checked.rows[checked.flips] for name, checked in self.checked.items()}
 
 
 def measure(
@@ -43,27 +49,33 @@ def measure(
     most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
     n = min(rows, most // per_row)
     rates: dict[str, Rate] = {}
-    flipping: dict[str, Rows] = {}
+    verdicts: dict[str, Checked] = {}
+    real_index = np.arange(0)
     queries = 0
     for name in populations if n > 0 else []:
         # Every population has a stream of its own, so that adding one changes no other's rows.
         key = sum(name.encode())
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
-        checked = check_rows(
-            task.score, task.schema, _sample(task, name, n, rng), max_batch=task.max_batch
-        )
+        if name == "real":
+            real_index = _places(task, n, rng)
+            rows_of = task.rows[real_index]
+        else:
+            rows_of = _sample(task, name, n, rng)
+        checked = check_rows(task.score, task.schema, rows_of, max_batch=task.max_batch)
         rates[name] = flip_rate(checked.flips)
-        flipping[name] = checked.rows[checked.flips]
+        verdicts[name] = checked
         queries += checked.queries
-    return Measured(rates, queries, flipping)
+    return Measured(rates, queries, verdicts, real_index)
 
 
 def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
     if name == "uniform":
         return uniform(task.schema, n, rng)
-    if name == "natural":
-        assert task.generator is not None
-        return task.generator.decode(task.generator.sample_latents(n, rng))
+    assert task.generator is not None
+    return task.generator.decode(task.generator.sample_latents(n, rng))
+
+
+def _places(task: Task, n: int, rng: np.random.Generator) -> Index:
     if n >= len(task.rows):
-        return task.rows
-    return task.rows[np.sort(rng.choice(len(task.rows), n, replace=False))]
+        return np.arange(len(task.rows))
+    return np.sort(rng.choice(len(task.rows), n, replace=False))

@@ -58,6 +58,7 @@ def test_findings_flip_when_the_user_asks_the_model():
     assert list(found.columns) == [
         *("age", "sex", "job", "income", "vip"),
         *("sex__partner", "score", "partner_score", "origin"),
+        *("severity", "naturalness", "partner_naturalness"),
     ]
     features = FRAME.columns.drop("ok")
     partner = found[features].assign(sex=found["sex__partner"])
@@ -171,7 +172,7 @@ def test_a_model_that_ignores_the_protected_column_gives_nothing():
     assert len(result.findings) == 0
     assert result.rates["real"].estimate == 0
     assert result.rates["real"].high < 0.01
-    assert list(result.findings.columns)[-1] == "origin"
+    assert list(result.findings.columns)[-1] == "partner_naturalness"
 
 
 def test_several_protected_columns_with_ranges():
@@ -228,7 +229,8 @@ def test_a_run_folder_holds_the_run(tmp_path):
     result = audit(out=out, seed=3)
     names = sorted(p.name for p in out.iterdir())
     assert names == [
-        *("findings.parquet", "manifest.json", "report.html", "schema.toml", "summary.json"),
+        *("findings.parquet", "manifest.json", "metrics.json"),
+        *("report.html", "schema.toml", "summary.json"),
     ]
     pd.testing.assert_frame_equal(pd.read_parquet(out / "findings.parquet"), result.findings)
     manifest = json.loads((out / "manifest.json").read_text())

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from limi.cli import compare, datasets, demo, doctor, fit, list_names, report, sample, schema, test
+from limi.cli import (
+    compare,
+    datasets,
+    demo,
+    doctor,
+    fit,
+    list_names,
+    metrics,
+    repair,
+    report,
+    sample,
+    schema,
+    study,
+    test,
+)
 
 __all__ = ["app"]
 
@@ -40,10 +54,13 @@ def _root(
 app.command("demo")(demo.demo)
 app.command("test")(test.test)
 app.command("compare")(compare.compare)
+app.command("repair")(repair.repair)
 app.command("report")(report.report)
+app.command("metrics")(metrics.metrics)
 app.command("schema")(schema.schema)
 app.command("fit")(fit.fit)
 app.command("sample")(sample.sample)
 app.command("list")(list_names.list_names)
 app.command("doctor")(doctor.doctor)
 app.add_typer(datasets.app, name="datasets")
+app.add_typer(study.app, name="study")

@@ -29,6 +29,9 @@ def compare(
     max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
     max_seconds: Annotated[float | None, Option(help="Seconds for each method.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
+    device: Annotated[
+        str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
+    ] = "auto",
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
     trust_pickle: Annotated[bool, Option("--trust-pickle", help="Open pickle files.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
@@ -59,6 +62,7 @@ def compare(
             max_queries=max_queries,
             max_seconds=max_seconds,
             seed=seed,
+            device=device,
             trust_pickle=trust_pickle,
             table_name=table,
             on_method=lambda name: on_step(names.index(name) / len(names), name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Option
 
@@ -24,19 +24,17 @@ def demo(
     import limi
 
     adult = limi.data.load("adult")
-    frame = adult.frame.drop(columns=["fnlwgt"])  # a survey weight, which no model should use
     _console.err.print(
-        f"Training a gradient-boosting income model on {len(frame):,} census rows ..."
+        f"Training a gradient-boosting income model on {len(adult.frame):,} census rows ..."
     )
-    model = income_model(frame, adult.target)
     with _console.run_progress(DEFAULT_MAX_ROWS) as show:
         result = limi.audit(
-            model,
-            frame,
+            "demo:income",  # so that a run folder says where its model comes from
+            adult.frame,
             protected=["sex"],
             target=adult.target,
             favorable=adult.favorable,
-            schema=adult.schema.select([n for n in adult.schema.names if n != "fnlwgt"]),
+            schema=adult.schema,
             seed=seed,
             out=out,
             force=_is_demo(out),
@@ -46,23 +44,11 @@ def demo(
         )
     finish(result, out, as_json)
     _console.err.print(
-        "Next: open the report, or test a model of your own:\n"
+        f"Next: open the report; train the model again with what was found:\n"
+        f"  limi repair {out} --out {out}-repaired\n"
+        "or test a model of your own:\n"
         "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
     )
-
-
-def income_model(frame: Any, target: str) -> Any:
-    """A pipeline that takes the table as it is: text, missing values and all."""
-    from sklearn.compose import make_column_selector, make_column_transformer
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OrdinalEncoder
-
-    encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    text = make_column_selector(dtype_exclude="number")
-    columns = make_column_transformer((encoder, text), remainder="passthrough")
-    model = make_pipeline(columns, HistGradientBoostingClassifier(random_state=0))
-    return model.fit(frame.drop(columns=[target]), frame[target])
 
 
 def _is_demo(out: Path) -> bool:

@@ -28,7 +28,9 @@ def fit(
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
     seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
-    device: Annotated[str, Option(help="cpu, or cuda for a torch generator.")] = "cpu",
+    device: Annotated[
+        str, Option(help="cpu, cuda, or auto: cuda where the generator can use it.")
+    ] = "auto",
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -36,6 +38,7 @@ def fit(
     import numpy as np
 
     from limi import generators
+    from limi.device import chosen
     from limi.errors import InvalidInput
     from limi.report import marginals
     from limi.store import write_beside
@@ -49,6 +52,7 @@ def fit(
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)
+    place = chosen(device, None, generator)
     known, rows = features(table, target, schema)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
@@ -56,7 +60,7 @@ def fit(
     training, kept = rows[order[n_kept:]], rows[order[:n_kept]]
     start = time.perf_counter()
     with _console.steps(f"fitting {generator}") as on_step:
-        made = module.fit(training, known, rng, device=device, on_step=on_step)
+        made = module.fit(training, known, rng, device=place, on_step=on_step)
     seconds = time.perf_counter() - start
     judged = {
         "generator": generator,

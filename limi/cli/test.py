@@ -54,6 +54,9 @@ def test(
     ] = MEASURED_ROWS,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
     max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
+    device: Annotated[
+        str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
+    ] = "auto",
     out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
@@ -84,6 +87,7 @@ def test(
             rate_rows=rate_rows,
             seed=seed,
             max_batch=max_batch,
+            device=device,
             out=out,
             force=force,
             resume=resume,

@@ -2,7 +2,8 @@
 
 `benchmark:dnn`, `benchmark:rf` and `benchmark:svm` stand for the model of that kind that was
 trained on the table under test, which must be census, credit, bank or meps. A model is trained
-once and kept below `$LIMI_CACHE` or `~/.cache/limi`, as arrays without code.
+once and kept below `$LIMI_CACHE` or `~/.cache/limi`, as arrays without code. `benchmark:FILE.npz`
+is one that `save` wrote, for any table of its columns.
 
 Faithfulness
 - Papers: a fully connected ReLU network d-64-32-16-8-4-2 on raw integer codes; weights N(0, 1),
@@ -38,19 +39,21 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import IO, Any, Literal, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi import data
-from limi.errors import InvalidInput, LimiError, listed, missing, nearest
+from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
 from limi.models._base import Decision, Takes
-from limi.models._files import split_options
+from limi.models._files import existing, split_options, unreadable
 from limi.models._scores import from_margin, from_pairs
 from limi.types import Labels, Rows, Scores
 
-__all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "train"]
+__all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
+
+ENDINGS = (".npz",)
 
 Kind = Literal["dnn", "rf", "svm"]
 OnStep = Callable[[float, str], None]
@@ -75,6 +78,8 @@ _RECIPES: dict[str, dict[str, Any]] = {
 
 _CHUNK = 4096  # rows whose activations stay in a core's cache
 _MOST_ROWS_A_TASK = 16 * _CHUNK
+_WORTH_THREADS = 256  # rows for which a forest wakes the other cores
+_WORTH_SORTING = 256  # rows that a forest sorts before it walks them
 
 _log = logging.getLogger(__name__)
 
@@ -134,6 +139,8 @@ class BenchmarkModel:
 def load(place: str, decision: Decision, *, table: str | None = None) -> BenchmarkModel:
     """The model of a kind for the table under test; `dnn?seed=3` for another seed than 0."""
     kind, options = split_options(place, ("seed",))
+    if kind.endswith(ENDINGS):
+        return _decided(_saved(kind), decision)
     if table is None or table not in data.encodings():
         given = "no known table" if table is None else f"the table {table!r}"
         raise InvalidInput(
@@ -144,7 +151,10 @@ def load(place: str, decision: Decision, *, table: str | None = None) -> Benchma
         seed = int(options.get("seed", 0))
     except ValueError:
         raise InvalidInput(f"seed={options['seed']!r} is no whole number") from None
-    model = train(table, cast("Kind", kind), seed=seed)
+    return _decided(train(table, cast("Kind", kind), seed=seed), decision)
+
+
+def _decided(model: BenchmarkModel, decision: Decision) -> BenchmarkModel:
     return BenchmarkModel(
         model.scorer,
         model.columns,
@@ -200,16 +210,21 @@ def fit(
     columns: Sequence[str],
     seed: int = 0,
     table: str = "rows",
+    grown_from: int | None = None,
     on_step: OnStep | None = None,
 ) -> BenchmarkModel:
-    """A model of a kind, fitted on these rows by the same recipe and not kept."""
+    """A model of a kind, fitted on these rows by the same recipe and not kept.
+
+    `grown_from` is the size of the table that the rows grew from, where they did: a DNN then sees
+    a small table's rows as often as before.
+    """
     _check_kind(kind)
     if len(np.unique(labels)) != 2:
         raise InvalidInput("the labels to fit on must hold both 0 and 1")
     fitter = {"dnn": _fit_network, "rf": _fit_forest, "svm": _fit_machine}[kind]
     rng = np.random.default_rng(seed)
     began = time.perf_counter()
-    scorer, trained_rows = fitter(rows, labels, rng, on_step or _silent)
+    scorer, trained_rows = fitter(rows, labels, rng, on_step or _silent, grown_from or len(rows))
     seconds = time.perf_counter() - began
     tested = None
     if table == "census":
@@ -226,6 +241,49 @@ def fit(
         versions=_versions("numpy", "torch" if kind == "dnn" else "scikit-learn"),
     )
     return BenchmarkModel(scorer, tuple(columns), info, notes=(str(info),))
+
+
+def save(model: BenchmarkModel, file: IO[bytes]) -> None:
+    """Write a model as arrays without code, to be read as `benchmark:FILE.npz`."""
+    about = {"format": FORMAT, "columns": [*model.columns], "info": asdict(model.info)}
+    # Text as an array of characters, which numpy reads without unpickling.
+    np.savez(file, about=np.array(json.dumps(about)), **model.scorer.arrays())  # type: ignore[arg-type]
+
+
+def _saved(place: str) -> BenchmarkModel:
+    path = existing(place, "benchmark", ENDINGS)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+        if about["format"] > FORMAT:
+            raise BadModel(
+                f"{place!r} was written by a newer limi (format {about['format']}, this one reads "
+                f"up to {FORMAT}); upgrade limi"
+            )
+        info = Info(**about["info"])
+        if info.kind == "rf":
+            _check_trees(arrays)
+        scorer = _SCORERS[info.kind](arrays)
+    except LimiError:
+        raise
+    # What a damaged file raises is as manifold as damage.
+    except Exception as error:
+        raise unreadable(place, "a benchmark model", error) from error
+    return BenchmarkModel(scorer, tuple(about["columns"]), info, notes=(str(info),))
+
+
+def _check_trees(arrays: dict[str, NDArray[Any]]) -> None:
+    """scikit-learn walks trees without looking, so a file may not send it outside or in circles."""
+    sizes = arrays["nodes"]
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.arange(len(first)) - first
+    left, right, feature = (arrays[name] for name in ("left", "right", "feature"))
+    leaf = left == -1
+    fits = (left > place) & (right > place) & (np.maximum(left, right) < np.repeat(sizes, sizes))
+    fits &= (feature >= 0) & (feature < arrays["n_columns"])
+    if not (leaf | fits).all() or arrays["leaf"].shape != (len(first), 2):
+        raise ValueError("its trees lead nowhere")
 
 
 def cache_folder() -> Path:
@@ -326,10 +384,13 @@ class _Network:
 
 
 def _fit_network(
-    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep
+    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep, size: int
 ) -> tuple[_Scorer, int]:
     torch = _torch()
-    steps, batch = _SMALL if len(rows) < _SMALL_TABLE else _LARGE
+    steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
+    if size < _SMALL_TABLE:
+        # The papers count epochs. On large tables the steps suffice for several times the rows.
+        steps = max(steps, steps * len(rows) // size)
     inputs = torch.from_numpy(np.array(rows, dtype=np.float32))
     truth = torch.from_numpy(np.array(labels, dtype=np.int64))
     for _ in range(_RESTARTS):
@@ -467,19 +528,70 @@ class _Forest:
 
     def score(self, rows: Rows, favorable_column: int) -> Scores:
         threads = _numpy_threads(os.getpid())
+        if len(rows) < _CHUNK:
+            return from_pairs(self._few(threads, rows), favorable_column)
         return _spread(threads, rows, lambda p: from_pairs(self._shares(p), favorable_column))
 
     def _shares(self, rows: Rows) -> NDArray[np.float64]:
-        cast_rows = np.ascontiguousarray(rows, dtype=np.float32)  # as scikit-learn casts them
+        cast_rows, order = self._in_order(rows)
         shares = np.zeros((len(rows), 2))
         for tree, leaf in zip(self.trees, self.leaves, strict=True):
             shares += leaf.take(tree.apply(cast_rows), axis=0)
         shares /= len(self.trees)
+        return _back(shares, order)
+
+    def _few(self, threads: ThreadPoolExecutor, rows: Rows) -> NDArray[np.float64]:
+        """The same for a small batch: each core takes all rows through some of the trees.
+
+        Most of the time goes into fetching nodes from memory, so no tree is walked by two cores.
+        """
+        cast_rows, order = self._in_order(rows)
+
+        def found(trees: Sequence[Any]) -> list[NDArray[np.intp]]:
+            return [tree.apply(cast_rows) for tree in trees]
+
+        if len(rows) < _WORTH_THREADS:
+            places = found(self.trees)
+        else:
+            size = math.ceil(len(self.trees) / _n_cores())
+            starts = range(0, len(self.trees), size)
+            parts = threads.map(found, [self.trees[start : start + size] for start in starts])
+            places = list(itertools.chain.from_iterable(parts))
+        leaves, first = self._joined_leaves
+        shares = leaves.take(np.stack(places) + first, axis=0)
+        # A sum over the first axis is taken in its order, as scikit-learn takes it.
+        return _back(shares.sum(axis=0) / len(self.trees), order)
+
+    def _in_order(self, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
+        """Rows as scikit-learn casts them, those that share a leaf of the first tree together.
+
+        Rows that are alike take the same ways through the other trees too: their nodes are in
+        the cache still, and the processor guesses the branches right.
+        """
+        cast_rows = np.ascontiguousarray(rows, dtype=np.float32)
+        if len(rows) < _WORTH_SORTING:
+            return cast_rows, None
+        order = np.argsort(self.trees[0].apply(cast_rows).astype(np.int32), kind="stable")
+        return cast_rows[order], order
+
+    @cached_property
+    def _joined_leaves(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """The leaves of all trees as one array, and where each tree's begin."""
+        counts = [len(leaf) for leaf in self.leaves]
+        first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.intp)
+        return np.concatenate(self.leaves), first[:, None]
+
+
+def _back(shares: NDArray[np.float64], order: NDArray[np.intp] | None) -> NDArray[np.float64]:
+    if order is None:
         return shares
+    unsorted = np.empty_like(shares)
+    unsorted[order] = shares
+    return unsorted
 
 
 def _fit_forest(
-    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep
+    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep, size: int
 ) -> tuple[_Scorer, int]:
     from sklearn.ensemble import RandomForestClassifier
 
@@ -577,7 +689,7 @@ class _Machine:
 
 
 def _fit_machine(
-    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep
+    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep, size: int
 ) -> tuple[_Scorer, int]:
     from sklearn.svm import SVC
 

@@ -13,7 +13,7 @@ from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._files import reason
 from limi.models._function import FunctionModel
 
-__all__ = ["FunctionModel", "accepts", "load", "wrap"]
+__all__ = ["FunctionModel", "accepts", "attribute", "load", "wrap"]
 
 ENDINGS = (".py",)
 
@@ -36,18 +36,24 @@ def wrap(target: Callable[[Any], Any], decision: Decision) -> FunctionModel:
 
 def load(place: str, decision: Decision) -> Model:
     """The function or fitted model NAME of FILE.py; running the file is what the user asks for."""
+    from limi.models import adapt
+
+    return adapt(attribute(place), decision)
+
+
+def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
+    """What FILE.py calls NAME, after running the file; `form` is how the user writes it."""
     path_text, _, name = place.rpartition(":")
     if not path_text:
         raise InvalidInput(
-            f"python:{place} names no function; write python:FILE.py:NAME, "
-            "where NAME takes a frame and returns scores or labels"
+            f"{place!r} names no function; write {form}, where NAME is what the file defines"
         )
     path = Path(path_text)
     if not path.is_file():
-        raise InvalidInput(f"there is no file {path_text!r}; write python:FILE.py:NAME")
+        raise InvalidInput(f"there is no file {path_text!r}; write {form}")
     spec = importlib.util.spec_from_file_location(f"_limi_target_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path_text!r} is no Python file; write python:FILE.py:NAME")
+        raise InvalidInput(f"{path_text!r} is no Python file; write {form}")
     module = importlib.util.module_from_spec(spec)
     # The file may import its neighbours, as it would when run as a script.
     sys.path.insert(0, str(path.resolve().parent))
@@ -61,6 +67,4 @@ def load(place: str, decision: Decision) -> Model:
     if not hasattr(module, name):
         known = [n for n, value in vars(module).items() if accepts(value) and n[0] != "_"]
         raise InvalidInput(f"{path_text!r} has no function {name!r}; {nearest(name, known)}")
-    from limi.models import adapt
-
-    return adapt(getattr(module, name), decision)
+    return getattr(module, name)

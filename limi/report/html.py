@@ -17,7 +17,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from limi.report import charts, wording
+from limi.report import charts, metrics, wording
 from limi.report.summary import Example, Field, Summary
 
 __all__ = ["render", "snippet"]
@@ -128,12 +128,17 @@ def _content(summary: Summary) -> dict[str, Any]:
     pairs = [_pair(summary, place, e) for place, e in enumerate(summary.examples, 1)]
     rivals = wording.opposed(summary.directions, summary.findings)
     bars, ticks = _bars(summary)
+    places, place_ticks, average = _places(summary)
     return {
         "summary": summary,
         "answer": wording.answer(summary),
         "changed": wording.either(list(summary.protected)),
         "bars": bars,
         "ticks": ticks,
+        "places": places,
+        "place_ticks": place_ticks,
+        "average": average,
+        "places_aid": wording.places_aid(summary),
         "rivals": rivals,
         "widest": max((max(r.findings, r.reverse) for r in rivals), default=1),
         "unlisted": wording.unlisted(summary),
@@ -149,6 +154,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "stopped": wording.stopped(summary),
         "natural": wording.natural(summary),
         "atn": wording.ATN,
+        "families": metrics.sections(summary.metrics),
         "too_few": wording.TOO_FEW,
         "unit_ticks": [(place / 5, f"{place / 5:g}") for place in range(6)],
         "densities": charts.densities(summary.pictures.get("densities")),
@@ -181,6 +187,23 @@ def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
         for name, rate in rates
     ]
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
+
+
+def _places(
+    summary: Summary,
+) -> tuple[list[tuple[wording.Place, _Bar]], list[tuple[float, str]], float]:
+    """Regions with their bars, the ticks of their axis, and where the average lies on it."""
+    found = summary.where
+    if found is None or not found.rules:
+        return [], [], 0.0
+    ticks = charts.ticks(100 * max(region.rate.high for region in found.rules))
+    top = ticks[-1] / 100
+    bars = [
+        _Bar("", "", wording.percent(r), r.n, True, r.estimate / top, r.low / top, r.high / top)
+        for r in (region.rate for region in found.rules)
+    ]
+    shown = list(zip(wording.places(summary), bars, strict=True))
+    return shown, [(t / ticks[-1], f"{t:g}") for t in ticks], found.base.estimate / top
 
 
 def _pair(summary: Summary, place: int, example: Example) -> _Pair:

@@ -10,19 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import cause_names
+from limi.check import Checked, cause_names
 from limi.findings import Found
 from limi.metrics.individual import Rate
 from limi.schema import Schema
+from limi.where import Condition, Where
 
 __all__ = [
+    "Clause",
     "Direction",
     "Example",
     "Field",
+    "Region",
+    "Regions",
     "Summary",
     "causes_in_words",
     "directions",
     "examples",
+    "regions",
 ]
 
 FORMAT = 1
@@ -68,6 +73,45 @@ class Example:
         return abs(self.score - self.partner_score)
 
 
+@dataclass(frozen=True)
+class Clause:
+    """A condition of a region: in words, and its values as the table writes them."""
+
+    words: str
+    column: str
+    low: float | str | None = None  # None: no bound; a level is text
+    high: float | str | None = None
+    levels: tuple[str, ...] | None = None
+    missing: bool = False  # does a missing cell meet it?
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows that flip often (see `limi.where.Rule`), and who is favored in most of them."""
+
+    conditions: tuple[Clause, ...]
+    rate: Rate
+    share: float
+    lift: float
+    p_value: float
+    flips: int = 0  # rows of the whole sample that lie here and flip
+    favored: Direction | None = None  # the most frequent direction among those
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Where decisions flip, in a sample of a population (see `limi.where.Where`)."""
+
+    population: str
+    base: Rate
+    learned: int
+    tried: int
+    share: float
+    flips: float
+    reason: str
+    rules: tuple[Region, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """Everything a report shows."""
@@ -93,6 +137,8 @@ class Summary:
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
+    where: Regions | None = None  # None where no rows were checked apart from the search
+    metrics: dict[str, Any] = field(default_factory=dict)  # see limi.measures
     naturalness: dict[str, float] = field(default_factory=dict)
     # ^ ATN against the table: of all findings, of representative ones, of the table's own rows
     #   that flip ("ceiling": what to hold the others against)
@@ -133,6 +179,7 @@ class Summary:
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
+        values["where"] = _regions(tree.get("where"))
         return Summary(**values)
 
 
@@ -149,7 +196,71 @@ def _rate(estimate: float | None, low: float, high: float, n: int) -> Rate:
     return Rate(math.nan if estimate is None else estimate, low, high, n)
 
 
-def directions(schema: Schema, found: Found, most: int = 12) -> tuple[Direction, ...]:
+def _regions(tree: dict[str, Any] | None) -> Regions | None:
+    if tree is None:
+        return None
+    rules = tuple(
+        Region(
+            **rule
+            | {
+                "conditions": tuple(_clause(**clause) for clause in rule["conditions"]),
+                "rate": _rate(**rule["rate"]),
+                "favored": Direction(**rule["favored"]) if rule["favored"] else None,
+            }
+        )
+        for rule in tree["rules"]
+    )
+    return Regions(**tree | {"base": _rate(**tree["base"]), "rules": rules})
+
+
+def _clause(levels: list[str] | None = None, **cells: Any) -> Clause:
+    return Clause(levels=None if levels is None else tuple(levels), **cells)
+
+
+def regions(schema: Schema, where: Where, population: str, flipping: Found | Checked) -> Regions:
+    """Rules as a report shows them; `flipping` are the sample's rows that flip."""
+    shown = []
+    for rule in where.rules:
+        inside = flipping[rule.mask(flipping.rows)]
+        favored = directions(schema, inside, most=1)
+        shown.append(
+            Region(
+                tuple(map(_as_clause, rule.conditions)),
+                rule.rate,
+                rule.share,
+                rule.lift,
+                rule.p_value,
+                len(inside),
+                favored[0] if favored else None,
+            )
+        )
+    return Regions(
+        population,
+        where.base,
+        where.learned,
+        where.tried,
+        where.share,
+        where.flips,
+        where.reason,
+        tuple(shown),
+    )
+
+
+def _as_clause(condition: Condition) -> Clause:
+    column, codes = condition.column, condition.codes
+    low, high = (
+        None
+        if not math.isfinite(bound)
+        else bound
+        if column.kind == "numerical"
+        else column.show(bound)
+        for bound in (condition.low, condition.high)
+    )
+    levels = None if codes is None else tuple(map(column.show, codes))
+    return Clause(str(condition), column.name, low, high, levels, condition.missing)
+
+
+def directions(schema: Schema, found: Found | Checked, most: int = 12) -> tuple[Direction, ...]:
     """Which protected values are favored over which, most frequent first."""
     if not len(found):
         return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
@@ -11,10 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from limi.errors import listed
-from limi.report import wording
+from limi.report import metrics, wording
 from limi.report.summary import Example, Summary
 
-__all__ = ["print_summary", "render"]
+__all__ = ["print_metrics", "print_summary", "render"]
 
 _SHOWN_FINDINGS = 3
 _SHOWN_COLUMNS = 24
@@ -42,10 +43,12 @@ def _print(summary: Summary, console: Console, bar: str) -> None:
     console.print(_headline(summary))
     for title, blocks in (
         ("How often decisions flip", _rates(summary)),
+        ("Where it happens", _places(summary)),
         ("What the search found", _found(summary)),
         ("Who is favored", _favored(summary, bar)),
         ("Strongest findings", _findings(summary)),
         ("How natural the findings are", _natural(summary)),
+        ("More metrics", _measured(summary)),
         ("What was tested", _tested(summary)),
         ("Notes", _notes(summary)),
     ):
@@ -90,6 +93,19 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
     else:
         yield Text("No rate was measured.")
+
+
+def _places(summary: Summary) -> Iterator[RenderableType]:
+    for number, place in enumerate(wording.places(summary), 1):
+        grid = Table.grid(padding=(0, 1))
+        words = Text(" and ", style="dim").join(_text(c, "bold") for c in place.conditions)
+        grid.add_row(Text(f"{number}.", style="bold"), words)
+        grid.add_row("", _text(f"{place.figures}, {place.chance}"))
+        favored = f", favors {place.favored}" if place.favored else ""
+        grid.add_row("", _text(f"{place.share}{favored}", "dim"))
+        yield grid
+    if aid := wording.places_aid(summary):
+        yield _text(aid, "dim")
 
 
 def _found(summary: Summary) -> Iterator[RenderableType]:
@@ -194,6 +210,40 @@ def _natural(summary: Summary) -> Iterator[RenderableType]:
         if "findings" not in summary.naturalness:
             yield Text(wording.TOO_FEW)
         yield Text(wording.ATN, style="dim")
+
+
+def _measured(summary: Summary) -> Iterator[RenderableType]:
+    for section in metrics.sections(summary.metrics):
+        lines = [line for line in section.lines if line.main]
+        if lines:
+            yield _lines(lines)
+            if section.title.startswith("Groups"):
+                yield _text(section.aid, "dim")
+
+
+def print_metrics(tree: dict[str, Any], console: Console) -> None:
+    """Print every metric of a run with its reading aid."""
+    for place, section in enumerate(metrics.sections(tree)):
+        if place:
+            console.print()
+        console.print(_text(section.title, "bold"))
+        console.print(Padding.indent(_text(section.aid, "dim"), 2))
+        console.print(Padding.indent(_lines(section.lines), 2))
+
+
+def _lines(lines: list[metrics.Line]) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(ratio=5)
+    grid.add_column(ratio=3)
+    for line in lines:
+        name = _text(f"{line.name} ({line.short})" if line.short else line.name, "bold")
+        value = Text.assemble(
+            (wording.clean(line.value), "cyan"),
+            f"  {wording.clean(line.interval)}" if line.interval else "",
+        )
+        grid.add_row(name, value)
+        grid.add_row(_text(line.aid, "dim"), _text(line.reads, "dim"))
+    return grid
 
 
 def _tested(summary: Summary) -> Iterator[RenderableType]:

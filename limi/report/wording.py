@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from limi.errors import listed
 from limi.metrics.individual import Rate
-from limi.report.summary import Direction, Example, Field, Summary
+from limi.report.summary import Direction, Example, Field, Region, Summary
 
 __all__ = [
     "ATN",
@@ -20,6 +20,7 @@ __all__ = [
     "Natural",
     "Opposed",
     "Percent",
+    "Place",
     "Sentence",
     "aid",
     "answer",
@@ -35,6 +36,8 @@ __all__ = [
     "number",
     "opposed",
     "percent",
+    "places",
+    "places_aid",
     "population",
     "score",
     "seconds",
@@ -148,6 +151,30 @@ class Natural:
 
 
 @dataclass(frozen=True)
+class Place:
+    """A region in which decisions flip often, in words."""
+
+    conditions: tuple[str, ...]
+    percent: Percent
+    rows: str  # "2,120 natural rows"
+    share: str  # "8.7 % of natural rows"
+    times: str  # "6.1 times the average"
+    chance: str  # "p = 0.012"
+    favored: str  # "sex Male over sex Female in 97 % of the flips"; empty where none prevails
+
+    @property
+    def figures(self) -> str:
+        """The numbers in one line."""
+        shown = self.percent
+        return (
+            f"{shown.estimate} % of {self.rows} flip ({shown.low} to {shown.high} %), {self.times}"
+        )
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.conditions)}: {self.figures}"
+
+
+@dataclass(frozen=True)
 class Sentence:
     """A finding in plain words, in its parts."""
 
@@ -194,6 +221,52 @@ def population(name: str) -> str:
 def aid(name: str) -> str:
     """One line on how to read a population; empty where there is nothing to say."""
     return _POPULATIONS[name][1] if name in _POPULATIONS else ""
+
+
+def places(summary: Summary) -> list[Place]:
+    """Where decisions flip, highest rate first."""
+    found = summary.where
+    return [_place(region, population(found.population)) for region in found.rules] if found else []
+
+
+def _place(region: Region, rows: str) -> Place:
+    favored = region.favored
+    return Place(
+        tuple(clause.words for clause in region.conditions),
+        percent(region.rate),
+        f"{count(region.rate.n)} {rows}",
+        f"{100 * region.share:.1f} % of {rows}",
+        f"{region.lift:.{1 if region.lift < 9.95 else 0}f} times the average",
+        "p under 0.001" if region.p_value < 0.001 else f"p = {region.p_value:.3f}",
+        f"{favored.favored} over {favored.disfavored} in "
+        f"{share(favored.findings, region.flips)} of the flips"
+        if favored and favored.findings > region.flips / 2
+        else "",
+    )
+
+
+def places_aid(summary: Summary) -> str:
+    """How the regions were found and how sure they are, or why there are none."""
+    found = summary.where
+    if found is None:
+        return ""
+    rows = population(found.population)
+    if not found.rules:
+        return f"No rules from {rows}: {found.reason}."
+    sure = (
+        "No other region was tried."
+        if found.tried == 1
+        else f"P-values are corrected for the {count(found.tried)} regions tried (Holm); that all "
+        "intervals hold at once has 95 % confidence."
+    )
+    those = "this region is" if len(found.rules) == 1 else "together these regions are"
+    holds = "holds" if len(found.rules) == 1 else "hold"
+    return (
+        f"Learned on {count(found.learned)} {rows} and verified on {count(found.base.n)} others, "
+        f"of which {percent(found.base).estimate} % flip; {those} "
+        f"{share(round(found.share * found.base.n), found.base.n)} of them and {holds} "
+        f"{100 * found.flips:.0f} % of the flips. {sure}"
+    )
 
 
 def percent(rate: Rate) -> Percent:

@@ -90,6 +90,19 @@ def test_the_forest_scores_as_scikit_learn_does_to_the_last_bit(models, credit, 
     assert np.array_equal(models["rf"].scorer._shares(rows), chances)
 
 
+@pytest.mark.parametrize("threads", [1, 10**6])
+@pytest.mark.parametrize("sorts", [1, 10**6])
+def test_small_batches_of_the_forest_score_as_large_ones(models, rows, monkeypatch, threads, sorts):
+    whole = models["rf"].score(rows)
+    monkeypatch.setattr(benchmark, "_WORTH_THREADS", threads)
+    monkeypatch.setattr(benchmark, "_WORTH_SORTING", sorts)
+    for cores in (1, 3, 200):
+        monkeypatch.setattr(benchmark, "_n_cores", lambda cores=cores: cores)
+        for n in (1, 2, 50, 1000):
+            assert np.array_equal(models["rf"].score(rows[:n]), whole[:n])
+    assert models["rf"].score(rows[:0]).shape == (0,)
+
+
 def test_the_machine_decides_as_scikit_learn_does(models, credit, rows):
     margins = SVC().fit(*credit).decision_function(rows)
     scores = models["svm"].score(rows)

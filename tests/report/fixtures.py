@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from limi.metrics.individual import Rate, rate_of
-from limi.report.summary import Direction, Example, Field, Summary
+from limi.report.summary import Clause, Direction, Example, Field, Region, Regions, Summary
+from tests.report.measured import tree
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -244,6 +245,42 @@ PICTURED = dataclasses.replace(
         "--method limi --generator trees --max-queries 1000000 --seed 20240613 --out runs/adult-two"
     ),
     scores={"boundary_auc_train": 0.9812, "boundary_auc_entire": 0.913244},
+    where=Regions(
+        "natural",
+        rate_of(223, 1_000),
+        learned=1_000,
+        tried=4,
+        share=0.187,
+        flips=0.683,
+        reason="",
+        rules=(
+            Region(
+                (
+                    Clause("hours_per_week at least 45", "hours_per_week", 45.0),
+                    Clause(
+                        "marital_status is Married-civ-spouse or Widowed",
+                        "marital_status",
+                        levels=("Married-civ-spouse", "Widowed"),
+                    ),
+                ),
+                rate_of(71, 87, 1 - 0.05 / 4),
+                0.087,
+                3.66,
+                3.1e-12,
+                150,
+                Direction("sex Male, race White", "sex Female, race Black", 146),
+            ),
+            Region(
+                (Clause("occupation is missing", "occupation", levels=(), missing=True),),
+                rate_of(51, 118, 1 - 0.05 / 4),
+                0.118,
+                1.94,
+                0.0123,
+                99,
+                Direction("sex Male, race White", "sex Female, race Black", 20),
+            ),
+        ),
+    ),
     naturalness={"findings": 0.7421, "representative": 0.8893, "ceiling": 0.9312},
     pictures={
         "densities": _densities(
@@ -301,6 +338,16 @@ FEW = dataclasses.replace(
     unconfirmed=0,
     generator=None,
     scores={},
+    where=Regions(
+        "real",
+        rate_of(2, 90),
+        learned=0,
+        tried=0,
+        share=0.0,
+        flips=0.0,
+        reason="2 of 90 rows flip; it takes 30 to learn rules from one half of them and verify "
+        "them on the other",
+    ),
     naturalness={"ceiling": 0.9312},
     pictures={"densities": {}, "score_pairs": [[0.49, 0.53]], "curve": [[40, 0], [90, 1]]},
     directions=PICTURED.directions[:1],
@@ -338,6 +385,26 @@ ATTACKED = dataclasses.replace(
     generator=_IMAGE,
     preparation_seconds=0.5,
     scores={_SCRIPT: 0.5},
+    where=Regions(
+        _SCRIPT,
+        rate_of(5, 50),
+        learned=50,
+        tried=1,
+        share=0.2,
+        flips=1.0,
+        reason="",
+        rules=(
+            Region(
+                (Clause(f"{_IMAGE} is {LONG}", _IMAGE), Clause(_STYLE, _BRACES)),
+                rate_of(5, 10),
+                0.2,
+                5.0,
+                0.01,
+                10,
+                Direction(_SCRIPT, _IMAGE, 9),
+            ),
+        ),
+    ),
     naturalness={_SCRIPT: 0.5},
     pictures={
         "densities": {"x": [0.0, 1.0, 2.0], "lines": {_SCRIPT: [0.1, 0.2, 0.1]}},
@@ -367,10 +434,13 @@ ATTACKED = dataclasses.replace(
     hashes={_SCRIPT: _IMAGE},
 )
 
+MEASURED = dataclasses.replace(SEX, metrics=tree())
+
 SUMMARIES = {
     "sex": SEX,
     "many": MANY,
     "pictured": PICTURED,
+    "measured": MEASURED,
     "few": FEW,
     "nothing": NOTHING,
     "unmeasured": UNMEASURED,

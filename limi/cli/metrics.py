@@ -1,0 +1,46 @@
+"""`limi metrics`: what a finished run measured, and how to read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["metrics"]
+
+
+def metrics(
+    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
+    volume: Annotated[
+        int | None, Option(help="People decided on, to say how many of them would flip.")
+    ] = None,
+    privileged: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COL=VALUE",
+            help="Group that others are compared with, such as sex=Male or age=30-90, or "
+            "'lowest' for the paper's split. Repeatable.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show every metric of a finished run with a line on how to read it."""
+    from limi import measures, schema_files
+    from limi.errors import CorruptStore
+    from limi.report import text
+    from limi.store import read_summary
+
+    summary = read_summary(folder)
+    if not summary.metrics:
+        raise CorruptStore(
+            f"the run in {str(folder)!r} has no metrics: an earlier limi made it; run it again"
+        )
+    schema = schema_files.load(folder / "schema.toml")
+    tree = measures.asked_for(summary.metrics, schema, volume=volume, privileged=privileged or None)
+    if as_json:
+        _console.print_json(tree)
+    else:
+        text.print_metrics(tree, _console.out)

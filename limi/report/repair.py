@@ -1,0 +1,274 @@
+"""A repair in words: the lines of its table, a card for the model, and a page.
+
+Everything is drawn from the plain tree that `repair.json` holds, so no two of them disagree.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+
+from limi.report import charts, wording
+
+__all__ = ["Line", "basis", "card", "files", "fresh", "lines", "remarks", "render", "sentence"]
+
+Tree = Mapping[str, Any]
+
+_ROWS = {
+    "accuracy": ("held-out accuracy", "share of decisions that are right; higher is better"),
+    "training_accuracy": ("training accuracy", "on the rows trained on, as the paper reports it"),
+    "real": ("flips, real", "rows of the table (IF_o); lower is better"),
+    "uniform": ("flips, uniform", "every combination of values (IF_r); lower is better"),
+    "natural": ("flips, natural", "people of a generator; lower is better"),
+    "spd": ("SPD", "gap of the groups' shares of favorable decisions; lower is better"),
+    "aod": ("AOD", "mean gap of their true and false favorable rates; lower is better"),
+}
+_SHARES = ("accuracy", "training_accuracy", "real", "uniform", "natural")
+
+_LIMITS = (
+    "Flips are measured for the protected values of the run and for the named populations, and say "
+    "nothing of others; few flips are no certificate of fairness.",
+    "A repaired model is another model: its other properties (calibration, errors by group) need "
+    "the same care as those of the first.",
+    "Group gaps are averages over people who differ in more than the protected value.",
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure, before and after."""
+
+    name: str
+    aid: str
+    before: str
+    after: str
+    change: str
+
+
+def sentence(tree: Tree) -> str:
+    """The verdict."""
+    verdict = str(tree["verdict"])
+    first = verdict[:1].upper() + verdict[1:]
+    return f"{first}." if not first.endswith(".") else first
+
+
+def basis(tree: Tree) -> str:
+    """What a reader should see beside the verdict."""
+    had, has = (tree[side]["natural"]["value"] for side in ("before", "after"))
+    on = "accuracy" if tree["before"]["accuracy"]["value"] is not None else "training_accuracy"
+    rows = "held-out" if on == "accuracy" else "training"
+    lost = 100 * (tree["after"][on]["value"] - tree["before"][on]["value"])
+    return (
+        f"{100 * had:.2f} % of natural people flipped before, {100 * has:.2f} % do after; accuracy "
+        f"on {rows} rows changes by {lost:+.2f} points."
+    )
+
+
+def lines(tree: Tree) -> list[Line]:
+    """Every figure that was measured."""
+    shown = []
+    for name, (words, aid) in _ROWS.items():
+        before, after = tree["before"][name], tree["after"][name]
+        if before["value"] is None and name == "accuracy":
+            continue
+        shown.append(
+            Line(words, aid, _figure(name, before), _figure(name, after), _change(name, tree))
+        )
+    return shown
+
+
+def fresh(tree: Tree) -> list[str]:
+    """What the fresh checks found, one sentence each."""
+    told = [
+        f"{check['words'][:1].upper()}{check['words'][1:]}: "
+        f"{check['before']:,} flips of {check['rows']:,} rows before, {check['after']:,} after."
+        for check in tree["checks"]
+    ]
+    own = tree["own_findings"]
+    still = own["after"] / own["rows"] if own["rows"] else 0.0
+    told.append(
+        f"Of the run's own findings {still:.1%} still flip; that alone would prove nothing."
+    )
+    return told
+
+
+def remarks(tree: Tree) -> list[str]:
+    """What a reader must know to read the figures."""
+    groups = tree["groups"]
+    told = [f"Groups: {groups['privileged']} against all others ({groups['why']})."]
+    reasons = {
+        side[name]["reason"]
+        for side in (tree["before"], tree["after"])
+        for name in ("spd", "aod")
+        if side[name].get("reason")
+    }
+    told += [f"No number: {reason}." for reason in sorted(reasons)]
+    return told
+
+
+def files(tree: Tree) -> list[str]:
+    """What the folder holds."""
+    kept = ["card.md", "report.html", "repair.json", "added.parquet"]
+    return [*([tree["model_file"]] if tree["model_file"] else []), *kept]
+
+
+def card(tree: Tree) -> str:
+    """The card of the repaired model, in Markdown."""
+    run, settings = tree["run"], tree["settings"]
+    return "\n".join(
+        [
+            f"# {run['model']} on {run['table']}, repaired",
+            "",
+            f"**Verdict: {sentence(tree)}** {basis(tree)}",
+            "",
+            "## What was done",
+            "",
+            *(f"- {words}" for words in _done(tree)),
+            "",
+            "## Before and after",
+            "",
+            _measured_on(settings),
+            "",
+            "| figure | before | after | change |",
+            "|---|---|---|---|",
+            *(
+                f"| {line.name} | {line.before} | {line.after} | {line.change} |"
+                for line in lines(tree)
+            ),
+            "",
+            *(f"- {words}" for words in [*remarks(tree), *fresh(tree)]),
+            "",
+            "## Data",
+            "",
+            f"- Table: {run['table']}, {tree['rows']['table']:,} rows, target {run['target']}, "
+            f"favorable {run['favorable']}; sha256 {run['data_sha256']}",
+            f"- Protected: {_protected(run)}",
+            f"- Findings: {run['findings']:,} by {run['method']} with generator "
+            f"{run['generator'] or 'none'}, seed {run['seed']}",
+            "- `added.parquet`: the rows that were added, with the labels they were learned with",
+            "",
+            "## Use",
+            "",
+            _use(tree),
+            "",
+            "## Limits",
+            "",
+            *(f"- {words}" for words in _LIMITS),
+            "",
+            f"Made by limi {tree['versions'].get('limi', '')}"
+            + (f": `{tree['command']}`" if tree["command"] else ""),
+            "",
+        ]
+    )
+
+
+def render(tree: Tree) -> str:
+    """A page of its own; the same bytes for the same tree."""
+    folder = resources.files("limi.report")
+    css = "".join(
+        folder.joinpath(f"templates/{name}.css").read_text("utf-8")
+        for name in ("marginals", "repair")
+    )
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    page = Environment(loader=PackageLoader("limi.report"), autoescape=True).get_template(
+        "repair.html"
+    )
+    run = tree["run"]
+    return page.render(
+        title=wording.clean(f"{run['model']} on {run['table']}, repaired"),
+        verdict=sentence(tree),
+        basis=basis(tree),
+        word=str(tree["verdict"]).partition(":")[0],
+        lines=lines(tree),
+        fresh=fresh(tree),
+        remarks=remarks(tree),
+        done=_done(tree),
+        measured_on=_measured_on(tree["settings"]),
+        limits=_LIMITS,
+        front=charts.front(_points(tree)),
+        use=_use(tree).replace("`", ""),
+        css=Markup(css),
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
+        "form-action 'none'",
+    )
+
+
+def _done(tree: Tree) -> list[str]:
+    settings, rows = tree["settings"], tree["rows"]
+    twice = ", some of them more than once" if settings["findings_drawn_twice"] else ""
+    return [
+        f"Recipe {settings['recipe']} with labels by {settings['label']} (preset "
+        f"{settings['preset']}): {settings['findings_used']:,} findings, "
+        f"{settings['fraction']:.0%} of the table{twice}.",
+        f"{rows['added']:,} rows were added to the table's {rows['table']:,}.",
+        f"The model was trained again by {tree['how']}; the one that is kept, on all rows of the "
+        "table and the added ones.",
+    ]
+
+
+def _measured_on(settings: Tree) -> str:
+    times = settings["seeds"]
+    mean = f"Means over {times} seeds with 95 % intervals." if times > 1 else "One seed."
+    if settings["held_out"]:
+        return (
+            f"{mean} Each seed holds out {settings['held_out']:.0%} of the rows and trains on the "
+            "rest, without (before) and with (after) findings; accuracy, SPD and AOD are of the "
+            "held-out rows unless said otherwise."
+        )
+    return f"{mean} Trained on all rows, without (before) and with (after) findings."
+
+
+def _protected(run: Tree) -> str:
+    return "; ".join(f"{name}: {', '.join(values)}" for name, values in run["protected"].items())
+
+
+def _use(tree: Tree) -> str:
+    file = tree["model_file"]
+    if file is None:
+        return (
+            "The model was not written; train it again on the table and `added.parquet` together."
+        )
+    kind = "benchmark" if file.endswith(".npz") else "skops"
+    return f"`limi test TABLE --model {kind}:{file} ...` tests it again; it is data without code."
+
+
+def _figure(name: str, figure: Tree) -> str:
+    value, low, high = (figure.get(part) for part in ("value", "low", "high"))
+    if value is None:
+        return "-"
+    if name in _SHARES:
+        span = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+        return f"{100 * value:.2f} %{span}"
+    span = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
+    return f"{value:.3f}{span}"
+
+
+def _change(name: str, tree: Tree) -> str:
+    before, after = tree["before"][name]["value"], tree["after"][name]["value"]
+    if before is None or after is None:
+        return "-"
+    if name in ("accuracy", "training_accuracy"):
+        return f"{100 * (after - before):+.2f} points"
+    if not before:
+        return "0 before"
+    return f"{100 * (after / before - 1):+.0f} %"
+
+
+def _points(tree: Tree) -> list[tuple[float, float, float]]:
+    """Fraction, accuracy and flips of the sweep, where both are known."""
+    points = []
+    for point in tree["front"]:
+        accuracy = point["accuracy"]["value"]
+        if accuracy is None:
+            accuracy = point["training_accuracy"]["value"]
+        flips = point["natural"]["value"]
+        if accuracy is not None and flips is not None:
+            points.append((point["fraction"], accuracy, flips))
+    return points

@@ -1,0 +1,140 @@
+"""A repair in words, as a card and as a page; and where the marks of its chart lie."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limi.report import charts
+from limi.report import repair as page
+
+
+def figure(value, low=None, high=None, **more):
+    return {"value": value, "low": low, "high": high, **more}
+
+
+def tree(**changes):
+    side = {
+        "accuracy": figure(0.87, 0.86, 0.88),
+        "training_accuracy": figure(0.9),
+        "real": figure(0.03, 0.02, 0.04),
+        "uniform": figure(0.0),
+        "natural": figure(0.04),
+        "spd": figure(0.2, 0.15, 0.25),
+        "aod": figure(None, reason="the group of all others has no row whose true label is yes"),
+    }
+    after = {**side, "accuracy": figure(0.865), "real": figure(0.0), "natural": figure(0.01)}
+    check = {"words": "findings by guided", "rows": 5000, "before": 1404, "after": 3}
+    return {
+        "verdict": "repaired",
+        "before": side,
+        "after": after,
+        "checks": [check],
+        "own_findings": {"rows": 200, "after": 1, "before": 200},
+        "groups": {"privileged": "sex=M", "why": "as stated"},
+        "settings": {
+            "preset": "best",
+            "recipe": "pairs",
+            "label": "vote",
+            "fraction": 0.3,
+            "findings_used": 300,
+            "findings_drawn_twice": True,
+            "seeds": 3,
+            "held_out": 0.2,
+        },
+        "run": {
+            "table": "people.csv",
+            "model": "skops:m.skops",
+            "target": "ok",
+            "favorable": "yes",
+            "protected": {"sex": ["F", "M"]},
+            "method": "limi",
+            "generator": "trees",
+            "seed": 0,
+            "findings": 500,
+            "data_sha256": "abc",
+        },
+        "how": "a clone",
+        "rows": {"table": 1000, "added": 600},
+        "front": [],
+        "model_file": "model.skops",
+        "versions": {"limi": "1"},
+        "command": "limi repair run",
+        **changes,
+    }
+
+
+def test_lines_say_value_interval_and_change():
+    lines = {line.name: line for line in page.lines(tree())}
+    assert lines["held-out accuracy"].before == "87.00 % (86.0 to 88.0)"
+    assert lines["held-out accuracy"].change == "-0.50 points"
+    assert lines["flips, real"].change == "-100 %"
+    assert lines["flips, uniform"].change == "0 before"
+    assert lines["SPD"].before == "0.200 (0.150 to 0.250)"
+    assert (lines["AOD"].before, lines["AOD"].change) == ("-", "-")
+
+
+def test_what_has_no_number_has_a_reason():
+    assert any("no row whose true label is yes" in words for words in page.remarks(tree()))
+
+
+def test_without_held_out_rows_the_line_is_left_out():
+    nothing = figure(None, reason="no rows were held out")
+    given = tree()
+    for side in ("before", "after"):
+        given[side] = {**given[side], "accuracy": nothing}
+    assert "held-out accuracy" not in {line.name for line in page.lines(given)}
+    assert "on training rows" in page.basis(given)
+
+
+def test_the_card_says_what_was_done_and_where_it_ends():
+    card = page.card(tree())
+    for words in (
+        "**Verdict: Repaired.** 4.00 % of natural people flipped before, 1.00 % do after",
+        "300 findings, 30% of the table, some of them more than once",
+        "1,404 flips of 5,000 rows before, 3 after",
+        "Of the run's own findings 0.5% still flip",
+        "skops:model.skops",
+        "no certificate of fairness",
+    ):
+        assert words in card
+    assert "was not written" in page.card(tree(model_file=None))
+
+
+def test_pages_are_the_same_bytes_and_escape_what_they_show():
+    shown = page.render(tree(verdict="not repaired: <b>accuracy</b>"))
+    assert shown == page.render(tree(verdict="not repaired: <b>accuracy</b>"))
+    assert "<b>" not in shown
+    assert 'class="verdict"' in shown
+    assert "<svg" not in shown
+    swept = [
+        {"fraction": f, **{n: figure(v) for n, v in zip(("accuracy", "natural"), p, strict=True)}}
+        for f, p in ((0.0, (0.9, 0.05)), (0.3, (0.89, 0.01)))
+    ]
+    assert page.render(tree(front=swept)).count("<circle") == 2
+
+
+points = st.lists(
+    st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=7
+)
+
+
+@given(points)
+def test_marks_lie_in_the_frame_and_labels_apart(given):
+    front = charts.front(given)
+    assert front is not None
+    for mark in front.marks:
+        assert 60 - 1e-6 <= mark.x <= 620 + 1e-6
+        assert 30 - 1e-6 <= mark.y <= 290 + 1e-6
+    for one, two in itertools.combinations(front.marks, 2):
+        assert abs(one.x - two.x) >= 48 or abs(one.label_y - two.label_y) >= 17 - 1e-6
+
+
+def test_a_front_needs_two_points_that_are_numbers():
+    assert charts.front([(0.0, 0.9, 0.1)]) is None
+    assert charts.front([(0.0, 0.9, 0.1), (0.1, float("nan"), 0.1)]) is None
+    front = charts.front([(0.0, 0.9, 0.1), (0.3, 0.88, 0.0)])
+    assert front is not None
+    assert [mark.label for mark in front.marks] == ["before", "30%"]
+    assert front.marks[1].y == pytest.approx(290)
