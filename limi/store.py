@@ -145,7 +145,8 @@ def write_beside(path: Path, text: str) -> None:
 
 
 def _is_run(folder: Path) -> bool:
-    return (folder / "manifest.json").is_file() and (folder / "summary.json").is_file()
+    run = (folder / "manifest.json").is_file() and (folder / "summary.json").is_file()
+    return run or (folder / "repair.json").is_file()
 
 
 def read_summary(folder: str | Path) -> Summary:

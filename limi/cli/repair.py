@@ -1,0 +1,125 @@
+"""`limi repair`: train a tested model again with its findings, and see whether it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from rich.table import Table
+from typer import Argument, Option
+
+from limi.cli import _console
+
+__all__ = ["repair"]
+
+
+def repair(
+    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder of `limi test`.")],
+    out: Annotated[
+        Path, Option(help="Folder to write: the repaired model, its card, figures and report.")
+    ],
+    preset: Annotated[str, Option(help="best, strong, or paper for the paper's recipe.")] = "best",
+    recipe: Annotated[
+        str | None, Option(help="What is added: alone, pairs, values, copies, copies+pairs.")
+    ] = None,
+    label: Annotated[
+        str | None, Option(help="Labels of findings: vote, ensemble, privileged, drop.")
+    ] = None,
+    fraction: Annotated[
+        float | None,
+        Option(help="Findings to add, as a share of the rows: best 0.05, others 0.3."),
+    ] = None,
+    seeds: Annotated[int, Option(help="How often to train with other rows held out.")] = 3,
+    seed: Annotated[int, Option(help="Same seed, same repair.")] = 0,
+    held_out: Annotated[float, Option(help="Share of the rows that is held out.")] = 0.2,
+    fit: Annotated[
+        str | None,
+        Option(
+            metavar="FILE.py:NAME",
+            help="Function of a frame and its labels that returns a fitted model.",
+        ),
+    ] = None,
+    privileged: Annotated[
+        list[str] | None,
+        Option(metavar="COLUMN=VALUE", help="Group the others are compared with. Repeatable."),
+    ] = None,
+    max_accuracy_loss: Annotated[
+        float, Option(help="Accuracy on held-out rows that may be lost; 0.01 is one point.")
+    ] = 0.01,
+    sweep: Annotated[
+        bool, Option("--sweep", help="Try several fractions and draw fairness against accuracy.")
+    ] = False,
+    table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
+    model: Annotated[str | None, Option(help="Where the run's model is now, KIND:PLACE.")] = None,
+    trust_pickle: Annotated[
+        bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")
+    ] = False,
+    trust: Annotated[
+        list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
+    ] = None,
+    no_model: Annotated[
+        bool, Option("--no-model", help="Do not write the repaired model itself.")
+    ] = False,
+    force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Train a tested model again with its findings; measure it before and after, and judge."""
+    from limi.models.python import attribute
+    from limi.repairs import repair as run_repair
+    from limi.repairs import require_saving
+    from limi.runs import reopen
+    from limi.store import Draft
+
+    given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
+    with _console.steps("opening the run") as on_step:
+        on_step(0.0, "opening the run")
+        result = reopen(
+            folder, table=table, model=model, trust_pickle=trust_pickle, trust=trust or ()
+        )
+        if not no_model and given is None:
+            require_saving(result.problem)
+        draft = Draft.begin(out, force=force)
+        try:
+            repaired = run_repair(
+                result,
+                fit=given,
+                preset=preset,
+                recipe=recipe,
+                label=label,  # type: ignore[arg-type]
+                fraction=fraction,
+                seeds=seeds,
+                seed=seed,
+                held_out=held_out,
+                privileged=privileged or (),
+                max_accuracy_loss=max_accuracy_loss,
+                sweep=sweep,
+                command=_console.command_line(),
+                on_step=on_step,
+            )
+            tree = repaired.write(draft, model=not no_model)
+        except BaseException:
+            draft.discard()
+            raise
+    if as_json:
+        _console.print_json(tree)
+        return
+    _show(tree, out)
+
+
+def _show(tree: dict[str, Any], out: Path) -> None:
+    from limi.report import repair as page
+
+    _console.out.print(f"{page.sentence(tree)} {page.basis(tree)}")
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for place, heading in enumerate(("", "before", "after", "change")):
+        shown.add_column(heading, justify="right" if place else "left")
+    for line in page.lines(tree):
+        # Shorter than on the page, so that four columns fit a terminal.
+        before, after = (words.replace(" to ", "-") for words in (line.before, line.after))
+        shown.add_row(line.name, before, after, line.change)
+    _console.out.print(shown)
+    for words in page.fresh(tree):
+        _console.out.print(words)
+    for words in page.remarks(tree):
+        _console.out.print(words)
+    _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")

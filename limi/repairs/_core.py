@@ -1,0 +1,454 @@
+"""The work of a repair: choose findings, label, mix, train again, measure, verify."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from limi import data
+from limi.api import Problem, Result, prepare
+from limi.errors import BadTable, InvalidInput, nearest
+from limi.findings import Found
+from limi.frames import Frame
+from limi.repairs import _ensemble, _labels, _recipes, _verify
+from limi.repairs._figures import NAMES, Figures, Groups, Yardstick, groups, over_seeds
+from limi.repairs._labels import Policy
+from limi.repairs._refit import Fit, Fitted, Refit, refit_of
+from limi.repairs._result import Point, Repair
+from limi.target import Target
+from limi.types import Index, Labels, Mask, Rows
+
+__all__ = ["PRESETS", "Preset", "repair"]
+
+PAPER_FRACTION = 0.30
+SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
+
+_RATE_ROWS = 20_000
+_SEARCH_ROWS = 5_000
+_MOST_QUERIES = 400_000  # of one check; many protected combinations make a row dear
+_FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
+
+OnStep = Callable[[float, str], None]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that belong together."""
+
+    recipe: str
+    label: Policy
+    fraction: float = PAPER_FRACTION
+    replace: bool = False  # may a finding be drawn twice, even where there are enough?
+
+
+PRESETS = {
+    # Flips vanish with few findings already; more of them narrow group gaps, at some accuracy.
+    "best": Preset("copies+pairs", "vote", fraction=0.05),
+    "strong": Preset("copies+pairs", "vote"),
+    "paper": Preset("alone", "ensemble", replace=True),
+}
+
+
+def repair(
+    result: Result,
+    *,
+    fit: Fit | None = None,
+    preset: str = "best",
+    recipe: str | None = None,
+    label: Policy | None = None,
+    fraction: float | None = None,
+    seeds: int = 3,
+    seed: int = 0,
+    held_out: float = 0.2,
+    test: Frame | None = None,
+    privileged: str | Sequence[str] | Mapping[str, Any] = (),
+    max_accuracy_loss: float = 0.01,
+    sweep: bool | Sequence[float] = False,
+    command: str = "",
+    on_step: OnStep = lambda done, words: None,
+) -> Repair:
+    """Train an audited model again with its findings, and judge by fresh checks whether it helped.
+
+    `preset` is `"best"`, `"strong"` for narrower group gaps at more accuracy lost, or `"paper"` for
+    the paper's recipe; `recipe`, `label` and `fraction`
+    (findings added, as a share of the rows trained on) replace what it says. `fit` is a function of
+    a frame and its labels that returns a fitted model; scikit-learn estimators and benchmark models
+    need none. `privileged` states whose decisions the others' are compared with, as `"sex=Male"`.
+
+    Each of the seeds holds out other rows (or measures on `test`, a frame with the target column),
+    and trains on the rest without and with the findings. The model that is kept is trained on all
+    rows. `held_out=0` trains on everything, as the paper does.
+    """
+    if preset not in PRESETS:
+        raise InvalidInput(f"there is no preset {preset!r}; {nearest(preset, PRESETS)}")
+    chosen = PRESETS[preset]
+    chosen = replace(
+        chosen,
+        recipe=recipe or chosen.recipe,
+        label=label or chosen.label,
+        fraction=chosen.fraction if fraction is None else fraction,
+    )
+    problem = result.problem
+    fractions = _fractions(sweep, chosen.fraction)
+    _check(
+        result,
+        chosen,
+        seeds=seeds,
+        seed=seed,
+        held_out=held_out,
+        limit=max_accuracy_loss,
+        swept=bool(fractions),
+    )
+    compared = groups(problem, privileged)
+    if chosen.label == "privileged" and not privileged:
+        raise InvalidInput(
+            "label privileged needs the privileged values; state them, for example "
+            f"--privileged {compared.words.partition(',')[0]}"
+        )
+    refit = refit_of(problem, fit)
+    run = result.summary
+    work = _Work(
+        problem=problem,
+        found=result.found,
+        preset=chosen,
+        refit=refit,
+        groups=compared,
+        seed=seed,
+        held_out=held_out,
+        test=None if test is None else _labelled(problem, test),
+        steps=_Steps((2 + len(fractions)) * seeds + 4, on_step),
+    )
+    yardstick = work.yardstick(run.generator)
+    per_seed = [work.trial(yardstick, place, fractions) for place in range(seeds)]
+    before = _joined([one.before for one in per_seed])
+    after = _joined([one.after for one in per_seed])
+    front = [
+        Point(share, _joined([one.swept[place] for one in per_seed]))
+        for place, share in enumerate(fractions)
+    ]
+    loss = _verify.Loss.of(
+        np.concatenate([one.right for one in per_seed]),
+        np.concatenate([one.right_after for one in per_seed]),
+        "training" if before["accuracy"].value is None else "held-out",
+    )
+    fitted, added = work.final()
+    own, checks = work.fresh(fitted.target, run.method, run.generator, run.seed)
+    return Repair(
+        problem=problem,
+        before=before,
+        after=after,
+        verdict=_verify.judge(
+            checks, own, loss, before, after, max_accuracy_loss=max_accuracy_loss
+        ),
+        loss=loss,
+        checks=tuple(checks),
+        own=own,
+        groups=compared,
+        settings={
+            "preset": preset,
+            "recipe": chosen.recipe,
+            "label": chosen.label,
+            "fraction": chosen.fraction,
+            "findings_used": work.n_findings(len(work.known)),
+            "findings_drawn_twice": chosen.replace
+            or work.n_findings(len(work.known)) > len(result.found),
+            "seeds": seeds,
+            "seed": seed,
+            "held_out": None if test is not None else held_out,
+            "max_accuracy_loss": max_accuracy_loss,
+        },
+        run={
+            "table": problem.table_name,
+            "model": problem.model_name,
+            "protected": dict(run.protected),
+            "target": problem.label_column,
+            "favorable": problem.favorable,
+            "method": run.method,
+            "generator": run.generator,
+            "seed": run.seed,
+            "findings": len(result.found),
+            **problem.hashes(),
+        },
+        how=refit.words,
+        fitted=fitted,
+        added=added,
+        front=tuple(_with_ends(front, before, after, chosen.fraction) if sweep else ()),
+        command=command,
+    )
+
+
+@dataclass
+class _Steps:
+    """Tells how far the work is."""
+
+    total: int
+    on_step: OnStep
+    done: int = 0
+
+    def next(self, words: str) -> None:
+        """Say what comes next."""
+        self.on_step(self.done / self.total, words)
+        self.done += 1
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One seed: the figures of what was trained without and with findings."""
+
+    before: Figures
+    after: Figures
+    swept: tuple[Figures, ...]
+    right: Mask  # decisions on rows not trained on, or trained on where there are no others
+    right_after: Mask
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One repair with all its settings."""
+
+    problem: Problem
+    found: Found
+    preset: Preset
+    refit: Refit
+    groups: Groups
+    seed: int
+    held_out: float
+    test: tuple[Rows, Labels] | None
+    steps: _Steps = field(repr=False)
+
+    @property
+    def labels(self) -> Labels:
+        """The table's labels."""
+        assert self.problem.labels is not None
+        return self.problem.labels
+
+    @property
+    def known(self) -> Index:
+        """Rows whose label is known."""
+        return np.flatnonzero(self.labels >= 0)
+
+    def n_findings(self, n_rows: int, fraction: float | None = None) -> int:
+        """How many findings join so many rows."""
+        return max(1, round((self.preset.fraction if fraction is None else fraction) * n_rows))
+
+    def yardstick(self, used: str | None) -> Yardstick:
+        """Rows to measure on, from streams of their own."""
+        self.steps.next("drawing people to measure on")
+        name = used if used in ("trees", "transport") else "trees"
+        generator = _verify.fitted(name, self.problem, self.seed + _FRESH_SEED)
+        rng = self._rng(11)
+        return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)
+
+    def trial(self, yardstick: Yardstick, place: int, fractions: Sequence[float]) -> _Trial:
+        """Train without and with findings on the rows that are not held out by this seed."""
+        trained, held = self._split(place)
+        told = f"seed {place}"
+        training = self._training(trained)
+
+        def measured(fitted: Fitted) -> tuple[Figures, Mask]:
+            figures = yardstick.figures(fitted.target, trained, held, self.test)
+            unseen = held if len(held) else trained
+            return figures, yardstick.right(fitted.target, unseen, self.test)
+
+        self.steps.next(f"{told}: training as before")
+        plain = self.refit(training.rows, training.labels, self.seed + place)
+        before, right = measured(plain)
+        (after, right_after), *swept = (
+            self._mixed(plain.target, training, place, fraction, told, measured)
+            for fraction in (self.preset.fraction, *fractions)
+        )
+        return _Trial(before, after, tuple(figures for figures, _ in swept), right, right_after)
+
+    def _mixed(
+        self,
+        voter: Target,
+        training: _recipes.Training,
+        place: int,
+        fraction: float,
+        told: str,
+        measured: Callable[[Fitted], tuple[Figures, Mask]],
+    ) -> tuple[Figures, Mask]:
+        self.steps.next(f"{told}: training with {fraction:.0%} of findings")
+        rows, labels = self._mix(voter, training, place, fraction)
+        return measured(self.refit(rows, labels, self.seed + place))
+
+    def final(self) -> tuple[Fitted, tuple[Rows, Labels]]:
+        """The model that is kept: trained on every row, with findings that the original labels."""
+        self.steps.next("training the model that is kept")
+        training = self._training(self.known)
+        n = len(training.rows)
+        rows, labels = self._mix(self.problem.target, training, 0, self.preset.fraction)
+        return self.refit(rows, labels, self.seed), (rows[n:], labels[n:])
+
+    def fresh(
+        self, after: Target, method: str, generator: str | None, seed: int
+    ) -> tuple[_verify.Check, list[_verify.Check]]:
+        """The run's own findings again, and checks of both models by other means."""
+        problem, original = self.problem, self.problem.target
+        seed = seed + _FRESH_SEED
+        other_name = _verify.fresh_generator(generator)
+        self.steps.next(f"fitting {other_name} for fresh checks")
+        other = _verify.fitted(other_name, problem, seed)
+        searcher = _verify.fresh_method(method)
+        self.steps.next(f"searching both models anew by {searcher}")
+        per_row = len(problem.schema.combinations) + 1
+        most = max(1, _MOST_QUERIES // per_row)
+        search = _verify.searched(
+            problem,
+            original,
+            after,
+            method=searcher,
+            generator=other,
+            rows=min(_SEARCH_ROWS, most),
+            seed=seed,
+        )
+        n = min(_RATE_ROWS, most)
+        rng = self._rng(12)
+        people = other.decode(other.sample_latents(n, rng))
+        checks = [
+            search,
+            _verify.asked(
+                "people", f"fresh people of {other_name}", problem.schema, people, original, after
+            ),
+        ]
+        some = self.found.rows
+        if len(some) > n:
+            some = some[rng.choice(len(some), n, replace=False)]
+        own = _verify.asked("own", "the run's own findings", problem.schema, some, original, after)
+        return own, checks
+
+    def _training(self, index: Index) -> _recipes.Training:
+        return _recipes.Training(self.problem.schema, self.problem.rows[index], self.labels[index])
+
+    def _mix(
+        self, voter: Target, training: _recipes.Training, place: int, fraction: float
+    ) -> tuple[Rows, Labels]:
+        rng = self._rng(13, place)
+        n = self.n_findings(len(training.rows), fraction)
+        found = self.found[_recipes.choose(self.found, n, rng, replace=self.preset.replace)]
+        labels, kept = _labels.decide(
+            self.preset.label,
+            voter.score,
+            training.schema,
+            found.rows,
+            ensemble=lambda: self._ensemble(training),
+            privileged=self.groups.values,
+        )
+        chosen = _recipes.Chosen(found[kept], labels[kept])
+        return _recipes.mix(self.preset.recipe, training, chosen, rng)
+
+    def _ensemble(self, training: _recipes.Training) -> _ensemble.Ensemble:
+        return _ensemble.fit(
+            training.rows, training.labels, training.schema, blind_to=_blind_to(self.problem)
+        )
+
+    def _split(self, place: int) -> tuple[Index, Index]:
+        """Rows to train on and rows held out, both classes in the table's proportion."""
+        if self.test is not None or not self.held_out:
+            return self.known, np.empty(0, dtype=np.intp)
+        rng = self._rng(14, place)
+        held = []
+        for label in (0, 1):
+            mine = rng.permutation(np.flatnonzero(self.labels == label))
+            held.append(mine[: round(self.held_out * len(mine))])
+        out = np.sort(np.concatenate(held))
+        return np.setdiff1d(self.known, out), out
+
+    def _rng(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+def _joined(each: Sequence[Figures]) -> Figures:
+    return {name: over_seeds([one[name] for one in each]) for name in NAMES}
+
+
+def _with_ends(front: list[Point], before: Figures, after: Figures, fraction: float) -> list[Point]:
+    points = [Point(0.0, before), *front, Point(fraction, after)]
+    return sorted(points, key=lambda point: point.fraction)
+
+
+def _fractions(sweep: bool | Sequence[float], own: float) -> tuple[float, ...]:
+    if sweep is False:
+        return ()
+    given = SWEPT if sweep is True else tuple(sweep)
+    for share in given:
+        _check_fraction(share)
+    return tuple(sorted({share for share in given if not math.isclose(share, own)}))
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0 < fraction <= 1:
+        raise InvalidInput(
+            f"fraction is {fraction:g}; it must lie above 0 and be at most 1, as a share of the "
+            f"rows trained on, such as {PAPER_FRACTION:g}"
+        )
+
+
+def _check(
+    result: Result,
+    chosen: Preset,
+    *,
+    seeds: int,
+    seed: int,
+    held_out: float,
+    limit: float,
+    swept: bool,
+) -> None:
+    _check_fraction(chosen.fraction)
+    _recipes.get(chosen.recipe)
+    if swept and chosen.recipe in _recipes.WITHOUT_FINDINGS:
+        raise InvalidInput(
+            f"the recipe {chosen.recipe} adds no findings, so there is no fraction to sweep; sweep "
+            "another, such as copies+pairs"
+        )
+    if chosen.label not in _labels.POLICIES:
+        raise InvalidInput(
+            f"there is no way to label {chosen.label!r}; {nearest(chosen.label, _labels.POLICIES)}"
+        )
+    if seeds < 1:
+        raise InvalidInput(f"seeds is {seeds}; at least one is needed")
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+    if not 0 <= held_out <= 0.5:
+        raise InvalidInput(f"held-out is {held_out:g}; it must lie between 0 and 0.5")
+    if not 0 <= limit <= 1:
+        raise InvalidInput(
+            f"max-accuracy-loss is {limit:g}; it is a share of the rows, such as 0.01 for one point"
+        )
+    if result.problem.labels is None:
+        raise InvalidInput(
+            "the run has no target column, so there are no labels to train on; test the model "
+            "again with the target named"
+        )
+    if not len(result.found):
+        raise InvalidInput(
+            "the run has no findings to repair with; search longer, or leave the model as it is"
+        )
+    known = result.problem.labels[result.problem.labels >= 0]
+    if len(np.unique(known)) < 2:
+        raise BadTable("the target column holds one label only; a model needs both to be trained")
+
+
+def _labelled(problem: Problem, frame: Frame) -> tuple[Rows, Labels]:
+    """Rows and labels of a test frame; rows without a label are left out."""
+    given = prepare(
+        problem.target.model,
+        frame,
+        protected=(),
+        target=problem.label_column,
+        favorable=problem.favorable,
+        schema=problem.schema,
+    )
+    assert given.labels is not None
+    known = given.labels >= 0
+    return given.rows[known], given.labels[known]
+
+
+def _blind_to(problem: Problem) -> set[str]:
+    """The run's protected columns, and the others that a known table names."""
+    known = data.load(problem.table_name).protected if problem.table_name in data.names() else ()
+    return {*problem.schema.protected, *known}

@@ -1,0 +1,223 @@
+"""What a model is measured by before and after, on the same rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student
+
+from limi.api import Problem
+from limi.check import check_rows
+from limi.errors import InvalidInput, nearest
+from limi.generators import Generator
+from limi.metrics.group import differences, tally
+from limi.metrics.individual import flip_rate
+from limi.rows import uniform
+from limi.schema import Schema
+from limi.target import Target
+from limi.types import Index, Labels, Mask, Rows
+
+__all__ = ["NAMES", "Figure", "Figures", "Groups", "Yardstick", "groups", "over_seeds"]
+
+NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod")
+
+_MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
+_LEAST_SHARE = 0.05  # of the rows that a group needs to be called privileged unasked
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A number with its 95 % interval, or the reason why there is none."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    seeds: tuple[float | None, ...] = ()
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        tree = {name: _rounded(value) for name, value in asdict(self).items()}
+        return {name: value for name, value in tree.items() if value not in ([], "")}
+
+
+Figures = dict[str, Figure]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The privileged group, and why it is that one."""
+
+    values: Mapping[str, float]  # codes by protected column
+    words: str
+    reason: str
+
+    def mask(self, schema: Schema, rows: Rows) -> Mask:
+        """Which rows belong to it."""
+        inside = np.ones(len(rows), dtype=bool)
+        for name, code in self.values.items():
+            inside &= rows[:, schema.position(name)] == code
+        return inside
+
+
+def groups(problem: Problem, privileged: Sequence[str] | Mapping[str, Any] = ()) -> Groups:
+    """The stated privileged group; else the one whose true labels are favorable most often.
+
+    `"lowest"` is the paper's: the lowest value of the first protected column against all others.
+    """
+    schema = problem.schema
+    if privileged == "lowest":
+        name = schema.protected[0]
+        code = min(schema.protected_codes[0])
+        return Groups({name: code}, _words(schema, {name: code}), "the lowest code, as the paper")
+    if privileged:
+        values = dict(_stated(schema, privileged))
+        return Groups(values, _words(schema, values), "as stated")
+    assert problem.labels is not None
+    known = problem.labels >= 0
+    own = schema.combination_of(problem.rows)
+    shares = []
+    for place in range(len(schema.combinations)):
+        mine = known & (own == place)
+        enough = mine.sum() >= _LEAST_SHARE * known.sum()
+        shares.append(problem.labels[mine].mean() if enough and mine.any() else -1.0)
+    best = schema.combinations[int(np.argmax(shares))]
+    values = dict(zip(schema.protected, best.tolist(), strict=True))
+    return Groups(
+        values,
+        _words(schema, values),
+        "not stated, so taken for its true labels, which are favorable most often",
+    )
+
+
+def _stated(
+    schema: Schema, privileged: Sequence[str] | Mapping[str, Any]
+) -> list[tuple[str, float]]:
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(privileged, Mapping):
+        pairs = list(privileged.items())
+    else:
+        for text in [privileged] if isinstance(privileged, str) else privileged:
+            name, equals, value = text.rpartition("=")
+            if not equals:
+                raise InvalidInput(
+                    f"privileged is {text!r}; write COLUMN=VALUE, for example "
+                    f"{schema.protected[0]}={schema[schema.protected[0]].show(_first(schema))}"
+                )
+            pairs.append((name.strip(), value.strip()))
+    for name, _ in pairs:
+        if name not in schema.protected:
+            raise InvalidInput(
+                f"privileged names {name!r}, which is no protected column of the run; "
+                f"{nearest(name, schema.protected)}"
+            )
+    return [(name, schema[name].code(value)) for name, value in pairs]
+
+
+def _first(schema: Schema) -> float:
+    return schema.protected_codes[0][0]
+
+
+def _words(schema: Schema, values: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={schema[name].show(code)}" for name, code in values.items())
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """The rows that every model of a repair is measured on."""
+
+    problem: Problem
+    groups: Groups
+    real: Rows
+    uniform: Rows
+    natural: Rows
+
+    @staticmethod
+    def make(
+        problem: Problem, chosen: Groups, generator: Generator, n: int, rng: np.random.Generator
+    ) -> Yardstick:
+        """Rows of the table, of its domain, and of a generator that imitates it; n of each."""
+        n = max(1, min(n, _MOST_QUERIES // (len(problem.schema.combinations) + 1)))
+        real = problem.rows
+        if len(real) > n:
+            real = real[np.sort(rng.choice(len(real), n, replace=False))]
+        natural = generator.decode(generator.sample_latents(n, rng))
+        return Yardstick(problem, chosen, real, uniform(problem.schema, n, rng), natural)
+
+    def flips(self, target: Target, rows: Rows) -> Mask:
+        """Which rows flip."""
+        return check_rows(target.score, self.problem.schema, rows).flips
+
+    def right(self, target: Target, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
+        """Which decisions are right, on rows that were not trained on."""
+        labels = self.problem.labels
+        assert labels is not None
+        rows, truth = test or (self.problem.rows[held_out], labels[held_out])
+        right: Mask = (target.score(rows) > 0.5) == (truth == 1)
+        return right
+
+    def figures(
+        self, target: Target, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
+    ) -> Figures:
+        """A model's figures; groups are compared on rows that it was not trained on."""
+        labels = self.problem.labels
+        assert labels is not None
+        rows = self.problem.rows
+        seen = (rows[trained], labels[trained])
+        unseen = test if test is not None else (rows[held_out], labels[held_out])
+        compared = unseen if len(unseen[1]) else seen
+        decided = target.score(compared[0]) > 0.5
+        mask = self.groups.mask(self.problem.schema, compared[0])
+        gaps = differences(
+            tally(decided, compared[1], mask),
+            tally(decided, compared[1], ~mask),
+            names=(f"the group {self.groups.words}", "the group of all others"),
+        )
+        spd, aod = gaps["parity_gap"], gaps["average_odds_error"]
+        return {
+            "accuracy": _accuracy(target, *unseen),
+            "training_accuracy": _accuracy(target, *seen),
+            **{
+                name: _rate(self.flips(target, getattr(self, name)))
+                for name in ("real", "uniform", "natural")
+            },
+            "spd": Figure(spd.value, spd.low, spd.high, reason=spd.reason),
+            "aod": Figure(aod.value, aod.low, aod.high, reason=aod.reason),
+        }
+
+
+def _accuracy(target: Target, rows: Rows, labels: Labels) -> Figure:
+    if not len(rows):
+        return Figure(None, reason="no rows were held out")
+    return _rate((target.score(rows) > 0.5) == (labels == 1))
+
+
+def _rate(hits: Mask) -> Figure:
+    rate = flip_rate(hits)
+    return Figure(rate.estimate, rate.low, rate.high)
+
+
+def over_seeds(each: Sequence[Figure]) -> Figure:
+    """The mean over seeds with Student's interval; one seed keeps the interval of its own."""
+    if len(each) == 1:
+        (only,) = each
+        return Figure(only.value, only.low, only.high, (only.value,), only.reason)
+    values = [figure.value for figure in each]
+    lacking = [figure.reason for figure in each if figure.value is None]
+    if lacking:
+        return Figure(None, seeds=tuple(values), reason=lacking[0])
+    known = np.array(values, dtype=np.float64)
+    spread = float(known.std(ddof=1)) / math.sqrt(len(known))
+    half = float(student.ppf(0.975, len(known) - 1)) * spread
+    mean = float(known.mean())
+    return Figure(mean, max(0.0, mean - half), min(1.0, mean + half), tuple(values))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_rounded(v) for v in value]
+    return round(value, 6) if isinstance(value, float) else value

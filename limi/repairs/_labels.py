@@ -1,0 +1,59 @@
+"""Which label a finding gets before a model is trained on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, get_args
+
+import numpy as np
+
+from limi.check import check_rows
+from limi.repairs._ensemble import Ensemble
+from limi.schema import Schema
+from limi.types import Labels, Mask, Rows, Scores
+
+__all__ = ["POLICIES", "Policy", "decide", "vote"]
+
+Policy = Literal["vote", "ensemble", "privileged", "drop"]
+"""`vote`: what the model decides under most protected values; `ensemble`: what models decide that
+see no protected column; `privileged`: what the model decides for the privileged values; `drop`:
+the vote where the ensemble agrees, and the finding is left out where it does not."""
+
+POLICIES: tuple[str, ...] = get_args(Policy)
+
+
+def decide(
+    policy: Policy,
+    score: Callable[[Rows], Scores],
+    schema: Schema,
+    rows: Rows,
+    *,
+    ensemble: Callable[[], Ensemble],
+    privileged: Mapping[str, float],
+) -> tuple[Labels, Mask]:
+    """A label for each row, and which rows are kept."""
+    kept = np.ones(len(rows), dtype=bool)
+    if policy == "vote":
+        return vote(score, schema, rows), kept
+    if policy == "ensemble":
+        return ensemble().decide(rows), kept
+    if policy == "privileged":
+        asked = rows.copy()
+        for name, code in privileged.items():
+            asked[:, schema.position(name)] = code
+        return (score(asked) > 0.5).astype(np.int8), kept
+    labels = vote(score, schema, rows)
+    return labels, labels == ensemble().decide(rows)
+
+
+def vote(score: Callable[[Rows], Scores], schema: Schema, rows: Rows) -> Labels:
+    """What most protected values bring a row; where they are even, the side of the mean score.
+
+    With two protected values every finding is even, so there the mean score decides.
+    """
+    if not len(rows):
+        return np.zeros(0, dtype=np.int8)
+    scores = check_rows(score, schema, rows, keep_scores=True).scores
+    share = (scores > 0.5).mean(axis=1)
+    favorable: Mask = np.where(share == 0.5, scores.mean(axis=1) > 0.5, share > 0.5)
+    return favorable.astype(np.int8)

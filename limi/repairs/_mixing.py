@@ -1,0 +1,78 @@
+"""From findings to the rows that a model is trained on again: choose, label, mix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from limi.findings import Found
+from limi.repairs import _labels, _recipes
+from limi.repairs._ensemble import Ensemble
+from limi.repairs._labels import Policy
+from limi.repairs._recipes import Rng, Training
+from limi.types import Labels, Rows, Scores
+
+__all__ = ["PAPER_FRACTION", "PRESETS", "Mixed", "Preset", "mixed", "n_findings"]
+
+PAPER_FRACTION = 0.30
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings that belong together."""
+
+    recipe: str
+    label: Policy
+    fraction: float = PAPER_FRACTION
+    replace: bool = False  # may a finding be drawn twice, even where there are enough?
+
+
+PRESETS = {
+    # Flips vanish with few findings already; more of them narrow group gaps, at some accuracy.
+    "best": Preset("copies+pairs", "vote", fraction=0.05),
+    "strong": Preset("copies+pairs", "vote"),
+    "paper": Preset("alone", "ensemble", replace=True),
+}
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """The rows to train on: all that were there, then what was added."""
+
+    rows: Rows
+    labels: Labels
+    findings: int  # that were drawn and kept, repeated ones counted again
+
+
+def n_findings(fraction: float, n_rows: int) -> int:
+    """How many findings join so many rows."""
+    return max(1, round(fraction * n_rows))
+
+
+def mixed(
+    preset: Preset,
+    training: Training,
+    found: Found,
+    score: Callable[[Rows], Scores],
+    *,
+    ensemble: Callable[[], Ensemble],
+    privileged: Mapping[str, float],
+    rng: Rng,
+) -> Mixed:
+    """Training rows with findings by a preset; `score` is of the model that labels them."""
+    if preset.recipe in _recipes.WITHOUT_FINDINGS:
+        chosen = _recipes.Chosen(found[:0], training.labels[:0])
+    else:
+        n = n_findings(preset.fraction, len(training.rows))
+        drawn = found[_recipes.choose(found, n, rng, replace=preset.replace)]
+        labels, kept = _labels.decide(
+            preset.label,
+            score,
+            training.schema,
+            drawn.rows,
+            ensemble=ensemble,
+            privileged=privileged,
+        )
+        chosen = _recipes.Chosen(drawn[kept], labels[kept])
+    rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)
+    return Mixed(rows, all_labels, len(chosen))

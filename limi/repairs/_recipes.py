@@ -1,0 +1,123 @@
+"""What a model is trained on to be repaired: the table's rows, and what is added to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.errors import InvalidInput, nearest
+from limi.findings import Found
+from limi.schema import Schema
+from limi.types import Index, Labels, Rows
+
+__all__ = ["RECIPES", "WITHOUT_FINDINGS", "Chosen", "Training", "choose", "get", "mix"]
+
+
+Rng = np.random.Generator
+Extra = tuple[Rows, Labels]
+
+_MOST_VALUES = 4  # protected combinations under which a finding is learned
+_MOST_COPIES = 3  # other combinations under which a training row is learned
+
+
+@dataclass(frozen=True)
+class Training:
+    """Rows of the table that a model is trained on."""
+
+    schema: Schema
+    rows: Rows
+    labels: Labels
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Findings with the labels they are to be learned with."""
+
+    found: Found
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+Recipe = Callable[[Training, Chosen, Rng], list[Extra]]
+"""Of training rows, findings and rng: what is added."""
+
+
+def choose(found: Found, n: int, rng: Rng, *, replace: bool) -> Index:
+    """Positions of n findings, each drawn once as long as there are enough of them."""
+    again = replace or len(found) < n
+    drawn: Index = rng.choice(len(found), n, replace=again)
+    return drawn
+
+
+def mix(recipe: str, training: Training, chosen: Chosen, rng: Rng) -> Extra:
+    """The rows to train on by a recipe: all that were there, then what it adds."""
+    extra = get(recipe)(training, chosen, rng)
+    return (
+        np.concatenate([training.rows, *(rows for rows, _ in extra)]),
+        np.concatenate([training.labels, *(labels for _, labels in extra)]),
+    )
+
+
+def get(recipe: str) -> Recipe:
+    """A recipe by its name."""
+    if recipe not in RECIPES:
+        raise InvalidInput(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
+    return RECIPES[recipe]
+
+
+def _alone(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """The findings as they were found, without their partners."""
+    return [(chosen.found.rows, chosen.labels)]
+
+
+def _pairs(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """Both members of each pair with one label."""
+    return [(chosen.found.rows, chosen.labels), (chosen.found.partner, chosen.labels)]
+
+
+def _values(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """Each finding as it is and under other protected combinations, with one label."""
+    return _under_others(training.schema, chosen.found.rows, chosen.labels, _MOST_VALUES, rng)
+
+
+def _copies(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """Training rows again under other protected values, with their true labels; no findings."""
+    schema, rows, labels = training.schema, training.rows, training.labels
+    return _under_others(schema, rows, labels, _MOST_COPIES + 1, rng)[1:]
+
+
+def _both(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """What `copies` and `pairs` add."""
+    return [*_copies(training, chosen, rng), *_pairs(training, chosen, rng)]
+
+
+def _under_others(schema: Schema, rows: Rows, labels: Labels, most: int, rng: Rng) -> list[Extra]:
+    """Rows as they are, then under other protected combinations, each of which differs."""
+    n_combinations = len(schema.combinations)
+    own = schema.combination_of(rows)
+    # A row's own combination first; then the others in an order of its own.
+    order = rng.random((len(rows), n_combinations))
+    inside = own >= 0
+    order[np.flatnonzero(inside), own[inside]] = -1.0
+    ranked = np.argsort(order, axis=1)
+    extra = [(rows, labels)]
+    for place in range(1, min(most, n_combinations)):
+        moved = rows.copy()
+        moved[:, schema.protected_index] = schema.combinations[ranked[:, place]]
+        extra.append((moved, labels))
+    return extra
+
+
+WITHOUT_FINDINGS = ("copies",)
+
+RECIPES: dict[str, Recipe] = {
+    "alone": _alone,
+    "pairs": _pairs,
+    "values": _values,
+    "copies": _copies,
+    "copies+pairs": _both,
+}

@@ -1,0 +1,239 @@
+"""Does a repair hold for people that nobody repaired it with?
+
+Findings that a model was trained on prove nothing. So the original and the repaired model are
+searched anew, by another method, with another generator and another seed than the run's, and asked
+for the same fresh people.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from scipy.stats import fisher_exact
+
+from limi import generators, methods
+from limi.api import Problem
+from limi.budget import Budget
+from limi.check import check_rows
+from limi.engine import run
+from limi.generators import Generator
+from limi.repairs._figures import Figures
+from limi.schema import Schema
+from limi.target import Target
+from limi.task import Task
+from limi.types import Mask, Rows
+
+__all__ = [
+    "Check",
+    "Loss",
+    "Verdict",
+    "asked",
+    "fitted",
+    "fresh_generator",
+    "fresh_method",
+    "judge",
+    "searched",
+]
+
+_WIDE = 1.96  # standard errors to either side, for 95 %
+_LEVEL = 0.05  # an error rate under which a difference counts as one
+_METHODS = ("guided", "limi", "aequitas")
+_GENERATORS = ("transport", "trees")
+
+
+@dataclass(frozen=True)
+class Check:
+    """Flips among the same number of rows, before and after."""
+
+    name: str
+    words: str
+    rows: int
+    before: int
+    after: int
+    rows_after: int = 0  # where a search ended sooner
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """Flips a row, before and after."""
+        return self.before / max(1, self.rows), self.after / max(1, self.rows_after or self.rows)
+
+    @property
+    def reduction(self) -> float | None:
+        """By what share of them flips became rarer; None where there were none."""
+        before, after = self.shares
+        return None if not before else 1 - after / before
+
+    @cached_property
+    def p_value(self) -> float:
+        """Fisher's exact test of equal shares, two-sided."""
+        rows_after = self.rows_after or self.rows
+        table = [
+            [self.before, max(0, self.rows - self.before)],
+            [self.after, max(0, rows_after - self.after)],
+        ]
+        return float(fisher_exact(table)[1])
+
+    @property
+    def better(self) -> bool:
+        """Rarer afterwards, beyond chance."""
+        return self.shares[1] < self.shares[0] and self.p_value < _LEVEL
+
+    @property
+    def worse(self) -> bool:
+        """More common afterwards, beyond chance."""
+        return self.shares[1] > self.shares[0] and self.p_value < _LEVEL
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        reduction = self.reduction
+        return {
+            "name": self.name,
+            "words": self.words,
+            "rows": self.rows,
+            "before": self.before,
+            "after": self.after,
+            "reduction": None if reduction is None else round(reduction, 4),
+            "p_value": float(f"{self.p_value:.3g}"),
+        }
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Accuracy lost, row by row, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+    on: str  # held-out or training rows
+
+    @staticmethod
+    def of(before: Mask, after: Mask, on: str) -> Loss:
+        """From which decisions were right before and which are after, on the same rows."""
+        lost = before.astype(np.float64) - after
+        error = float(lost.std()) / math.sqrt(max(1, len(lost)))
+        mean = float(lost.mean())
+        return Loss(mean, mean - _WIDE * error, mean + _WIDE * error, on)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        numbers = {"value": self.value, "low": self.low, "high": self.high}
+        return {name: round(number, 6) for name, number in numbers.items()} | {"on": self.on}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`repaired`, `not repaired` or `inconclusive`, with the reason."""
+
+    word: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.word}: {self.reason}" if self.word != "repaired" else self.word
+
+
+def fresh_method(used: str) -> str:
+    """A search method that the run did not use."""
+    return next(name for name in _METHODS if name not in used.split("+"))
+
+
+def fresh_generator(used: str | None) -> str:
+    """A generator that the run did not use, as far as what is installed allows."""
+    able = [name for name in _GENERATORS if name != "transport" or find_spec("torch")]
+    others = [name for name in able if name != used]
+    return others[0] if others else "trees"
+
+
+def fitted(name: str, problem: Problem, seed: int) -> Generator:
+    """The generator of a name, from a stream that no run uses."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, 7)))
+    made: Generator = generators.get(name).fit(problem.rows, problem.schema, rng)
+    return made
+
+
+def searched(
+    problem: Problem,
+    before: Target,
+    after: Target,
+    *,
+    method: str,
+    generator: Generator,
+    rows: int,
+    seed: int,
+) -> Check:
+    """Findings of a fresh search of both models, each with the same number of rows."""
+    counts, checked = [], []
+    for target in (before, after):
+        task = Task(problem.schema, target.score, problem.rows, generator=generator)
+        ran = run(methods.parse(method), task, Budget(max_rows=rows), seed)
+        counts.append(len(ran.findings))
+        checked.append(ran.findings.rows_checked)
+    return Check(
+        "search",
+        f"findings by {method} with {generator.kind}, seed {seed}",
+        rows=checked[0],
+        before=counts[0],
+        after=counts[1],
+        rows_after=checked[1],
+    )
+
+
+def asked(
+    name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Target
+) -> Check:
+    """How many of the same rows flip, before and after."""
+    had, has = (int(check_rows(one.score, schema, rows).flips.sum()) for one in (before, after))
+    return Check(name, words, len(rows), had, has)
+
+
+def judge(
+    checks: list[Check],
+    own: Check,
+    loss: Loss,
+    before: Figures,
+    after: Figures,
+    *,
+    max_accuracy_loss: float,
+) -> Verdict:
+    """The verdict on a repair from fresh checks, its own findings, and figures over seeds."""
+    if loss.value > max_accuracy_loss:
+        told = (
+            f"accuracy on {loss.on} rows falls by {100 * loss.value:.2f} points, more than the "
+            f"{100 * max_accuracy_loss:.2f} allowed"
+        )
+        if loss.low > max_accuracy_loss:
+            return Verdict("not repaired", told)
+        return Verdict("inconclusive", f"{told}, though on so few rows that may be chance")
+    if not any(check.before for check in checks):
+        return Verdict("inconclusive", "the fresh checks found no flips before, so none can vanish")
+    worse = [check for check in checks if check.worse]
+    better = [check for check in checks if check.better]
+    generalises = "the improvement does not generalise" if own.better else "flips are no rarer"
+    if worse:
+        return Verdict("not repaired", f"{generalises}: {_told(worse[0])}")
+    if not better:
+        return Verdict("not repaired", f"{generalises}: {'; '.join(map(_told, checks))}")
+    rarer = [
+        name
+        for name in ("real", "natural")
+        if (before[name].value or 0.0) > (after[name].value or 0.0)
+    ]
+    if len(better) < len(checks):
+        rest = [check for check in checks if not check.better]
+        return Verdict("inconclusive", f"not every fresh check shows fewer flips: {_told(rest[0])}")
+    if len(rarer) < 2:
+        return Verdict(
+            "inconclusive",
+            "the repaired model flips less in fresh checks, but not on average over the seeds that "
+            "it was trained again with",
+        )
+    return Verdict("repaired", "; ".join(map(_told, checks)))
+
+
+def _told(check: Check) -> str:
+    before, after = check.shares
+    return f"{check.words}: {100 * before:.2f} % before, {100 * after:.2f} % after"

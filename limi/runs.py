@@ -1,0 +1,180 @@
+"""Finished runs opened again: the table, the model and the findings that a folder stands for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import data, models, schema_files, store, tables
+from limi.api import Problem, Result, prepare
+from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
+from limi.findings import Found
+from limi.frames import Frame
+from limi.types import Rows
+
+__all__ = ["reopen"]
+
+_RUN_CODE = ("python", "pickle", "joblib")
+_SPOT = 256  # findings that are put to the model again
+
+
+def reopen(
+    folder: str | Path,
+    *,
+    table: str | None = None,
+    model: str | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+) -> Result:
+    """The result of a finished run, with its table and model at hand again.
+
+    Both are held to what the run tested: a table or a model that has changed since is refused.
+    `table` and `model` say where they are now. A model whose file runs code when it is opened must
+    be named: a folder that somebody sent should not choose what runs here.
+    """
+    folder = Path(folder)
+    summary = store.read_summary(folder)
+    manifest = _manifest(folder)
+    frame = _table(folder, manifest, table)
+    named = _model(folder, manifest, model)
+    schema = schema_files.load(folder / "schema.toml")
+    problem = prepare(
+        named,
+        frame,
+        protected=(),
+        target=manifest["target"],
+        favorable=manifest["favorable"],
+        schema=schema,
+        trust_pickle=trust_pickle,
+        trust=trust,
+        table_name=manifest["table"],
+    )
+    _same_table(problem, manifest, table or manifest["table"])
+    if manifest["model_sha256"] not in (None, problem.model_sha256):
+        raise BadModel(
+            f"the model at {named!r} has changed since the run; give the one that was tested with "
+            "--model KIND:PLACE, or test the new one first"
+        )
+    found = _found(folder, problem)
+    _same_model(problem, found, named)
+    return Result(problem, found, summary, manifest)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    try:
+        tree: Any = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: {error}") from None
+    needed = ("format", "table", "model", "target", "favorable", "data_sha256", "model_sha256")
+    lacking = [name for name in needed if not isinstance(tree, dict) or name not in tree]
+    if lacking:
+        raise CorruptStore(
+            f"the manifest in {str(folder)!r} is damaged: it lacks {listed(lacking)}"
+        )
+    if tree["format"] > store.FORMAT:
+        raise CorruptStore(
+            f"{str(folder)!r} was written by a newer limi (format {tree['format']}, this one reads "
+            f"up to {store.FORMAT}); upgrade limi"
+        )
+    return dict(tree)
+
+
+def _table(folder: Path, manifest: dict[str, Any], given: str | None) -> Frame:
+    place = given or str(manifest["table"])
+    if place in data.names() and not Path(place).exists():
+        return data.load(place).frame
+    if given is None and not Path(place).is_file():
+        raise InvalidInput(
+            f"the table {place!r} of the run {str(folder)!r} is not there (moved, or given in "
+            "memory); say where it is with --table FILE, or repair the result in Python with "
+            "limi.repair(result)"
+        )
+    return tables.read(place)
+
+
+def _model(folder: Path, manifest: dict[str, Any], given: str | None) -> str:
+    place = given or str(manifest["model"])
+    kind = place.partition(":")[0]
+    if given is None and (":" not in place or kind not in models.names()):
+        raise InvalidInput(
+            f"the run {str(folder)!r} tested a {place} that was given in memory; name its file "
+            "with --model KIND:PLACE, or repair the result in Python with limi.repair(result)"
+        )
+    if given is None and kind in _RUN_CODE:
+        raise InvalidInput(
+            f"the run {str(folder)!r} tested {place}, and opening it runs code; if you know who "
+            f"wrote it, name it: --model {place}"
+        )
+    return place
+
+
+def _same_table(problem: Problem, manifest: dict[str, Any], place: str) -> None:
+    hashes = {**problem.hashes(), "labels_sha256": problem.labels_sha256}
+    for name, what in (("data_sha256", "rows"), ("labels_sha256", "labels")):
+        # Folders of earlier versions know no sum of the labels.
+        if manifest.get(name) not in (None, hashes[name]):
+            raise BadTable(
+                f"the table {place!r} holds other {what} than the run tested; give the table as it "
+                "was with --table FILE, or test the model on the new one first"
+            )
+
+
+def _found(folder: Path, problem: Problem) -> Found:
+    """The findings as arrays; their seconds and causes are not kept in the folder."""
+    schema = problem.schema
+    path = folder / "findings.parquet"
+    if not path.is_file():
+        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: it has no {path.name}")
+    try:
+        import pandas as pd
+
+        frame = pd.read_parquet(path)
+        rows = _encoded(problem, frame)
+        twins = frame[schema.names].assign(
+            **{name: frame[_free(f"{name}__partner", schema.names)] for name in schema.protected}
+        )
+        partner = _encoded(problem, twins)
+        score, partner_score, origin = (
+            frame[_free(name, schema.names)].to_numpy()
+            for name in ("score", "partner_score", "origin")
+        )
+    except (KeyError, OSError, ValueError, TypeError) as error:
+        raise CorruptStore(f"the findings in {str(folder)!r} cannot be read: {error}") from None
+    n = len(rows)
+    return Found(
+        rows,
+        partner,
+        score.astype(np.float64),
+        partner_score.astype(np.float64),
+        origin.astype(str),
+        np.zeros(n),
+        np.zeros(n, dtype=np.uint8),
+    )
+
+
+def _encoded(problem: Problem, frame: Frame) -> Rows:
+    if not len(frame):
+        return np.empty((0, len(problem.schema)))
+    return problem.target.codec.encode(frame)
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    """The name that a column of ours got where the table has one of that name."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _same_model(problem: Problem, found: Found, named: str) -> None:
+    """Scores that the run wrote must come back; a model without a file has no other sum."""
+    some = slice(0, _SPOT)
+    again = problem.target.score(found.rows[some])
+    if not np.allclose(again, found.score[some], rtol=1e-3, atol=1e-3):
+        raise BadModel(
+            f"the model {named!r} answers otherwise than in the run; give the one that was tested "
+            "with --model KIND:PLACE, or test this one first"
+        )

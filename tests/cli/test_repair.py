@@ -1,0 +1,149 @@
+"""`limi repair` as a user runs it: output, files, exit codes, sentences."""
+
+import json
+import sys
+
+import pandas as pd
+import pytest
+import skops.io as sio
+
+from limi.cli import main
+from limi.repairs import _core, _verify
+from tests.test_repair import people, pipeline
+
+FIT = """
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+calls = []
+
+def blind(frame, labels):
+    columns = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    return make_pipeline(columns, LogisticRegression(C=0.5)).fit(frame, labels)
+
+def half_way(frame, labels):
+    calls.append(1)
+    if len(calls) > 1:
+        raise RuntimeError("no more")
+    return blind(frame, labels)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a table, a model, and a finished run of it."""
+    folder = tmp_path_factory.mktemp("home")
+    frame = people()
+    frame.to_csv(folder / "people.csv", index=False)
+    sio.dump(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), folder / "model.skops")
+    (folder / "fit.py").write_text(FIT, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def limi(home, monkeypatch, capsys):
+    monkeypatch.chdir(home)
+    monkeypatch.setattr(_core, "_RATE_ROWS", 500)
+    monkeypatch.setattr(_core, "_SEARCH_ROWS", 300)
+    monkeypatch.setattr(_verify, "_GENERATORS", ("trees",))
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["limi", *map(str, words)])
+        with pytest.raises(SystemExit) as done:
+            main()
+        shown = capsys.readouterr()
+        return done.value.code, shown.out, shown.err
+
+    if not (home / "run").exists():
+        code, _, err = call(
+            *("test", "people.csv", "--model", "skops:model.skops", "--target", "ok"),
+            *("--favorable", "yes", "--protected", "sex", "--max-rows", "1000", "--out", "run"),
+        )
+        assert code == 0, err
+    return call
+
+
+def test_repair_prints_the_verdict_and_writes_the_folder(limi, home, tmp_path):
+    out = tmp_path / "out"
+    code, shown, err = limi(
+        "repair", "run", "--out", out, "--seeds", "2", "--sweep", "--max-accuracy-loss", "0.2"
+    )
+    assert code == 0, err
+    said = " ".join(shown.split())
+    assert said.startswith("Repaired.")
+    assert "Findings by guided" in said
+    assert {path.name for path in out.iterdir()} == {
+        *("model.skops", "card.md", "report.html", "repair.json", "added.parquet")
+    }
+    assert "<svg" in (out / "report.html").read_text()
+    assert "limi repair run" in (out / "card.md").read_text()
+    code, shown, _ = limi(
+        *("test", "people.csv", "--model", f"skops:{out / 'model.skops'}", "--target", "ok"),
+        *("--favorable", "yes", "--protected", "sex", "--max-rows", "500", "--json"),
+    )
+    assert code == 0
+    assert json.loads(shown)["rates"]["real"]["estimate"] == 0
+
+
+def test_json_has_before_after_and_verdict(limi, tmp_path):
+    code, shown, _ = limi(
+        *("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--preset", "paper"),
+        *("--label", "vote", "--fraction", "0.2", "--privileged", "sex=M", "--json"),
+    )
+    assert code == 0
+    tree = json.loads(shown)
+    for side in ("before", "after"):
+        assert {"accuracy", "real", "uniform", "natural", "spd", "aod"} <= set(tree[side])
+        assert tree[side]["real"].keys() >= {"value", "low", "high"}
+    assert tree["verdict"].split(":")[0] in ("repaired", "not repaired", "inconclusive")
+    assert tree["groups"] == {"privileged": "sex=M", "why": "as stated"}
+    assert tree["settings"]["recipe"] == "alone"
+    added = pd.read_parquet(tmp_path / "out" / "added.parquet")
+    assert len(added) == 120
+    assert json.loads((tmp_path / "out" / "repair.json").read_text()) == tree
+
+
+def test_a_fit_function_of_a_file(limi, tmp_path):
+    code, _, err = limi(
+        *("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--fit", "fit.py:blind"),
+    )
+    assert code == 0, err
+    assert "the function blind" in (tmp_path / "out" / "card.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["nowhere"], 2, "there is no run folder"),
+        (["."], 4, "no run folder of limi"),
+        (["run", "--fraction", "0"], 2, "fraction is 0"),
+        (["run", "--fraction", "1.2"], 2, "fraction is 1.2"),
+        (["run", "--preset", "worst"], 2, "there is no preset 'worst'"),
+        (["run", "--fit", "fit.py"], 2, "names no function"),
+        (["run", "--fit", "gone.py:f"], 2, "there is no file 'gone.py'"),
+        (["run", "--fit", "fit.py:blnid"], 2, "did you mean 'blind'"),
+        (["run", "--fit", "fit.py:half_way"], 4, "nothing was written"),
+        (["run", "--table", "gone.csv"], 2, "there is no file 'gone.csv'"),
+        (["run", "--privileged", "income=3"], 2, "no protected column of the run"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(limi, tmp_path, words, code, told):
+    done, shown, err = limi("repair", *words, "--out", tmp_path / "out")
+    assert done == code
+    assert told in " ".join(err.split())
+    assert "Traceback" not in err
+    assert not shown
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_folder_needs_force(limi, tmp_path):
+    limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--no-model")
+    assert not (tmp_path / "out" / "model.skops").exists()
+    code, _, err = limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1")
+    assert code == 2
+    assert "exists already" in err
+    code, _, _ = limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--force")
+    assert code == 0
+    assert (tmp_path / "out" / "model.skops").exists()

@@ -1,0 +1,431 @@
+"""Repairs from end to end: figures, verdicts, folders, and what is refused."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import limi
+from limi.errors import BadModel, InvalidInput, MissingDependency
+from limi.repairs import _core, _saving, _verify
+
+FIGURES = {"accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod"}
+
+
+def people(n=600, seed=0, sway=1.0):
+    """Labels that follow income, and sex by `sway`."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "income": rng.integers(0, 20, n),
+            "debt": rng.integers(0, 10, n),
+            "sex": rng.choice(["F", "M"], n),
+        }
+    )
+    merit = frame["income"] / 2 - frame["debt"] / 2 + sway * (frame["sex"] == "M") - 2.5
+    frame["ok"] = np.where(merit + rng.normal(0, 0.7, n) > 0, "yes", "no")
+    return frame
+
+
+def pipeline():
+    columns = make_column_transformer((OneHotEncoder(), ["sex"]), remainder="passthrough")
+    return make_pipeline(columns, LogisticRegression())
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Fewer rows, and no torch."""
+    monkeypatch.setattr(_core, "_RATE_ROWS", 800)
+    monkeypatch.setattr(_core, "_SEARCH_ROWS", 400)
+    monkeypatch.setattr(_verify, "_GENERATORS", ("trees",))
+
+
+def audited(model, frame, **more):
+    small = {"method": "natural", "max_rows": 800, "rate_rows": 0}
+    return limi.audit(
+        model, frame, protected=["sex"], **{"target": "ok", "favorable": "yes", **small, **more}
+    )
+
+
+@pytest.fixture(scope="module")
+def result():
+    frame = people()
+    return audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame, method="limi")
+
+
+@pytest.fixture(scope="module")
+def repaired(result):
+    patched = pytest.MonkeyPatch()
+    patched.setattr(_core, "_RATE_ROWS", 800)
+    patched.setattr(_core, "_SEARCH_ROWS", 400)
+    patched.setattr(_verify, "_GENERATORS", ("trees",))
+    made = limi.repair(result, max_accuracy_loss=0.2, sweep=[0.3], command="limi repair run")
+    patched.undo()
+    return made
+
+
+def test_a_pipeline_is_repaired_where_accuracy_may_pay_for_it(repaired):
+    assert repaired.verdict.word == "repaired"
+    assert set(repaired.before) == set(repaired.after) == FIGURES
+    for name in ("real", "uniform", "natural"):
+        assert repaired.after[name].value < repaired.before[name].value / 2
+        assert len(repaired.before[name].seeds) == 3
+    assert repaired.own.after < repaired.own.before
+    assert "repaired" in repr(repaired)
+
+
+def test_the_search_that_judges_is_another_one(repaired):
+    words = repaired.checks[0].words
+    assert "guided" in words
+    assert str(repaired.run["seed"]) not in words.split()
+    assert repaired.run["method"] == "limi"
+
+
+def test_the_original_stays_as_it_was(result, repaired):
+    again = result.problem.target.score(result.found.rows)
+    assert np.array_equal(again, result.found.score)
+    assert repaired.model is not result.problem.target.model.estimator
+
+
+def test_accuracy_beyond_the_limit_is_not_repaired():
+    # Where sex says much of the label, forgetting it costs accuracy.
+    frame = people(sway=6.0)
+    biased = audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame)
+    made = limi.repair(biased, seeds=2, max_accuracy_loss=0.005)
+    assert made.verdict.word == "not repaired"
+    assert "accuracy on held-out rows falls by" in str(made.verdict)
+
+
+def test_the_same_seed_gives_the_same_repair(result):
+    one, two = (limi.repair(result, seeds=1, recipe="pairs", seed=4) for _ in range(2))
+    assert one.as_dict() == two.as_dict()
+    assert np.array_equal(one.added[0], two.added[0])
+
+
+def test_a_model_that_does_not_learn_is_not_repaired(result):
+    stubborn = result.problem.target.model.estimator
+    made = limi.repair(result, fit=lambda frame, labels: stubborn, seeds=1)
+    assert made.verdict.word == "not repaired"
+    assert "flips are no rarer" in str(made.verdict)
+
+
+def test_learning_the_findings_by_heart_does_not_generalise():
+    frame = people()
+    rng = np.random.default_rng(3)
+    frame["income"] += rng.integers(0, 1000, len(frame)) / 1000  # so that few people are alike
+    frame["debt"] += rng.integers(0, 1000, len(frame)) / 1000
+    original = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+    found = audited(original, frame)
+
+    class Parrot:
+        """Decides the findings that it was given by heart, and all others as before."""
+
+        def __init__(self, frame, labels):
+            self.known = dict(list(zip(self.keys(frame), labels, strict=True))[-60:])
+
+        @staticmethod
+        def keys(frame):
+            return zip(frame["income"], frame["debt"], strict=True)
+
+        def __call__(self, frame):
+            scores = original.predict_proba(frame)[:, 1]
+            heard = [self.known.get(key) for key in self.keys(frame)]
+            pairs = zip(scores, heard, strict=True)
+            return np.array([s if k is None else float(k == "yes") for s, k in pairs])
+
+    made = limi.repair(found, fit=Parrot, preset="paper", label="vote", fraction=0.1, seeds=1)
+    assert made.own.better
+    assert str(made.verdict).startswith("not repaired: the improvement does not generalise")
+
+
+def test_fit_receives_the_table_s_frame_and_labels(result):
+    seen = []
+
+    def fit(frame, labels):
+        seen.append((frame, labels))
+        return pipeline().fit(frame, labels)
+
+    limi.repair(result, fit=fit, seeds=1, preset="paper", label="vote", fraction=0.1)
+    frame, labels = seen[0]
+    assert list(frame.columns) == ["income", "debt", "sex"]
+    assert frame["income"].dtype == np.int64
+    assert set(labels) == {"yes", "no"}
+    assert [len(f) for f, _ in seen] == [480, 528, 660]  # without, with, and all rows
+
+
+def test_labels_by_the_privileged_value_and_by_dropping(result):
+    for label in ("privileged", "drop"):
+        made = limi.repair(
+            result, label=label, recipe="pairs", privileged="sex=M", seeds=1, fraction=0.2
+        )
+        assert made.groups.reason == "as stated"
+        assert len(made.added[0]) <= 2 * 120
+        assert made.settings["label"] == label
+
+
+def test_a_test_frame_is_what_accuracy_is_measured_on(result):
+    fresh = people(200, seed=9)
+    made = limi.repair(result, test=fresh, seeds=1)
+    decided = result.problem.target.model.estimator.predict(fresh.drop(columns="ok"))
+    # Trained on the same rows by the same settings, "before" is the original.
+    assert made.before["accuracy"].value == (decided == fresh["ok"]).mean()
+    assert made.settings["held_out"] is None
+
+
+def test_without_held_out_rows_accuracy_is_of_the_training_rows(result):
+    made = limi.repair(result, held_out=0, seeds=1)
+    assert made.before["accuracy"].value is None
+    assert made.as_dict()["before"]["accuracy"]["reason"] == "no rows were held out"
+
+
+def test_rows_with_unknown_labels_are_left_out():
+    frame = people(400)
+    model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+    frame.loc[:49, "ok"] = None
+    made = limi.repair(audited(model, frame), recipe="alone", seeds=1, fraction=0.1, held_out=0)
+    assert len(made.added[0]) == 35
+
+
+def test_benchmark_models_are_trained_anew_and_kept_as_arrays(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIMI_CACHE", str(tmp_path / "cache"))
+    credit = limi.data.load("credit")
+    given = {"target": credit.target, "schema": credit.schema, "table_name": "credit"}
+    small = {"method": "natural", "max_rows": 500, "rate_rows": 0}
+    found = limi.audit("benchmark:svm", credit.frame, protected=["age"], **small, **given)
+    made = limi.repair(found, seeds=1, fraction=0.1)
+    made.save(tmp_path / "out")
+    again = limi.audit(
+        f"benchmark:{tmp_path / 'out' / 'model.npz'}",
+        credit.frame,
+        protected=["age"],
+        **small,
+        **given,
+    )
+    rows = found.problem.rows
+    assert np.array_equal(made.fitted.target.score(rows), again.problem.target.score(rows))
+    assert not np.array_equal(made.fitted.target.score(rows), found.problem.target.score(rows))
+
+
+def forest(folder):
+    """A saved forest of one split, as arrays."""
+    from limi.models import benchmark
+
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 5, (80, 2)).astype(float)
+    made = benchmark.fit("rf", rows, (rows[:, 0] > 2).astype(np.int8), columns=["a", "b"])
+    path = folder / "forest.npz"
+    with path.open("wb") as file:
+        benchmark.save(made, file)
+    return made, rows, path
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"left": 10**6},
+        {"right": 10**6},
+        {"left": 0, "right": 0},
+        {"feature": 9},
+    ],
+    ids=str,
+)
+def test_a_forest_that_leads_nowhere_is_not_walked(tmp_path, damage):
+    from limi import models
+
+    made, rows, path = forest(tmp_path)
+    again = models.load(f"benchmark:{path}")
+    assert np.array_equal(again.score(rows), made.score(rows))
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    root = int(np.flatnonzero(arrays["left"] >= 0)[0])
+    for name, value in damage.items():
+        arrays[name][root] = value
+    np.savez(path, **arrays)
+    with pytest.raises(BadModel, match="lead nowhere"):
+        models.load(f"benchmark:{path}")
+
+
+def test_what_is_no_saved_benchmark_model_is_said(tmp_path):
+    from limi import models
+
+    (tmp_path / "bad.npz").write_bytes(b"PK nonsense")
+    with pytest.raises(BadModel, match="cannot be read as a benchmark model"):
+        models.load(f"benchmark:{tmp_path / 'bad.npz'}")
+    np.savez(tmp_path / "new.npz", about=np.array('{"format": 99}'))
+    with pytest.raises(BadModel, match="newer limi"):
+        models.load(f"benchmark:{tmp_path / 'new.npz'}")
+    with pytest.raises(InvalidInput, match="there is no file"):
+        models.load("benchmark:gone.npz")
+
+
+# -- the folder ---------------------------------------------------------------------------
+
+
+def test_the_folder_holds_model_card_figures_and_page(repaired, tmp_path):
+    repaired.save(tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["added.parquet", "card.md", "model.skops", "repair.json", "report.html"]
+    tree = json.loads((tmp_path / "out" / "repair.json").read_text())
+    assert tree["verdict"].startswith("repaired")
+    assert set(tree["before"]) == set(tree["after"]) == FIGURES
+    assert {"value", "low", "high", "seeds"} <= set(tree["before"]["real"])
+    own = tree["settings"]["fraction"]
+    assert [point["fraction"] for point in tree["front"]] == [0.0, own, 0.3]
+    added = pd.read_parquet(tmp_path / "out" / "added.parquet")
+    assert list(added.columns) == ["income", "debt", "sex", "ok"]
+    assert len(added) == tree["rows"]["added"]
+    card = (tmp_path / "out" / "card.md").read_text()
+    for words in ("Verdict", "Limits", "added.parquet", "sha256", "no certificate"):
+        assert words in card
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "default-src &#39;none&#39;" in page
+    assert "<script" not in page
+    assert "<svg" in page
+
+
+def test_the_saved_model_is_the_repaired_one(repaired, result, tmp_path):
+    repaired.save(tmp_path / "out")
+    frame = people()
+    again = audited(f"skops:{tmp_path / 'out' / 'model.skops'}", frame)
+    rows = result.problem.rows
+    assert np.array_equal(again.problem.target.score(rows), repaired.fitted.target.score(rows))
+
+
+def test_an_existing_folder_is_replaced_only_if_forced(repaired, tmp_path):
+    repaired.save(tmp_path / "out")
+    with pytest.raises(InvalidInput, match="exists already"):
+        repaired.save(tmp_path / "out")
+    repaired.save(tmp_path / "out", force=True)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("x")
+    with pytest.raises(InvalidInput, match="holds other files"):
+        repaired.save(tmp_path / "other", force=True)
+
+
+def test_cells_of_the_page_are_escaped(repaired):
+    from limi.report import repair as page
+
+    tree = repaired.as_dict()
+    tree["run"] = {**tree["run"], "model": "<script>alert(1)</script>"}
+    assert "<script>" not in page.render(tree)
+
+
+def test_without_skops_it_says_so_before_the_work(result, repaired, monkeypatch, tmp_path):
+    monkeypatch.setattr(_saving, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match="skops"):
+        _saving.require_saving(result.problem)
+    with pytest.raises(MissingDependency, match="no-model"):
+        repaired.save(tmp_path / "out")
+    repaired.save(tmp_path / "out", model=False)
+    assert not (tmp_path / "out" / "model.skops").exists()
+    assert "was not written" in (tmp_path / "out" / "card.md").read_text()
+
+
+# -- what is refused ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"fraction": 0}, "fraction is 0; it must lie above 0"),
+        ({"fraction": 1.5}, "fraction is 1.5"),
+        ({"fraction": float("nan")}, "fraction is nan"),
+        ({"sweep": [0.1, 2]}, "fraction is 2"),
+        ({"seeds": 0}, "seeds is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"held_out": 0.9}, "held-out is 0.9"),
+        ({"max_accuracy_loss": -1}, "max-accuracy-loss is -1"),
+        ({"preset": "bset"}, "did you mean 'best'"),
+        ({"recipe": "pair"}, "did you mean 'pairs'"),
+        ({"label": "votes"}, "did you mean 'vote'"),
+        ({"label": "privileged"}, "label privileged needs"),
+        ({"recipe": "copies", "sweep": True}, "no fraction to sweep"),
+        ({"fit": 3}, "fit is 3"),
+        ({"privileged": "sex=X"}, "no value of column 'sex'"),
+    ],
+)
+def test_bad_settings_are_refused_in_a_sentence(result, given, told):
+    with pytest.raises(InvalidInput, match=told.replace("?", "[?]")):
+        limi.repair(result, **given)
+
+
+def test_nothing_found_is_nothing_to_repair_with():
+    frame = people()
+    fair = LogisticRegression().fit(frame[["income", "debt"]], frame["ok"])
+
+    def model(frame):
+        return fair.predict_proba(frame[["income", "debt"]])[:, 1]
+
+    with pytest.raises(InvalidInput, match="no findings to repair with"):
+        limi.repair(audited(model, frame))
+
+
+def test_a_run_without_labels_cannot_be_repaired():
+    frame = people()
+    model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+    bare = audited(model, frame.drop(columns="ok"), target=None)
+    with pytest.raises(InvalidInput, match="no target column"):
+        limi.repair(bare)
+
+
+class Stubborn(ClassifierMixin, BaseEstimator):
+    """Its constructor changes what it is given, so it cannot be cloned."""
+
+    def __init__(self, names=()):
+        self.names = list(names)
+        self.classes_ = np.array(["no", "yes"])
+
+    def fit(self, frame, labels):
+        return self
+
+    def predict(self, frame):
+        merit = frame["income"] + 4 * (frame["sex"] == "M")
+        return np.where(merit > 10, "yes", "no")
+
+
+def test_an_estimator_that_cannot_be_cloned_is_refused_at_once():
+    result = audited(Stubborn(("a",)), people())
+    with pytest.raises(InvalidInput, match=r"Stubborn cannot be cloned .*--fit FILE.py:NAME"):
+        limi.repair(result)
+
+
+def test_a_function_needs_to_be_told_how_it_is_trained():
+    frame = people()
+    inner = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+
+    def model(frame):
+        return inner.predict_proba(frame)[:, 1]
+
+    with pytest.raises(InvalidInput, match="cannot train model again by itself"):
+        limi.repair(audited(model, frame))
+
+
+def test_a_fit_that_fails_half_way_changes_nothing(result, tmp_path):
+    calls = []
+
+    def fit(frame, labels):
+        calls.append(len(frame))
+        if len(calls) == 2:
+            raise RuntimeError("out of luck")
+        return pipeline().fit(frame, labels)
+
+    with pytest.raises(BadModel, match=r"RuntimeError: out of luck.*nothing was written"):
+        limi.repair(result, fit=fit)
+    with pytest.raises(BadModel, match="returned nothing"):
+        limi.repair(result, fit=lambda frame, labels: None)
+
+
+def test_progress_reaches_the_end(result):
+    steps = []
+    limi.repair(result, seeds=1, on_step=lambda done, words: steps.append((done, words)))
+    done = [share for share, _ in steps]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert 0.8 <= done[-1] < 1
+    assert all(words for _, words in steps)
