@@ -8,10 +8,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test check bench study study-page study-check docs clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "limi needs Python 3.11 or later")'
@@ -44,6 +44,16 @@ check: $(VENV)/.dev ## format, lint, types, import direction, licences
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
 	for script in check generators limi methods; do \
 	  env -u OMP_NUM_THREADS $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+study: $(VENV)/.dev ## run what is missing of the studies, then write their page (about an hour)
+	$(BIN)/limi study run all --scale small --keep studies/results
+	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
+
+study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
+	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
+
+study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
+	$(BIN)/limi study check
 
 docs: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py

@@ -1,0 +1,271 @@
+"""`limi study`: the paper's tables and figures, run again and read beside the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from limi.cli import _console
+
+if TYPE_CHECKING:
+    from limi.studies import Progress, Results, Study
+
+__all__ = ["app"]
+
+_OUT = Path("limi-study")
+
+app = typer.Typer(help="The paper's tables and figures, run again.", no_args_is_help=True)
+
+Name = Annotated[str, Argument(help="A name of `limi study list`.")]
+ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
+OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
+
+
+@app.command("list")
+def list_studies(
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the studies, with what of the paper each one is."""
+    from rich.table import Table
+
+    from limi import studies
+
+    known = [studies.load(name) for name in studies.names()]
+    if as_json:
+        _console.print_json(
+            {
+                s.name: {
+                    "title": s.title,
+                    "source": s.source,
+                    "cells": {scale: len(studies.expand(s, scale)) for scale in studies.SCALES},
+                }
+                for s in known
+            }
+        )
+        return
+    table = Table("study", "what", "of the paper", box=None, padding=(0, 2, 0, 0))
+    for study in known:
+        table.add_row(study.name, study.title, study.source)
+    _console.out.print(table)
+
+
+@app.command()
+def run(
+    names: Annotated[list[str], Argument(help="Studies, or `all`.")],
+    scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
+    seeds: Annotated[int | None, Option(help="Seeds a cell; the scale's by default.")] = None,
+    out: OutOption = _OUT,
+    keep: Annotated[
+        Path | None, Option(help="Folder to write each study's results into, as one file.")
+    ] = None,
+    workers: Annotated[int | None, Option(help="Processes; one a core by default.")] = None,
+    fresh: Annotated[bool, Option("--fresh", help="Run cells that are done as well.")] = False,
+    only: Annotated[
+        str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
+    ] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run the cells of studies that are not done yet; each is kept as it finishes."""
+    from limi import studies
+    from limi.studies._files import checked_names
+
+    wanted = [studies.load(name) for name in checked_names(names)]
+    with _bar() as show:
+        ran = studies.run(
+            wanted,
+            scale=scale,
+            out=out,
+            seeds=seeds,
+            workers=workers,
+            kept=keep,
+            fresh=fresh,
+            only=only,
+            on_progress=show,
+        )
+    if as_json:
+        _console.print_json(
+            {
+                "studies": [study.name for study in wanted],
+                "scale": scale,
+                "cells": ran.cells,
+                "run": ran.run,
+                "seconds": ran.seconds,
+                "status": ran.counts,
+                "problems": [{"cell": cell, "why": why} for cell, why in ran.problems],
+            }
+        )
+    else:
+        _say(ran, out)
+    if ran.counts.get("failed"):
+        raise typer.Exit(4)
+
+
+@app.command()
+def table(
+    name: Name,
+    scale: ScaleOption = None,
+    form: Annotated[str, Option("--format", help="text, markdown, latex or html.")] = "text",
+    out: OutOption = _OUT,
+) -> None:
+    """Show the tables of a study: ours, the spread over seeds, the paper's, the ratio."""
+    import sys
+
+    from limi import studies
+
+    study = studies.load(name)
+    results = _results(study, scale, out)
+    drawn = [studies.render(one, form) for one in studies.tables(study, results)]
+    sys.stdout.write("\n".join(drawn))
+
+
+@app.command()
+def plot(
+    name: Name,
+    scale: ScaleOption = None,
+    out: OutOption = _OUT,
+    file: Annotated[Path | None, Option(help="SVG file to write; NAME-SCALE.svg if none.")] = None,
+) -> None:
+    """Draw the figure of a study as an SVG file."""
+    from limi import studies
+    from limi.store import write_beside
+
+    study = studies.load(name)
+    results = _results(study, scale, out)
+    place = file or Path(f"{name}-{results.scale}.svg")
+    write_beside(place, studies.figure(study, results))
+    _console.err.print(f"wrote {place}")
+
+
+@app.command()
+def page(
+    results: Annotated[
+        Path | None, Option(help="Folder of kept results; those that come with limi if none.")
+    ] = None,
+    file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
+) -> None:
+    """Write the page Reproduction from kept results, and its figures into `figures` beside it."""
+    import sys
+
+    from limi import studies
+    from limi.store import write_beside
+
+    place = results or studies.shipped_results()
+    text = studies.page(place)
+    if file is None:
+        sys.stdout.write(text)
+        return
+    write_beside(file, text)
+    drawn = studies.figures(place)
+    if drawn:
+        (file.parent / "figures").mkdir(exist_ok=True)
+    for name, svg in drawn.items():
+        write_beside(file.parent / "figures" / name, svg)
+
+
+@app.command()
+def check(
+    baseline: Annotated[Path | None, Option(help="Numbers kept from before.")] = None,
+    update: Annotated[bool, Option("--update", help="Write the baseline anew.")] = False,
+    workers: Annotated[int | None, Option(help="Processes; one a core by default.")] = None,
+    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Run a fixed small set of cells; exit code 1 where a method has become worse."""
+    from limi import studies
+
+    with _bar() as show:
+        watched = studies.watch(baseline, update=update, workers=workers, on_progress=show)
+    worse = [one for one in watched if not one.ok]
+    if as_json:
+        _console.print_json({"ok": not worse, "lines": [str(one) for one in watched]})
+    else:
+        for one in watched:
+            _console.out.print(str(one), soft_wrap=True)
+    if worse:
+        raise typer.Exit(1)
+
+
+def _results(study: Study, scale: str | None, out: Path) -> Results:
+    """Results of a scale, or of the largest that has any: the folder's first, then those kept."""
+    from limi import studies
+    from limi.errors import InvalidInput, nearest
+
+    if scale is not None and scale not in studies.SCALES:
+        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
+    for folder in (out, studies.shipped_results()):
+        for one in [scale] if scale else reversed(studies.SCALES):
+            found = studies.read(study, one, folder)
+            if found.outcomes:
+                return found
+    where = f" at scale {scale}" if scale else ""
+    raise InvalidInput(
+        f"there are no results of {study.name}{where} in {str(out)!r}; "
+        f"run: limi study run {study.name} --scale {scale or 'small'}"
+    )
+
+
+def _say(ran: Any, out: Path) -> None:
+    counts = ", ".join(f"{n:,} {status}" for status, n in sorted(ran.counts.items()))
+    _console.out.print(
+        f"{ran.cells:,} cells ({counts}); {ran.run:,} were run now, in {ran.seconds:,.0f} seconds. "
+        f"They lie in {out}.",
+        soft_wrap=True,
+    )
+    told: dict[str, list[str]] = {}
+    for cell, why in ran.problems:
+        told.setdefault(why, []).append(cell)
+    for why, cells in told.items():
+        more = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
+        _console.err.print(f"{cells[0]}{more}: {why}", soft_wrap=True)
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[Progress], None]]:
+    """A bar over cells, with the time that is left by what like cells have cost."""
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    if not _console.err.is_terminal:
+        # A log keeps a line a cell: a bar would leave nothing in it.
+        yield lambda progress: _console.err.print(_line(progress), soft_wrap=True)
+        return
+    with Bars(*columns, console=_console.err, transient=True) as bars:
+        bar = bars.add_task("preparing", total=None, left="", start=True)
+
+        def show(progress: Progress) -> None:
+            bars.update(
+                bar,
+                total=progress.total,
+                completed=progress.done,
+                description=progress.words[:60],
+                left=_left(progress),
+            )
+            if progress.failed and ": " in progress.words:
+                bars.console.print(progress.words, soft_wrap=True)
+
+        yield show
+
+
+def _line(progress: Progress) -> str:
+    return f"{progress.done} of {progress.total}: {progress.words} ({_left(progress) or 'done'})"
+
+
+def _left(progress: Progress) -> str:
+    return "" if progress.left is None else f"about {_clock(progress.left)} left"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,42 @@
+"""Studies: the tables and figures of the LIMI paper, and some of our own, as data that runs.
+
+A study is a TOML file: benchmarks, methods, settings and scales. It expands into cells, each of
+which is run on its own, kept as it finishes, and shown beside the paper's numbers.
+"""
+
+from __future__ import annotations
+
+from limi.studies._cells import Cell, expand
+from limi.studies._figures import figure
+from limi.studies._files import SCALES, Study, load, names, shipped_results
+from limi.studies._formats import FORMATS, Table, render
+from limi.studies._page import figures, page
+from limi.studies._results import Outcome, Results, read
+from limi.studies._run import Progress, Ran, run
+from limi.studies._tables import tables
+from limi.studies._watch import Watched, watch
+
+__all__ = [
+    "FORMATS",
+    "SCALES",
+    "Cell",
+    "Outcome",
+    "Progress",
+    "Ran",
+    "Results",
+    "Study",
+    "Table",
+    "Watched",
+    "expand",
+    "figure",
+    "figures",
+    "load",
+    "names",
+    "page",
+    "read",
+    "render",
+    "run",
+    "shipped_results",
+    "tables",
+    "watch",
+]

@@ -1,0 +1,267 @@
+"""Study files: where they lie, and what they may say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from limi.errors import CorruptStore, InvalidInput, nearest
+
+__all__ = [
+    "SCALES",
+    "Claim",
+    "Combined",
+    "Scale",
+    "Study",
+    "TableSpec",
+    "Variant",
+    "folder",
+    "load",
+    "names",
+    "paper_accuracy",
+    "paper_numbers",
+    "shipped_results",
+]
+
+SCALES = ("smoke", "small", "paper")
+KINDS = ("search", "boundary", "repair", "densities")
+_NOT_STUDIES = ("scales",)
+_WATCH = "watch"  # run by `limi study check`, no study of its own
+_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+_BUDGET = ("max_rows", "max_queries", "max_findings", "max_seconds")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """What a column of a study's table runs: a method with settings, a target, a generator."""
+
+    name: str
+    label: str
+    method: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    budget: Mapping[str, float] = field(default_factory=dict)
+    target: str | None = None  # None: the study's
+    generator: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)  # over the scale's
+    derived: bool = False  # shown beside the others, and measured by their cells
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableSpec:
+    """One table of a study: measures of its cells, for all variants or some."""
+
+    title: str
+    measures: tuple[str, ...]
+    variants: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement that the results bear out or not, benchmark by benchmark."""
+
+    says: str
+    measure: str
+    first: str
+    over: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combined:
+    """How many times as much one variant reaches as another, over all benchmarks."""
+
+    says: str
+    measure: str
+    pairs: tuple[tuple[str, str], ...]
+    paper: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """How large the cells of a study are."""
+
+    name: str
+    seeds: int
+    benchmarks: tuple[str, ...]
+    variants: tuple[str, ...]
+    budget: Mapping[str, float]
+    budgets: Mapping[str, Mapping[str, float]]  # by method
+    settings: Mapping[str, Mapping[str, Any]]  # by method
+    generators: Mapping[str, Mapping[str, Any]]  # settings by generator
+    generator_seeds: int | None  # generators fitted; None: one a seed
+    extra: Mapping[str, Any]  # of the kind, such as rows to measure on
+    words: str  # what the scale means for this study
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A table or figure to run."""
+
+    name: str
+    title: str
+    source: str  # the paper's table or figure, or that it is ours
+    kind: str
+    target: str
+    generator: str
+    benchmarks: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    extras: tuple[str, ...]
+    tables: tuple[TableSpec, ...]
+    claims: tuple[Claim, ...]
+    combined: tuple[Combined, ...]
+    figure: Mapping[str, Any]
+    remarks: str
+    notes: tuple[str, ...]
+    uses: str | None  # the study whose cells this one shows
+    margins: Mapping[str, float]
+    _scales: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+    def scale(self, name: str) -> Scale:
+        """The study's own sizes over those that all studies share."""
+        if name not in SCALES:
+            raise InvalidInput(f"there is no scale {name!r}; {nearest(name, SCALES)}")
+        given = _merged(_shared_scales().get(name, {}), self._scales.get(name, {}))
+        known = tuple(variant.name for variant in self.variants)
+        return Scale(
+            name=name,
+            seeds=int(given.get("seeds", 1)),
+            benchmarks=tuple(given.get("benchmarks", self.benchmarks)),
+            variants=tuple(given.get("variants", known)),
+            budget=given.get("budget", {}),
+            budgets=given.get("budgets", {}),
+            settings=given.get("settings", {}),
+            generators=given.get("generators", {}),
+            generator_seeds=given.get("generator_seeds"),
+            extra=given.get("extra", {}),
+            words=given.get("words", ""),
+        )
+
+    def variant(self, name: str) -> Variant:
+        """A variant by its name."""
+        return next(variant for variant in self.variants if variant.name == name)
+
+
+def folder() -> Path:
+    """Where the study files lie: inside an installed package, or beside it in the repository."""
+    packed = Path(__file__).parent / "files"
+    return packed if packed.is_dir() else Path(__file__).parents[2] / "studies"
+
+
+def shipped_results() -> Path:
+    """The results that are kept with the studies."""
+    return folder() / "results"
+
+
+def names() -> list[str]:
+    """Every study, in the order of the paper, ours last."""
+    order = tomllib.loads((folder() / "scales.toml").read_text(encoding="utf-8"))["order"]
+    found = {path.stem for path in folder().glob("*.toml")} - {*_NOT_STUDIES, _WATCH}
+    return [*(n for n in order if n in found), *sorted(found - set(order))]
+
+
+@cache
+def load(name: str) -> Study:
+    """A study by its name."""
+    path = folder() / f"{name}.toml"
+    if name != _WATCH and name not in names():
+        raise InvalidInput(f"there is no study {name!r}; {nearest(name, names())}")
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        return _study(name, tree)
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise CorruptStore(f"the study file {path.name!r} cannot be read: {error}") from None
+
+
+def paper_numbers(name: str) -> dict[str, dict[str, dict[str, float]]]:
+    """The paper's numbers of a study: measure, benchmark, variant; empty where it gives none."""
+    path = folder() / "paper" / f"{name}.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def paper_accuracy() -> dict[str, float]:
+    """Accuracy of the paper's networks on the rows they were trained on."""
+    found = paper_numbers("repair-dnn")["accuracy"]
+    return {name.partition("-")[0]: values["before"] for name, values in found.items()}
+
+
+@cache
+def _shared_scales() -> dict[str, Any]:
+    tree = tomllib.loads((folder() / "scales.toml").read_text(encoding="utf-8"))
+    return {name: tree[name] for name in SCALES}
+
+
+def _study(name: str, tree: Mapping[str, Any]) -> Study:
+    uses = tree.get("uses")
+    base = load(uses) if uses else None
+    variants = tuple(_variant(v) for v in tree.get("variants", ())) or tuple(
+        Variant(name=m, label=m, method=m) for m in tree.get("methods", ())
+    )
+    if base is not None and not variants:
+        variants = base.variants
+    for variant in variants:
+        if not _NAME.fullmatch(variant.name):
+            raise KeyError(f"variant {variant.name!r} needs a name of a-z, 0-9, + . -")
+        unknown = set(variant.budget) - set(_BUDGET)
+        if unknown:
+            raise KeyError(f"variant {variant.name!r} has a budget of {sorted(unknown)}")
+    kind = tree["kind"] if base is None else base.kind
+    if kind not in KINDS:
+        raise KeyError(f"kind {kind!r} is none of {KINDS}")
+    return Study(
+        name=name,
+        title=tree["title"],
+        source=tree["source"],
+        kind=kind,
+        target=tree.get("target", base.target if base else "dnn"),
+        generator=tree.get("generator", "trees"),
+        benchmarks=tuple(tree.get("benchmarks", base.benchmarks if base else ())),
+        variants=variants,
+        extras=tuple(tree.get("extras", ())),
+        tables=tuple(
+            TableSpec(
+                title=t.get("title", ""),
+                measures=tuple(t["measures"]),
+                variants=tuple(t.get("variants", ())),
+            )
+            for t in tree["tables"]
+        ),
+        claims=tuple(Claim(**{**c, "over": tuple(c["over"])}) for c in tree.get("claims", ())),
+        combined=tuple(
+            Combined(**{**c, "pairs": tuple((a, b) for a, b in c["pairs"])})
+            for c in tree.get("combined", ())
+        ),
+        figure=tree.get("figure", {}),
+        remarks=tree.get("remarks", "").strip(),
+        notes=tuple(tree.get("notes", ())),
+        uses=uses,
+        margins=tree.get("margins", {}),
+        _scales=tree.get("scales", {}),
+    )
+
+
+def _variant(given: Mapping[str, Any]) -> Variant:
+    return Variant(**{"label": given["name"], "method": given["name"], **given})
+
+
+def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+    """Tables joined key by key, down to the leaves; the upper one wins."""
+    joined = dict(lower)
+    for key, value in upper.items():
+        below = joined.get(key)
+        both = isinstance(value, Mapping) and isinstance(below, Mapping)
+        joined[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
+    return joined
+
+
+def checked_names(given: Sequence[str]) -> list[str]:
+    """Names of studies as the command line gives them; `all` is every one."""
+    if not given:
+        raise InvalidInput(f"name a study, or 'all'; {nearest('', names())}")
+    wanted = names() if "all" in given else list(dict.fromkeys(given))
+    for name in wanted:
+        load(name)
+    return wanted

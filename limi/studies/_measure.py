@@ -1,0 +1,191 @@
+"""Running one cell: what is measured of a search and its findings."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import InvalidInput
+from limi.metrics.diversity import distinct_cells, pairwise_distance
+from limi.metrics.naturalness import Definition, average_tabular_naturalness, two_sample_auc
+from limi.metrics.representative import representative
+from limi.report import pictures
+from limi.schema import Schema
+from limi.studies._cells import Cell
+from limi.studies._search import searched
+from limi.studies._workshop import Workshop
+from limi.types import Rows
+
+__all__ = ["measured"]
+
+_FEWEST = 50  # findings under which a set's naturalness says nothing
+_DETECTED = 4_000  # rows of either side that a classifier has to tell apart
+_ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
+_DISTANCES = 2_000  # findings whose nearest real row is looked for
+_DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
+
+
+def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    """The measures of a cell, ready for JSON."""
+    if cell.kind == "repair":
+        from limi.studies import _repair
+
+        return _repair.measured(cell, shop)
+    of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
+    return of_kind[cell.kind](cell, shop)
+
+
+def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    search = searched(cell, shop)
+    problem, task, ran, rows = search.problem, search.task, search.run, search.rows
+    schema, real = problem.schema, problem.rows
+    rng = np.random.default_rng([cell.seed, 7])
+    tree: dict[str, Any] = {
+        "findings": len(rows),
+        "unconfirmed": len(ran.findings) - len(rows),
+        "rows": ran.findings.rows_checked,
+        "queries": ran.queries,
+        "seconds": round(ran.seconds, 3),
+        "per_second": round(len(rows) / max(ran.seconds, 1e-3), 2),
+        "per_thousand_queries": round(1000 * len(rows) / max(1, ran.queries), 3),
+        "stop": str(ran.stop),
+        **{name: round(float(value), 4) for name, value in task.facts.items()},
+    }
+    if "speed" in cell.extras:
+        tree["speed"] = round(_speed(cell, shop), 3)
+    tree |= _diversity(rows, schema, rng)
+    definitions = _DEFINITIONS if "definitions" in cell.extras else {"": _DEFINITIONS[""]}
+    tree |= _naturalness("atn", real, rows, schema, definitions, rng)
+    if "representative" in cell.extras and len(rows) >= 4 * _FEWEST:
+        n = min(len(real), len(rows) // 4)
+        chosen = rows[representative(real, rows, schema, n, rng)]
+        tree |= _naturalness("representative_atn", real, chosen, schema, definitions, rng)
+    if len(rows) >= _FEWEST:
+        if "detection" in cell.extras:
+            tree |= _detection(real, rows, schema, rng)
+        if "distance" in cell.extras:
+            tree["distance"] = round(_distance(real, rows, rng), 4)
+    return tree | shop.facts(cell) | shop.generator_facts(cell)
+
+
+def _diversity(rows: Rows, schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
+    distance = pairwise_distance(rows, schema, rng)
+    return {
+        "diversity": None if math.isnan(distance) else round(distance, 4),
+        "cells": distinct_cells(rows, schema) if len(rows) else 0,
+    }
+
+
+def _naturalness(
+    name: str,
+    real: Rows,
+    rows: Rows,
+    schema: Schema,
+    definitions: dict[str, Definition],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    """ATN of as many findings as the table has rows, by each definition."""
+    if len(rows) < _FEWEST:
+        return {f"{name}{suffix}": None for suffix in definitions}
+    if len(rows) > len(real):
+        rows = rows[rng.choice(len(rows), len(real), replace=False)]
+    return {
+        f"{name}{suffix}": round(
+            average_tabular_naturalness(real, rows, schema, definition=definition).score, 4
+        )
+        for suffix, definition in definitions.items()
+    }
+
+
+def _detection(real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
+    return {
+        f"detection_{name}": round(
+            two_sample_auc(real, rows, schema, rng, classifier=name, max_rows=_DETECTED), 4
+        )
+        for name in ("boosted", "logistic")
+    }
+
+
+def _distance(real: Rows, rows: Rows, rng: np.random.Generator) -> float:
+    """Mean distance to the nearest real row, in times of what real rows have among themselves.
+
+    Euclidean, over columns scaled to unit variance; missing cells count as the mean. 1 is as near
+    as real rows are to one another, more is farther away.
+    """
+    spread = np.nanstd(real, axis=0)
+    mean, spread = np.nanmean(real, axis=0), np.where(spread > 0, spread, 1.0)
+    scaled = [np.nan_to_num((table - mean) / spread, nan=0.0) for table in (real, rows)]
+    held = rng.permutation(len(real))
+    n = min(_DISTANCES, len(real) // 2)
+    # Distinct rows ask among the others: a row of the table is no neighbour of its own.
+    probe, base = scaled[0][held[:n]], scaled[0][held[n:]]
+    chosen = scaled[1][rng.permutation(len(rows))[:_DISTANCES]]
+    usual = float(_nearest(probe, base).mean())
+    return float(_nearest(chosen, base).mean()) / (usual or 1.0)
+
+
+def _nearest(rows: Rows, base: Rows) -> NDArray[np.float64]:
+    squares = (base**2).sum(axis=1)
+    parts = [np.empty(0)]
+    for start in range(0, len(rows), 256):
+        part = rows[start : start + 256]
+        gaps = (part**2).sum(axis=1)[:, None] + squares - 2 * part @ base.T
+        parts.append(np.sqrt(np.maximum(gaps.min(axis=1), 0.0)))
+    return np.concatenate(parts)
+
+
+def _speed(cell: Cell, shop: Workshop) -> float:
+    """Rows a second of the search, in times of checking one row and one value at a time.
+
+    Both by the processor's time, in one process and after a first run, so that neither a busy
+    machine nor what is loaded once counts.
+    """
+    again = searched(cell, shop, clock=time.process_time)
+    schema, score = again.problem.schema, again.problem.target.score
+    rows = again.problem.rows[:_ONE_BY_ONE]
+    start = time.process_time()
+    for row in rows:
+        for values in schema.combinations:
+            asked = row.copy()
+            asked[schema.protected_index] = values
+            score(asked[None])
+    plain = len(rows) / max(time.process_time() - start, 1e-9)
+    return again.run.findings.rows_checked / max(again.run.seconds, 1e-9) / plain
+
+
+def _boundary(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    task = searched(cell, shop).task
+    facts = {name.removeprefix("boundary_"): value for name, value in task.facts.items()}
+    if "auc_train" not in facts:
+        why = task.notes[0] if task.notes else "no boundary was fitted"
+        raise InvalidInput(f"{cell.benchmark}, {cell.target}: {why}")
+    tree = {name: round(float(value), 4) for name, value in facts.items()}
+    return tree | shop.facts(cell) | shop.generator_facts(cell)
+
+
+def _densities(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    search = searched(cell, shop)
+    problem, ran, rows = search.problem, search.run, search.rows
+    rng = np.random.default_rng([cell.seed, 7])
+    most = int(cell.extra.get("findings", 1000))
+    chosen = rows[rng.permutation(len(rows))[:most]]
+    # The same for every cell of a table, so that their lines lie over one axis.
+    real = problem.rows[np.random.default_rng(0).permutation(len(problem.rows))]
+    if len(chosen) < _FEWEST:
+        raise InvalidInput(f"{cell.method} found {len(rows)} rows, too few for a density")
+    drawn = pictures.densities(real, {"findings": chosen})
+    lines = drawn["lines"]
+    shared = np.minimum(lines["real"], lines["findings"]).sum() / max(sum(lines["real"]), 1e-12)
+    return {
+        "findings": len(rows),
+        "shown": len(chosen),
+        "seconds": round(ran.seconds, 3),
+        "overlap": round(float(shared), 4),
+        "share": drawn["share"],
+        "picture": {"x": drawn["x"], "real": lines["real"], "findings": lines["findings"]},
+        **shop.facts(cell),
+    }

@@ -1,0 +1,128 @@
+"""The page Reproduction: every study's claims, tables and conditions, from the kept results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from limi.studies._figures import figure
+from limi.studies._files import SCALES, Study, load, names
+from limi.studies._formats import render
+from limi.studies._results import DONE, Results, read
+from limi.studies._tables import claims, combined, matrix, tables
+
+__all__ = ["figures", "page"]
+
+_HEAD = """# Reproduction
+
+The tables and figures of the LIMI paper, and some of ours, run again by `limi study` and read
+beside the paper's numbers. This page is generated from the results under `studies/results/`
+(`limi study page`); its remarks come from the study files.
+
+```console
+$ limi study list                         # what there is
+$ limi study run dnn --scale small        # runs what is not done; interrupt it and run it again
+$ limi study table dnn --format markdown  # ours, the spread over seeds, the paper's, the ratio
+$ limi study plot dnn                     # the figure, as SVG
+$ limi study run all --scale paper        # the paper's settings
+$ limi study check                        # fails where a method has become worse
+```
+
+Benchmarks are called after our tables: `census` is the paper's Adult, `sex` its gender. A study
+shows the largest scale that was run. Findings are facts about these targets; none of these numbers
+certifies a model.
+"""
+
+
+def page(folder: Path) -> str:
+    """The page for the results in a folder; the same text for the same results."""
+    parts = [_HEAD, _overview(folder)]
+    parts += [_study(load(name), folder) for name in names()]
+    return "\n".join(parts)
+
+
+def figures(folder: Path) -> dict[str, str]:
+    """The figures that the page shows, by file name."""
+    drawn = {}
+    for name in names():
+        study = load(name)
+        results = _largest(study, folder)
+        if results is not None and _is_drawn(results):
+            drawn[f"{name}.svg"] = figure(study, results)
+    return drawn
+
+
+def _is_drawn(results: Results) -> bool:
+    return any(outcome.status == DONE for outcome in results.outcomes.values())
+
+
+def _largest(study: Study, folder: Path) -> Results | None:
+    """The results of the largest scale that was run."""
+    for scale in reversed(SCALES):
+        if (folder / scale / f"{study.uses or study.name}.json").exists():
+            return read(study, scale, folder)
+    return None
+
+
+def _overview(folder: Path) -> str:
+    lines = ["| study | of the paper | scale | cells | claims that hold |", "|---|---|---|---|---|"]
+    for name in names():
+        study = load(name)
+        results = _largest(study, folder)
+        if results is None:
+            lines.append(f"| [{name}](#{name}) | {study.source} | not run | | |")
+            continue
+        tried = [(n, len(against)) for _, n, against in claims(study, results) if n]
+        held = sum(not n_against for _, n_against in tried)
+        done = sum(outcome.status == DONE for outcome in results.outcomes.values())
+        holding = f"{held} of {len(tried)}" if tried else ""
+        lines.append(
+            f"| [{name}](#{name}) | {study.source} | {results.scale} | "
+            f"{done:,} of {len(results.outcomes):,} | {holding} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _study(study: Study, folder: Path) -> str:
+    head = [f"## {study.name}", "", f"*{study.title}.* Of the paper: {study.source}.", ""]
+    results = _largest(study, folder)
+    if results is None:
+        command = f"limi study run {study.name} --scale small"
+        return "\n".join([*head, f"Not run yet: `{command}`.", ""])
+    head += _claims(study, results)
+    if study.remarks:
+        head += [study.remarks, ""]
+    parts = ["\n".join(head)]
+    leading = list(dict.fromkeys(spec.measures[0] for spec in study.tables))
+    parts += [render(matrix(study, measure, results), "markdown") for measure in leading]
+    if _is_drawn(results):
+        parts.append(f"![{study.title}](figures/{study.name}.svg)\n")
+    drawn = tables(study, results)
+    notes = "\n".join(f"- {note}" for note in drawn[-1].notes)
+    shown = "\n".join(
+        render(type(t)(t.title, t.headings, t.rows, () if t is drawn[-1] else t.notes), "markdown")
+        for t in drawn
+    )
+    parts.append(f"<details><summary>All cells of {study.name}</summary>\n\n{shown}\n</details>\n")
+    parts.append(f"{notes}\n")
+    return "\n".join(parts)
+
+
+def _claims(study: Study, results: Results) -> list[str]:
+    lines = []
+    for claim, tried, against in claims(study, results):
+        if not tried:
+            verdict = "not tried"
+        elif not against:
+            verdict = f"holds on all {tried} benchmarks" if tried > 1 else "holds"
+        else:
+            verdict = f"holds on {tried - len(against)} of {tried} benchmarks; not on " + "; ".join(
+                against
+            )
+        lines.append(f"- {claim.says}: **{verdict}**.")
+    for one, ratios in combined(study, results):
+        if not ratios:
+            continue
+        pairs = ", ".join(f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean")
+        beside = f" (paper: {one.paper:.2f})" if one.paper is not None else ""
+        lines.append(f"- {one.says}: **{ratios['mean']:.2f}**{beside}; {pairs}.")
+    return [*lines, ""] if lines else []

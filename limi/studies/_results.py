@@ -1,0 +1,180 @@
+"""Results of cells: one small file each as they finish, and one file a study to keep."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from limi.errors import CorruptStore, InvalidInput
+from limi.store import versions, write_beside
+from limi.studies._cells import Cell
+from limi.studies._files import Study
+
+__all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
+
+FORMAT = 1
+DONE, ABSENT, UNABLE, FAILED = "done", "absent", "unable", "failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of a cell."""
+
+    cell: str  # BENCHMARK/VARIANT/SEED
+    digest: str
+    status: str  # done; absent: no data; unable: the method cannot; failed
+    took: float = 0.0  # seconds, with all that was measured
+    why: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)  # budget, settings, generator
+    measures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def benchmark(self) -> str:
+        """The first part of the cell's name."""
+        return self.cell.split("/")[0]
+
+    @property
+    def variant(self) -> str:
+        """The second."""
+        return self.cell.split("/")[1]
+
+    @property
+    def seed(self) -> int:
+        """The third."""
+        return int(self.cell.split("/")[2])
+
+    def line(self) -> str:
+        """As one line of JSON."""
+        tree = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps({k: v for k, v in tree.items() if v not in ("", {})}, ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class Results:
+    """What is known of a study at a scale."""
+
+    study: str
+    scale: str
+    outcomes: Mapping[str, Outcome]  # by cell
+    made: Mapping[str, Any] = field(default_factory=dict)  # versions, machine
+
+    def of(self, benchmark: str, variant: str) -> list[Outcome]:
+        """The outcomes of all seeds."""
+        found = (
+            o for o in self.outcomes.values() if (o.benchmark, o.variant) == (benchmark, variant)
+        )
+        return sorted(found, key=lambda outcome: outcome.seed)
+
+    def numbers(self, benchmark: str, variant: str, measure: str) -> list[float]:
+        """A measure over the seeds that have it."""
+        found = [o.measures.get(measure) for o in self.of(benchmark, variant) if o.status == DONE]
+        return [value for value in found if isinstance(value, (int, float))]
+
+
+def read(study: Study, scale: str, *folders: Path) -> Results:
+    """Results from these folders: of each cell the first that has it, cells before kept files."""
+    name = study.uses or study.name
+    known: dict[str, Outcome] = {}
+    made: dict[str, Any] = {}
+    for folder in folders:
+        for path in sorted(_cells_folder(folder, scale, name).glob("*.json")):
+            outcome = _outcome(_json(path), path)
+            known.setdefault(outcome.cell, outcome)
+        kept = folder / scale / f"{name}.json"
+        if kept.exists():
+            tree = _json(kept)
+            if tree.get("format", 0) > FORMAT:
+                raise CorruptStore(f"{str(kept)!r} was written by a newer limi; upgrade limi")
+            made = made or tree.get("made", {})
+            for line in tree.get("cells", ()):
+                outcome = _outcome(line, kept)
+                known.setdefault(outcome.cell, outcome)
+    return Results(name, scale, known, made or machine())
+
+
+def write_cell(folder: Path, cell: Cell, outcome: Outcome) -> None:
+    """Keep a cell's outcome; beside, then renamed."""
+    place = _cells_folder(folder, cell.scale, cell.study)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            f"{str(folder)!r} cannot be written to: {error.strerror}; choose another --out"
+        ) from None
+    write_beside(place / cell.file_name, outcome.line() + "\n")
+
+
+def keep(results: Results, folder: Path) -> Path:
+    """Write the results as one text file, one line a cell, in the order of their names."""
+    path = folder / results.scale / f"{results.study}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
+    head = {
+        "format": FORMAT,
+        "study": results.study,
+        "scale": results.scale,
+        "made": dict(results.made),
+    }
+    lines = ",\n".join(outcome.line() for outcome in results.outcomes.values())
+    write_beside(path, json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
+    return path
+
+
+def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> Results:
+    """The results of exactly these cells, in their order; `made` says what made them.
+
+    Cells that were kept before may come from another machine, which is then named as well.
+    """
+    known = read(study, scale, *folders)
+    chosen = {c.name: known.outcomes[c.name] for c in cells if c.name in known.outcomes}
+    now = machine()
+    before = {name: value for name, value in known.made.items() if name != "earlier"}
+    earlier = list(known.made.get("earlier", ()))
+    if before and before != now:
+        earlier.append(before)
+    return Results(known.study, scale, chosen, now | ({"earlier": earlier} if earlier else {}))
+
+
+def machine() -> dict[str, Any]:
+    """What the results were made on and with."""
+    return {"versions": versions(), "processor": _processor(), "cores": os.cpu_count()}
+
+
+def _processor() -> str:
+    import platform
+
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.machine()
+    named = [line for line in text.splitlines() if line.startswith("model name")]
+    return named[0].partition(":")[2].strip() if named else platform.machine()
+
+
+def _cells_folder(folder: Path, scale: str, study: str) -> Path:
+    return folder / "cells" / scale / study
+
+
+def _outcome(tree: Any, path: Path) -> Outcome:
+    try:
+        outcome = Outcome(**{k: v for k, v in tree.items() if k in Outcome.__dataclass_fields__})
+        if outcome.cell.count("/") != 2 or outcome.seed < 0:
+            raise ValueError(f"no cell is called {outcome.cell!r}")
+        return outcome
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CorruptStore(f"{str(path)!r} is no result of a study: {error}") from None
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CorruptStore(
+            f"{str(path)!r} cannot be read: {error}; delete it, and run again"
+        ) from None

@@ -1,0 +1,278 @@
+"""Running studies: cells that are not done yet, side by side, each kept as it finishes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from limi import data
+from limi.errors import InvalidInput, LimiError
+from limi.studies import _results
+from limi.studies._cells import Cell, expand
+from limi.studies._files import Study, load
+from limi.studies._measure import measured
+from limi.studies._pool import Failure, Pool
+from limi.studies._results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_cell
+from limi.studies._workshop import Need, Workshop, needs_of
+
+__all__ = ["Progress", "Ran", "run"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run of studies is."""
+
+    done: int
+    total: int
+    words: str  # what was just finished
+    left: float | None  # seconds, from the measured costs of like cells
+    failed: int = 0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run of studies came to."""
+
+    cells: int
+    run: int  # in this call
+    counts: dict[str, int] = field(default_factory=dict)  # by status
+    problems: tuple[tuple[str, str], ...] = ()  # cell and sentence
+    seconds: float = 0.0
+
+
+def run(
+    studies: Sequence[Study],
+    *,
+    scale: str,
+    out: Path,
+    seeds: int | None = None,
+    workers: int | None = None,
+    kept: Path | None = None,
+    fresh: bool = False,
+    only: str | None = None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Ran:
+    """Run the cells of studies that have no result yet, or one of other settings or versions.
+
+    Results lie below `out`; with `kept`, each study's results are also written there as one file,
+    and a cell that is done there is not run again. `fresh` runs every cell anew, `only` those whose
+    name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*".
+    """
+    if seeds is not None and seeds < 1:
+        raise InvalidInput(f"seeds is {seeds}; a study needs at least one")
+    workers = workers if workers is not None else (os.cpu_count() or 1)
+    if workers < 1:
+        raise InvalidInput(f"workers is {workers}; use at least one")
+    start = time.perf_counter()
+    plan = {study.name: expand(study, scale, seeds) for study in studies if not study.uses}
+    for study in studies:
+        if study.uses and study.uses not in plan:
+            plan[study.uses] = expand(study, scale, seeds)
+    book = _Book(out, kept, plan, scale, fresh)
+    _write_probe(out)
+    for cell in _matching(book.absent(), only):
+        book.note(cell, ABSENT, book.why_absent[cell.table])
+    pending = _matching(book.pending(), only)
+    if not _matching(book.all(), only):
+        raise InvalidInput(
+            f"no cell is called {only!r}; cells are BENCHMARK/VARIANT/SEED, such as "
+            f"{book.all()[0].name!r}, and * stands for anything"
+        )
+    shop = Workshop(out / "made")
+    needs = [[need for need in stage if not shop.has(need)] for stage in needs_of(pending)]
+    total = len(pending) + sum(map(len, needs))
+    done = 0
+    waiting = {(cell.study, cell.name): cell for cell in pending}
+    with Pool(partial(_work, shop, out), workers) as pool:
+        for stage in needs:
+            for need, result in pool.each(stage):
+                done += 1
+                words = need.name + (f": {result.why}" if isinstance(result, Failure) else "")
+                left = book.left(pending, workers)
+                on_progress(Progress(done, total, words, left, book.n_failed))
+        for cell, result in pool.each(pending):
+            assert isinstance(cell, Cell)
+            done += 1
+            del waiting[(cell.study, cell.name)]
+            if isinstance(result, Failure):
+                status = UNABLE if result.kind == "MissingCapability" else FAILED
+                result = book.note(cell, status, result.why)
+            book.add(cell, result)
+            words = f"{cell.study} {cell.name}" + (f": {result.why}" if result.why else "")
+            left = book.left(list(waiting.values()), workers)
+            on_progress(Progress(done, total, words, left, book.n_failed))
+    if kept is not None:
+        book.keep(kept, {cell.study for cell in pending})
+    return book.summary(len(pending), time.perf_counter() - start)
+
+
+def _matching(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
+    return [cell for cell in cells if pattern is None or fnmatchcase(cell.name, pattern)]
+
+
+class _Book:
+    """Which cells are done, and what cells cost."""
+
+    def __init__(
+        self, out: Path, kept: Path | None, plan: dict[str, list[Cell]], scale: str, fresh: bool
+    ) -> None:
+        self._out, self._plan, self._scale = out, plan, scale
+        self._folders = [out] if kept is None else [out, kept]
+        self._known: dict[tuple[str, str], Outcome] = {}
+        self._digests: dict[tuple[str, str], str] = {}
+        self._costs: dict[tuple[str, str], list[float]] = {}
+        self._fresh = fresh
+        self._now: dict[tuple[str, str], Outcome] = {}
+        for name, cells in plan.items():
+            found = _results.read(load(name), scale, *self._folders).outcomes
+            for cell in cells:
+                self._digests[(name, cell.name)] = cell.digest()
+                if cell.name in found:
+                    self._known[(name, cell.name)] = found[cell.name]
+        for (name, _), outcome in self._known.items():
+            self._spend(name, outcome)
+        self.why_absent = _absent_tables([c for cells in plan.values() for c in cells])
+
+    def absent(self) -> list[Cell]:
+        """Cells whose table is not there; a result from where it was stays."""
+        return [c for c in self.all() if c.table in self.why_absent and not self._is_done(c)]
+
+    def pending(self) -> list[Cell]:
+        """Cells to run."""
+        return [
+            c
+            for c in self.all()
+            if c.table not in self.why_absent and (self._fresh or not self._is_done(c))
+        ]
+
+    def note(self, cell: Cell, status: str, why: str) -> Outcome:
+        """Keep why a cell has no numbers."""
+        outcome = Outcome(cell=cell.name, digest=cell.digest(), status=status, why=why)
+        write_cell(self._out, cell, outcome)
+        self.add(cell, outcome)
+        return outcome
+
+    def add(self, cell: Cell, outcome: Outcome) -> None:
+        """Take in what came of a cell."""
+        self._now[(cell.study, cell.name)] = outcome
+        if outcome.status == DONE:
+            self._spend(cell.study, outcome)
+
+    def left(self, cells: Sequence[Cell], workers: int) -> float | None:
+        """Seconds that these cells will take, by the mean cost of like ones."""
+        known = [cost for costs in self._costs.values() for cost in costs]
+        if not known:
+            return None
+        usual = sum(known) / len(known)
+        total = 0.0
+        for cell in cells:
+            like = self._costs.get((cell.study, cell.variant)) or self._costs.get((cell.study, ""))
+            total += sum(like) / len(like) if like else usual
+        return total / max(1, workers)
+
+    @property
+    def n_failed(self) -> int:
+        """Cells that failed in this run."""
+        return sum(outcome.status == FAILED for outcome in self._now.values())
+
+    def keep(self, folder: Path, changed: set[str]) -> None:
+        """Write each study's results as one file, unless it is there and nothing has changed."""
+        for name, cells in self._plan.items():
+            if name in changed or not (folder / self._scale / f"{name}.json").exists():
+                found = _results.collect(load(name), self._scale, cells, *self._folders)
+                _results.keep(found, folder)
+
+    def summary(self, n_run: int, seconds: float) -> Ran:
+        """Counts over all cells of the plan, done before or now."""
+        final = [
+            (cell, self._now.get(key) or self._known.get(key))
+            for cell in self.all()
+            for key in [(cell.study, cell.name)]
+        ]
+        counts: dict[str, int] = {}
+        problems = []
+        for cell, outcome in final:
+            status = outcome.status if outcome else "missing"
+            counts[status] = counts.get(status, 0) + 1
+            if outcome and outcome.why:
+                problems.append((f"{cell.study} {cell.name}", outcome.why))
+        return Ran(len(final), n_run, counts, tuple(problems), round(seconds, 1))
+
+    def all(self) -> list[Cell]:
+        """Every cell of the plan."""
+        return [cell for cells in self._plan.values() for cell in cells]
+
+    def _is_done(self, cell: Cell) -> bool:
+        key = (cell.study, cell.name)
+        known = self._known.get(key)
+        settled = known is not None and known.status in (DONE, UNABLE)
+        return settled and known is not None and known.digest == self._digests[key]
+
+    def _spend(self, study: str, outcome: Outcome) -> None:
+        for key in ((study, outcome.variant), (study, "")):
+            self._costs.setdefault(key, []).append(outcome.took)
+
+
+def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
+    """Why a table cannot be had, for those that cannot."""
+    absent = {}
+    for table in dict.fromkeys(cell.table for cell in cells):
+        try:
+            data.load(table)
+        except LimiError as error:
+            absent[table] = str(error)
+    return absent
+
+
+def _work(shop: Workshop, out: Path, job: Need | Cell) -> Outcome | None:
+    if isinstance(job, Need):
+        shop.make(job)
+        return None
+    return _measure(shop, out, job)
+
+
+def _measure(shop: Workshop, out: Path, cell: Cell) -> Outcome:
+    start = time.perf_counter()
+    tree: dict[str, Any] = measured(cell, shop)
+    outcome = Outcome(
+        cell=cell.name,
+        digest=cell.digest(),
+        status=DONE,
+        took=round(time.perf_counter() - start, 2),
+        given=_given(cell),
+        measures=tree,
+    )
+    write_cell(out, cell, outcome)
+    return outcome
+
+
+def _given(cell: Cell) -> dict[str, Any]:
+    """What a reader needs to know of a cell beside its name."""
+    tree: dict[str, Any] = {"target": cell.target, **cell.budget}
+    if cell.settings:
+        tree["settings"] = dict(cell.settings)
+    if cell.generator is not None:
+        tree["generator"] = cell.generator
+        if cell.generator_settings:
+            tree["generator_settings"] = dict(cell.generator_settings)
+    return tree
+
+
+def _write_probe(out: Path) -> None:
+    """An output folder that cannot be written is said at once, not after the first cell."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        probe = out / ".writable"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise InvalidInput(
+            f"--out names {str(out)!r}, which cannot be written to: {error.strerror}; "
+            "name another folder"
+        ) from None

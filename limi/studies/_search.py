@@ -1,0 +1,76 @@
+"""The search of a cell."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi import gradients, methods
+from limi.api import Problem
+from limi.budget import Budget, Stop
+from limi.engine import Run, run
+from limi.errors import InvalidInput
+from limi.findings import Found
+from limi.studies._cells import Cell
+from limi.studies._workshop import Workshop
+from limi.task import Task
+from limi.types import Rows
+
+__all__ = ["Searched", "searched"]
+
+_AT_ONCE = 8_192  # findings asked again at once
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What a search came to."""
+
+    problem: Problem
+    task: Task
+    run: Run
+    found: Found  # findings that flip when the target is asked again
+
+    @property
+    def rows(self) -> Rows:
+        """The findings' rows."""
+        return self.found.rows
+
+
+def searched(
+    cell: Cell, shop: Workshop, clock: Callable[[], float] = time.perf_counter
+) -> Searched:
+    """Search as a cell says, and ask the target for every finding a second time."""
+    problem = shop.problem(cell)
+    task = Task(
+        problem.schema,
+        problem.target.score,
+        problem.rows,
+        generator=shop.generator(cell),
+        gradients=gradients.of(problem.target),
+    )
+    method = methods.parse(cell.method, cell.settings)
+    ran = run(method, task, _budget(cell), cell.seed, clock=clock)
+    if ran.stop == Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    return Searched(problem, task, ran, _confirmed(problem, ran))
+
+
+def _budget(cell: Cell) -> Budget:
+    unknown = set(cell.budget) - {field.name for field in dataclasses.fields(Budget)}
+    if unknown:
+        raise InvalidInput(f"the study {cell.study} gives a budget of {sorted(unknown)}")
+    return Budget(**cell.budget)  # type: ignore[arg-type]
+
+
+def _confirmed(problem: Problem, ran: Run) -> Found:
+    found = ran.findings.all()
+    flips = [np.zeros(0, dtype=bool)]
+    for start in range(0, len(found), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        mine = problem.target.score(found.rows[part]) > 0.5
+        flips.append(mine != (problem.target.score(found.partner[part]) > 0.5))
+    return found[np.concatenate(flips)]

@@ -1,0 +1,67 @@
+"""Every study from its cells to its tables and figure, at the smallest scale."""
+
+import os
+
+import pytest
+
+from limi import studies
+from limi.studies._results import DONE
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    place = tmp_path_factory.mktemp("studies")
+    before = os.environ.get("LIMI_CACHE")
+    os.environ["LIMI_CACHE"] = str(place / "cache")
+    try:
+        wanted = [studies.load(name) for name in studies.names()]
+        result = studies.run(wanted, scale="smoke", out=place, workers=2, kept=place / "kept")
+    finally:
+        if before is None:
+            del os.environ["LIMI_CACHE"]
+        else:
+            os.environ["LIMI_CACHE"] = before
+    return result, place
+
+
+def test_every_cell_of_every_study_runs(ran):
+    result, _ = ran
+    assert result.problems == ()
+    assert result.counts == {DONE: result.cells}
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_every_study_is_shown(ran, name):
+    _, place = ran
+    study = studies.load(name)
+    results = studies.read(study, "smoke", place / "kept")
+    for table in studies.tables(study, results):
+        assert all(len(row) == len(table.headings) for row in table.rows)
+        assert not any("not run" in row for row in table.rows)
+    for form in studies.FORMATS:
+        assert studies.render(studies.tables(study, results)[0], form)
+    assert studies.figure(study, results).startswith("<svg")
+
+
+def test_what_a_search_measures_agrees_with_itself(ran):
+    _, place = ran
+    for outcome in studies.read(studies.load("dnn"), "smoke", place).outcomes.values():
+        measures = outcome.measures
+        assert measures["unconfirmed"] == 0
+        assert 0 < measures["findings"] <= measures["rows"] <= 1_500
+        assert measures["rows"] <= measures["queries"]
+        share = 1000 * measures["findings"] / measures["queries"]
+        assert measures["per_thousand_queries"] == pytest.approx(share, abs=1e-3)
+        assert measures["accuracy"] > 0.95
+        natural = [v for k, v in measures.items() if "atn" in k and v is not None]
+        assert all(0 < value <= 1 for value in natural)
+        if measures.get("detection_boosted") is not None:
+            assert 0.3 < measures["detection_boosted"] <= 1
+            assert measures["distance"] > 0
+
+
+def test_the_page_shows_every_study(ran):
+    _, place = ran
+    text = studies.page(place / "kept")
+    assert "Not run yet" not in text
+    assert "not run" not in text
