@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable, listed
-from limi.schema import Column, Schema
+from limi.schema import Column, Schema, off_steps
 from limi.types import Index, Rows, Value
 
 __all__ = ["Codec", "Frame", "columns_of", "plain", "plain_frame"]
@@ -264,8 +264,7 @@ def _number_codes(backend: _Backend, series: Any, column: Column) -> NDArray[np.
             f"{column.show(column.low)} to {column.show(column.high)}; widen the schema"
         )
     if column.step:
-        steps = (codes - column.low) / column.step
-        off = np.abs(steps - np.rint(steps)) > 1e-6
+        off = off_steps(codes, column.low, column.step)
         if off.any():
             raise BadTable(
                 f"column {column.name!r} holds {codes[off][0]:g}, which is no step of "

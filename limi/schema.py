@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from limi.errors import InvalidInput, listed, nearest
 from limi.types import Index, Mask, Rows, Value
 
-__all__ = ["MAX_COMBINATIONS", "Column", "Kind", "Schema", "same_number"]
+__all__ = ["MAX_COMBINATIONS", "Column", "Kind", "Schema", "off_steps", "same_number"]
 
 Kind = Literal["numerical", "ordered", "categorical", "boolean"]
 
@@ -148,6 +148,13 @@ class Column:
             if str(value) in (str(level), *self.labels[position : position + 1])
             or same_number(value, level)
         ]
+
+
+def off_steps(codes: NDArray[np.float64], low: float, step: float) -> NDArray[np.bool_]:
+    """Which numbers are no whole number of steps from the lowest."""
+    steps = (codes - low) / step
+    off: NDArray[np.bool_] = np.abs(steps - np.rint(steps)) > 1e-6
+    return off
 
 
 def same_number(text: Value, level: Value) -> bool:

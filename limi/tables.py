@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, listed
 from limi.frames import Frame, columns_of, plain
-from limi.schema import Column, Kind, Schema
+from limi.schema import Column, Kind, Schema, off_steps
 from limi.types import Value
 
 __all__ = ["infer", "read"]
@@ -188,5 +188,7 @@ def _step(known: NDArray[np.float64]) -> float:
         if np.abs(known).max() * 10.0**decimals > _LARGEST_EXACT / 8:
             break
         if np.array_equal(np.round(known, decimals), known):
-            return float(f"1e-{decimals}")
+            step = float(f"1e-{decimals}")
+            # So many steps that rounding blurs them are none.
+            return 0.0 if off_steps(known, float(known.min()), step).any() else step
     return 0.0

@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from limi import schema_files, tables
@@ -142,6 +142,7 @@ cells = st.one_of(st.none(), st.text(max_size=3), st.booleans())
     ),
     text=st.text(max_size=2),
 )
+@example(numbers=[116582, 0.03125], text="")  # ten thousand million steps of 0.00001
 def test_any_numbers_survive_the_trip(numbers, text):
     if all(n is None for n in numbers):
         numbers = [*numbers, 1]
