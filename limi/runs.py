@@ -75,6 +75,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise CorruptStore(
             f"the manifest in {str(folder)!r} is damaged: it lacks {listed(lacking)}"
         )
+    if not isinstance(tree["format"], int):
+        raise CorruptStore(
+            f"the manifest in {str(folder)!r} is damaged: its format is {tree['format']!r}"
+        )
     if tree["format"] > store.FORMAT:
         raise CorruptStore(
             f"{str(folder)!r} was written by a newer limi (format {tree['format']}, this one reads "

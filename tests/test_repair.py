@@ -178,6 +178,21 @@ def test_a_test_frame_is_what_accuracy_is_measured_on(result):
     assert made.settings["held_out"] is None
 
 
+def test_a_recipe_without_findings_says_that_none_were_used(result):
+    made = limi.repair(result, recipe="copies", seeds=1)
+    assert made.settings["findings_used"] == 0
+    assert not made.settings["findings_drawn_twice"]
+    assert len(made.added[0]) == 600  # each row once more, under the other value
+
+
+def test_seeds_that_agree_still_have_an_interval(result):
+    # Without held-out rows a clone is the same for every seed.
+    made = limi.repair(result, held_out=0, seeds=2, recipe="pairs", fraction=0.2)
+    assert len(set(made.before["real"].seeds)) == 1
+    assert made.before["real"].low < made.before["real"].value < made.before["real"].high
+    assert made.before["real"].interval == "rows"
+
+
 def test_without_held_out_rows_accuracy_is_of_the_training_rows(result):
     made = limi.repair(result, held_out=0, seeds=1)
     assert made.before["accuracy"].value is None

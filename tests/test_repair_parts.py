@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 from scipy.stats import t as student
 
+from limi import generators
 from limi.api import prepare
 from limi.errors import InvalidInput
 from limi.findings import Found
@@ -290,12 +291,12 @@ def test_a_group_without_a_true_class_gets_a_reason_and_no_number():
 
 def test_intervals_over_seeds_are_student_s():
     values = [0.10, 0.14, 0.12]
-    figure = _figures.over_seeds([Figure(v, 0.0, 1.0) for v in values])
+    figure = _figures.over_seeds([Figure(v, v - 0.01, v + 0.01) for v in values])
     low, high = student.interval(
         0.95, 2, loc=np.mean(values), scale=np.std(values, ddof=1) / np.sqrt(3)
     )
     assert (figure.value, figure.low, figure.high) == pytest.approx((0.12, low, high))
-    assert figure.seeds == tuple(values)
+    assert (figure.seeds, figure.interval) == (tuple(values), "seeds")
     alone = _figures.over_seeds([Figure(0.5, 0.4, 0.6)])
     assert (alone.low, alone.high) == (0.4, 0.6)
 
@@ -439,3 +440,17 @@ def test_fresh_means_another():
 def test_without_torch_the_generator_is_another_seed_of_trees(monkeypatch):
     monkeypatch.setattr(_verify, "find_spec", lambda name: None)
     assert _verify.fresh_generator("trees") == "trees"
+
+
+def test_a_saved_generator_counts_by_its_kind(tmp_path):
+    one = problem()
+    made = generators.get("trees").fit(one.rows, one.schema, np.random.default_rng(0))
+    path = str(tmp_path / "mine.limi")
+    generators.save(made, path)
+    assert _verify.kind_of(path) == "trees"
+    assert _verify.kind_of("ctgan") == "ctgan"
+    beside = _verify.Fresh.beside("limi", path, 3)
+    assert (beside.generator, beside.other_generator) == (_verify.fresh_generator("trees"), True)
+    assert (beside.method, beside.seed) == ("guided", 3 + _verify.FRESH_SEED)
+    # Of a file that is gone nobody knows the kind.
+    assert not _verify.Fresh.beside("limi", str(tmp_path / "gone.limi"), 3).other_generator

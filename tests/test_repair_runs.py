@@ -129,6 +129,8 @@ def test_what_is_no_run_folder_is_said(made, tmp_path):
         limi.reopen(tmp_path / "empty")
     with pytest.raises(CorruptStore, match="written by a newer limi"):
         limi.reopen(copied(made, tmp_path / "newer", format=99))
+    with pytest.raises(CorruptStore, match="its format is 'one'"):
+        limi.reopen(copied(made, tmp_path / "odd", format="one"))
     damaged = copied(made, tmp_path / "damaged")
     (damaged / "findings.parquet").write_bytes(b"PAR1")
     with pytest.raises(CorruptStore, match=r"findings in .* cannot be read"):

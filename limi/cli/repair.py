@@ -64,12 +64,18 @@ def repair(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Train a tested model again with its findings; measure it before and after, and judge."""
+    from limi.errors import InvalidInput
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
     from limi.repairs import require_saving
     from limi.runs import reopen
     from limi.store import Draft
 
+    if out.resolve() == folder.resolve():
+        raise InvalidInput(
+            f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
+            "another folder"
+        )
     given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
     with _console.steps("opening the run") as on_step:
         on_step(0.0, "opening the run")
@@ -118,8 +124,8 @@ def _show(tree: dict[str, Any], out: Path) -> None:
         before, after = (words.replace(" to ", "-") for words in (line.before, line.after))
         shown.add_row(line.name, before, after, line.change)
     _console.out.print(shown)
-    for words in page.fresh(tree):
+    for words in [page.means(tree), *page.fresh(tree), *page.remarks(tree)]:
         _console.out.print(words)
-    for words in page.remarks(tree):
-        _console.out.print(words)
+    if any("*" in line.before + line.after for line in page.lines(tree)):
+        _console.out.print("* Interval of the rows, where it is wider than that of the seeds.")
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")

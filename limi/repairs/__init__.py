@@ -7,22 +7,39 @@ that is kept is then trained on all rows and searched anew by other means than t
 
 from __future__ import annotations
 
-from limi.repairs._core import PRESETS, Preset, repair
+from limi.repairs._core import repair
+from limi.repairs._ensemble import Ensemble
+from limi.repairs._ensemble import fit as fit_ensemble
+from limi.repairs._figures import Figures, Groups, Yardstick, groups
 from limi.repairs._labels import POLICIES, Policy
-from limi.repairs._recipes import RECIPES
-from limi.repairs._refit import Fit
+from limi.repairs._mixing import PRESETS, Mixed, Preset, mixed
+from limi.repairs._recipes import RECIPES, Training
+from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.repairs._saving import require_saving
 
+# `repair` puts these parts together; who follows another protocol puts them together otherwise.
 __all__ = [
     "POLICIES",
     "PRESETS",
     "RECIPES",
+    "Ensemble",
+    "Figures",
     "Fit",
+    "Fitted",
+    "Groups",
+    "Mixed",
     "Point",
     "Policy",
     "Preset",
+    "Refit",
     "Repair",
+    "Training",
+    "Yardstick",
+    "fit_ensemble",
+    "groups",
+    "mixed",
+    "refit_of",
     "repair",
     "require_saving",
 ]

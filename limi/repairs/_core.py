@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -14,43 +13,25 @@ from limi.api import Problem, Result, prepare
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.findings import Found
 from limi.frames import Frame
+from limi.measures import Privileged
 from limi.repairs import _ensemble, _labels, _recipes, _verify
 from limi.repairs._figures import NAMES, Figures, Groups, Yardstick, groups, over_seeds
 from limi.repairs._labels import Policy
+from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Mixed, Preset, mixed, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.target import Target
 from limi.types import Index, Labels, Mask, Rows
 
-__all__ = ["PRESETS", "Preset", "repair"]
+__all__ = ["repair"]
 
-PAPER_FRACTION = 0.30
 SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
 _RATE_ROWS = 20_000
 _SEARCH_ROWS = 5_000
 _MOST_QUERIES = 400_000  # of one check; many protected combinations make a row dear
-_FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
 
 OnStep = Callable[[float, str], None]
-
-
-@dataclass(frozen=True)
-class Preset:
-    """Settings that belong together."""
-
-    recipe: str
-    label: Policy
-    fraction: float = PAPER_FRACTION
-    replace: bool = False  # may a finding be drawn twice, even where there are enough?
-
-
-PRESETS = {
-    # Flips vanish with few findings already; more of them narrow group gaps, at some accuracy.
-    "best": Preset("copies+pairs", "vote", fraction=0.05),
-    "strong": Preset("copies+pairs", "vote"),
-    "paper": Preset("alone", "ensemble", replace=True),
-}
 
 
 def repair(
@@ -65,7 +46,7 @@ def repair(
     seed: int = 0,
     held_out: float = 0.2,
     test: Frame | None = None,
-    privileged: str | Sequence[str] | Mapping[str, Any] = (),
+    privileged: Privileged = (),
     max_accuracy_loss: float = 0.01,
     sweep: bool | Sequence[float] = False,
     command: str = "",
@@ -109,6 +90,8 @@ def repair(
             "label privileged needs the privileged values; state them, for example "
             f"--privileged {compared.words.partition(',')[0]}"
         )
+    # Checked now, so that an hour's work does not end in a refusal.
+    codes = compared.codes(problem.schema) if chosen.label == "privileged" else {}
     refit = refit_of(problem, fit)
     run = result.summary
     work = _Work(
@@ -117,6 +100,7 @@ def repair(
         preset=chosen,
         refit=refit,
         groups=compared,
+        codes=codes,
         seed=seed,
         held_out=held_out,
         test=None if test is None else _labelled(problem, test),
@@ -134,9 +118,11 @@ def repair(
         np.concatenate([one.right for one in per_seed]),
         np.concatenate([one.right_after for one in per_seed]),
         "training" if before["accuracy"].value is None else "held-out",
+        np.concatenate([one.places for one in per_seed]),
     )
-    fitted, added = work.final()
-    own, checks = work.fresh(fitted.target, run.method, run.generator, run.seed)
+    fitted, mix = work.final()
+    fresh = _verify.Fresh.beside(run.method, run.generator, run.seed)
+    own, checks = work.fresh(fitted.target, fresh)
     return Repair(
         problem=problem,
         before=before,
@@ -153,9 +139,9 @@ def repair(
             "recipe": chosen.recipe,
             "label": chosen.label,
             "fraction": chosen.fraction,
-            "findings_used": work.n_findings(len(work.known)),
-            "findings_drawn_twice": chosen.replace
-            or work.n_findings(len(work.known)) > len(result.found),
+            "findings_used": mix.findings,
+            "findings_drawn_twice": bool(mix.findings)
+            and (chosen.replace or n_findings(chosen.fraction, len(work.known)) > len(work.found)),
             "seeds": seeds,
             "seed": seed,
             "held_out": None if test is not None else held_out,
@@ -174,8 +160,9 @@ def repair(
             **problem.hashes(),
         },
         how=refit.words,
+        fresh=fresh,
         fitted=fitted,
-        added=added,
+        added=(mix.rows[len(work.known) :], mix.labels[len(work.known) :]),
         front=tuple(_with_ends(front, before, after, chosen.fraction) if sweep else ()),
         command=command,
     )
@@ -204,6 +191,7 @@ class _Trial:
     swept: tuple[Figures, ...]
     right: Mask  # decisions on rows not trained on, or trained on where there are no others
     right_after: Mask
+    places: Index  # of those rows
 
 
 @dataclass(frozen=True)
@@ -215,6 +203,7 @@ class _Work:
     preset: Preset
     refit: Refit
     groups: Groups
+    codes: Mapping[str, float]  # the privileged values, where findings are labelled by them
     seed: int
     held_out: float
     test: tuple[Rows, Labels] | None
@@ -231,15 +220,11 @@ class _Work:
         """Rows whose label is known."""
         return np.flatnonzero(self.labels >= 0)
 
-    def n_findings(self, n_rows: int, fraction: float | None = None) -> int:
-        """How many findings join so many rows."""
-        return max(1, round((self.preset.fraction if fraction is None else fraction) * n_rows))
-
     def yardstick(self, used: str | None) -> Yardstick:
         """Rows to measure on, from streams of their own."""
         self.steps.next("drawing people to measure on")
         name = used if used in ("trees", "transport") else "trees"
-        generator = _verify.fitted(name, self.problem, self.seed + _FRESH_SEED)
+        generator = _verify.fitted(name, self.problem, self.seed + _verify.FRESH_SEED)
         rng = self._rng(11)
         return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)
 
@@ -248,10 +233,10 @@ class _Work:
         trained, held = self._split(place)
         told = f"seed {place}"
         training = self._training(trained)
+        unseen = held if len(held) else trained
 
         def measured(fitted: Fitted) -> tuple[Figures, Mask]:
             figures = yardstick.figures(fitted.target, trained, held, self.test)
-            unseen = held if len(held) else trained
             return figures, yardstick.right(fitted.target, unseen, self.test)
 
         self.steps.next(f"{told}: training as before")
@@ -261,7 +246,9 @@ class _Work:
             self._mixed(plain.target, training, place, fraction, told, measured)
             for fraction in (self.preset.fraction, *fractions)
         )
-        return _Trial(before, after, tuple(figures for figures, _ in swept), right, right_after)
+        places = unseen if self.test is None else np.arange(len(self.test[1]))
+        figures = tuple(figures for figures, _ in swept)
+        return _Trial(before, after, figures, right, right_after, places)
 
     def _mixed(
         self,
@@ -273,38 +260,34 @@ class _Work:
         measured: Callable[[Fitted], tuple[Figures, Mask]],
     ) -> tuple[Figures, Mask]:
         self.steps.next(f"{told}: training with {fraction:.0%} of findings")
-        rows, labels = self._mix(voter, training, place, fraction)
-        return measured(self.refit(rows, labels, self.seed + place))
+        mix = self._mix(voter, training, place, fraction)
+        return measured(self.refit(mix.rows, mix.labels, self.seed + place))
 
-    def final(self) -> tuple[Fitted, tuple[Rows, Labels]]:
+    def final(self) -> tuple[Fitted, Mixed]:
         """The model that is kept: trained on every row, with findings that the original labels."""
         self.steps.next("training the model that is kept")
         training = self._training(self.known)
-        n = len(training.rows)
-        rows, labels = self._mix(self.problem.target, training, 0, self.preset.fraction)
-        return self.refit(rows, labels, self.seed), (rows[n:], labels[n:])
+        mix = self._mix(self.problem.target, training, 0, self.preset.fraction)
+        return self.refit(mix.rows, mix.labels, self.seed), mix
 
     def fresh(
-        self, after: Target, method: str, generator: str | None, seed: int
+        self, after: Target, fresh: _verify.Fresh
     ) -> tuple[_verify.Check, list[_verify.Check]]:
         """The run's own findings again, and checks of both models by other means."""
         problem, original = self.problem, self.problem.target
-        seed = seed + _FRESH_SEED
-        other_name = _verify.fresh_generator(generator)
-        self.steps.next(f"fitting {other_name} for fresh checks")
-        other = _verify.fitted(other_name, problem, seed)
-        searcher = _verify.fresh_method(method)
-        self.steps.next(f"searching both models anew by {searcher}")
+        self.steps.next(f"fitting {fresh.generator} for fresh checks")
+        other = _verify.fitted(fresh.generator, problem, fresh.seed)
+        self.steps.next(f"searching both models anew by {fresh.method}")
         per_row = len(problem.schema.combinations) + 1
         most = max(1, _MOST_QUERIES // per_row)
         search = _verify.searched(
             problem,
             original,
             after,
-            method=searcher,
+            method=fresh.method,
             generator=other,
             rows=min(_SEARCH_ROWS, most),
-            seed=seed,
+            seed=fresh.seed,
         )
         n = min(_RATE_ROWS, most)
         rng = self._rng(12)
@@ -312,7 +295,12 @@ class _Work:
         checks = [
             search,
             _verify.asked(
-                "people", f"fresh people of {other_name}", problem.schema, people, original, after
+                "people",
+                f"fresh people of {fresh.generator}",
+                problem.schema,
+                people,
+                original,
+                after,
             ),
         ]
         some = self.found.rows
@@ -326,20 +314,16 @@ class _Work:
 
     def _mix(
         self, voter: Target, training: _recipes.Training, place: int, fraction: float
-    ) -> tuple[Rows, Labels]:
-        rng = self._rng(13, place)
-        n = self.n_findings(len(training.rows), fraction)
-        found = self.found[_recipes.choose(self.found, n, rng, replace=self.preset.replace)]
-        labels, kept = _labels.decide(
-            self.preset.label,
+    ) -> Mixed:
+        return mixed(
+            replace(self.preset, fraction=fraction),
+            training,
+            self.found,
             voter.score,
-            training.schema,
-            found.rows,
             ensemble=lambda: self._ensemble(training),
-            privileged=self.groups.values,
+            privileged=self.codes,
+            rng=self._rng(13, place),
         )
-        chosen = _recipes.Chosen(found[kept], labels[kept])
-        return _recipes.mix(self.preset.recipe, training, chosen, rng)
 
     def _ensemble(self, training: _recipes.Training) -> _ensemble.Ensemble:
         return _ensemble.fit(

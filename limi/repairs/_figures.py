@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from scipy.stats import t as student
 
 from limi.api import Problem
 from limi.check import check_rows
-from limi.errors import InvalidInput, nearest
+from limi.errors import InvalidInput
 from limi.generators import Generator
+from limi.measures import Privileged, Split, is_lowest, stated
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import flip_rate
 from limi.rows import uniform
@@ -27,6 +28,7 @@ NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "
 
 _MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
 _LEAST_SHARE = 0.05  # of the rows that a group needs to be called privileged unasked
+_FEWEST = 30  # rows, where no group has that share
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Figure:
     high: float | None = None
     seeds: tuple[float | None, ...] = ()
     reason: str = ""
+    interval: str = ""  # over "seeds", or over the "rows" of one of them
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -52,78 +55,70 @@ Figures = dict[str, Figure]
 class Groups:
     """The privileged group, and why it is that one."""
 
-    values: Mapping[str, float]  # codes by protected column
-    words: str
+    splits: Mapping[str, Split]  # by protected column
     reason: str
+
+    @property
+    def words(self) -> str:
+        """For people, and as it could be stated."""
+        return ", ".join(f"{name}={split.words}" for name, split in self.splits.items())
 
     def mask(self, schema: Schema, rows: Rows) -> Mask:
         """Which rows belong to it."""
         inside = np.ones(len(rows), dtype=bool)
-        for name, code in self.values.items():
-            inside &= rows[:, schema.position(name)] == code
+        for name, split in self.splits.items():
+            inside &= split.mask(rows[:, schema.position(name)])
         return inside
 
+    def codes(self, schema: Schema) -> dict[str, float]:
+        """The one value of each column that it states; InvalidInput where it states several."""
+        found = {}
+        for name, split in self.splits.items():
+            if len(split.codes) != 1:
+                raise InvalidInput(
+                    f"the privileged group is {self.words}; labels by it need one privileged value "
+                    f"of {name}, such as {name}={schema[name].show(schema[name].low)}"
+                )
+            (found[name],) = split.codes
+        return found
 
-def groups(problem: Problem, privileged: Sequence[str] | Mapping[str, Any] = ()) -> Groups:
+
+def groups(problem: Problem, privileged: Privileged = ()) -> Groups:
     """The stated privileged group; else the one whose true labels are favorable most often.
 
     `"lowest"` is the paper's: the lowest value of the first protected column against all others.
     """
     schema = problem.schema
-    if privileged == "lowest":
+    if is_lowest(privileged):
         name = schema.protected[0]
-        code = min(schema.protected_codes[0])
-        return Groups({name: code}, _words(schema, {name: code}), "the lowest code, as the paper")
+        return _of_values(schema, {name: min(schema.protected_codes[0])}, _LOWEST)
     if privileged:
-        values = dict(_stated(schema, privileged))
-        return Groups(values, _words(schema, values), "as stated")
+        return Groups(stated(schema, privileged), "as stated")
     assert problem.labels is not None
-    known = problem.labels >= 0
     own = schema.combination_of(problem.rows)
-    shares = []
-    for place in range(len(schema.combinations)):
-        mine = known & (own == place)
-        enough = mine.sum() >= _LEAST_SHARE * known.sum()
-        shares.append(problem.labels[mine].mean() if enough and mine.any() else -1.0)
+    known = (problem.labels >= 0) & (own >= 0)
+    n = np.bincount(own[known], minlength=len(schema.combinations))
+    hits = np.bincount(own[known & (problem.labels == 1)], minlength=len(schema.combinations))
+    # Of few rows the share is chance; but where all groups are small, one of them has to do.
+    least = next(few for few in (_LEAST_SHARE * n.sum(), _FEWEST, 0) if few <= n.max())
+    shares = np.where((n >= least) & (n > 0), hits / np.maximum(n, 1), -1.0)
     best = schema.combinations[int(np.argmax(shares))]
     values = dict(zip(schema.protected, best.tolist(), strict=True))
+    return _of_values(schema, values, _UNASKED)
+
+
+_LOWEST = "the lowest code, as the paper"
+_UNASKED = "not stated, so taken for its true labels, which are favorable most often"
+
+
+def _of_values(schema: Schema, values: Mapping[str, float], why: str) -> Groups:
     return Groups(
-        values,
-        _words(schema, values),
-        "not stated, so taken for its true labels, which are favorable most often",
+        {
+            name: Split(schema[name].show(code), why, codes=frozenset([code]))
+            for name, code in values.items()
+        },
+        why,
     )
-
-
-def _stated(
-    schema: Schema, privileged: Sequence[str] | Mapping[str, Any]
-) -> list[tuple[str, float]]:
-    pairs: list[tuple[str, Any]] = []
-    if isinstance(privileged, Mapping):
-        pairs = list(privileged.items())
-    else:
-        for text in [privileged] if isinstance(privileged, str) else privileged:
-            name, equals, value = text.rpartition("=")
-            if not equals:
-                raise InvalidInput(
-                    f"privileged is {text!r}; write COLUMN=VALUE, for example "
-                    f"{schema.protected[0]}={schema[schema.protected[0]].show(_first(schema))}"
-                )
-            pairs.append((name.strip(), value.strip()))
-    for name, _ in pairs:
-        if name not in schema.protected:
-            raise InvalidInput(
-                f"privileged names {name!r}, which is no protected column of the run; "
-                f"{nearest(name, schema.protected)}"
-            )
-    return [(name, schema[name].code(value)) for name, value in pairs]
-
-
-def _first(schema: Schema) -> float:
-    return schema.protected_codes[0][0]
-
-
-def _words(schema: Schema, values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name}={schema[name].show(code)}" for name, code in values.items())
 
 
 @dataclass(frozen=True)
@@ -202,10 +197,16 @@ def _rate(hits: Mask) -> Figure:
 
 
 def over_seeds(each: Sequence[Figure]) -> Figure:
-    """The mean over seeds with Student's interval; one seed keeps the interval of its own."""
+    """The mean over seeds with the wider of two intervals; one seed keeps the interval of its own.
+
+    Student's over the seeds says how much training varies, and nothing where all seeds agree, on
+    zero flips for example. The mean of the seeds' own intervals says how much the rows vary: the
+    seeds ask the same rows, or overlapping ones, so that all of them together know no more rows
+    than one does.
+    """
     if len(each) == 1:
         (only,) = each
-        return Figure(only.value, only.low, only.high, (only.value,), only.reason)
+        return replace(only, seeds=(only.value,), interval="rows" if only.low is not None else "")
     values = [figure.value for figure in each]
     lacking = [figure.reason for figure in each if figure.value is None]
     if lacking:
@@ -214,7 +215,12 @@ def over_seeds(each: Sequence[Figure]) -> Figure:
     spread = float(known.std(ddof=1)) / math.sqrt(len(known))
     half = float(student.ppf(0.975, len(known) - 1)) * spread
     mean = float(known.mean())
-    return Figure(mean, max(0.0, mean - half), min(1.0, mean + half), tuple(values))
+    low, high, interval = max(0.0, mean - half), min(1.0, mean + half), "seeds"
+    lows = [figure.low for figure in each if figure.low is not None]
+    highs = [figure.high for figure in each if figure.high is not None]
+    if len(lows) == len(highs) == len(each) and np.mean(highs) - np.mean(lows) > high - low:
+        low, high, interval = float(np.mean(lows)), float(np.mean(highs)), "rows"
+    return Figure(mean, low, high, tuple(values), interval=interval)
 
 
 def _rounded(value: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from limi.api import Problem
 from limi.repairs import _saving
 from limi.repairs._figures import NAMES, Figure, Figures, Groups
 from limi.repairs._refit import Fitted
-from limi.repairs._verify import Check, Loss, Verdict
+from limi.repairs._verify import Check, Fresh, Loss, Verdict
 from limi.store import Draft, versions
 from limi.types import Labels, Rows
 
@@ -47,6 +47,7 @@ class Repair:
     settings: Mapping[str, Any]
     run: Mapping[str, Any]  # what the findings come from
     how: str  # the model is trained again
+    fresh: Fresh
     fitted: Fitted = field(repr=False)
     added: tuple[Rows, Labels] = field(repr=False)
     front: tuple[Point, ...] = ()
@@ -76,6 +77,7 @@ class Repair:
             "accuracy_loss": self.loss.as_dict(),
             "checks": [check.as_dict() for check in self.checks],
             "own_findings": self.own.as_dict(),
+            "fresh": asdict(self.fresh),
             "groups": {"privileged": self.groups.words, "why": self.groups.reason},
             "settings": dict(self.settings),
             "run": dict(self.run),

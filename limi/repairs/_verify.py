@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,14 +23,17 @@ from limi.budget import Budget
 from limi.check import check_rows
 from limi.engine import run
 from limi.generators import Generator
+from limi.metrics.severity import sign_test
 from limi.repairs._figures import Figures
 from limi.schema import Schema
 from limi.target import Target
 from limi.task import Task
-from limi.types import Mask, Rows
+from limi.types import Index, Mask, Rows
 
 __all__ = [
+    "FRESH_SEED",
     "Check",
+    "Fresh",
     "Loss",
     "Verdict",
     "asked",
@@ -37,8 +41,11 @@ __all__ = [
     "fresh_generator",
     "fresh_method",
     "judge",
+    "kind_of",
     "searched",
 ]
+
+FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
 
 _WIDE = 1.96  # standard errors to either side, for 95 %
 _LEVEL = 0.05  # an error rate under which a difference counts as one
@@ -56,6 +63,8 @@ class Check:
     before: int
     after: int
     rows_after: int = 0  # where a search ended sooner
+    gone: int | None = None  # of the same rows, those that flipped before and do no longer
+    new: int = 0  # and those that flip since
 
     @property
     def shares(self) -> tuple[float, float]:
@@ -70,7 +79,13 @@ class Check:
 
     @cached_property
     def p_value(self) -> float:
-        """Fisher's exact test of equal shares, two-sided."""
+        """Of equal shares, two-sided: the sign test (McNemar's, exact) where both models were asked
+        the same rows, else Fisher's exact test.
+
+        Rows of a search depend on each other, so there it is a rough measure.
+        """
+        if self.gone is not None:
+            return sign_test(self.gone, self.new)
         rows_after = self.rows_after or self.rows
         table = [
             [self.before, max(0, self.rows - self.before)],
@@ -95,10 +110,12 @@ class Check:
             "name": self.name,
             "words": self.words,
             "rows": self.rows,
+            "rows_after": self.rows_after or self.rows,
             "before": self.before,
             "after": self.after,
             "reduction": None if reduction is None else round(reduction, 4),
             "p_value": float(f"{self.p_value:.3g}"),
+            "test": "Fisher" if self.gone is None else "sign",
         }
 
 
@@ -112,11 +129,16 @@ class Loss:
     on: str  # held-out or training rows
 
     @staticmethod
-    def of(before: Mask, after: Mask, on: str) -> Loss:
-        """From which decisions were right before and which are after, on the same rows."""
+    def of(before: Mask, after: Mask, on: str, places: Index | None = None) -> Loss:
+        """From which decisions were right before and which are after, on the same rows.
+
+        `places` says which row of the table each is: one that several seeds held out counts as one
+        row of several answers, not as several rows.
+        """
         lost = before.astype(np.float64) - after
-        error = float(lost.std()) / math.sqrt(max(1, len(lost)))
         mean = float(lost.mean())
+        rows = np.arange(len(lost)) if places is None else places
+        error = math.sqrt((np.bincount(rows, lost - mean) ** 2).sum()) / len(lost)
         return Loss(mean, mean - _WIDE * error, mean + _WIDE * error, on)
 
     def as_dict(self) -> dict[str, Any]:
@@ -136,6 +158,23 @@ class Verdict:
         return f"{self.word}: {self.reason}" if self.word != "repaired" else self.word
 
 
+@dataclass(frozen=True)
+class Fresh:
+    """By what other means than the run's both models are checked."""
+
+    method: str
+    generator: str
+    seed: int
+    other_generator: bool  # surely another than the run's
+
+    @staticmethod
+    def beside(method: str, generator: str | None, seed: int) -> Fresh:
+        """Means that a run did not use, as far as what is installed allows."""
+        used = kind_of(generator)
+        chosen = fresh_generator(used)
+        return Fresh(fresh_method(method), chosen, seed + FRESH_SEED, used != "" and chosen != used)
+
+
 def fresh_method(used: str) -> str:
     """A search method that the run did not use."""
     return next(name for name in _METHODS if name not in used.split("+"))
@@ -146,6 +185,16 @@ def fresh_generator(used: str | None) -> str:
     able = [name for name in _GENERATORS if name != "transport" or find_spec("torch")]
     others = [name for name in able if name != used]
     return others[0] if others else "trees"
+
+
+def kind_of(generator: str | None) -> str | None:
+    """The kind of a run's generator, which is its name or the file it was saved in; empty where
+    that file is gone."""
+    if generator is None or generator in generators.names():
+        return generator
+    if Path(generator).is_file():
+        return generators.load(generator).kind
+    return ""
 
 
 def fitted(name: str, problem: Problem, seed: int) -> Generator:
@@ -186,8 +235,9 @@ def asked(
     name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Target
 ) -> Check:
     """How many of the same rows flip, before and after."""
-    had, has = (int(check_rows(one.score, schema, rows).flips.sum()) for one in (before, after))
-    return Check(name, words, len(rows), had, has)
+    had, has = (check_rows(one.score, schema, rows).flips for one in (before, after))
+    gone, new = int((had & ~has).sum()), int((has & ~had).sum())
+    return Check(name, words, len(rows), int(had.sum()), int(has.sum()), gone=gone, new=new)
 
 
 def judge(
@@ -208,13 +258,13 @@ def judge(
         if loss.low > max_accuracy_loss:
             return Verdict("not repaired", told)
         return Verdict("inconclusive", f"{told}, though on so few rows that may be chance")
-    if not any(check.before for check in checks):
-        return Verdict("inconclusive", "the fresh checks found no flips before, so none can vanish")
     worse = [check for check in checks if check.worse]
     better = [check for check in checks if check.better]
     generalises = "the improvement does not generalise" if own.better else "flips are no rarer"
     if worse:
         return Verdict("not repaired", f"{generalises}: {_told(worse[0])}")
+    if not any(check.before for check in checks):
+        return Verdict("inconclusive", "the fresh checks found no flips before, so none can vanish")
     if not better:
         return Verdict("not repaired", f"{generalises}: {'; '.join(map(_told, checks))}")
     rarer = [

@@ -15,16 +15,28 @@ from typing import Any
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from limi.metrics.individual import Rate
 from limi.report import charts, wording
 
-__all__ = ["Line", "basis", "card", "files", "fresh", "lines", "remarks", "render", "sentence"]
+__all__ = [
+    "Line",
+    "basis",
+    "card",
+    "files",
+    "fresh",
+    "lines",
+    "means",
+    "remarks",
+    "render",
+    "sentence",
+]
 
 Tree = Mapping[str, Any]
 
 _ROWS = {
     "accuracy": ("held-out accuracy", "share of decisions that are right; higher is better"),
     "training_accuracy": ("training accuracy", "on the rows trained on, as the paper reports it"),
-    "real": ("flips, real", "rows of the table (IF_o); lower is better"),
+    "real": ("flips, real", "rows of the table, trained on or not (IF_o); lower is better"),
     "uniform": ("flips, uniform", "every combination of values (IF_r); lower is better"),
     "natural": ("flips, natural", "people of a generator; lower is better"),
     "spd": ("SPD", "gap of the groups' shares of favorable decisions; lower is better"),
@@ -84,13 +96,31 @@ def lines(tree: Tree) -> list[Line]:
     return shown
 
 
+def means(tree: Tree) -> str:
+    """By what other means than the run's the fresh checks were made."""
+    used = tree["fresh"]
+    generator = (
+        f"another generator ({used['generator']})"
+        if used["other_generator"]
+        else f"the generator {used['generator']}, fitted anew for want of one that is surely "
+        "another than the run's (transport needs torch),"
+    )
+    return (
+        f"Both models were searched by another method ({used['method']}), with {generator} and "
+        "another seed than those of the run, and asked for the same fresh people."
+    )
+
+
 def fresh(tree: Tree) -> list[str]:
     """What the fresh checks found, one sentence each."""
-    told = [
-        f"{check['words'][:1].upper()}{check['words'][1:]}: "
-        f"{check['before']:,} flips of {check['rows']:,} rows before, {check['after']:,} after."
-        for check in tree["checks"]
-    ]
+    told = []
+    for check in tree["checks"]:
+        ended = check["rows_after"]
+        of = f" of {ended:,}" if ended != check["rows"] else ""
+        told.append(
+            f"{check['words'][:1].upper()}{check['words'][1:]}: {check['before']:,} flips of "
+            f"{check['rows']:,} rows before, {check['after']:,}{of} after."
+        )
     own = tree["own_findings"]
     still = own["after"] / own["rows"] if own["rows"] else 0.0
     told.append(
@@ -143,7 +173,7 @@ def card(tree: Tree) -> str:
                 for line in lines(tree)
             ),
             "",
-            *(f"- {words}" for words in [*remarks(tree), *fresh(tree)]),
+            *(f"- {words}" for words in [*remarks(tree), means(tree), *fresh(tree)]),
             "",
             "## Data",
             "",
@@ -187,6 +217,7 @@ def render(tree: Tree) -> str:
         basis=basis(tree),
         word=str(tree["verdict"]).partition(":")[0],
         lines=lines(tree),
+        means=means(tree),
         fresh=fresh(tree),
         remarks=remarks(tree),
         done=_done(tree),
@@ -203,10 +234,13 @@ def render(tree: Tree) -> str:
 def _done(tree: Tree) -> list[str]:
     settings, rows = tree["settings"], tree["rows"]
     twice = ", some of them more than once" if settings["findings_drawn_twice"] else ""
+    recipe = f"Recipe {settings['recipe']} (preset {settings['preset']})"
+    findings = (
+        f"{settings['findings_used']:,} findings{twice}, drawn for {settings['fraction']:.0%} of "
+        f"the table and labelled by {settings['label']}"
+    )
     return [
-        f"Recipe {settings['recipe']} with labels by {settings['label']} (preset "
-        f"{settings['preset']}): {settings['findings_used']:,} findings, "
-        f"{settings['fraction']:.0%} of the table{twice}.",
+        f"{recipe}: {findings if settings['findings_used'] else 'no findings'}.",
         f"{rows['added']:,} rows were added to the table's {rows['table']:,}.",
         f"The model was trained again by {tree['how']}; the one that is kept, on all rows of the "
         "table and the added ones.",
@@ -215,14 +249,25 @@ def _done(tree: Tree) -> list[str]:
 
 def _measured_on(settings: Tree) -> str:
     times = settings["seeds"]
-    mean = f"Means over {times} seeds with 95 % intervals." if times > 1 else "One seed."
+    mean = (
+        f"Means over {times} seeds with 95 % intervals: Student's over the seeds or, marked * "
+        "where they are wider, the seeds' own over rows (exact for shares), averaged and not "
+        "pooled: the seeds ask the same rows, so together they know no more rows than one."
+        if times > 1
+        else "One seed, with 95 % intervals over the rows."
+    )
     if settings["held_out"]:
         return (
             f"{mean} Each seed holds out {settings['held_out']:.0%} of the rows and trains on the "
             "rest, without (before) and with (after) findings; accuracy, SPD and AOD are of the "
             "held-out rows unless said otherwise."
         )
-    return f"{mean} Trained on all rows, without (before) and with (after) findings."
+    on = (
+        "; accuracy, SPD and AOD are of a test table"
+        if settings["held_out"] is None
+        else "; accuracy, SPD and AOD are of those rows too"
+    )
+    return f"{mean} Trained on all rows, without (before) and with (after) findings{on}."
 
 
 def _protected(run: Tree) -> str:
@@ -243,11 +288,15 @@ def _figure(name: str, figure: Tree) -> str:
     value, low, high = (figure.get(part) for part in ("value", "low", "high"))
     if value is None:
         return "-"
-    if name in _SHARES:
-        span = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
-        return f"{100 * value:.2f} %{span}"
-    span = "" if low is None or high is None else f" ({low:.3f} to {high:.3f})"
-    return f"{value:.3f}{span}"
+    plain = f"{100 * value:.2f} %" if name in _SHARES else f"{value:.3f}"
+    if low is None or high is None:
+        return plain
+    mark = "*" if figure.get("interval") == "rows" and len(figure.get("seeds", ())) > 1 else ""
+    if name not in _SHARES:
+        return f"{plain} ({low:.3f} to {high:.3f}){mark}"
+    shown = wording.percent(Rate(value, low, high, 0))
+    digits = max(f"{100 * value:.2f}", shown.estimate, key=len)
+    return f"{digits} % ({shown.low} to {shown.high}){mark}"
 
 
 def _change(name: str, tree: Tree) -> str:
@@ -258,7 +307,9 @@ def _change(name: str, tree: Tree) -> str:
         return f"{100 * (after - before):+.2f} points"
     if not before:
         return "0 before"
-    return f"{100 * (after / before - 1):+.0f} %"
+    change = 100 * (after / before - 1)
+    # What is nearly gone is not gone.
+    return f"{max(change, -99.9):+.1f} %" if after and change < -99 else f"{change:+.0f} %"
 
 
 def _points(tree: Tree) -> list[tuple[float, float, float]]:

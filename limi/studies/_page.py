@@ -28,7 +28,7 @@ $ limi study check                        # fails where a method has become wors
 ```
 
 Benchmarks are called after our tables: `census` is the paper's Adult, `sex` its gender. A study
-shows the largest scale that was run. Findings are facts about these targets; none of these numbers
+shows every scale that was run, the largest first. Findings are facts about these targets; none of these numbers
 certifies a model.
 """
 
@@ -45,66 +45,78 @@ def figures(folder: Path) -> dict[str, str]:
     drawn = {}
     for name in names():
         study = load(name)
-        results = _largest(study, folder)
-        if results is not None and _is_drawn(results):
-            drawn[f"{name}.svg"] = figure(study, results)
+        for results in filter(_is_drawn, _kept(study, folder)):
+            drawn[_figure_name(study, results)] = figure(study, results)
     return drawn
+
+
+def _figure_name(study: Study, results: Results) -> str:
+    return f"{study.name}-{results.scale}.svg"
 
 
 def _is_drawn(results: Results) -> bool:
     return any(outcome.status == DONE for outcome in results.outcomes.values())
 
 
-def _largest(study: Study, folder: Path) -> Results | None:
-    """The results of the largest scale that was run."""
-    for scale in reversed(SCALES):
-        if (folder / scale / f"{study.uses or study.name}.json").exists():
-            return read(study, scale, folder)
-    return None
+def _kept(study: Study, folder: Path) -> list[Results]:
+    """The results of each scale that was run, the largest first."""
+    name = f"{study.uses or study.name}.json"
+    return [
+        read(study, scale, folder) for scale in reversed(SCALES) if (folder / scale / name).exists()
+    ]
 
 
 def _overview(folder: Path) -> str:
     lines = ["| study | of the paper | scale | cells | claims that hold |", "|---|---|---|---|---|"]
     for name in names():
         study = load(name)
-        results = _largest(study, folder)
-        if results is None:
-            lines.append(f"| [{name}](#{name}) | {study.source} | not run | | |")
-            continue
-        tried = [(n, len(against)) for _, n, against in claims(study, results) if n]
-        held = sum(not n_against for _, n_against in tried)
-        done = sum(outcome.status == DONE for outcome in results.outcomes.values())
-        holding = f"{held} of {len(tried)}" if tried else ""
-        lines.append(
-            f"| [{name}](#{name}) | {study.source} | {results.scale} | "
-            f"{done:,} of {len(results.outcomes):,} | {holding} |"
-        )
+        kept = _kept(study, folder)
+        link = f"[{name}](#{name}) | {study.source}"
+        if not kept:
+            lines.append(f"| {link} | not run | | |")
+        for results in kept:
+            tried = [(n, len(against)) for _, n, against in claims(study, results) if n]
+            held = sum(not n_against for _, n_against in tried)
+            done = sum(outcome.status == DONE for outcome in results.outcomes.values())
+            holding = f"{held} of {len(tried)}" if tried else ""
+            cells = f"{done:,} of {len(results.outcomes):,}"
+            lines.append(f"| {link} | {results.scale} | {cells} | {holding} |")
     return "\n".join(lines) + "\n"
 
 
 def _study(study: Study, folder: Path) -> str:
     head = [f"## {study.name}", "", f"*{study.title}.* Of the paper: {study.source}.", ""]
-    results = _largest(study, folder)
-    if results is None:
+    kept = _kept(study, folder)
+    if not kept:
         command = f"limi study run {study.name} --scale small"
         return "\n".join([*head, f"Not run yet: `{command}`.", ""])
-    head += _claims(study, results)
     if study.remarks:
         head += [study.remarks, ""]
     parts = ["\n".join(head)]
+    for results in kept:
+        if len(kept) > 1:
+            parts.append(f"### {study.name}, scale {results.scale}\n")
+        parts += _shown(study, results)
+    return "\n".join(parts)
+
+
+def _shown(study: Study, results: Results) -> list[str]:
+    """Claims, tables and conditions of one scale."""
+    parts = ["\n".join(_claims(study, results))]
     leading = list(dict.fromkeys(spec.measures[0] for spec in study.tables))
     parts += [render(matrix(study, measure, results), "markdown") for measure in leading]
     if _is_drawn(results):
-        parts.append(f"![{study.title}](figures/{study.name}.svg)\n")
+        parts.append(f"![{study.title}](figures/{_figure_name(study, results)})\n")
     drawn = tables(study, results)
     notes = "\n".join(f"- {note}" for note in drawn[-1].notes)
     shown = "\n".join(
         render(type(t)(t.title, t.headings, t.rows, () if t is drawn[-1] else t.notes), "markdown")
         for t in drawn
     )
-    parts.append(f"<details><summary>All cells of {study.name}</summary>\n\n{shown}\n</details>\n")
+    title = f"All cells of {study.name}, scale {results.scale}"
+    parts.append(f"<details><summary>{title}</summary>\n\n{shown}\n</details>\n")
     parts.append(f"{notes}\n")
-    return "\n".join(parts)
+    return parts
 
 
 def _claims(study: Study, results: Results) -> list[str]:

@@ -14,9 +14,17 @@ import numpy as np
 
 from limi import data
 from limi.errors import InvalidInput
-from limi.repairs import PRESETS, _ensemble, _labels, _recipes
-from limi.repairs._figures import Figures, Yardstick, groups
-from limi.repairs._refit import refit_of
+from limi.repairs import (
+    PRESETS,
+    Ensemble,
+    Figures,
+    Training,
+    Yardstick,
+    fit_ensemble,
+    groups,
+    mixed,
+    refit_of,
+)
 from limi.studies._cells import Cell
 from limi.studies._search import searched
 from limi.studies._workshop import Workshop, natural_people, rows_of
@@ -45,21 +53,17 @@ def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
     chosen_groups = groups(problem, "lowest")
     assert problem.labels is not None
     known = np.flatnonzero(problem.labels >= 0)
-    training = _recipes.Training(problem.schema, problem.rows[known], problem.labels[known])
-    rng = np.random.default_rng([cell.seed, 13])
-    n = max(1, round(preset.fraction * len(known)))
-    drawn = findings[_recipes.choose(findings, n, rng, replace=preset.replace)]
-    labels, kept = _labels.decide(
-        preset.label,
+    training = Training(problem.schema, problem.rows[known], problem.labels[known])
+    mix = mixed(
+        preset,
+        training,
+        findings,
         problem.target.score,
-        problem.schema,
-        drawn.rows,
         ensemble=lambda: _blind_ensemble(cell.table),
-        privileged=chosen_groups.values,
+        privileged=chosen_groups.codes(problem.schema),
+        rng=np.random.default_rng([cell.seed, 13]),
     )
-    chosen = _recipes.Chosen(drawn[kept], labels[kept])
-    rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)
-    fitted = refit_of(problem)(rows, all_labels, cell.seed)
+    fitted = refit_of(problem)(mix.rows, mix.labels, cell.seed)
     size = int(cell.extra.get("rate_rows", _RATE_ROWS))
     people = natural_people(cell.table)
     yardstick = Yardstick.make(problem, chosen_groups, people, size, np.random.default_rng(11))
@@ -72,18 +76,18 @@ def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
         **after,
         "before": before,
         "findings": len(findings),
-        "added": len(rows) - len(known),
+        "added": len(mix.rows) - len(known),
         "real_rate": before["if_o"],
     }
 
 
 @lru_cache(maxsize=1)
-def _blind_ensemble(table: str) -> _ensemble.Ensemble:
+def _blind_ensemble(table: str) -> Ensemble:
     """Models that see no protected column of a table; the same for all of its benchmarks."""
     known = data.load(table)
     schema, rows = rows_of(table)
     labels = (known.frame[known.target].to_numpy() == known.favorable).astype(np.int8)
-    return _ensemble.fit(rows, labels, schema, blind_to=known.protected)
+    return fit_ensemble(rows, labels, schema, blind_to=known.protected)
 
 
 def _figures(given: Figures) -> dict[str, float | None]:

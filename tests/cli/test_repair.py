@@ -138,6 +138,14 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(limi, tmp_path, words, cod
     assert not list(tmp_path.iterdir())
 
 
+def test_the_run_itself_is_never_replaced(limi, home):
+    before = sorted(path.name for path in (home / "run").iterdir())
+    code, _, err = limi("repair", "run", "--out", home / "run", "--seeds", "1", "--force")
+    assert code == 2
+    assert "names the run" in err
+    assert sorted(path.name for path in (home / "run").iterdir()) == before
+
+
 def test_an_existing_folder_needs_force(limi, tmp_path):
     limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--no-model")
     assert not (tmp_path / "out" / "model.skops").exists()

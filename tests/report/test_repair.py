@@ -25,13 +25,15 @@ def tree(**changes):
         "aod": figure(None, reason="the group of all others has no row whose true label is yes"),
     }
     after = {**side, "accuracy": figure(0.865), "real": figure(0.0), "natural": figure(0.01)}
-    check = {"words": "findings by guided", "rows": 5000, "before": 1404, "after": 3}
+    check = {"words": "findings by guided", "rows": 5000, "rows_after": 5000}
+    check |= {"before": 1404, "after": 3}
     return {
         "verdict": "repaired",
         "before": side,
         "after": after,
         "checks": [check],
         "own_findings": {"rows": 200, "after": 1, "before": 200},
+        "fresh": {"method": "guided", "generator": "transport", "other_generator": True},
         "groups": {"privileged": "sex=M", "why": "as stated"},
         "settings": {
             "preset": "best",
@@ -75,6 +77,30 @@ def test_lines_say_value_interval_and_change():
     assert (lines["AOD"].before, lines["AOD"].change) == ("-", "-")
 
 
+def test_zero_flips_show_how_many_there_may_be():
+    given = tree()
+    none = figure(0.0, 0.0, 0.000184, seeds=[0.0, 0.0, 0.0], interval="rows")
+    given["after"] = {**given["after"], "real": none}
+    lines = {line.name: line for line in page.lines(given)}
+    assert lines["flips, real"].after == "0.00 % (0 to 0.018)*"
+    assert "marked *" in page.card(given)
+    given["after"]["real"] = figure(0.00001)
+    assert {line.name: line.change for line in page.lines(given)}["flips, real"] == "-99.9 %"
+
+
+def test_words_follow_what_was_done():
+    alone = {"method": "guided", "generator": "trees", "other_generator": False}
+    told = page.card(tree(fresh=alone))
+    assert "another generator" not in told
+    assert "the generator trees, fitted anew" in told
+    settings = {**tree()["settings"], "recipe": "copies", "findings_used": 0}
+    assert "Recipe copies (preset best): no findings." in page.card(tree(settings=settings))
+    settings = {**tree()["settings"], "held_out": None}
+    assert "are of a test table" in page.card(tree(settings=settings))
+    shorter = {**tree()["checks"][0], "rows_after": 700}
+    assert "of 5,000 rows before, 3 of 700 after" in page.card(tree(checks=[shorter]))
+
+
 def test_what_has_no_number_has_a_reason():
     assert any("no row whose true label is yes" in words for words in page.remarks(tree()))
 
@@ -92,7 +118,9 @@ def test_the_card_says_what_was_done_and_where_it_ends():
     card = page.card(tree())
     for words in (
         "**Verdict: Repaired.** 4.00 % of natural people flipped before, 1.00 % do after",
-        "300 findings, 30% of the table, some of them more than once",
+        "300 findings, some of them more than once, drawn for 30% of the table",
+        "labelled by vote",
+        "with another generator (transport)",
         "1,404 flips of 5,000 rows before, 3 after",
         "Of the run's own findings 0.5% still flip",
         "skops:model.skops",
