@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limi.api import Result as Result
     from limi.api import audit as audit
     from limi.budget import Budget as Budget
     from limi.budget import Stop as Stop
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from limi.errors import LimiError as LimiError
     from limi.repairs import Repair as Repair
     from limi.repairs import repair as repair
+    from limi.results import Result as Result
     from limi.runs import reopen as reopen
     from limi.schema import Column as Column
     from limi.schema import Schema as Schema
@@ -32,7 +32,7 @@ _HOME = {
     "Column": "limi.schema",
     "LimiError": "limi.errors",
     "Repair": "limi.repairs",
-    "Result": "limi.api",
+    "Result": "limi.results",
     "Schema": "limi.schema",
     "Stop": "limi.budget",
     "Task": "limi.task",
@@ -42,7 +42,7 @@ _HOME = {
     "repair": "limi.repairs",
     "run": "limi.engine",
 }
-_PACKAGES = ("data", "generators", "methods", "metrics", "models", "report", "testing")
+_PACKAGES = ("data", "generators", "methods", "metrics", "models", "report", "studies", "testing")
 
 __all__ = ["__version__", *_HOME, *_PACKAGES]
 

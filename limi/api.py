@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,40 +14,35 @@ from typing import Any
 import numpy as np
 
 from limi import device as devices
-from limi import generators, gradients, measures, methods, models
+from limi import generators, gradients, measures, methods
 from limi.budget import Budget, Stop
-from limi.check import MAX_BATCH, Partner, cause_names
+from limi.check import MAX_BATCH, Partner
 from limi.engine import Progress, Run, run
-from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.errors import InvalidInput, listed
 from limi.findings import Found
-from limi.frames import Codec, Frame, columns_of, plain
+from limi.frames import Frame
 from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import average_tabular_naturalness
-from limi.metrics.representative import representative
-from limi.metrics.severity import priority, score_gap
+from limi.problems import Problem, prepare, protected_values
 from limi.rates import MEASURED_ROWS, Measured, measure
 from limi.report import pictures
-from limi.report.summary import Regions, Summary, causes_in_words, directions, examples, regions
+from limi.report.summary import Regions, Summary, directions, examples, regions
+from limi.results import Result, draw_representative, files, representative_size
 from limi.rows import KeySet, keys
-from limi.schema import Schema, same_number
-from limi.schema_files import dump
-from limi.store import FORMAT, Draft, digest, file_digest, versions, write_beside
-from limi.tables import infer
-from limi.target import Target, bind
+from limi.schema import Schema
+from limi.store import FORMAT, Draft, digest, file_digest, versions
+from limi.target import Target
 from limi.task import Task
-from limi.types import Index, Labels, Mask, Rows, Scores, Value
-from limi.where import Rule, Where, find_rules
+from limi.types import Rows, Scores, Value
+from limi.where import Where, find_rules
 
 __all__ = [
     "DEFAULT_GENERATOR",
     "DEFAULT_MAX_ROWS",
     "DEFAULT_METHOD",
-    "Problem",
-    "Result",
     "audit",
-    "prepare",
 ]
 
 DEFAULT_METHOD = "limi"
@@ -58,131 +51,6 @@ DEFAULT_GENERATOR = "trees"
 DEFAULT_MAX_ROWS = 100_000
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 _RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A table, a model and protected columns that fit each other."""
-
-    target: Target
-    rows: Rows
-    label_column: str | None
-    favorable: Value
-    unfavorable: Value | None
-    table_name: str = "table"
-    model_name: str = "model"
-    model_sha256: str | None = None
-    labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that the model takes, with the protected ones."""
-        return self.target.codec.schema
-
-    @property
-    def labels_sha256(self) -> str | None:
-        """Of the label column, which no search depends on but every repair does."""
-        return None if self.labels is None else digest(self.labels.tobytes())
-
-    def hashes(self) -> dict[str, str | None]:
-        """What the run depends on, by content."""
-        schema = dump(self.schema).encode()
-        return {
-            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes()),
-            "model_sha256": self.model_sha256,
-        }
-
-
-@dataclass(frozen=True)
-class Result:
-    """What an audit found."""
-
-    problem: Problem
-    found: Found
-    summary: Summary
-    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    rules: tuple[Rule, ...] = field(default=(), repr=False)
-
-    @property
-    def rates(self) -> dict[str, Rate]:
-        """Share of flipping rows by population, each with a 95 % interval."""
-        return self.summary.rates
-
-    @property
-    def stop(self) -> str:
-        """Why the search ended."""
-        return self.summary.stop
-
-    @cached_property
-    def findings(self) -> Frame:
-        """One row a finding, in the type of the given frame: its columns, the partner's protected
-        values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
-        of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
-        return _findings_frame(self.problem.target.codec, self.found)
-
-    def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
-        """The n findings that look most like the table, as a frame like `findings`.
-
-        Drawn by density-ratio resampling; by default as many as a quarter of the findings, and no
-        more than the table has rows.
-        """
-        if n is None:
-            n = _representative_size(self.problem, self.found)
-        chosen = _representative(self.problem, self.found, n, seed)
-        return _findings_frame(self.problem.target.codec, self.found[chosen])
-
-    def ranked(self, n: int | None = None) -> Frame:
-        """The n findings to look at first, or all: by severity times naturalness.
-
-        A pair is as natural as the less natural of its two rows.
-        """
-        order = _ranking(self.found)[:n]
-        return _findings_frame(self.problem.target.codec, self.found[order])
-
-    def metrics(
-        self, *, volume: int | None = None, privileged: measures.Privileged | None = None
-    ) -> dict[str, Any]:
-        """Every metric of the run as plain data: `value`, with `low` and `high` where there is an
-        interval, and `reason` where there is no number.
-
-        `volume` is a number of people, and adds how many of them would flip. `privileged` names the
-        group that others are compared with (`"sex=Male"`), or `"lowest"` for the paper's split; by
-        default the group with the highest selection rate, as the answer says.
-        """
-        return measures.asked_for(
-            self.summary.metrics, self.problem.schema, volume=volume, privileged=privileged
-        )
-
-    def where(self) -> list[Rule]:
-        """Regions in which decisions flip much more often than on average, highest rate first.
-
-        Each was learned on one half of a sample and verified on the other; `str(rule)` has its
-        conditions in words, `rule.rate` its rate. An empty list: `summary.where.reason` says why.
-        """
-        return list(self.rules)
-
-    def inside(self, rule: Rule, frame: Frame) -> Mask:
-        """Which rows of a frame lie in the region of a rule."""
-        return rule.mask(self.problem.target.codec.encode(frame))
-
-    def report(self, path: str | Path) -> Path:
-        """Write the HTML report."""
-        from limi.report import html
-
-        write_beside(Path(path), html.render(self.summary))
-        return Path(path)
-
-    def __repr__(self) -> str:
-        rates = ", ".join(f"{name} {rate.estimate:.2%}" for name, rate in self.rates.items())
-        return (
-            f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "
-            f"protected {', '.join(self.summary.protected)}; flip rates: {rates or 'none'}>"
-        )
-
-    def _repr_html_(self) -> str:
-        from limi.report import html
-
-        return html.snippet(self.summary)
 
 
 def audit(
@@ -264,76 +132,11 @@ def audit(
         with Journal(draft.journal, asked.score) as journal:
             searched = plan.search(journal.score, on_progress)
         result = plan.result(searched)
-        draft.finish(_files(result), keep_journal=result.stop == Stop.INTERRUPTED)
+        draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
     except BaseException:
         draft.discard()
         raise
     return result
-
-
-def prepare(
-    model: Any,
-    frame: Frame,
-    *,
-    protected: str | Sequence[str] | Mapping[str, Any],
-    target: str | None = None,
-    favorable: Value | None = None,
-    schema: Schema | None = None,
-    trust_pickle: bool = False,
-    trust: Sequence[str] = (),
-    table_name: str = "table",
-) -> Problem:
-    """Bring model, table and protected columns together; an error says what does not fit."""
-    columns = columns_of(frame)
-    names = [name for name, _, _ in columns]
-    if target is not None and target not in names:
-        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
-    if not columns or not len(columns[0][1]):
-        raise BadTable("the table is empty; it needs at least one row")
-    labels = _labels(columns, target)
-    wanted = _favorable(favorable, labels, target)
-    if schema is None:
-        schema = infer(frame, exclude=() if target is None else (target,))
-    schema = _protect(schema, protected, target)
-    codec = Codec.learn(frame, schema)
-    sha256 = None
-    if isinstance(model, str):
-        name = model
-        sha256 = _model_digest(model)
-        loaded = models.load(
-            model,
-            favorable=wanted,
-            labels=labels,
-            trust_pickle=trust_pickle,
-            trust=trust,
-            table=table_name,
-        )
-    else:
-        name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
-        loaded = models.wrap(model, favorable=wanted, labels=labels)
-    bound = bind(loaded, codec)
-    rows = bound.codec.encode(frame)
-    bound = bound.settled(rows)
-    return Problem(
-        target=bound,
-        rows=rows,
-        label_column=target,
-        favorable=1 if wanted is None else wanted,
-        unfavorable=next((v for v in labels if v != wanted), None),
-        table_name=table_name,
-        model_name=name,
-        model_sha256=sha256,
-        labels=_favorable_labels(columns, target, wanted),
-    )
-
-
-def _model_digest(uri: str) -> str | None:
-    """sha256 of the file that a model is read from; `python:FILE.py:NAME` names one as well."""
-    place = uri.partition(":")[2].partition("?")[0]
-    for path in (Path(place), Path(place.rpartition(":")[0])):
-        if path.is_file():
-            return file_digest(path)
-    return None
 
 
 @dataclass(frozen=True)
@@ -432,7 +235,7 @@ class _Plan:
             "generator": self.source.name,
             "generator_sha256": self.source.digest,
             "device": self.source.device,
-            "protected": _protected_values(self.problem.schema),
+            "protected": protected_values(self.problem.schema),
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
             "table": self.problem.table_name,
@@ -618,7 +421,7 @@ class _Plan:
             unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
             method=self.method_name,
             settings=self.settings,
-            protected=_protected_values(problem.schema),
+            protected=protected_values(problem.schema),
             combinations=len(problem.schema.combinations),
             findings=len(found),
             rows_checked=ledger.rows_checked,
@@ -694,8 +497,8 @@ def _look(
     groups: dict[str, Rows] = {}
     if len(found) >= _FEWEST_TO_JUDGE:
         groups["findings"] = _sample(found.rows, len(real), rng)
-        size = min(_representative_size(problem, found), len(real))
-        groups["representative"] = found.rows[_representative(problem, found, size, seed)]
+        size = min(representative_size(problem, found), len(real))
+        groups["representative"] = found.rows[draw_representative(problem, found, size, seed)]
     drawn = {name: rows for name, rows in groups.items() if len(rows) >= _FEWEST_TO_JUDGE}
     if flipping is not None and len(flipping) >= _FEWEST_TO_JUDGE:
         groups["ceiling"] = flipping
@@ -713,149 +516,8 @@ def _look(
     }
 
 
-def _representative_size(problem: Problem, found: Found) -> int:
-    # Drawing nearly all findings cannot move them towards the population.
-    return min(len(problem.rows), max(1, len(found) // 4))
-
-
-def _representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
-    return representative(problem.rows, found.rows, problem.schema, n, rng)
-
-
 def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
     return rows if len(rows) <= n else rows[rng.choice(len(rows), n, replace=False)]
-
-
-def _findings_frame(codec: Codec, found: Found) -> Frame:
-    schema, backend = codec.schema, codec.backend
-    names = schema.names
-    partner = codec.decode(found.partner)
-    frame = codec.decode(found.rows)
-    columns = {name: backend.column(frame, name) for name in names}
-    for name in schema.protected:
-        columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
-    unknown = np.full(len(found), np.nan)
-    told = len(found.naturalness) > 0
-    extra = {
-        "score": found.score,
-        "partner_score": found.partner_score,
-        "origin": found.origin,
-        "severity": score_gap(found.score, found.partner_score),
-        "naturalness": found.naturalness if told else unknown,
-        "partner_naturalness": found.partner_naturalness if told else unknown,
-    }
-    # A thrifty search does not ask every value, so it cannot say which columns flip a row.
-    if cause_names(schema) and (found.causes.any() or not len(found)):
-        extra["flipped_by"] = causes_in_words(schema, found.causes)
-    for name, cells in extra.items():
-        columns[_free_name(name, columns)] = backend.plain_column(cells)
-    return backend.frame(columns)
-
-
-def _ranking(found: Found) -> Index:
-    """Findings in the order of severity times naturalness, the strongest first."""
-    natural = np.full(len(found), np.nan)
-    if len(found.naturalness):
-        natural = np.minimum(found.naturalness, found.partner_naturalness)
-    weight = priority(score_gap(found.score, found.partner_score), natural)
-    return np.argsort(-weight, kind="stable")
-
-
-def _free_name(name: str, taken: Mapping[str, Any]) -> str:
-    """A table may have a column called `score` itself; ours then gets an underscore more."""
-    while name in taken:
-        name += "_"
-    return name
-
-
-def _files(result: Result) -> dict[str, bytes | str]:
-    import pyarrow.parquet as pq
-
-    from limi.report import html
-
-    sink = io.BytesIO()
-    pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
-    summary = json.dumps(result.summary.as_dict(), indent=2, ensure_ascii=False, default=str)
-    return {
-        "schema.toml": dump(result.problem.schema),
-        "findings.parquet": sink.getvalue(),
-        "summary.json": summary + "\n",
-        "metrics.json": json.dumps(result.metrics(), indent=2, ensure_ascii=False) + "\n",
-        "report.html": html.render(result.summary),
-    }
-
-
-def _protected_values(schema: Schema) -> dict[str, list[str]]:
-    return {
-        name: [schema[name].show(code) for code in codes]
-        for name, codes in zip(schema.protected, schema.protected_codes, strict=True)
-    }
-
-
-def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
-    if target is None:
-        return ()
-    series, backend = next((s, b) for name, s, b in columns if name == target)
-    _, cells = backend.factorize(series)
-    values = [plain(cell) for cell in cells]
-    known = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
-    if len(known) != 2:
-        raise BadTable(
-            f"the target column {target!r} has {len(known)} classes "
-            f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
-        )
-    return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
-
-
-def _favorable_labels(
-    columns: list[tuple[str, Any, Any]], target: str | None, favorable: Value | None
-) -> Labels | None:
-    """Which rows of the table carry the favorable label; -1 where the cell is missing."""
-    if target is None:
-        return None
-    series, backend = next((s, b) for name, s, b in columns if name == target)
-    codes, cells = backend.factorize(series)
-    values = [plain(cell) for cell in cells]
-    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
-    meaning = [-1 if gap else value == favorable for gap, value in zip(gaps, values, strict=True)]
-    known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
-    return known
-
-
-def _favorable(
-    favorable: Value | None, labels: tuple[Value, ...], target: str | None
-) -> Value | None:
-    if not labels:
-        return favorable
-    if favorable is None:
-        if set(labels) == {0, 1}:
-            return labels[1]
-        raise InvalidInput(
-            f"the target column {target!r} holds {listed(map(repr, labels))}; "
-            f"say which one people want, for example --favorable {str(labels[-1])!r}"
-        )
-    for label in labels:
-        if label == favorable or str(label) == str(favorable) or same_number(favorable, label):
-            return label
-    raise InvalidInput(
-        f"favorable label {favorable!r} is not in the target column {target!r}; "
-        f"{nearest(str(favorable), map(str, labels))}"
-    )
-
-
-def _protect(
-    schema: Schema, protected: str | Sequence[str] | Mapping[str, Any], target: str | None
-) -> Schema:
-    wanted = [protected] if isinstance(protected, str) else protected
-    for name in wanted:
-        if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
-            raise InvalidInput(
-                f"{target!r} is the target column; a protected column is one the model takes"
-            )
-    if not wanted and schema.protected:
-        return schema
-    return schema.protect(wanted)
 
 
 def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from limi.api import DEFAULT_GENERATOR, Result, audit, prepare
+from limi.api import DEFAULT_GENERATOR, audit
 from limi.device import settled
 from limi.errors import LimiError, MissingCapability
 from limi.frames import Frame
 from limi.metrics.diversity import distinct_cells, pairwise_distance
+from limi.problems import prepare
+from limi.results import Result
 
 __all__ = ["Line", "compare"]
 

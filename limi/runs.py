@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from limi import data, models, schema_files, store, tables
-from limi.api import Problem, Result, prepare
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
 from limi.findings import Found
 from limi.frames import Frame
+from limi.problems import Problem, prepare
+from limi.results import Result
 from limi.types import Rows
 
 __all__ = ["reopen"]

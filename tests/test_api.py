@@ -17,6 +17,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import limi
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, LimiError
+from limi.problems import prepare
 from limi.store import read_summary
 
 
@@ -111,7 +112,7 @@ def test_a_query_budget_is_spent_by_the_guided_search():
 
 def test_a_generator_can_be_an_object_or_a_file_and_must_fit(tmp_path):
     rng = np.random.default_rng(0)
-    problem = limi.api.prepare(MODEL, FRAME, protected=["sex"], target="ok", favorable="yes")
+    problem = prepare(MODEL, FRAME, protected=["sex"], target="ok", favorable="yes")
     fitted = limi.generators.get("trees").fit(problem.rows, problem.schema, rng)
     limi.generators.save(fitted, tmp_path / "people.trees")
     given = {"method": "natural", "max_rows": 500}

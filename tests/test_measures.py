@@ -10,6 +10,7 @@ import limi
 from limi import measures
 from limi.errors import InvalidInput
 from limi.metrics import group
+from limi.problems import prepare
 
 
 def people(n=1500, seed=0):
@@ -130,7 +131,7 @@ def test_without_labels_selection_is_all_there_is():
 
 def test_missing_labels_are_no_class():
     frame = FRAME.assign(ok=FRAME.ok.where(FRAME.index % 3 > 0))
-    problem = limi.api.prepare(approve, frame, protected=["sex"], target="ok", favorable="yes")
+    problem = prepare(approve, frame, protected=["sex"], target="ok", favorable="yes")
     assert (problem.labels == np.where(frame.ok.isna(), -1, frame.ok == "yes")).all()
     told = audit(frame=frame, method="real", generator=None).metrics()
     counts = told["group"]["sex"]["counts"]

@@ -9,9 +9,9 @@ from scipy.stats import binomtest, fisher_exact
 from scipy.stats import t as student
 
 from limi import generators
-from limi.api import prepare
 from limi.errors import InvalidInput
 from limi.findings import Found
+from limi.problems import prepare
 from limi.repairs import _ensemble, _figures, _labels, _recipes, _verify
 from limi.repairs._figures import Figure
 from tests.naive import repair as naive

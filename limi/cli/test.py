@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from limi.api import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, Result
+from limi.api import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS
 from limi.cli import _console
 from limi.cli._tables import source
 from limi.rates import MEASURED_ROWS
+from limi.results import Result
 
 __all__ = ["finish", "test"]
 

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limi import data
-from limi.api import Problem, Result, prepare
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.findings import Found
 from limi.frames import Frame
 from limi.measures import Privileged
+from limi.problems import Problem, prepare
 from limi.repairs import _ensemble, _labels, _recipes, _verify
 from limi.repairs._figures import NAMES, Figures, Groups, Yardstick, groups, over_seeds
 from limi.repairs._labels import Policy
 from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Mixed, Preset, mixed, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
+from limi.results import Result
 from limi.target import Target
 from limi.types import Index, Labels, Mask, Rows
 

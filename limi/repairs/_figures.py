@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from limi.api import Problem
 from limi.check import check_rows
 from limi.errors import InvalidInput
 from limi.generators import Generator
 from limi.measures import Privileged, Split, is_lowest, stated
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import flip_rate
+from limi.problems import Problem
 from limi.rows import uniform
 from limi.schema import Schema
 from limi.target import Target

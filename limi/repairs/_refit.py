@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from limi import models
-from limi.api import Problem
 from limi.errors import BadModel, InvalidInput, LimiError
 from limi.models._classifier import SklearnModel
 from limi.models._files import reason
 from limi.models.benchmark import BenchmarkModel
 from limi.models.benchmark import fit as fit_benchmark
+from limi.problems import Problem
 from limi.target import Target, bind
 from limi.types import Labels, Rows, Value
 

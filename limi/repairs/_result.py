@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from limi.api import Problem
+from limi.problems import Problem
 from limi.repairs import _saving
 from limi.repairs._figures import NAMES, Figure, Figures, Groups
 from limi.repairs._refit import Fitted

@@ -18,12 +18,12 @@ import numpy as np
 from scipy.stats import fisher_exact
 
 from limi import generators, methods
-from limi.api import Problem
 from limi.budget import Budget
 from limi.check import check_rows
 from limi.engine import run
 from limi.generators import Generator
 from limi.metrics.severity import sign_test
+from limi.problems import Problem
 from limi.repairs._figures import Figures
 from limi.schema import Schema
 from limi.target import Target

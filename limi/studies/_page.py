@@ -28,8 +28,8 @@ $ limi study check                        # fails where a method has become wors
 ```
 
 Benchmarks are called after our tables: `census` is the paper's Adult, `sex` its gender. A study
-shows every scale that was run, the largest first. Findings are facts about these targets; none of these numbers
-certifies a model.
+shows every scale that was run, the largest first. Findings are facts about these targets; none
+of these numbers certifies a model.
 """
 
 

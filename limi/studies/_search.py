@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi import gradients, methods
-from limi.api import Problem
 from limi.budget import Budget, Stop
 from limi.engine import Run, run
 from limi.errors import InvalidInput
 from limi.findings import Found
+from limi.problems import Problem
 from limi.studies._cells import Cell
 from limi.studies._workshop import Workshop
 from limi.task import Task

@@ -13,13 +13,13 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from limi import data, generators
-from limi.api import Problem, prepare
 from limi.check import check_rows
 from limi.frames import Codec
 from limi.generators import Generator
 from limi.metrics.individual import flip_rate
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
+from limi.problems import Problem, prepare
 from limi.schema import Schema
 from limi.store import digest, write_beside
 from limi.studies._cells import Cell, tools

@@ -1,0 +1,194 @@
+"""A table, a model and protected columns, brought together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import models
+from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.frames import Codec, Frame, columns_of, plain
+from limi.schema import Schema, same_number
+from limi.schema_files import dump
+from limi.store import digest, file_digest
+from limi.tables import infer
+from limi.target import Target, bind
+from limi.types import Labels, Rows, Value
+
+__all__ = ["Problem", "prepare", "protected_values"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table, a model and protected columns that fit each other."""
+
+    target: Target
+    rows: Rows
+    label_column: str | None
+    favorable: Value
+    unfavorable: Value | None
+    table_name: str = "table"
+    model_name: str = "model"
+    model_sha256: str | None = None
+    labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model takes, with the protected ones."""
+        return self.target.codec.schema
+
+    @property
+    def labels_sha256(self) -> str | None:
+        """Of the label column, which no search depends on but every repair does."""
+        return None if self.labels is None else digest(self.labels.tobytes())
+
+    def hashes(self) -> dict[str, str | None]:
+        """What the run depends on, by content."""
+        schema = dump(self.schema).encode()
+        return {
+            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes()),
+            "model_sha256": self.model_sha256,
+        }
+
+
+def prepare(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | None = None,
+    schema: Schema | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+) -> Problem:
+    """Bring model, table and protected columns together; an error says what does not fit."""
+    columns = columns_of(frame)
+    names = [name for name, _, _ in columns]
+    if target is not None and target not in names:
+        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
+    if not columns or not len(columns[0][1]):
+        raise BadTable("the table is empty; it needs at least one row")
+    labels = _labels(columns, target)
+    wanted = _favorable(favorable, labels, target)
+    if schema is None:
+        schema = infer(frame, exclude=() if target is None else (target,))
+    schema = _protect(schema, protected, target)
+    codec = Codec.learn(frame, schema)
+    sha256 = None
+    if isinstance(model, str):
+        name = model
+        sha256 = _model_digest(model)
+        loaded = models.load(
+            model,
+            favorable=wanted,
+            labels=labels,
+            trust_pickle=trust_pickle,
+            trust=trust,
+            table=table_name,
+        )
+    else:
+        name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
+        loaded = models.wrap(model, favorable=wanted, labels=labels)
+    bound = bind(loaded, codec)
+    rows = bound.codec.encode(frame)
+    bound = bound.settled(rows)
+    return Problem(
+        target=bound,
+        rows=rows,
+        label_column=target,
+        favorable=1 if wanted is None else wanted,
+        unfavorable=next((v for v in labels if v != wanted), None),
+        table_name=table_name,
+        model_name=name,
+        model_sha256=sha256,
+        labels=_favorable_labels(columns, target, wanted),
+    )
+
+
+def _model_digest(uri: str) -> str | None:
+    """sha256 of the file that a model is read from; `python:FILE.py:NAME` names one as well."""
+    place = uri.partition(":")[2].partition("?")[0]
+    for path in (Path(place), Path(place.rpartition(":")[0])):
+        if path.is_file():
+            return file_digest(path)
+    return None
+
+
+def protected_values(schema: Schema) -> dict[str, list[str]]:
+    """The values that are tried of each protected column, as words."""
+    return {
+        name: [schema[name].show(code) for code in codes]
+        for name, codes in zip(schema.protected, schema.protected_codes, strict=True)
+    }
+
+
+def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
+    if target is None:
+        return ()
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    _, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    known = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+    if len(known) != 2:
+        raise BadTable(
+            f"the target column {target!r} has {len(known)} classes "
+            f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
+        )
+    return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
+
+
+def _favorable_labels(
+    columns: list[tuple[str, Any, Any]], target: str | None, favorable: Value | None
+) -> Labels | None:
+    """Which rows of the table carry the favorable label; -1 where the cell is missing."""
+    if target is None:
+        return None
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    codes, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
+    meaning = [-1 if gap else value == favorable for gap, value in zip(gaps, values, strict=True)]
+    known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
+    return known
+
+
+def _favorable(
+    favorable: Value | None, labels: tuple[Value, ...], target: str | None
+) -> Value | None:
+    if not labels:
+        return favorable
+    if favorable is None:
+        if set(labels) == {0, 1}:
+            return labels[1]
+        raise InvalidInput(
+            f"the target column {target!r} holds {listed(map(repr, labels))}; "
+            f"say which one people want, for example --favorable {str(labels[-1])!r}"
+        )
+    for label in labels:
+        if label == favorable or str(label) == str(favorable) or same_number(favorable, label):
+            return label
+    raise InvalidInput(
+        f"favorable label {favorable!r} is not in the target column {target!r}; "
+        f"{nearest(str(favorable), map(str, labels))}"
+    )
+
+
+def _protect(
+    schema: Schema, protected: str | Sequence[str] | Mapping[str, Any], target: str | None
+) -> Schema:
+    wanted = [protected] if isinstance(protected, str) else protected
+    for name in wanted:
+        if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
+            raise InvalidInput(
+                f"{target!r} is the target column; a protected column is one the model takes"
+            )
+    if not wanted and schema.protected:
+        return schema
+    return schema.protect(wanted)

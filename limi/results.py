@@ -1,0 +1,193 @@
+"""What an audit found, as frames, metrics and files."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import measures
+from limi.check import cause_names
+from limi.findings import Found
+from limi.frames import Codec, Frame
+from limi.metrics.individual import Rate
+from limi.metrics.representative import representative
+from limi.metrics.severity import priority, score_gap
+from limi.problems import Problem
+from limi.report.summary import Summary, causes_in_words
+from limi.schema_files import dump
+from limi.store import write_beside
+from limi.types import Index, Mask
+from limi.where import Rule
+
+__all__ = ["Result", "draw_representative", "files", "representative_size"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found."""
+
+    problem: Problem
+    found: Found
+    summary: Summary
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rules: tuple[Rule, ...] = field(default=(), repr=False)
+
+    @property
+    def rates(self) -> dict[str, Rate]:
+        """Share of flipping rows by population, each with a 95 % interval."""
+        return self.summary.rates
+
+    @property
+    def stop(self) -> str:
+        """Why the search ended."""
+        return self.summary.stop
+
+    @cached_property
+    def findings(self) -> Frame:
+        """One row a finding, in the type of the given frame: its columns, the partner's protected
+        values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
+        of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
+        return findings_frame(self.problem.target.codec, self.found)
+
+    def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
+        """The n findings that look most like the table, as a frame like `findings`.
+
+        Drawn by density-ratio resampling; by default as many as a quarter of the findings, and no
+        more than the table has rows.
+        """
+        if n is None:
+            n = representative_size(self.problem, self.found)
+        chosen = draw_representative(self.problem, self.found, n, seed)
+        return findings_frame(self.problem.target.codec, self.found[chosen])
+
+    def ranked(self, n: int | None = None) -> Frame:
+        """The n findings to look at first, or all: by severity times naturalness.
+
+        A pair is as natural as the less natural of its two rows.
+        """
+        order = ranking(self.found)[:n]
+        return findings_frame(self.problem.target.codec, self.found[order])
+
+    def metrics(
+        self, *, volume: int | None = None, privileged: measures.Privileged | None = None
+    ) -> dict[str, Any]:
+        """Every metric of the run as plain data: `value`, with `low` and `high` where there is an
+        interval, and `reason` where there is no number.
+
+        `volume` is a number of people, and adds how many of them would flip. `privileged` names the
+        group that others are compared with (`"sex=Male"`), or `"lowest"` for the paper's split; by
+        default the group with the highest selection rate, as the answer says.
+        """
+        return measures.asked_for(
+            self.summary.metrics, self.problem.schema, volume=volume, privileged=privileged
+        )
+
+    def where(self) -> list[Rule]:
+        """Regions in which decisions flip much more often than on average, highest rate first.
+
+        Each was learned on one half of a sample and verified on the other; `str(rule)` has its
+        conditions in words, `rule.rate` its rate. An empty list: `summary.where.reason` says why.
+        """
+        return list(self.rules)
+
+    def inside(self, rule: Rule, frame: Frame) -> Mask:
+        """Which rows of a frame lie in the region of a rule."""
+        return rule.mask(self.problem.target.codec.encode(frame))
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report."""
+        from limi.report import html
+
+        write_beside(Path(path), html.render(self.summary))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        rates = ", ".join(f"{name} {rate.estimate:.2%}" for name, rate in self.rates.items())
+        return (
+            f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "
+            f"protected {', '.join(self.summary.protected)}; flip rates: {rates or 'none'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from limi.report import html
+
+        return html.snippet(self.summary)
+
+
+def representative_size(problem: Problem, found: Found) -> int:
+    """How many representative findings to draw where nobody says."""
+    # Drawing nearly all findings cannot move them towards the population.
+    return min(len(problem.rows), max(1, len(found) // 4))
+
+
+def draw_representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
+    """Positions of n findings that look most like the table."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    return representative(problem.rows, found.rows, problem.schema, n, rng)
+
+
+def findings_frame(codec: Codec, found: Found) -> Frame:
+    schema, backend = codec.schema, codec.backend
+    names = schema.names
+    partner = codec.decode(found.partner)
+    frame = codec.decode(found.rows)
+    columns = {name: backend.column(frame, name) for name in names}
+    for name in schema.protected:
+        columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
+    unknown = np.full(len(found), np.nan)
+    told = len(found.naturalness) > 0
+    extra = {
+        "score": found.score,
+        "partner_score": found.partner_score,
+        "origin": found.origin,
+        "severity": score_gap(found.score, found.partner_score),
+        "naturalness": found.naturalness if told else unknown,
+        "partner_naturalness": found.partner_naturalness if told else unknown,
+    }
+    # A thrifty search does not ask every value, so it cannot say which columns flip a row.
+    if cause_names(schema) and (found.causes.any() or not len(found)):
+        extra["flipped_by"] = causes_in_words(schema, found.causes)
+    for name, cells in extra.items():
+        columns[_free_name(name, columns)] = backend.plain_column(cells)
+    return backend.frame(columns)
+
+
+def ranking(found: Found) -> Index:
+    """Findings in the order of severity times naturalness, the strongest first."""
+    natural = np.full(len(found), np.nan)
+    if len(found.naturalness):
+        natural = np.minimum(found.naturalness, found.partner_naturalness)
+    weight = priority(score_gap(found.score, found.partner_score), natural)
+    return np.argsort(-weight, kind="stable")
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """A table may have a column called `score` itself; ours then gets an underscore more."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def files(result: Result) -> dict[str, bytes | str]:
+    """The files of a run folder beside its manifest."""
+    import pyarrow.parquet as pq
+
+    from limi.report import html
+
+    sink = io.BytesIO()
+    pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
+    summary = json.dumps(result.summary.as_dict(), indent=2, ensure_ascii=False, default=str)
+    return {
+        "schema.toml": dump(result.problem.schema),
+        "findings.parquet": sink.getvalue(),
+        "summary.json": summary + "\n",
+        "metrics.json": json.dumps(result.metrics(), indent=2, ensure_ascii=False) + "\n",
+        "report.html": html.render(result.summary),
+    }

@@ -1,0 +1,70 @@
+"""Plain data held to declared types, for files that a person may have edited."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Mapping
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+__all__ = ["hold", "hold_fields"]
+
+_LARGEST = 1e300  # numbers beyond it overflow when they are shown or added up
+
+
+def hold_fields(value: Any, name: str = "") -> None:
+    """ValueError unless every field of a dataclass holds what its annotation says."""
+    hints = get_type_hints(type(value))
+    for field in dataclasses.fields(value):
+        hold(hints[field.name], getattr(value, field.name), f"{name}{field.name}")
+
+
+def hold(hint: Any, value: Any, name: str) -> None:
+    """ValueError unless plain data are of a type: scalars, dataclasses, mappings and lists.
+
+    A whole number is a number too, and None may stand for one, for JSON has no NaN.
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        _hold_one(inner, value, name)
+    elif hint is Any:
+        return
+    elif dataclasses.is_dataclass(hint):
+        _need(isinstance(value, hint), name, value)  # type: ignore[arg-type]
+        hold_fields(value, f"{name}.")
+    elif origin in (tuple, list):
+        _need(isinstance(value, origin), name, value)
+        for place, item in enumerate(value):
+            hold(inner[0], item, f"{name}[{place}]")
+    elif origin in (dict, Mapping):
+        _need(isinstance(value, dict), name, value)
+        for key, item in value.items():
+            hold(inner[1], item, f"{name}.{key}")
+    elif hint is float:
+        _need(value is None or _is_number(value), name, value)
+    elif hint is int:
+        _need(_is_number(value) and isinstance(value, int), name, value)
+    else:
+        _need(isinstance(value, hint), name, value)
+
+
+def _hold_one(hints: tuple[Any, ...], value: Any, name: str) -> None:
+    for hint in hints:
+        try:
+            hold(hint, value, name)
+        except ValueError:
+            continue
+        return
+    _need(False, name, value)
+
+
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    # NaN passes: it is shown as such, and no sum overflows by it.
+    return number and not abs(value) > _LARGEST
+
+
+def _need(fits: bool, name: str, value: Any) -> None:
+    if not fits:
+        shown = repr(value)
+        raise ValueError(f"{name} is {shown if len(shown) <= 40 else f'{shown[:40]} ...'}")
