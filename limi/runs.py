@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from limi import data, models, schema_files, store, tables
+from limi import data, models, store, tables
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
 from limi.findings import Found
 from limi.frames import Frame
+from limi.models._files import reason
 from limi.problems import Problem, prepare
 from limi.results import Result
 from limi.types import Rows
 
 __all__ = ["reopen"]
 
-_RUN_CODE = ("python", "pickle", "joblib")
+# Files of these kinds hold data alone; any other, and one of a package that limi does not know,
+# may run code when it is opened.
+_DATA_ALONE = (*("benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "torch", "xgboost"),)
+_TEXT = ("table", "model", "data_sha256")
+_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256")
 _SPOT = 256  # findings that are put to the model again
 
 
@@ -42,7 +48,7 @@ def reopen(
     manifest = _manifest(folder)
     frame = _table(folder, manifest, table)
     named = _model(folder, manifest, model)
-    schema = schema_files.load(folder / "schema.toml")
+    schema = store.read_schema(folder)
     problem = prepare(
         named,
         frame,
@@ -66,33 +72,37 @@ def reopen(
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    try:
-        tree: Any = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: {error}") from None
+    tree = store.read_json(folder / "manifest.json")
     needed = ("format", "table", "model", "target", "favorable", "data_sha256", "model_sha256")
-    lacking = [name for name in needed if not isinstance(tree, dict) or name not in tree]
+    lacking = [name for name in needed if name not in tree]
     if lacking:
         raise CorruptStore(
             f"the manifest in {str(folder)!r} is damaged: it lacks {listed(lacking)}"
         )
-    if not isinstance(tree["format"], int):
+    odd = [
+        *(name for name in ("format",) if not isinstance(tree[name], int)),
+        *(name for name in _TEXT if not isinstance(tree[name], str)),
+        *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
+        *(name for name in ("favorable",) if isinstance(tree[name], (list, dict))),
+    ]
+    if odd:
         raise CorruptStore(
-            f"the manifest in {str(folder)!r} is damaged: its format is {tree['format']!r}"
+            f"the manifest in {str(folder)!r} is damaged: its {odd[0]} is {tree[odd[0]]!r}"
         )
     if tree["format"] > store.FORMAT:
         raise CorruptStore(
             f"{str(folder)!r} was written by a newer limi (format {tree['format']}, this one reads "
             f"up to {store.FORMAT}); upgrade limi"
         )
-    return dict(tree)
+    return tree
 
 
 def _table(folder: Path, manifest: dict[str, Any], given: str | None) -> Frame:
-    place = given or str(manifest["table"])
+    place = manifest["table"] if given is None else given
     if place in data.names() and not Path(place).exists():
         return data.load(place).frame
-    if given is None and not Path(place).is_file():
+    # A pipe or a device would be waited for; a folder that somebody sent may name any.
+    if given is None and not _is_file(place):
         raise InvalidInput(
             f"the table {place!r} of the run {str(folder)!r} is not there (moved, or given in "
             "memory); say where it is with --table FILE, or repair the result in Python with "
@@ -102,19 +112,26 @@ def _table(folder: Path, manifest: dict[str, Any], given: str | None) -> Frame:
 
 
 def _model(folder: Path, manifest: dict[str, Any], given: str | None) -> str:
-    place = given or str(manifest["model"])
+    place: str = manifest["model"] if given is None else given
     kind = place.partition(":")[0]
     if given is None and (":" not in place or kind not in models.names()):
         raise InvalidInput(
             f"the run {str(folder)!r} tested a {place} that was given in memory; name its file "
             "with --model KIND:PLACE, or repair the result in Python with limi.repair(result)"
         )
-    if given is None and kind in _RUN_CODE:
+    if given is None and kind not in _DATA_ALONE:
         raise InvalidInput(
             f"the run {str(folder)!r} tested {place}, and opening it runs code; if you know who "
-            f"wrote it, name it: --model {place}"
+            f"wrote it, name it: --model {shlex.quote(place)}"
         )
     return place
+
+
+def _is_file(place: str) -> bool:
+    try:
+        return Path(place).is_file()
+    except (OSError, ValueError):  # a name that is too long, or holds a zero
+        return False
 
 
 def _same_table(problem: Problem, manifest: dict[str, Any], place: str) -> None:
@@ -143,19 +160,22 @@ def _found(folder: Path, problem: Problem) -> Found:
             **{name: frame[_free(f"{name}__partner", schema.names)] for name in schema.protected}
         )
         partner = _encoded(problem, twins)
-        score, partner_score, origin = (
-            frame[_free(name, schema.names)].to_numpy()
-            for name in ("score", "partner_score", "origin")
+        score, partner_score = (
+            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+            for name in ("score", "partner_score")
         )
+        origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
     except (KeyError, OSError, ValueError, TypeError) as error:
-        raise CorruptStore(f"the findings in {str(folder)!r} cannot be read: {error}") from None
+        raise CorruptStore(
+            f"the findings in {str(folder)!r} cannot be read: {reason(error)}"
+        ) from None
     n = len(rows)
     return Found(
         rows,
         partner,
-        score.astype(np.float64),
-        partner_score.astype(np.float64),
-        origin.astype(str),
+        score,
+        partner_score,
+        origin,
         np.zeros(n),
         np.zeros(n, dtype=np.uint8),
     )
@@ -177,8 +197,11 @@ def _free(name: str, taken: Sequence[str]) -> str:
 def _same_model(problem: Problem, found: Found, named: str) -> None:
     """Scores that the run wrote must come back; a model without a file has no other sum."""
     some = slice(0, _SPOT)
-    again = problem.target.score(found.rows[some])
-    if not np.allclose(again, found.score[some], rtol=1e-3, atol=1e-3):
+    sides = ((found.rows, found.score), (found.partner, found.partner_score))
+    if not all(
+        np.allclose(problem.target.score(rows[some]), score[some], rtol=1e-3, atol=1e-3)
+        for rows, score in sides
+    ):
         raise BadModel(
             f"the model {named!r} answers otherwise than in the run; give the one that was tested "
             "with --model KIND:PLACE, or test this one first"

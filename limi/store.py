@@ -6,27 +6,44 @@ import hashlib
 import json
 import platform
 import shutil
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from limi.errors import CorruptStore, InvalidInput
+from limi import schema_files
+from limi.errors import CorruptStore, InvalidInput, LimiError
 from limi.report.summary import Summary
+from limi.schema import Schema
+from limi.typed import hold_fields
 
 __all__ = [
     "FORMAT",
     "Draft",
     "digest",
     "file_digest",
+    "read_json",
+    "read_schema",
     "read_summary",
+    "reading",
     "versions",
     "write_beside",
 ]
 
 FORMAT = 1
 JOURNAL = "journal.bin"
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+_RUN_FILES = {
+    *("manifest.json", "summary.json", "schema.toml", "metrics.json", "findings.parquet"),
+    *("report.html", JOURNAL),
+}
+_REPAIR_FILES = {
+    *("repair.json", "card.md", "report.html", "added.parquet", "model.skops", "model.npz")
+}
 
 
 @dataclass(frozen=True)
@@ -49,8 +66,16 @@ class Draft:
     @staticmethod
     def begin(place: Path, *, force: bool = False, resume: bool = False) -> Draft:
         """Make room for a run, or take an unfinished one up again; nothing else is touched yet."""
-        place = place.resolve()
-        draft = Draft(place, force)
+        try:
+            place = place.resolve()
+            draft = Draft(place, force)
+            draft.journal.exists()  # a name that is too long, or a folder nobody may look into
+        except (OSError, RuntimeError) as error:
+            raise InvalidInput(
+                f"--out names {_cut(str(place))!r}, which cannot be written to: "
+                f"{getattr(error, 'strerror', None) or 'its links lead nowhere'}; name another "
+                "folder"
+            ) from None
         if place in (Path.cwd().resolve(), *Path.cwd().resolve().parents):
             raise InvalidInput(
                 f"--out names {str(place)!r}, which holds the folder you are in; name a new folder"
@@ -103,7 +128,7 @@ class Draft:
         """Write what the run is made of, or hold a resumed run to what it was made of."""
         path = self.folder / "manifest.json"
         if path.exists():
-            before = _read_json(path)
+            before = read_json(path)
             if before.get("config_sha256") != manifest["config_sha256"]:
                 raise InvalidInput(
                     f"the unfinished run at {str(self.folder)!r} was made with other settings, "
@@ -113,19 +138,24 @@ class Draft:
 
     def finish(self, files: Mapping[str, bytes | str], *, keep_journal: bool) -> None:
         """Write the files and put the folder in its place, all at once."""
-        for name, content in files.items():
-            data = content.encode("utf-8") if isinstance(content, str) else content
-            (self.folder / name).write_bytes(data)
-        if not keep_journal:
-            self.journal.unlink(missing_ok=True)
-        if self.place.exists():
-            old = self.place.with_name(self.place.name + ".old")
-            shutil.rmtree(old, ignore_errors=True)
+        try:
+            for name, content in files.items():
+                data = content.encode("utf-8") if isinstance(content, str) else content
+                (self.folder / name).write_bytes(data)
+            if not keep_journal:
+                self.journal.unlink(missing_ok=True)
+            if not self.place.exists():
+                self.folder.rename(self.place)
+                return
+            # A name that nobody has: what lies beside is not ours to remove.
+            old = self.place.with_name(f"{self.place.name}.{uuid.uuid4().hex[:8]}.old")
             self.place.rename(old)
             self.folder.rename(self.place)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            self.folder.rename(self.place)
+        except OSError as error:
+            raise InvalidInput(
+                f"{str(self.place)!r} cannot be written: {error.strerror or error}"
+            ) from None
+        shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
         """Leave nothing behind, where nothing was asked yet."""
@@ -135,18 +165,25 @@ class Draft:
 
 def write_beside(path: Path, text: str) -> None:
     """Write a text file beside its place and rename it; InvalidInput where that cannot be."""
-    draft = path.with_name(path.name + ".partial")
+    # A name of its own, for two programs may write the same file at once.
+    draft = path.with_name(f".{uuid.uuid4().hex[:8]}.partial")
     try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(path)
+        try:
+            draft.write_text(text, encoding="utf-8", errors="backslashreplace")
+            draft.replace(path)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InvalidInput(f"{str(path)!r} cannot be written: {error.strerror or error}") from None
+        why = error.strerror or error
+        raise InvalidInput(f"{_cut(str(path))!r} cannot be written: {why}") from None
 
 
 def _is_run(folder: Path) -> bool:
-    run = (folder / "manifest.json").is_file() and (folder / "summary.json").is_file()
-    return run or (folder / "repair.json").is_file()
+    """Does a folder hold a run or a repair, and nothing that somebody else has put there?"""
+    held = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    run = {"manifest.json", "summary.json"} <= held and held <= _RUN_FILES
+    return run or ("repair.json" in held and held <= _REPAIR_FILES)
 
 
 def read_summary(folder: str | Path) -> Summary:
@@ -154,7 +191,7 @@ def read_summary(folder: str | Path) -> Summary:
     folder = Path(folder)
     if not folder.is_dir():
         raise InvalidInput(f"there is no run folder {str(folder)!r}")
-    tree = _read_json(folder / "summary.json")
+    tree = read_json(folder / "summary.json")
     version = tree.get("format")
     if not isinstance(version, int):
         raise CorruptStore(f"{str(folder)!r} is no run folder of limi: its summary has no format")
@@ -163,10 +200,37 @@ def read_summary(folder: str | Path) -> Summary:
             f"{str(folder)!r} was written by a newer limi (format {version}, this one reads up to "
             f"{FORMAT}); upgrade limi"
         )
+    with reading("summary", folder):
+        summary = Summary.from_dict(tree)
+        hold_fields(summary)
+    return summary
+
+
+def read_schema(folder: str | Path) -> Schema:
+    """The schema of a finished run; CorruptStore where it is damaged or missing."""
     try:
-        return Summary.from_dict(tree)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptStore(f"the summary in {str(folder)!r} is damaged: {error}") from None
+        with reading("schema", folder):
+            return schema_files.load(Path(folder) / "schema.toml")
+    except InvalidInput as error:
+        raise CorruptStore(f"the schema in {str(folder)!r} is damaged: {error}") from None
+
+
+@contextmanager
+def reading(what: str, folder: str | Path) -> Iterator[None]:
+    """CorruptStore where a part of a run turns out not to be as limi wrote it."""
+    try:
+        yield
+    except LimiError:
+        raise
+    except _DAMAGE as error:
+        said = _cut(" ".join(f"{type(error).__name__}: {error}".split()))
+        raise CorruptStore(
+            f"the {what} in {str(folder)!r} is damaged ({said}); run the test again"
+        ) from None
+
+
+def _cut(text: str, most: int = 160) -> str:
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 def digest(*parts: bytes) -> str:
@@ -199,14 +263,17 @@ def _json(tree: Mapping[str, Any]) -> str:
     return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file of ours; CorruptStore where it holds none."""
     try:
+        if path.exists() and not path.is_file():
+            raise CorruptStore(f"{str(path)!r} cannot be read: it is no file")
         tree = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CorruptStore(
             f"{str(path.parent)!r} is no run folder of limi: it has no {path.name}"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptStore(f"{str(path)!r} cannot be read: {error}") from None
     if not isinstance(tree, dict):
         raise CorruptStore(f"{str(path)!r} cannot be read: it holds no object")

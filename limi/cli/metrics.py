@@ -28,18 +28,27 @@ def metrics(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show every metric of a finished run with a line on how to read it."""
-    from limi import measures, schema_files
+    import io
+
+    from rich.console import Console
+
+    from limi import measures
     from limi.errors import CorruptStore
     from limi.report import text
-    from limi.store import read_summary
+    from limi.store import read_schema, read_summary, reading
 
     summary = read_summary(folder)
     if not summary.metrics:
         raise CorruptStore(
             f"the run in {str(folder)!r} has no metrics: an earlier limi made it; run it again"
         )
-    schema = schema_files.load(folder / "schema.toml")
-    tree = measures.asked_for(summary.metrics, schema, volume=volume, privileged=privileged or None)
+    schema = read_schema(folder)
+    with reading("metrics", folder):
+        tree = measures.asked_for(
+            summary.metrics, schema, volume=volume, privileged=privileged or None
+        )
+        # Drawn once before anything is shown: a damaged file must not be shown half-way.
+        text.print_metrics(tree, Console(file=io.StringIO()))
     if as_json:
         _console.print_json(tree)
     else:

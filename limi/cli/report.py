@@ -18,14 +18,22 @@ def report(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what a finished run found."""
+    import io
+
+    from rich.console import Console
+
     from limi.report import html as page
     from limi.report import text
-    from limi.store import read_summary, write_beside
+    from limi.store import read_summary, reading, write_beside
 
     summary = read_summary(folder)
+    with reading("summary", folder):
+        # Drawn once before anything is shown: a damaged file must not be shown half-way.
+        text.print_summary(summary, Console(file=io.StringIO()))
+        drawn = None if html is None else page.render(summary)
     if as_json:
         _console.print_json(summary.as_dict())
     else:
         text.print_summary(summary, _console.out)
-    if html is not None:
-        write_beside(html, page.render(summary))
+    if html is not None and drawn is not None:
+        write_beside(html, drawn)

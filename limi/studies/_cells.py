@@ -120,7 +120,7 @@ def _cell(study: Study, size: Scale, benchmark: str, variant: Variant, seed: int
         generator=generator,
         generator_settings=size.generators.get(generator, {}) if generator else {},
         generator_seed=fitted if generator else 0,
-        extras=study.extras,
+        extras=(*study.extras, *size.extras),
         extra={**size.extra, **variant.extra},
     )
 

@@ -94,6 +94,7 @@ class Scale:
     generators: Mapping[str, Mapping[str, Any]]  # settings by generator
     generator_seeds: int | None  # generators fitted; None: one a seed
     extra: Mapping[str, Any]  # of the kind, such as rows to measure on
+    extras: tuple[str, ...]  # measures beside those of the study
     words: str  # what the scale means for this study
 
 
@@ -133,6 +134,7 @@ class Study:
             variants=tuple(given.get("variants", known)),
             budget=given.get("budget", {}),
             budgets=given.get("budgets", {}),
+            extras=tuple(given.get("extras", ())),
             settings=given.get("settings", {}),
             generators=given.get("generators", {}),
             generator_seeds=given.get("generator_seeds"),

@@ -13,6 +13,7 @@ from limi.errors import InvalidInput
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.naturalness import Definition, average_tabular_naturalness, two_sample_auc
 from limi.metrics.representative import representative
+from limi.metrics.row_naturalness import judge_by_distance
 from limi.report import pictures
 from limi.schema import Schema
 from limi.studies._cells import Cell
@@ -25,6 +26,7 @@ __all__ = ["measured"]
 _FEWEST = 50  # findings under which a set's naturalness says nothing
 _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
+_JUDGED = 5_000  # findings of which the plausible ones are counted
 _DISTANCES = 2_000  # findings whose nearest real row is looked for
 _DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
 
@@ -69,6 +71,8 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
             tree |= _detection(real, rows, schema, rng)
         if "distance" in cell.extras:
             tree["distance"] = round(_distance(real, rows, rng), 4)
+        if "plausible" in cell.extras:
+            tree |= _plausible(real, rows, schema, rng)
     return tree | shop.facts(cell) | shop.generator_facts(cell)
 
 
@@ -126,6 +130,18 @@ def _distance(real: Rows, rows: Rows, rng: np.random.Generator) -> float:
     chosen = scaled[1][rng.permutation(len(rows))[:_DISTANCES]]
     usual = float(_nearest(probe, base).mean())
     return float(_nearest(chosen, base).mean()) / (usual or 1.0)
+
+
+def _plausible(real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
+    """How many findings are no odder than 95 % of real rows.
+
+    By the distance to real rows, for every method alike: log-probabilities of a generator would
+    favor the methods that search among its rows.
+    """
+    judge = judge_by_distance(real, schema, rng)
+    chosen = rows[rng.permutation(len(rows))[:_JUDGED]]
+    share = float((judge.p_values(chosen) >= 0.05).mean())
+    return {"plausible": round(share * len(rows)), "plausible_share": round(share, 4)}
 
 
 def _nearest(rows: Rows, base: Rows) -> NDArray[np.float64]:

@@ -63,6 +63,8 @@ MEASURES = {
     "detection_boosted": Measure("detection, boosted", ".3f", False),
     "detection_logistic": Measure("detection, logistic", ".3f", False),
     "distance": Measure("distance", ".2f", False),
+    "plausible": Measure("plausible findings", ",.0f", True),
+    "plausible_share": Measure("plausible", ".1%", True),
     "auc_train": Measure("AUC, train", ".4f"),
     "auc_entire": Measure("AUC, entire", ".4f"),
     "accuracy": Measure("accuracy", ".4f"),
