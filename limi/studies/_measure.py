@@ -72,7 +72,12 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
         if "distance" in cell.extras:
             tree["distance"] = round(_distance(real, rows, rng), 4)
         if "plausible" in cell.extras:
-            tree |= _plausible(real, rows, schema, rng)
+            share = _plausible(real, rows, schema, rng)
+            tree |= {
+                "plausible": round(share * len(rows)),
+                "plausible_share": round(share, 4),
+                "plausible_per_thousand": round(1000 * share * len(rows) / max(1, ran.queries), 3),
+            }
     return tree | shop.facts(cell) | shop.generator_facts(cell)
 
 
@@ -132,16 +137,15 @@ def _distance(real: Rows, rows: Rows, rng: np.random.Generator) -> float:
     return float(_nearest(chosen, base).mean()) / (usual or 1.0)
 
 
-def _plausible(real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator) -> dict[str, Any]:
-    """How many findings are no odder than 95 % of real rows.
+def _plausible(real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator) -> float:
+    """The share of findings that are no odder than 95 % of real rows.
 
     By the distance to real rows, for every method alike: log-probabilities of a generator would
     favor the methods that search among its rows.
     """
     judge = judge_by_distance(real, schema, rng)
     chosen = rows[rng.permutation(len(rows))[:_JUDGED]]
-    share = float((judge.p_values(chosen) >= 0.05).mean())
-    return {"plausible": round(share * len(rows)), "plausible_share": round(share, 4)}
+    return float((judge.p_values(chosen) >= 0.05).mean())
 
 
 def _nearest(rows: Rows, base: Rows) -> NDArray[np.float64]:

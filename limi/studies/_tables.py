@@ -65,6 +65,7 @@ MEASURES = {
     "distance": Measure("distance", ".2f", False),
     "plausible": Measure("plausible findings", ",.0f", True),
     "plausible_share": Measure("plausible", ".1%", True),
+    "plausible_per_thousand": Measure("plausible per 1,000 queries", ",.2f", True),
     "auc_train": Measure("AUC, train", ".4f"),
     "auc_entire": Measure("AUC, entire", ".4f"),
     "accuracy": Measure("accuracy", ".4f"),
