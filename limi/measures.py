@@ -268,6 +268,10 @@ def stated(schema: Schema, privileged: Privileged) -> dict[str, Split]:
             raise InvalidInput(
                 f"{name!r} is no protected column of the run; {nearest(str(name), names)}"
             )
+        if name in chosen:
+            raise InvalidInput(
+                f"privileged names {name!r} twice; list its values once, as {name}=FIRST,SECOND"
+            )
         chosen[name] = _stated(schema[name], values)
     return chosen
 

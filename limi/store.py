@@ -69,7 +69,8 @@ class Draft:
         try:
             place = place.resolve()
             draft = Draft(place, force)
-            draft.journal.exists()  # a name that is too long, or a folder nobody may look into
+            # A name that is too long, or a folder nobody may look into.
+            _ = place.name and draft.journal.exists()
         except (OSError, RuntimeError) as error:
             raise InvalidInput(
                 f"--out names {_cut(str(place))!r}, which cannot be written to: "
@@ -225,7 +226,7 @@ def reading(what: str, folder: str | Path) -> Iterator[None]:
     except _DAMAGE as error:
         said = _cut(" ".join(f"{type(error).__name__}: {error}".split()))
         raise CorruptStore(
-            f"the {what} in {str(folder)!r} is damaged ({said}); run the test again"
+            f"the {what} in {str(folder)!r} is damaged: {said}; run the test again"
         ) from None
 
 

@@ -18,11 +18,20 @@ def main() -> None:
     try:
         app(prog_name="limi")
     except LimiError as error:
-        Console(stderr=True, soft_wrap=True).print(Text(f"limi: {error}"))
+        from limi.report.wording import clean
+
+        # Names of files and columns may hold what would steer a terminal, or start a new line.
+        said = clean(" ".join(f"limi: {error}".split("\n")))
+        Console(stderr=True, soft_wrap=True).print(Text(said))
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         Console(stderr=True).print("limi: interrupted")
         sys.exit(130)
+    except SystemExit as stop:
+        # typer turns the user's interrupt into an exit without a word.
+        if isinstance(getattr(stop.__context__, "__cause__", None), KeyboardInterrupt):
+            Console(stderr=True).print("limi: interrupted")
+        raise
     except BrokenPipeError:
         # The reader of our output has gone, as `head` does; that is no error of ours.
         sys.stderr.close()

@@ -43,7 +43,7 @@ def metrics(
             f"the run in {str(folder)!r} has no metrics: an earlier limi made it; run it again"
         )
     schema = read_schema(folder)
-    with reading("metrics", folder):
+    with reading("summary", folder):
         tree = measures.asked_for(
             summary.metrics, schema, volume=volume, privileged=privileged or None
         )

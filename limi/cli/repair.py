@@ -64,6 +64,8 @@ def repair(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Train a tested model again with its findings; measure it before and after, and judge."""
+    import os
+
     from limi.errors import InvalidInput
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
@@ -71,7 +73,7 @@ def repair(
     from limi.runs import reopen
     from limi.store import Draft
 
-    if out.resolve() == folder.resolve():
+    if os.path.realpath(out) == os.path.realpath(folder):
         raise InvalidInput(
             f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
             "another folder"
@@ -114,8 +116,9 @@ def repair(
 
 def _show(tree: dict[str, Any], out: Path) -> None:
     from limi.report import repair as page
+    from limi.report.wording import clean
 
-    _console.out.print(f"{page.sentence(tree)} {page.basis(tree)}")
+    _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
     shown = Table(box=None, padding=(0, 2, 0, 0))
     for place, heading in enumerate(("", "before", "after", "change")):
         shown.add_column(heading, justify="right" if place else "left")
@@ -125,7 +128,7 @@ def _show(tree: dict[str, Any], out: Path) -> None:
         shown.add_row(line.name, before, after, line.change)
     _console.out.print(shown)
     for words in [page.means(tree), *page.fresh(tree), *page.remarks(tree)]:
-        _console.out.print(words)
+        _console.out.print(clean(words))
     if any("*" in line.before + line.after for line in page.lines(tree)):
         _console.out.print("* Interval of the rows, where it is wider than that of the seeds.")
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")

@@ -24,6 +24,8 @@ __all__ = [
     "sign_test",
 ]
 
+_MOST_PEOPLE = 10**12
+
 
 @dataclass(frozen=True)
 class Loser:
@@ -115,8 +117,10 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
     rate x volume, with the ends of the rate's interval; lower is better. It says nothing of people
     of another kind than the population's.
     """
-    if volume < 1:
-        raise InvalidInput(f"volume is {volume}; give the number of people decided on, 1 or more")
+    if not 1 <= volume <= _MOST_PEOPLE:
+        raise InvalidInput(
+            f"volume is {volume}; give the number of people decided on, from 1 to {_MOST_PEOPLE:,}"
+        )
     return Affected(rate.estimate * volume, rate.low * volume, rate.high * volume, volume)
 
 

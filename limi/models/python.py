@@ -60,7 +60,7 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadModel(f"running {path_text!r} raised {reason(error)}") from error
     finally:
         sys.path.pop(0)

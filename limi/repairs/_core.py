@@ -29,6 +29,7 @@ __all__ = ["repair"]
 SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
 _RATE_ROWS = 20_000
+_MOST_SEEDS = 1_000
 _SEARCH_ROWS = 5_000
 _MOST_QUERIES = 400_000  # of one check; many protected combinations make a row dear
 
@@ -394,8 +395,8 @@ def _check(
         raise InvalidInput(
             f"there is no way to label {chosen.label!r}; {nearest(chosen.label, _labels.POLICIES)}"
         )
-    if seeds < 1:
-        raise InvalidInput(f"seeds is {seeds}; at least one is needed")
+    if not 1 <= seeds <= _MOST_SEEDS:
+        raise InvalidInput(f"seeds is {seeds}; at least one is needed, and {_MOST_SEEDS:,} at most")
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
     if not 0 <= held_out <= 0.5:

@@ -159,9 +159,9 @@ def _guarded(fit: Callable[[], Any], rows: Rows) -> Any:
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
             return fit()
-    except (LimiError, MemoryError):
+    except LimiError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a function that ends the program ends its own only
         raise BadModel(
             f"training the model again on {len(rows):,} rows raised {reason(error)}; nothing was "
             "written, and the original model is as it was"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -154,13 +155,13 @@ def card(tree: Tree) -> str:
     run, settings = tree["run"], tree["settings"]
     return "\n".join(
         [
-            f"# {run['model']} on {run['table']}, repaired",
+            "# " + wording.markdown(f"{run['model']} on {run['table']}, repaired"),
             "",
-            f"**Verdict: {sentence(tree)}** {basis(tree)}",
+            f"**Verdict: {wording.markdown(sentence(tree))}** {basis(tree)}",
             "",
             "## What was done",
             "",
-            *(f"- {words}" for words in _done(tree)),
+            *map(_item, _done(tree)),
             "",
             "## Before and after",
             "",
@@ -173,15 +174,19 @@ def card(tree: Tree) -> str:
                 for line in lines(tree)
             ),
             "",
-            *(f"- {words}" for words in [*remarks(tree), means(tree), *fresh(tree)]),
+            *map(_item, [*remarks(tree), means(tree), *fresh(tree)]),
             "",
             "## Data",
             "",
-            f"- Table: {run['table']}, {tree['rows']['table']:,} rows, target {run['target']}, "
-            f"favorable {run['favorable']}; sha256 {run['data_sha256']}",
-            f"- Protected: {_protected(run)}",
-            f"- Findings: {run['findings']:,} by {run['method']} with generator "
-            f"{run['generator'] or 'none'}, seed {run['seed']}",
+            _item(
+                f"Table: {run['table']}, {tree['rows']['table']:,} rows, target {run['target']}, "
+                f"favorable {run['favorable']}; sha256 {run['data_sha256']}"
+            ),
+            _item(f"Protected: {_protected(run)}"),
+            _item(
+                f"Findings: {run['findings']:,} by {run['method']} with generator "
+                f"{run['generator'] or 'none'}, seed {run['seed']}"
+            ),
             "- `added.parquet`: the rows that were added, with the labels they were learned with",
             "",
             "## Use",
@@ -193,10 +198,22 @@ def card(tree: Tree) -> str:
             *(f"- {words}" for words in _LIMITS),
             "",
             f"Made by limi {tree['versions'].get('limi', '')}"
-            + (f": `{tree['command']}`" if tree["command"] else ""),
+            + (f": {_code(tree['command'])}" if tree["command"] else ""),
             "",
         ]
     )
+
+
+def _item(words: str) -> str:
+    """A line of a list in Markdown; names of columns, levels and files are text in it."""
+    return f"- {wording.markdown(words)}"
+
+
+def _code(text: str) -> str:
+    """Text as Markdown shows it letter by letter, whatever marks it holds."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{wording.clean(text)}{space}{fence}"
 
 
 def render(tree: Tree) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "generator",
     "hash_of",
     "listed_rates",
+    "markdown",
     "natural",
     "number",
     "opposed",
@@ -527,6 +528,17 @@ def either(names: list[str], most: int = 4) -> str:
     if len(names) > most:
         return f"the {len(names)} protected columns"
     return " or ".join(part for part in (", ".join(names[:-1]), "".join(names[-1:])) if part)
+
+
+def markdown(text: str) -> str:
+    """Text with what Markdown would take for marks, and a reader for HTML, made harmless.
+
+    >>> markdown("a|b <i> *c*")
+    'a\\\\|b &lt;i> \\\\*c\\\\*'
+    """
+    for mark in ("\\", "|", "*", "_", "`", "["):
+        text = text.replace(mark, f"\\{mark}")
+    return clean(text.replace("<", "&lt;").replace("\n", " "))
 
 
 def clean(text: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from limi.errors import InvalidInput, nearest
+from limi.report.wording import clean, markdown
 
-__all__ = ["FORMATS", "Table", "latex", "markdown", "render"]
+__all__ = ["FORMATS", "Table", "latex", "note", "render"]
 
 FORMATS = ("text", "markdown", "latex", "html")
 
@@ -55,16 +56,13 @@ def _markdown(table: Table) -> str:
     sides = ["---" if i < table.n_names else "---:" for i in range(len(table.headings))]
     out = [f"**{markdown(table.title)}**", ""] if table.title else []
     out += [line(table.headings), "| " + " | ".join(sides) + " |", *map(line, table.rows)]
-    # Notes are prose of ours and may hold code marks; the bars of a table cannot stand in them.
-    notes = [f"- {note}" for note in table.notes]
+    notes = [f"- {note(one)}" for one in table.notes]
     return "\n".join([*out, *([""] if notes else []), *notes]) + "\n"
 
 
-def markdown(text: str) -> str:
-    """A cell's text, with what Markdown would take for marks made harmless."""
-    for mark in ("\\", "|", "*", "_", "`", "<", "["):
-        text = text.replace(mark, f"\\{mark}" if mark != "<" else "&lt;")
-    return text.replace("\n", " ")
+def note(text: str) -> str:
+    """A note as Markdown: prose of ours, which may hold code marks, and what a library said."""
+    return clean(text.replace("<", "&lt;").replace("[", "\\[").replace("\n", " "))
 
 
 _LATEX = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names
-from limi.studies._formats import render
+from limi.studies._formats import note, render
 from limi.studies._results import DONE, Results, read
-from limi.studies._tables import claims, combined, matrix, tables
+from limi.studies._tables import claims, combined, completed, matrix, tables, taken
 
 __all__ = ["figures", "page"]
 
@@ -103,12 +103,15 @@ def _study(study: Study, folder: Path) -> str:
 def _shown(study: Study, results: Results) -> list[str]:
     """Claims, tables and conditions of one scale."""
     parts = ["\n".join(_claims(study, results))]
-    leading = list(dict.fromkeys(spec.measures[0] for spec in study.tables))
-    parts += [render(matrix(study, measure, results), "markdown") for measure in leading]
+    leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
+    known = [measure for measure in leading if taken(completed(study, results), measure)]
+    parts += [
+        render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
+    ]
     if _is_drawn(results):
         parts.append(f"![{study.title}](figures/{_figure_name(study, results)})\n")
     drawn = tables(study, results)
-    notes = "\n".join(f"- {note}" for note in drawn[-1].notes)
+    notes = "\n".join(f"- {note(one)}" for one in drawn[-1].notes)
     shown = "\n".join(
         render(type(t)(t.title, t.headings, t.rows, () if t is drawn[-1] else t.notes), "markdown")
         for t in drawn
@@ -122,6 +125,8 @@ def _shown(study: Study, results: Results) -> list[str]:
 def _claims(study: Study, results: Results) -> list[str]:
     lines = []
     for claim, tried, against in claims(study, results):
+        if not tried and not taken(results, claim.measure):
+            continue
         if not tried:
             verdict = "not tried"
         elif not against:

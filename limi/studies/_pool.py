@@ -9,9 +9,11 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar, cast
@@ -68,8 +70,9 @@ class Pool(Generic[Job]):
                 job, result = worker.job, worker.result()
                 if isinstance(result, Failure) and result.kind == "Killed":
                     place = self._crew.index(worker)
-                    worker.end()
-                    self._crew[place] = worker = _Worker(self._work)
+                    ended, worker = worker, _Worker(self._work)
+                    self._crew[place] = worker
+                    ended.end()
                 worker.begin(waiting)
                 yield job, result
 
@@ -89,7 +92,9 @@ class _Worker:
         """Take the next job, if there is one."""
         self.job = waiting.popleft() if waiting else None
         if self.job is not None:
-            self.pipe.send(self.job)
+            # A process that has ended meanwhile is seen by its result, which never comes.
+            with suppress(OSError):
+                self.pipe.send(self.job)
 
     def result(self) -> Any:
         """What came of the job."""
@@ -114,6 +119,8 @@ class _Worker:
 def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
     # An interrupt is the parent's to act on: it ends its workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A parent that was killed cannot: without it there is nobody to work for.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     for name in _THREADS:
         os.environ[name] = "1"
     from threadpoolctl import threadpool_limits
@@ -125,6 +132,13 @@ def _serve(pipe: Connection, work: Callable[[Any], Any]) -> None:
             except EOFError:
                 return
             pipe.send(_attempt(work, job))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _attempt(work: Callable[[Job], Any], job: Job) -> Any:

@@ -7,6 +7,7 @@ a table of many cells that stands beside the paper's does neither.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -49,7 +50,10 @@ def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
     problem, findings = found.problem, found.found
     if not len(findings):
         raise InvalidInput(f"{cell.method} found nothing to train {cell.target} again with")
-    preset = PRESETS[str(cell.extra.get("preset", "paper"))]
+    preset = replace(
+        PRESETS[str(cell.extra.get("preset", "paper"))],
+        **{name: cell.extra[name] for name in ("recipe", "fraction") if name in cell.extra},
+    )
     chosen_groups = groups(problem, "lowest")
     assert problem.labels is not None
     known = np.flatnonzero(problem.labels >= 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,11 +14,13 @@ from limi.errors import CorruptStore, InvalidInput
 from limi.store import versions, write_beside
 from limi.studies._cells import Cell
 from limi.studies._files import Study
+from limi.typed import hold, hold_fields
 
 __all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
 
 FORMAT = 1
 DONE, ABSENT, UNABLE, FAILED = "done", "absent", "unable", "failed"
+_CELL = re.compile(r"[a-z0-9][\w+.-]*/[a-z0-9][a-z0-9+.-]*/\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,16 +84,15 @@ def read(study: Study, scale: str, *folders: Path) -> Results:
     known: dict[str, Outcome] = {}
     made: dict[str, Any] = {}
     for folder in folders:
-        for path in sorted(_cells_folder(folder, scale, name).glob("*.json")):
+        for path in _listed(_cells_folder(folder, scale, name)):
             outcome = _outcome(_json(path), path)
             known.setdefault(outcome.cell, outcome)
         kept = folder / scale / f"{name}.json"
         if kept.exists():
             tree = _json(kept)
-            if tree.get("format", 0) > FORMAT:
-                raise CorruptStore(f"{str(kept)!r} was written by a newer limi; upgrade limi")
-            made = made or tree.get("made", {})
-            for line in tree.get("cells", ()):
+            _check_kept(tree, kept)
+            made = made or tree["made"]
+            for line in tree["cells"]:
                 outcome = _outcome(line, kept)
                 known.setdefault(outcome.cell, outcome)
     return Results(name, scale, known, made or machine())
@@ -157,6 +159,13 @@ def _processor() -> str:
     return named[0].partition(":")[2].strip() if named else platform.machine()
 
 
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.glob("*.json"))
+    except OSError as error:
+        raise InvalidInput(f"{str(folder)!r} cannot be read: {error.strerror}") from None
+
+
 def _cells_folder(folder: Path, scale: str, study: str) -> Path:
     return folder / "cells" / scale / study
 
@@ -164,17 +173,56 @@ def _cells_folder(folder: Path, scale: str, study: str) -> Path:
 def _outcome(tree: Any, path: Path) -> Outcome:
     try:
         outcome = Outcome(**{k: v for k, v in tree.items() if k in Outcome.__dataclass_fields__})
-        if outcome.cell.count("/") != 2 or outcome.seed < 0:
-            raise ValueError(f"no cell is called {outcome.cell!r}")
+        hold_fields(outcome)
+        if not _CELL.fullmatch(outcome.cell):
+            raise ValueError(f"no cell is called {outcome.cell[:80]!r}")
+        if outcome.status not in (DONE, ABSENT, UNABLE, FAILED):
+            raise ValueError(f"its status is {outcome.status[:80]!r}")
+        if not outcome.took >= 0:
+            raise ValueError(f"it took {outcome.took} seconds")
+        hold(str, outcome.given.get("target", ""), "given.target")
+        _check_measures(outcome.measures)
         return outcome
     except (TypeError, ValueError, AttributeError) as error:
-        raise CorruptStore(f"{str(path)!r} is no result of a study: {error}") from None
+        raise CorruptStore(
+            f"{str(path)!r} is no result of a study: {error}; delete it, and run again"
+        ) from None
+
+
+def _check_measures(measures: Mapping[str, Any]) -> None:
+    """A number under each name, or none; of some, more than that."""
+    for name, value in measures.items():
+        if name == "stop":
+            hold(str, value, name)
+        elif name == "picture":
+            hold(dict[str, list[float]], value, name)
+            if len({len(line) for line in value.values()}) != 1 or len(value.get("x", ())) < 2:
+                raise ValueError("the lines of its picture are not of one length")
+        elif name == "before":  # what another variant shows
+            hold(dict[str, float], value, name)
+        else:
+            hold(float, value, name)
+
+
+def _check_kept(tree: Any, path: Path) -> None:
+    """One file a study: an object with its format, what made it, and its cells."""
+    try:
+        if tree.get("format", 0) > FORMAT:
+            raise CorruptStore(f"{str(path)!r} was written by a newer limi; upgrade limi")
+        hold(dict[str, Any], tree["made"], "made")
+        hold(dict[str, str], tree["made"].get("versions", {}), "made.versions")
+        hold(list[dict[str, Any]], tree["made"].get("earlier", []), "made.earlier")
+        hold(list[Any], tree["cells"], "cells")
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        raise CorruptStore(
+            f"{str(path)!r} holds no results of a study: {error}; delete it, and run again"
+        ) from None
 
 
 def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptStore(
             f"{str(path)!r} cannot be read: {error}; delete it, and run again"
         ) from None

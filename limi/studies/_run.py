@@ -23,6 +23,8 @@ from limi.studies._workshop import Need, Workshop, needs_of
 
 __all__ = ["Progress", "Ran", "run"]
 
+_MOST_SEEDS = 1_000
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -64,8 +66,10 @@ def run(
     and a cell that is done there is not run again. `fresh` runs every cell anew, `only` those whose
     name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*".
     """
-    if seeds is not None and seeds < 1:
-        raise InvalidInput(f"seeds is {seeds}; a study needs at least one")
+    if seeds is not None and not 1 <= seeds <= _MOST_SEEDS:
+        raise InvalidInput(
+            f"seeds is {seeds}; a study needs at least one, and {_MOST_SEEDS:,} at most"
+        )
     workers = workers if workers is not None else (os.cpu_count() or 1)
     if workers < 1:
         raise InvalidInput(f"workers is {workers}; use at least one")
@@ -74,8 +78,10 @@ def run(
     for study in studies:
         if study.uses and study.uses not in plan:
             plan[study.uses] = expand(study, scale, seeds)
+    _write_probe(out, "--out")
+    if kept is not None:
+        _write_probe(kept, "--keep")
     book = _Book(out, kept, plan, scale, fresh)
-    _write_probe(out)
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])
     pending = _matching(book.pending(), only)
@@ -264,8 +270,8 @@ def _given(cell: Cell) -> dict[str, Any]:
     return tree
 
 
-def _write_probe(out: Path) -> None:
-    """An output folder that cannot be written is said at once, not after the first cell."""
+def _write_probe(out: Path, option: str) -> None:
+    """A folder that cannot be written is said at once, not after the first cell or the last."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         probe = out / ".writable"
@@ -273,6 +279,6 @@ def _write_probe(out: Path) -> None:
         probe.unlink()
     except OSError as error:
         raise InvalidInput(
-            f"--out names {str(out)!r}, which cannot be written to: {error.strerror}; "
+            f"{option} names {str(out)!r}, which cannot be written to: {error.strerror}; "
             "name another folder"
         ) from None

@@ -28,6 +28,7 @@ __all__ = [
     "conditions",
     "matrix",
     "tables",
+    "taken",
 ]
 
 NO_RESULT = "not run"
@@ -84,12 +85,18 @@ MEASURES = {
 def tables(study: Study, results: Results) -> list[Table]:
     """Every table of a study; the last one carries the conditions that differ from the paper's."""
     results = completed(study, results)
-    drawn = [_table(study, spec, results) for spec in study.tables]
+    specs = [spec for spec in study.tables if any(taken(results, m) for m in spec.measures)]
+    drawn = [_table(study, spec, results) for spec in specs or study.tables]
     drawn = [table for table in drawn if table.rows] or drawn[:1]
     last = drawn[-1]
     notes = (*last.notes, *study.notes, *conditions(study, results))
     drawn[-1] = Table(last.title, last.headings, last.rows, notes, last.n_names)
     return drawn
+
+
+def taken(results: Results, measure: str) -> bool:
+    """Has any cell this measure? Some are taken at one scale alone."""
+    return any(outcome.measures.get(measure) is not None for outcome in results.outcomes.values())
 
 
 def _table(study: Study, spec: TableSpec, results: Results) -> Table:

@@ -15,6 +15,7 @@ from limi.studies._cells import expand
 from limi.studies._files import folder, load
 from limi.studies._results import DONE, Results
 from limi.studies._run import Progress, run
+from limi.typed import hold
 
 __all__ = ["Watched", "baseline_file", "compared", "watch"]
 
@@ -106,6 +107,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
         )
     try:
         tree: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        hold(dict[str, dict[str, float]], tree, "the baseline")
+    except (OSError, ValueError, RecursionError) as error:
         raise CorruptStore(f"the baseline {str(path)!r} cannot be read: {error}") from None
     return tree

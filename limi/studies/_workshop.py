@@ -14,6 +14,7 @@ import numpy as np
 
 from limi import data, generators
 from limi.check import check_rows
+from limi.errors import CorruptStore
 from limi.frames import Codec
 from limi.generators import Generator
 from limi.metrics.individual import flip_rate
@@ -21,7 +22,7 @@ from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
 from limi.problems import Problem, prepare
 from limi.schema import Schema
-from limi.store import digest, write_beside
+from limi.store import digest, read_json, write_beside
 from limi.studies._cells import Cell, tools
 from limi.types import Rows
 
@@ -86,7 +87,7 @@ class Workshop:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_beside(path, json.dumps(_facts(self.problem(cell))) + "\n")
-        return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
+        return _read(path)
 
     def generator(self, cell: Cell) -> Generator | None:
         """The generator of a cell, fitted where it was not before."""
@@ -102,7 +103,7 @@ class Workshop:
         if cell.generator is None:
             return {}
         path = self._generator_file(cell).with_suffix(".json")
-        return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))
+        return _read(path)
 
     def _facts_file(self, cell: Cell) -> Path:
         key = f"{cell.benchmark}.{cell.target}.{cell.target_seed}"
@@ -210,6 +211,15 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "real_rate_rows": rate.n,
         "real_atn": ceiling,
     }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return read_json(path)
+    except CorruptStore as error:
+        raise CorruptStore(
+            f"{error}; delete the folder {str(path.parent)!r}, and run again"
+        ) from None
 
 
 def _fingerprint(of: Mapping[str, Any]) -> str:
