@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -43,9 +44,11 @@ def demo(
             on_progress=show,
         )
     finish(result, out, as_json)
+    # The repaired model is written by skops, an extra; its figures need none.
+    unsaved = "" if find_spec("skops") else " --no-model"
     _console.err.print(
         f"Next: open the report; train the model again with what was found:\n"
-        f"  limi repair {out} --out {out}-repaired\n"
+        f"  limi repair {out} --out {out}-repaired{unsaved}\n"
         "or test a model of your own:\n"
         "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
     )
