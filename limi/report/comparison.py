@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Sequence
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
+from limi.report import _pages
 
 __all__ = ["HEADINGS", "cells", "render"]
 
@@ -47,18 +43,13 @@ def cells(line: Any) -> list[str]:
 
 def render(title: str, lines: Sequence[Any]) -> str:
     """The page, with a bar for the findings per thousand queries of each method."""
-    css = resources.files("limi.report").joinpath("templates/marginals.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    page = Environment(loader=PackageLoader("limi.report"), autoescape=True).get_template(
-        "comparison.html"
-    )
     most = max((line.findings_per_thousand_queries for line in lines), default=0.0) or 1.0
-    return page.render(
+    return _pages.render(
+        "comparison.html",
+        ("marginals",),
         title=title,
         headings=HEADINGS,
         rows=[cells(line) for line in lines],
         bars=[(line.method, 100 * line.findings_per_thousand_queries / most) for line in lines],
         problems=[(line.method, line.problem) for line in lines if line.problem],
-        css=Markup(css),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
     )

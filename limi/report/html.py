@@ -6,18 +6,11 @@ allows the one style sheet by its hash. Charts are SVG in percentages, so they f
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from limi.report import charts, metrics, wording
+from limi.report import _pages, charts, metrics, wording
 from limi.report.summary import Example, Field, Summary
 
 __all__ = ["render", "snippet"]
@@ -29,60 +22,12 @@ _SHOWN_VALUES = 12
 
 def render(summary: Summary) -> str:
     """A page of its own; the same bytes for the same summary."""
-    css = resources.files("limi.report").joinpath("templates/report.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    page = _environment().get_template("report.html")
-    return page.render(
-        **_content(summary),
-        css=Markup(css),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
-        "form-action 'none'",
-    )
+    return _pages.render("report.html", ("report",), **_content(summary))
 
 
 def snippet(summary: Summary) -> str:
     """A fragment for `_repr_html_`: it inherits the notebook's colours, light or dark."""
-    return _environment().get_template("snippet.html").render(**_content(summary))
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("limi.report"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {
-        "count": wording.count,
-        "hash_of": wording.hash_of,
-        "number": wording.number,
-        "score": wording.score,
-        "share": wording.share,
-        "label": _label,
-        "at": _at,
-    }
-    return environment
-
-
-def _shown(value: object) -> object:
-    """Every expression of a template passes here before it is escaped."""
-    if isinstance(value, Markup):
-        return value
-    return wording.clean(value if isinstance(value, str) else str(value))
-
-
-def _label(name: str) -> str:
-    words = wording.title(name)
-    return words[:1].upper() + words[1:]
-
-
-def _at(fraction: float) -> str:
-    """A place on a chart; two digits, so that the last bits of a sum change no byte."""
-    return f"{100 * min(max(fraction, 0.0), 1.0):.2f}%"
+    return _pages.environment().get_template("snippet.html").render(**_content(summary))
 
 
 @dataclass(frozen=True)

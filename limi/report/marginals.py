@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
 
+from limi.report import _pages
 from limi.schema import Column, Schema
 from limi.types import Rows
 
@@ -35,21 +31,16 @@ def render(
     title: str, schema: Schema, real: Rows, generated: Rows, figures: Mapping[str, Any]
 ) -> str:
     """The page; every cell is escaped, and nothing is asked for from outside."""
-    css = resources.files("limi.report").joinpath("templates/marginals.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    page = Environment(loader=PackageLoader("limi.report"), autoescape=True).get_template(
-        "marginals.html"
-    )
     columns = [
         (column, bars(column, real[:, place], generated[:, place]))
         for place, column in enumerate(schema.columns)
     ]
-    return page.render(
+    return _pages.render(
+        "marginals.html",
+        ("marginals",),
         title=title,
         columns=columns,
         figures={name.replace("_", " "): value for name, value in figures.items()},
-        css=Markup(css),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
     )
 
 

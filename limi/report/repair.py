@@ -5,19 +5,13 @@ Everything is drawn from the plain tree that `repair.json` holds, so no two of t
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
-
 from limi.metrics.individual import Rate
-from limi.report import charts, wording
+from limi.report import _pages, charts, wording
 
 __all__ = [
     "Line",
@@ -74,12 +68,12 @@ def sentence(tree: Tree) -> str:
 
 def basis(tree: Tree) -> str:
     """What a reader should see beside the verdict."""
-    had, has = (tree[side]["natural"]["value"] for side in ("before", "after"))
+    had, has = (_value("natural", tree[side]["natural"]) for side in ("before", "after"))
     on = "accuracy" if tree["before"]["accuracy"]["value"] is not None else "training_accuracy"
     rows = "held-out" if on == "accuracy" else "training"
     lost = 100 * (tree["after"][on]["value"] - tree["before"][on]["value"])
     return (
-        f"{100 * had:.2f} % of natural people flipped before, {100 * has:.2f} % do after; accuracy "
+        f"{had} of natural people flipped before, {has} do after; accuracy "
         f"on {rows} rows changes by {lost:+.2f} points."
     )
 
@@ -218,17 +212,10 @@ def _code(text: str) -> str:
 
 def render(tree: Tree) -> str:
     """A page of its own; the same bytes for the same tree."""
-    folder = resources.files("limi.report")
-    css = "".join(
-        folder.joinpath(f"templates/{name}.css").read_text("utf-8")
-        for name in ("marginals", "repair")
-    )
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    page = Environment(loader=PackageLoader("limi.report"), autoescape=True).get_template(
-        "repair.html"
-    )
     run = tree["run"]
-    return page.render(
+    return _pages.render(
+        "repair.html",
+        ("marginals", "repair"),
         title=wording.clean(f"{run['model']} on {run['table']}, repaired"),
         verdict=sentence(tree),
         basis=basis(tree),
@@ -242,9 +229,6 @@ def render(tree: Tree) -> str:
         limits=_LIMITS,
         front=charts.front(_points(tree)),
         use=_use(tree).replace("`", ""),
-        css=Markup(css),
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
-        "form-action 'none'",
     )
 
 
@@ -302,18 +286,31 @@ def _use(tree: Tree) -> str:
 
 
 def _figure(name: str, figure: Tree) -> str:
-    value, low, high = (figure.get(part) for part in ("value", "low", "high"))
-    if value is None:
-        return "-"
-    plain = f"{100 * value:.2f} %" if name in _SHARES else f"{value:.3f}"
-    if low is None or high is None:
+    plain = _value(name, figure)
+    if figure.get("low") is None or figure.get("high") is None:
         return plain
     mark = "*" if figure.get("interval") == "rows" and len(figure.get("seeds", ())) > 1 else ""
     if name not in _SHARES:
-        return f"{plain} ({low:.3f} to {high:.3f}){mark}"
-    shown = wording.percent(Rate(value, low, high, 0))
-    digits = max(f"{100 * value:.2f}", shown.estimate, key=len)
-    return f"{digits} % ({shown.low} to {shown.high}){mark}"
+        return f"{plain} ({figure['low']:.3f} to {figure['high']:.3f}){mark}"
+    shown = _percent(figure)
+    return f"{plain} ({shown.low} to {shown.high}){mark}"
+
+
+def _value(name: str, figure: Tree) -> str:
+    """A figure without its interval, with as many digits as the interval asks for."""
+    value = figure.get("value")
+    if value is None:
+        return "-"
+    if name not in _SHARES:
+        return f"{value:.3f}"
+    plain = f"{100 * value:.2f}"
+    if figure.get("low") is not None and figure.get("high") is not None:
+        plain = max(plain, _percent(figure).estimate, key=len)
+    return f"{plain} %"
+
+
+def _percent(figure: Tree) -> wording.Percent:
+    return wording.percent(Rate(figure["value"], figure["low"], figure["high"], 0))
 
 
 def _change(name: str, tree: Tree) -> str:

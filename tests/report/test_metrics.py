@@ -5,7 +5,7 @@ import io
 
 from rich.console import Console
 
-from limi.report import html, metrics, text
+from limi.report import _pages, html, metrics, text
 from tests.report.fixtures import HOSTILE, SEX
 from tests.report.measured import tree
 
@@ -64,7 +64,7 @@ def test_both_reports_show_them():
     measured = dataclasses.replace(SEX, metrics=tree())
     page, plain = html.render(measured), " ".join(text.render(measured).split())
     for line in lines().values():
-        assert html._environment().from_string("{{ x }}").render(x=line.aid) in page
+        assert _pages.environment().from_string("{{ x }}").render(x=line.aid) in page
         if line.main:
             assert line.name in plain
     assert "Privileged: sex Male" in page

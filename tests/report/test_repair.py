@@ -105,6 +105,15 @@ def test_what_has_no_number_has_a_reason():
     assert any("no row whose true label is yes" in words for words in page.remarks(tree()))
 
 
+def test_the_verdict_has_the_digits_of_the_table():
+    given = tree()
+    few = {"value": 0.00002, "low": 0.0, "high": 0.00022, "interval": "rows", "seeds": [0, 0, 0]}
+    given["after"] = {**given["after"], "natural": few}
+    shown = next(line.after for line in page.lines(given) if line.name == "flips, natural")
+    assert shown.startswith("0.002 % (")
+    assert "0.002 % do after" in page.basis(given)
+
+
 def test_without_held_out_rows_the_line_is_left_out():
     nothing = figure(None, reason="no rows were held out")
     given = tree()
