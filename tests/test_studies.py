@@ -11,11 +11,14 @@ import xml.etree.ElementTree as ElementTree
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from limi import data, studies
 from limi.errors import CorruptStore, InvalidInput
-from limi.studies import _cells, _results, _run, _tables, _watch
+from limi.frames import Codec
+from limi.rows import uniform
+from limi.studies import _cells, _measure, _results, _run, _tables, _watch
 from limi.studies._cells import Cell, expand
 from limi.studies._files import checked_names, folder, load, paper_numbers
 from limi.studies._formats import Table, render
@@ -713,6 +716,42 @@ def test_the_page_says_what_holds_and_what_does_not(tmp_path):
     for benchmark in load("dnn").benchmarks:
         for variant in load("dnn").variants:
             assert f"| {benchmark} | {variant.label} |" in text
+
+
+def test_the_page_shows_every_scale_and_only_what_was_measured_there(tmp_path):
+    keep(tiny(), tmp_path)
+    counted = {"findings": 90.0, "plausible": 80.0, "plausible_share": 0.9, "rows": 100.0}
+    larger = {
+        f"census-sex/{name}/0": outcome(f"census-sex/{name}/0", **counted)
+        for name in ("limi", "adf")
+    }
+    keep(Results("dnn", "paper", larger), tmp_path)
+    text = studies.page(tmp_path)
+    assert text.index("### dnn, scale paper") < text.index("### dnn, scale small")
+    at_paper, at_small = (
+        text.split("### dnn, scale small")[0],
+        text.split("### dnn, scale small")[1],
+    )
+    assert "plausible findings: ours" in at_paper
+    assert "plausible" not in at_small.split("\n## ")[0]
+    assert {"dnn-paper.svg", "dnn-small.svg"} <= set(studies.figures(tmp_path))
+
+
+def test_a_scale_may_measure_more_than_the_others():
+    small, paper = (expand(load("dnn"), scale, 1)[0] for scale in ("small", "paper"))
+    assert "plausible" not in small.extras
+    assert paper.extras == (*small.extras, "plausible")
+
+
+def test_natural_rows_are_plausible_and_uniform_ones_are_not():
+    known = data.load("census")
+    codec = Codec.learn(known.frame, known.schema)
+    real = codec.encode(known.frame)
+    rng = np.random.default_rng(0)
+    halves = np.split(real[rng.permutation(len(real))[:8000]], 2)
+    assert _measure._plausible(halves[0], halves[1], codec.schema, rng) > 0.9
+    wild = uniform(codec.schema, 2000, rng)
+    assert _measure._plausible(halves[0], wild, codec.schema, rng) < 0.05
 
 
 def test_the_page_in_the_documentation_is_what_the_kept_results_give():
