@@ -6,7 +6,15 @@ import pytest
 from limi.budget import Budget, Stop
 from limi.engine import run
 from limi.errors import InvalidInput
-from limi.methods.guided import Guided, _Scale, _telling
+from limi.methods.guided import (
+    _POWERS,
+    Guided,
+    _Parents,
+    _Pool,
+    _power,
+    _Scale,
+    _telling,
+)
 from limi.methods.natural import Natural
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
 
@@ -68,33 +76,74 @@ def test_it_learns_from_every_value_asked():
     assert len(guided.findings) > 1.7 * len(plain.findings)
 
 
-def test_without_sharpness_rows_come_as_they_are_drawn():
+def test_without_keenness_rows_come_as_they_are_drawn():
     plain = searched(Natural(), max_queries=4_000)
-    blunt = searched(Guided(sharpness=0.0), max_queries=4_000)
+    blunt = searched(Guided(keenness=0.0, neighbours=0.0), max_queries=4_000)
     assert 0.6 < len(blunt.findings) / len(plain.findings) < 1.4
     assert len(searched(Guided(), max_queries=4_000).findings) > 2 * len(blunt.findings)
+
+
+def test_the_power_is_the_smallest_that_promises_enough():
+    rng = np.random.default_rng(0)
+    chance, noise = rng.random(5_000), rng.gumbel(size=5_000)
+
+    def promised(power):
+        return chance[np.argsort(-(power * np.log(chance) + noise))[:500]].mean()
+
+    surest = np.sort(chance)[-500:].mean()
+    assert _power(np.log(chance), noise, 500, 0.0) == 0.0
+    for keenness in (0.6, 0.85, 0.99):
+        power = _power(np.log(chance), noise, 500, keenness)
+        weaker = _POWERS[_POWERS.index(power) - 1]
+        assert promised(power) >= keenness * surest > promised(weaker)
+    assert promised(_power(np.log(chance), noise, 500, 1.0)) > 0.999 * surest
+    assert _power(np.log(chance), noise, 5_000, 1.0) == 0.0  # all are taken in any case
+
+
+@pytest.mark.parametrize(("width", "n_new"), [(1, 1), (13, 1), (40, 1), (128, 4)])
+def test_neighbours_share_all_but_a_few_numbers_with_a_finding(width, n_new):
+    rng = np.random.default_rng(0)
+    found = rng.normal(size=(20, width))
+    parents = _Parents(15)
+    unborn, none = parents.breed(found, np.ones(20, dtype=bool), rng)
+    assert unborn is found
+    assert not none.any()
+    odd = np.arange(20) % 2 == 1
+    parents.add(_Pool(found, found, odd))  # neighbours have no neighbours
+    parents.add(_Pool(found, found, ~odd))
+    drawn = rng.normal(size=(300, width))
+    which = rng.random(300) < 0.5
+    latents, bred = parents.breed(drawn, which, rng)
+    assert np.array_equal(bred, which)
+    assert np.array_equal(latents[~bred], drawn[~bred])
+    same = latents[bred][:, None] == found
+    assert (same.sum(axis=2).max(axis=1) == width - n_new).all()
+    if width > 1:  # the oldest five of the even ones are forgotten
+        assert set(same.sum(axis=2).argmax(axis=1)) == {*range(1, 20, 2), *range(10, 20, 2)}
+    fresh = latents[bred] == drawn[bred]
+    assert (fresh.sum(axis=1) == n_new).all()
 
 
 def test_the_learner_that_was_right_gets_the_weight():
     rng = np.random.default_rng(0)
     flips = rng.random(2_000) < 0.3
     telling = np.where(flips, 1.0, -1.0) + rng.normal(0, 1, 2_000)
-    guesses = np.column_stack([rng.normal(0, 1, 2_000), telling])
+    guesses = np.column_stack([rng.normal(0, 1, 2_000), telling, np.zeros(2_000)])
     scale = _Scale()
-    assert np.array_equal(scale.log_odds(np.array([[1.0, 0.0], [0.0, 2.0]])), [2.0, 1.0])
+    assert np.array_equal(scale.log_odds(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 1.0]])), [2.0, 1.7])
     scale.learn(guesses, flips)
     chance = 1 / (1 + np.exp(-scale.log_odds(guesses)))
     assert abs(chance.mean() - flips.mean()) < 0.01  # it is a probability, not only an order
-    noise, signal = scale.log_odds(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]]))[:2]
+    noise, signal = scale.log_odds(np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
     assert signal - noise > 1.0
     scale.learn(-guesses, flips)  # what seems to tell against a flip counts for nothing
     scale.learn(-guesses, flips)
-    assert np.array_equal(scale.log_odds(np.array([[0.0, 2.0]])), [1.0])
+    assert np.array_equal(scale.log_odds(np.array([[0.0, 2.0, 0.0]])), [1.0])
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}, {"sharpness": -1.0}, {"sharpness": np.inf}],
+    [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}, {"keenness": -1.0}, {"neighbours": np.nan}],
 )
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(InvalidInput):
