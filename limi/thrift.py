@@ -1,8 +1,8 @@
 """The oracle for a budget of queries: protected values one after another, until a flip is seen.
 
 A key that flips is settled by two values that disagree; only a key that does not flip needs them
-all. Which values disagree soonest is learned on the way: those with the lowest and the highest
-share of favorable decisions go first.
+all. The row's own value goes first, for a finding names its decision in any case; then the values
+that disagree soonest with such a decision, which is learned on the way.
 """
 
 from __future__ import annotations
@@ -16,41 +16,46 @@ from numpy.typing import NDArray
 from limi.check import Checked, _parts
 from limi.rows import Distinct
 from limi.schema import Schema
-from limi.types import Index, Rows, Scores
+from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Habits", "check_thriftily"]
 
 
 @dataclass
 class Habits:
-    """How often each protected combination was decided favorably so far."""
+    """How often each protected combination disagreed with a decision known before."""
 
     n_combinations: int
     asked: NDArray[np.int64] = field(init=False)
-    favorable: NDArray[np.int64] = field(init=False)
+    differed: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.asked = np.zeros(self.n_combinations, dtype=np.int64)
-        self.favorable = np.zeros(self.n_combinations, dtype=np.int64)
+        # One line for unfavorable, one for favorable decisions.
+        self.asked = np.zeros((2, self.n_combinations), dtype=np.int64)
+        self.differed = np.zeros((2, self.n_combinations), dtype=np.int64)
 
     def order(self) -> Index:
-        """Combinations in turn from both ends: least favored, most favored, next least, ...
+        """(2, combinations): for either decision, the combinations that flip it soonest first.
 
-        Before anything was learned the ends are the first and the last combination, which for
-        a number such as age are its extremes.
+        What was never asked counts as likely, from both ends in turn: the ends of a number such
+        as age are its extremes.
         """
-        rate = (self.favorable + 0.5) / (self.asked + 1.0)
-        ascending = np.argsort(rate, kind="stable")
-        turns = np.empty_like(ascending)
-        half = (self.n_combinations + 1) // 2
-        turns[0::2] = ascending[:half]
-        turns[1::2] = ascending[half:][::-1]
-        return turns
+        rate = (self.differed + 0.5) / (self.asked + 1.0)
+        ends = _from_both_ends(self.n_combinations)
+        return ends[np.argsort(-rate[:, ends], axis=1, kind="stable")]
 
-    def learn(self, combination: int, favorable: int, asked: int) -> None:
-        """Count decisions under one combination."""
-        self.favorable[combination] += favorable
-        self.asked[combination] += asked
+    def learn(self, decision: int, combination: Index, differed: Mask) -> None:
+        """Count answers to combinations that were asked after this decision."""
+        np.add.at(self.asked[decision], combination, 1)
+        np.add.at(self.differed[decision], combination[differed], 1)
+
+
+def _from_both_ends(n: int) -> Index:
+    ends = np.empty(n, dtype=np.intp)
+    half = (n + 1) // 2
+    ends[0::2] = np.arange(half)
+    ends[1::2] = np.arange(half, n)[::-1]
+    return ends
 
 
 def check_thriftily(
@@ -64,8 +69,8 @@ def check_thriftily(
 ) -> Checked:
     """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
 
-    The partner is the first value seen on the other side. Rows of one key are taken together, so
-    `rows` should not repeat keys with different protected values of their own.
+    The partner is the value that showed the flip. Rows of one key are taken together; those with
+    another protected value than the first of them cost a query more.
     """
     combinations, index = schema.combinations, schema.protected_index
     n_keys = len(known.first)
@@ -80,19 +85,28 @@ def check_thriftily(
             scores[keys[part], combination[part]] = score(asked)
         queries += len(keys)
 
-    open_keys = np.arange(n_keys)
+    own = schema.combination_of(rows)
     order = habits.order()  # fixed for the batch, so that the result depends on no part of it
-    for place, combination in enumerate(order):
+    # Where a row's own value is none of the combinations, two of these must disagree.
+    base = np.where(own[known.first] >= 0, own[known.first], order[0, 0])
+    ask(np.arange(n_keys), base)
+    decided = (scores[np.arange(n_keys), base] > 0.5).astype(np.intp)
+    open_keys = np.arange(n_keys)
+    for place in range(len(combinations)):
         if not len(open_keys):
             break
-        ask(open_keys, np.full(len(open_keys), combination))
-        answers = scores[open_keys, combination] > 0.5
-        habits.learn(int(combination), int(answers.sum()), len(answers))
-        if place:
-            first = scores[open_keys, order[0]] > 0.5
-            open_keys = open_keys[answers == first]
+        combination = order[decided[open_keys], place]
+        new = combination != base[open_keys]
+        keys, combination = open_keys[new], combination[new]
+        ask(keys, combination)
+        differs = (scores[keys, combination] > 0.5) != decided[keys]
+        for decision in (0, 1):
+            such = decided[keys] == decision
+            habits.learn(decision, combination[such], differs[such])
+        still = np.ones(n_keys, dtype=bool)
+        still[keys[differs]] = False
+        open_keys = open_keys[still[open_keys]]
 
-    own = schema.combination_of(rows)
     inside = own >= 0
     unknown = np.flatnonzero(inside & np.isnan(scores[known.of, np.maximum(own, 0)]))
     unknown = unknown[_first_of(known.of[unknown] * len(combinations) + own[unknown])]
@@ -102,7 +116,7 @@ def check_thriftily(
     for part in _parts(len(stray), max_batch):
         mine[stray[part]] = score(rows[stray[part]])
     queries += len(stray)
-    return _verdicts(schema, rows, scores[known.of], mine, own, order, queries)
+    return _verdicts(schema, rows, scores[known.of], mine, own, queries)
 
 
 def _verdicts(
@@ -111,19 +125,19 @@ def _verdicts(
     scores: NDArray[np.float64],
     mine: Scores,
     own: Index,
-    order: Index,
     queries: int,
 ) -> Checked:
     asked = ~np.isnan(scores)
     flipped = asked & ((scores > 0.5) != (mine > 0.5)[:, None])
     flips = flipped.any(axis=1)
-    # The first on the other side in the order of asking; a row that does not flip was asked
-    # under every combination, so its partner is the one with the widest gap, as elsewhere.
+    # A row that does not flip was asked under every combination, so its partner is the one with
+    # the widest gap, as elsewhere.
     line = np.arange(len(rows))
     gap = np.where(asked, np.round(np.abs(scores - mine[:, None]), 6), -1.0)
     inside = own >= 0
     gap[line[inside], own[inside]] = -1.0
-    chosen = np.where(flips, order[flipped[:, order].argmax(axis=1)], gap.argmax(axis=1))
+    gap[flips] = np.where(flipped, gap, -1.0)[flips]
+    chosen = gap.argmax(axis=1)
     partner = rows.copy()
     if len(rows):
         partner[:, schema.protected_index] = schema.combinations[chosen]

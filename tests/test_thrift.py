@@ -56,21 +56,47 @@ def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
     assert (thrifty.partner[:, schema.protected_index] != own).any(axis=1).all()
 
 
-def test_a_flip_between_the_extremes_costs_two_or_three_queries():
+def test_a_flip_costs_two_queries_once_its_side_is_known():
     follows = Linear((0.0, 0.0, 1.0), -5.5)
-    rows = uniform(AGES, 200, np.random.default_rng(0))
-    rows = rows[distinct(AGES, rows).first]
-    checked = thriftily(follows, AGES, rows)
-    assert checked.flips.all()
-    assert checked.queries <= 3 * len(rows)
+    rows = uniform(AGES, 400, np.random.default_rng(0))
+    known = distinct(AGES, rows)
+    rows = rows[known.first]
+    habits = Habits(9)
+    for part, most in ((rows[:100], 3), (rows[100:], 2)):
+        here = distinct(AGES, part)
+        checked = check_thriftily(follows, AGES, part, known=here, habits=habits, max_batch=1000)
+        assert checked.flips.all()
+        assert checked.queries <= most * len(part)
 
 
-def test_the_order_is_learned():
+def test_the_order_is_learned_for_either_decision():
     habits = Habits(5)
-    assert habits.order().tolist() == [0, 4, 1, 3, 2]
-    habits.learn(2, favorable=90, asked=100)
-    habits.learn(3, favorable=1, asked=100)
-    assert habits.order()[:2].tolist() == [3, 2]
+    assert habits.order().tolist() == [[0, 4, 1, 3, 2]] * 2
+    every = np.arange(5)
+    for flipping in (2, 3):
+        habits.learn(flipping - 2, np.repeat(every, 100), np.repeat(every == flipping, 100))
+    assert habits.order()[:, 0].tolist() == [2, 3]
+
+
+def test_what_was_not_asked_yet_is_tried_early():
+    habits = Habits(5)
+    habits.learn(1, np.repeat([0, 4], 10), np.repeat([False, True], 10))
+    assert habits.order()[1].tolist() == [4, 1, 3, 2, 0]
+
+
+def test_rows_of_one_key_with_values_of_their_own_are_told_apart():
+    """Also where a value is none of the combinations: an age outside those compared."""
+    schema = MIXED.protect(["age=20-60:10"])
+    rows = np.repeat(uniform(schema, 50, np.random.default_rng(1)), 4, axis=0)
+    rows[:, 0] = np.tile([20.0, 33.0, 60.0, 25.0], 50)
+
+    def score(asked):
+        return (asked[:, 0] > 40).astype(float) * 0.8 + 0.1
+
+    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(thrifty.score, full.score)
+    assert thrifty.queries < full.queries
 
 
 @pytest.mark.parametrize("max_queries", [500, 5_000])
