@@ -65,3 +65,16 @@ def test_the_page_shows_every_study(ran):
     text = studies.page(place / "kept")
     assert "Not run yet" not in text
     assert "not run" not in text
+
+
+def test_a_variant_of_a_repair_has_its_own_recipe_and_share(ran):
+    _, place = ran
+    outcomes = studies.read(studies.load("repair-dnn"), "smoke", place).outcomes
+    paper, best, pairs = (
+        outcomes[f"credit-sex/{name}/0"].measures for name in ("limi", "limi-best", "limi-pairs")
+    )
+    assert paper["before"] == best["before"] == pairs["before"]
+    assert paper["findings"] == best["findings"] == pairs["findings"]
+    assert len({paper["added"], best["added"], pairs["added"]}) == 3
+    # Pairs: a fifth of the table's 600 rows as findings, each with its partner, and nothing else.
+    assert 0 < pairs["added"] <= 2 * 120

@@ -44,9 +44,13 @@ def demo(
             on_progress=show,
         )
     finish(result, out, as_json)
+    _console.err.print(_next_steps(out))
+
+
+def _next_steps(out: Path) -> str:
     # The repaired model is written by skops, an extra; its figures need none.
     unsaved = "" if find_spec("skops") else " --no-model"
-    _console.err.print(
+    return (
         f"Next: open the report; train the model again with what was found:\n"
         f"  limi repair {out} --out {out}-repaired{unsaved}\n"
         "or test a model of your own:\n"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limi.cli import main
+from limi.cli import demo, main
 from limi.cli.demo import _is_demo
 
 MODEL = """
@@ -296,6 +296,14 @@ def test_the_demo_tests_a_real_model(tmp_path, limi):
     assert tree["method"] == "limi"
     assert set(tree["rates"]) == {"real", "uniform", "natural"}
     assert "<title>" in (tmp_path / "demo" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_demo_names_a_next_step_that_works(monkeypatch, installed):
+    monkeypatch.setattr(demo, "find_spec", lambda _: installed or None)
+    line = next(line for line in demo._next_steps(Path("here")).splitlines() if "repair" in line)
+    assert line.split()[:5] == ["limi", "repair", "here", "--out", "here-repaired"]
+    assert ("--no-model" in line) is not installed
 
 
 def test_the_demo_replaces_its_own_folders_only(tmp_path):
