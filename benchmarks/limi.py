@@ -1,6 +1,6 @@
 """LIMI and the guided search: speed, memory, findings and naturalness, one JSON line a figure.
 
-    python benchmarks/limi.py [speed | boundary | memory | counts | guided | million | gpu]
+    python benchmarks/limi.py [speed | boundary | memory | counts | thrift | guided | million | gpu]
 
 Ratios are taken within this run. MEPS is measured where LIMI_DATA names its folder.
 """
@@ -185,6 +185,26 @@ def counts():
         report(f"{name}: ATN of representative findings", natural["representative"], ceiling)
 
 
+def thrift():
+    """One value after another until a flip is seen, against all values at once."""
+    for table, protected in (("census", "race"), ("census", "age"), ("credit", "age")):
+        target, rows = problem(table, "dnn", protected)
+        schema = target.codec.schema
+        generator = fitted(rows, schema)
+        for method in ("natural", "guided"):
+            found = {}
+            for asked, budget in (
+                ("one by one", Budget(max_queries=20_000)),
+                ("at once", Budget(max_rows=20_000 // len(schema.combinations))),
+            ):
+                task = Task(schema, target.score, rows, generator=generator)
+                ran = run(limi.methods.parse(method), task, budget, 0)
+                found[asked] = len(ran.findings) / ran.queries
+            name = f"{method} {table} {protected} dnn, 20,000 queries"
+            gain = found["one by one"] / found["at once"]
+            report(f"{name}: findings a query, values one by one in times of all at once", gain)
+
+
 def guided():
     for kind in ("dnn", "rf"):
         for table, protected in filter(lambda b: known(b[0]), BENCHMARKS):
@@ -238,6 +258,7 @@ PARTS = {
     "boundary": boundary_speed,
     "memory": memory,
     "counts": counts,
+    "thrift": thrift,
     "guided": guided,
     "million": million,
     "gpu": gpu,

@@ -2,7 +2,8 @@
 
 A key that flips is settled by two values that disagree; only a key that does not flip needs them
 all. The row's own value goes first, for a finding names its decision in any case; then the values
-that disagree soonest with such a decision, which is learned on the way.
+that disagree soonest with such a decision, which is learned on the way. (An own value that is not
+among those compared goes last.)
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Habits:
         """(2, combinations): for either decision, the combinations that flip it soonest first.
 
         What was never asked counts as likely, from both ends in turn: the ends of a number such
-        as age are its extremes.
+        as age are its extremes. Later combinations are counted where the earlier ones agreed, so
+        that one that flips little more than the first may stay behind it.
         """
         rate = (self.differed + 0.5) / (self.asked + 1.0)
         ends = _from_both_ends(self.n_combinations)
@@ -69,8 +71,8 @@ def check_thriftily(
 ) -> Checked:
     """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
 
-    The partner is the value that showed the flip. Rows of one key are taken together; those with
-    another protected value than the first of them cost a query more.
+    The partner is the value that showed the flip (of several the widest gap). Rows of one key are
+    taken together; those with another protected value than the first of them cost a query more.
     """
     combinations, index = schema.combinations, schema.protected_index
     n_keys = len(known.first)
@@ -87,7 +89,8 @@ def check_thriftily(
 
     own = schema.combination_of(rows)
     order = habits.order()  # fixed for the batch, so that the result depends on no part of it
-    # Where a row's own value is none of the combinations, two of these must disagree.
+    # Where a row's own value is none of the combinations, one of these stands for it: rows of
+    # one key may bring several such values.
     base = np.where(own[known.first] >= 0, own[known.first], order[0, 0])
     ask(np.arange(n_keys), base)
     decided = (scores[np.arange(n_keys), base] > 0.5).astype(np.intp)

@@ -56,6 +56,7 @@ _WEIGHED_ROUNDS = 2  # past rounds whose guesses the learners are weighed by
 _FEWEST_WEIGHED = 30
 _FIRST_WEIGHTS = np.array([2.0, 0.5, 0.7])  # before there is a round to weigh them by
 _POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 1e6)
+_LEARNERS = 2
 _ONE_NUMBER_OF = 32  # a neighbour has one new number of so many
 
 Guesses = NDArray[np.float64]
@@ -69,7 +70,7 @@ class Guided:
     growth: float = 1.6  # each round is that much larger
     largest: int = 20_000  # rows of a round at most
     pool: int = 12  # natural rows drawn for every row checked
-    keenness: float = 0.85  # 0: plain natural rows; 1: the surest ones, which are less natural
+    keenness: float = 0.85  # 0: rows of the pool as they come; 1: the surest, less natural ones
     neighbours: float = 0.8  # share of the pool that lies near an earlier finding
     explore: float = 0.1  # share of plain natural rows in a round
     learn_from: int = 40_000  # rows to learn from at most
@@ -87,6 +88,8 @@ class Guided:
         for name in ("explore", "neighbours", "keenness"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
+        if self.neighbours == 1:
+            raise InvalidInput("neighbours is 1; below 1 there are fresh rows to find more in")
 
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""
@@ -108,6 +111,7 @@ class Guided:
             guesses = self._guesses(task.schema, memory, pool, rng)
             chosen = self._choose(scale.log_odds(guesses), pool.bred, size, rng)
             asked = pool[chosen]
+            del pool  # the next one is as large
             checked = task.check(asked.rows, origin="guided")
             yield checked
             scale.learn(guesses[chosen[: len(checked)]], checked.flips)
@@ -199,7 +203,7 @@ class _Parents:
         near = self._latents[rng.integers(len(self._latents), size=len(lines))]
         width = latents.shape[1]
         n_new = max(1, width // _ONE_NUMBER_OF)
-        new = rng.random((len(lines), width)).argpartition(n_new - 1, axis=1)[:, :n_new]
+        new = rng.integers(width, size=(len(lines), n_new))
         np.put_along_axis(near, new, np.take_along_axis(latents[lines], new, axis=1), axis=1)
         latents = latents.copy()
         latents[lines] = near
@@ -268,9 +272,12 @@ class _ScoreLearner:
         model = HistGradientBoostingRegressor(
             **_shape(schema, every, len(rows), trees, leaves), random_state=int(rng.integers(2**31))
         )
+        # The last digits of a score may depend on the batch it was asked in; what is learned
+        # must not.
+        log_odds = np.round(np.log(bounded / (1 - bounded)), 2)
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
-            model.fit(rows, np.log(bounded / (1 - bounded)))
+            model.fit(rows, log_odds)
         return _ScoreLearner(schema, model, _telling(schema, memory.sides()))
 
     def promise(self, rows: Rows) -> NDArray[np.float64]:
@@ -342,9 +349,10 @@ class _Scale:
         weights, offset = _FIRST_WEIGHTS, 0.0
         if len(flips) >= _FEWEST_WEIGHED and flips.any() and not flips.all():
             model = LogisticRegression().fit(np.concatenate([g for g, _ in self._past]), flips)
+            fitted = model.coef_[0].copy()
             # Rows were chosen by these guesses, so that one may seem to tell against a flip.
-            fitted = np.maximum(model.coef_[0], 0.0)
-            if fitted.any():
+            fitted[:_LEARNERS] = np.maximum(fitted[:_LEARNERS], 0.0)
+            if fitted[:_LEARNERS].any():
                 weights, offset = fitted, float(model.intercept_[0])
         log_odds: NDArray[np.float64] = guesses @ weights + offset
         return log_odds
@@ -369,11 +377,12 @@ def _fresh(task: Task, parents: _Parents, share: float, n: int, rng: np.random.G
     pool: _Pool | None = None
     vain = 0
     while (pool is None or len(pool.rows) < n) and vain < _MOST_VAIN:
+        have = 0 if pool is None else len(pool.rows)
+        size = max(n - have, n // 4)
         latents, bred = parents.breed(
-            task.generator.sample_latents(n, rng), rng.random(n) < share, rng
+            task.generator.sample_latents(size, rng), rng.random(size) < share, rng
         )
         new = _Pool(latents, task.generator.decode(latents), bred)
-        have = 0 if pool is None else len(pool.rows)
         pool = new if pool is None else pool.joined(new)
         pool = pool[task.unseen(pool.rows)]
         vain = vain + 1 if len(pool.rows) <= have else 0

@@ -22,7 +22,10 @@ _SHOWN_VALUES = 12
 
 def render(summary: Summary) -> str:
     """A page of its own; the same bytes for the same summary."""
-    return _pages.render("report.html", ("report",), **_content(summary))
+    content = _content(summary)
+    answer = content["answer"]
+    title = f"{answer.figure} {answer.statement}"
+    return _pages.render("report.html", ("report",), title=title, **content)
 
 
 def snippet(summary: Summary) -> str:

@@ -216,7 +216,7 @@ def render(tree: Tree) -> str:
     return _pages.render(
         "repair.html",
         ("marginals", "repair"),
-        title=wording.clean(f"{run['model']} on {run['table']}, repaired"),
+        title=f"{run['model']} on {run['table']}, repaired",
         verdict=sentence(tree),
         basis=basis(tree),
         word=str(tree["verdict"]).partition(":")[0],

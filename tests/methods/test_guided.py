@@ -16,14 +16,35 @@ from limi.methods.guided import (
     _telling,
 )
 from limi.methods.natural import Natural
+from limi.rows import uniform
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
 
 WIDE = schema_of((0, 60), (0, 60), (0, 30), (0, 1), protected=["x3"])
 WIDE_MODEL = Linear((0.125, -0.0625, 0.0625, 1.0), -1.53125)
 
 
+AGES = schema_of((0, 60), (0, 60), (0, 30), (1, 9), protected=["x3"])
+AGE_MODEL = Linear((0.125, -0.0625, 0.0625, 0.125), -1.53125)
+
+ROUGH = schema_of(*[(0, 9)] * 12, (0, 1), protected=["x12"])
+
+
+def rough_model():
+    """Flips in patches that the values of two columns make, which few examples do not teach."""
+    patches = np.random.default_rng(5).random((10, 10)) < 0.2
+
+    class Rough:
+        def score(self, rows):
+            at = rows.astype(int)
+            inside = patches[at[:, 0], at[:, 1]] & patches[at[:, 2], at[:, 3]]
+            return np.where(inside & (at[:, 12] == 1), 0.9, 0.1)
+
+    return Rough()
+
+
 def searched(method, schema=WIDE, model=WIDE_MODEL, score=None, **budget):
-    here = task(schema, model, generator=Rounding(schema))
+    seen = uniform(schema, 100, np.random.default_rng(0))
+    here = task(schema, model, seen, generator=Rounding(schema))
     here.score = score or here.score
     return run(method, here, Budget(**budget), 0)
 
@@ -69,10 +90,8 @@ def test_many_combinations_are_cut_to_the_telling_ones():
 
 
 def test_it_learns_from_every_value_asked():
-    schema = schema_of((0, 60), (0, 60), (0, 30), (1, 9), protected=["x3"])
-    model = Linear((0.125, -0.0625, 0.0625, 0.125), -1.53125)
-    guided = searched(Guided(), schema, model, max_queries=6_000)
-    plain = searched(Natural(), schema, model, max_queries=6_000)
+    guided = searched(Guided(), AGES, AGE_MODEL, max_queries=6_000)
+    plain = searched(Natural(), AGES, AGE_MODEL, max_queries=6_000)
     assert len(guided.findings) > 1.7 * len(plain.findings)
 
 
@@ -117,11 +136,69 @@ def test_neighbours_share_all_but_a_few_numbers_with_a_finding(width, n_new):
     assert np.array_equal(bred, which)
     assert np.array_equal(latents[~bred], drawn[~bred])
     same = latents[bred][:, None] == found
-    assert (same.sum(axis=2).max(axis=1) == width - n_new).all()
+    assert (same.sum(axis=2).max(axis=1) >= width - n_new).all()  # a number may be drawn twice
     if width > 1:  # the oldest five of the even ones are forgotten
         assert set(same.sum(axis=2).argmax(axis=1)) == {*range(1, 20, 2), *range(10, 20, 2)}
-    fresh = latents[bred] == drawn[bred]
-    assert (fresh.sum(axis=1) == n_new).all()
+    fresh = (latents[bred] == drawn[bred]).sum(axis=1)
+    assert fresh.min() >= 1
+    assert fresh.max() == n_new
+
+
+@pytest.mark.parametrize("max_queries", [901, 2_500])
+def test_parents_are_findings_that_are_no_neighbours(monkeypatch, max_queries):
+    given = []
+    monkeypatch.setattr(_Parents, "add", lambda _, findings: given.append(findings))
+    ran = searched(Guided(), max_queries=max_queries)  # without parents all rows are fresh
+    kept = np.concatenate([findings.rows for findings in given])
+    found = ran.findings.all().rows[:, :3]  # those of the last round have no children
+    assert len(found) > len(kept) > 10
+    assert {tuple(row) for row in kept[:, :3]} <= {tuple(row) for row in found}
+    for findings in given:
+        assert np.array_equal(Rounding(WIDE).decode(findings.latents), findings.rows)
+
+
+def test_neighbours_find_more():
+    with_them = searched(Guided(), ROUGH, rough_model(), max_queries=3_000)
+    without = searched(Guided(neighbours=0.0), ROUGH, rough_model(), max_queries=3_000)
+    assert len(with_them.findings) > 1.1 * len(without.findings)
+
+
+def test_the_last_digits_of_a_score_change_nothing():
+    """Scores of a network differ in the last digits with the batch they are asked in."""
+
+    def searched_in(max_batch):
+        here = task(AGES, AGE_MODEL, generator=Rounding(AGES))
+        exact = here.score
+        here.score = lambda rows: exact(rows) + 1e-8 * (len(rows) % 7 - 3)
+        here.max_batch = max_batch
+        return run(Guided(), here, Budget(max_queries=5_000), 0).findings.all()
+
+    whole, parts = searched_in(100_000), searched_in(37)
+    assert len(whole) > 200
+    np.testing.assert_array_equal(whole.rows, parts.rows)
+    np.testing.assert_array_equal(whole.partner, parts.partner)
+
+
+def test_where_neither_learner_helps_a_neighbour_is_not_all_that_counts():
+    rng = np.random.default_rng(0)
+    bred = rng.random(2_000) < 0.5
+    flips = rng.random(2_000) < np.where(bred, 0.6, 0.2)
+    wrong = np.where(flips, -1.0, 1.0)[:, None] + rng.normal(0, 1, (2_000, 2))
+    scale = _Scale()
+    scale.learn(np.column_stack([wrong, bred]), flips)
+    sure, unsure = scale.log_odds(np.array([[4.0, 8.0, 0.0], [-4.0, -8.0, 0.0]]))
+    assert sure > unsure + 1
+
+
+def test_a_neighbour_may_count_less():
+    rng = np.random.default_rng(0)
+    bred = rng.random(2_000) < 0.5
+    flips = rng.random(2_000) < np.where(bred, 0.2, 0.6)
+    right = np.where(flips, 1.0, -1.0)[:, None] + rng.normal(0, 1, (2_000, 2))
+    scale = _Scale()
+    scale.learn(np.column_stack([right, bred]), flips)
+    neighbour, fresh = scale.log_odds(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    assert neighbour < fresh - 0.5
 
 
 def test_the_learner_that_was_right_gets_the_weight():
@@ -143,7 +220,14 @@ def test_the_learner_that_was_right_gets_the_weight():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"pool": 0}, {"explore": 2.0}, {"growth": 0.5}, {"keenness": -1.0}, {"neighbours": np.nan}],
+    [
+        {"pool": 0},
+        {"explore": 2.0},
+        {"growth": 0.5},
+        {"keenness": -1.0},
+        {"neighbours": np.nan},
+        {"neighbours": 1.0},
+    ],
 )
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(InvalidInput):
