@@ -8,6 +8,7 @@ them, so that cutting into bins is undone on the way back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.errors import InvalidInput, nearest
+from limi.schema import Schema
 from limi.types import Index, Mask
 
-__all__ = ["Bins", "cut", "inside_interval"]
+__all__ = ["Bins", "column_order", "cut", "inside_interval"]
 
 _Cells = NDArray[np.float64]
 
@@ -207,3 +210,32 @@ def cut(cells: _Cells, *, real: bool, max_bins: int) -> Bins:
         starts = np.append(np.flatnonzero(new), len(values))
     order = np.arange(len(starts) - 1)
     return Bins(values, counts, starts.astype(np.intp), order, int(len(cells) - len(known)), real)
+
+
+def column_order(
+    schema: Schema,
+    bins: Sequence[Bins],
+    order: str | tuple[str, ...],
+    protected_first: bool,
+) -> list[int]:
+    """Positions of the columns in the order in which they are decoded."""
+    if isinstance(order, tuple):
+        if sorted(order) != sorted(schema.names):
+            odd = [name for name in order if name not in schema.names]
+            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
+            raise InvalidInput(
+                f"the order names {len(order)} columns and the schema has {len(schema)}; {hint}"
+            )
+        places = [schema.position(name) for name in order]
+    elif order == "fewest-first":
+        places = sorted(range(len(schema)), key=lambda j: len(bins[j]))
+    elif order == "given":
+        places = list(range(len(schema)))
+    else:
+        raise InvalidInput(
+            f"order is {order!r}; use 'given', 'fewest-first', or all names in order"
+        )
+    if protected_first:
+        protected = set(schema.protected_index.tolist())
+        places.sort(key=lambda j: j not in protected)
+    return places

@@ -39,11 +39,10 @@ from limi.generators._blocks import Blocks, CellDecoder
 from limi.generators._conditions import Conditions, data_chances, released_chances
 from limi.generators._counter import normals
 from limi.generators._modes import Encoded, Encoding
+from limi.generators._networks import OnDevice
 from limi.generators._training import (
     Tensor,
     arrays_of,
-    decoded,
-    decoded_array,
     device_of,
     finished,
     generator_of,
@@ -126,7 +125,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class CTGAN:
+class CTGAN(OnDevice):
     """A trained generator.
 
     A latent is `noise` standard normal numbers and the condition vector or, with
@@ -184,16 +183,6 @@ class CTGAN:
         picked = self._picked(latents[:, noise])
         latents[:, noise] = 0.0
         return latents.scatter_(1, noise + picked[:, None], 1.0)
-
-    def decode(self, latents: Latents) -> Rows:
-        """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        return decoded_array(
-            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
-        )
-
-    def decode_tensor(self, latents: Tensor) -> Tensor:
-        """(n, columns) float64 codes on the device, of latents on it."""
-        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Weights, encoding and conditions as arrays, settings and notes as facts."""

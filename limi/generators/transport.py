@@ -25,20 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from limi.errors import InvalidInput, nearest
+from limi.errors import InvalidInput
 from limi.generators._base import OnStep
-from limi.generators._bins import Bins, cut, inside_interval
+from limi.generators._bins import column_order, cut, inside_interval
 from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
-from limi.generators._counter import normals
 from limi.generators._masked import Layout, Place, Walk
+from limi.generators._networks import NormalLatents
 from limi.generators._training import (
     Best,
     Tensor,
     arrays_of,
     chunked,
-    decoded,
-    decoded_array,
     device_of,
     generator_of,
     given_settings,
@@ -97,7 +95,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Transport:
+class Transport(NormalLatents):
     """A trained generator; latents have one standard normal number a column, in schema order."""
 
     schema: Schema
@@ -118,33 +116,6 @@ class Transport:
     def order(self) -> tuple[str, ...]:
         """Names of the columns in the order of decoding."""
         return tuple(self.schema.names[j] for j in self.layout.order)
-
-    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
-        """(n, columns) float32: standard normal numbers."""
-        return rng.standard_normal((n, self.latent_dim), dtype=np.float32)
-
-    def sample_latents_tensor(self, n: int, generator: Any) -> Tensor:
-        """The same on the generator's device, from a torch stream of that device."""
-        import torch
-
-        return torch.randn(n, self.latent_dim, generator=generator, device=self.device)
-
-    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
-        """The latents of these numbers in the stream of a seed; the same on every device."""
-        import torch
-
-        latents = torch.empty(len(numbers), self.latent_dim, device=numbers.device)
-        return normals(seed, numbers, latents)
-
-    def decode(self, latents: Latents) -> Rows:
-        """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        return decoded_array(
-            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
-        )
-
-    def decode_tensor(self, latents: Tensor) -> Tensor:
-        """(n, columns) float64 codes on the device, of latents on it."""
-        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from all that do; any row of the schema has one.
@@ -340,33 +311,13 @@ def _layout(rows: Rows, schema: Schema, settings: Settings) -> Layout:
         whole = cut(cells, real=real, max_bins=max_levels)
         levels_alone = whole.only_value is not None
         bins.append(whole if levels_alone else cut(cells, real=real, max_bins=max_bins))
-    order = _order(schema, bins, settings)
+    order = column_order(schema, bins, settings.order, settings.protected_first)
     return Layout(tuple(bins), tuple(order), *_size(schema, settings))
 
 
 def _size(schema: Schema, settings: Settings) -> tuple[int, int]:
     """Units of a hidden layer, and inputs of a column: its embedding and its height."""
     return max(settings.hidden, 2 * len(schema)), settings.embedding + 1
-
-
-def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
-    if isinstance(settings.order, tuple):
-        if sorted(settings.order) != sorted(schema.names):
-            odd = [name for name in settings.order if name not in schema.names]
-            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
-            raise InvalidInput(f"order names other columns than the schema; {hint}")
-        order = [schema.position(name) for name in settings.order]
-    elif settings.order == "fewest-first":
-        order = sorted(range(len(schema)), key=lambda j: len(bins[j]))
-    elif settings.order == "given":
-        order = list(range(len(schema)))
-    else:
-        raise InvalidInput(
-            f"order is {settings.order!r}; use 'given', 'fewest-first' or a tuple of all columns"
-        )
-    if settings.protected_first:
-        order.sort(key=lambda j: schema.names[j] not in schema.protected)
-    return order
 
 
 # -- training -----------------------------------------------------------------------------

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from limi.errors import BadTable, InvalidInput, nearest
+from limi.errors import BadTable, InvalidInput
 from limi.generators._base import OnStep
-from limi.generators._bins import Bins, cut
+from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, check_rows
 from limi.generators._conditional import HIGHEST, Conditional, counted, from_part
 from limi.generators._walk import Codes, Walk
@@ -207,7 +207,7 @@ def fit(
         cut(rows[:, j], real=column.size == 0, max_bins=max_bins)
         for j, column in enumerate(schema.columns)
     ]
-    order = _order(schema, bins, settings)
+    order = column_order(schema, bins, settings.order, settings.protected_first)
     codes = _codes(rows, order, bins)
     unordered = [
         place
@@ -319,30 +319,6 @@ def _likeness(codes: Codes, places: list[int]) -> Iterator[tuple[int, NDArray[np
         likeness = first_axis / np.maximum(weight, 1e-12)
         # The axis has no sign of its own; the most frequent level fixes it.
         yield place, likeness * (1 if likeness[weight.argmax()] >= 0 else -1)
-
-
-def _order(schema: Schema, bins: list[Bins], settings: Settings) -> list[int]:
-    if isinstance(settings.order, tuple):
-        if sorted(settings.order) != sorted(schema.names):
-            odd = [name for name in settings.order if name not in schema.names]
-            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
-            raise InvalidInput(
-                f"the order names {len(settings.order)} columns and the schema has "
-                f"{len(schema)}; {hint}"
-            )
-        order = [schema.position(name) for name in settings.order]
-    elif settings.order == "fewest-first":
-        order = sorted(range(len(schema)), key=lambda j: len(bins[j]))
-    elif settings.order == "given":
-        order = list(range(len(schema)))
-    else:
-        raise InvalidInput(
-            f"order is {settings.order!r}; use 'given', 'fewest-first', or all names in order"
-        )
-    if settings.protected_first:
-        protected = set(schema.protected_index.tolist())
-        order.sort(key=lambda j: j not in protected)
-    return order
 
 
 def _grow(

@@ -33,15 +33,13 @@ from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
 from limi.generators._blocks import HIGHEST, Blocks, CellDecoder
 from limi.generators._checks import check_rows
-from limi.generators._counter import normals
 from limi.generators._modes import Encoded, Encoding, Modes
+from limi.generators._networks import NormalLatents
 from limi.generators._training import (
     Best,
     Tensor,
     arrays_of,
     chunked,
-    decoded,
-    decoded_array,
     device_of,
     generator_of,
     given_settings,
@@ -122,7 +120,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class TVAE:
+class TVAE(NormalLatents):
     """A trained generator with its encoder.
 
     A latent is the code, standard normal numbers, and with `latent="code+cells"` one more normal
@@ -143,33 +141,6 @@ class TVAE:
         """Dimensions of the latent space."""
         cells = len(self.schema) if self.settings.latent == "code+cells" else 0
         return self.settings.code + cells
-
-    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
-        """(n, latent_dim) float32: standard normal numbers."""
-        return rng.standard_normal((n, self.latent_dim), dtype=np.float32)
-
-    def sample_latents_tensor(self, n: int, generator: Any) -> Tensor:
-        """The same on the generator's device, from a torch stream of that device."""
-        import torch
-
-        return torch.randn(n, self.latent_dim, generator=generator, device=self.device)
-
-    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
-        """The latents of these numbers in the stream of a seed; the same on every device."""
-        import torch
-
-        latents = torch.empty(len(numbers), self.latent_dim, device=numbers.device)
-        return normals(seed, numbers, latents)
-
-    def decode(self, latents: Latents) -> Rows:
-        """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        return decoded_array(
-            latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
-        )
-
-    def decode_tensor(self, latents: Tensor) -> Tensor:
-        """(n, columns) float64 codes on the device, of latents on it."""
-        return decoded(latents, len(self.schema), self._decode_chunk)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from those that the encoder finds likely.

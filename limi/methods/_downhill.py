@@ -1,0 +1,78 @@
+"""What EIDIG and MAFT share: everything but where their gradients come from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from limi.check import Checked
+from limi.methods import _gradient, _seeds
+from limi.methods._gradient import Restart, Slopes
+from limi.methods._phases import two_phase
+from limi.task import Task
+
+__all__ = ["Downhill"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Downhill(ABC):
+    """Walk down the confidence with momentum, then wander with chances that are reused."""
+
+    n_seeds: int = 1000  # g_num
+    clusters: int = 4  # c_num
+    explore_steps: int = 10  # max_iter
+    explore_step: int = 1  # s_g
+    decay: float = 0.5  # eta
+    exploit_steps: int = 1000  # l_num
+    exploit_step: int = 1  # s_l
+    update_every: int | None = 5
+    restart: Restart = "reset_to_seed"
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+    population: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
+        _gradient.require(
+            1,
+            n_seeds=self.n_seeds,
+            clusters=self.clusters,
+            explore_step=self.explore_step,
+            exploit_step=self.exploit_step,
+            update_every=1 if self.update_every is None else self.update_every,
+        )
+
+    @abstractmethod
+    def _slopes(self, task: Task) -> Slopes:
+        """Gradients over rows."""
+
+    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Both phases."""
+        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+
+    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows of the table on their way to the boundary."""
+        slopes = self._slopes(task)
+        rows = _seeds.clustered(task, rng, n=self.n_seeds, clusters=self.clusters, shuffled=True)
+        heading = _gradient.downhill(task, slopes, self.decay, self.explore_step)
+        return _gradient.climb(task, rows, self.explore_steps, heading)
+
+    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows around the seeds."""
+        slope = self._slopes(task).output_gradient
+        return _gradient.wander(
+            task,
+            seeds,
+            rng,
+            lambda here: (slope(here.rows), slope(here.partner)),
+            _gradient.Wandering(
+                steps=self.exploit_steps,
+                size=self.exploit_step,
+                restart=self.restart,
+                update_every=self.update_every,
+            ),
+        )
