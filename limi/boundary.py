@@ -146,7 +146,7 @@ def _newton(
     # gradient there is the measure of how small a gradient is.
     first_length = 2 * C * math.hypot(_length(products.backward(sign[None])), float(sign.sum()))
     held, gram = np.zeros(n, dtype=bool), None
-    while steps < _MOST_STEPS:
+    for _ in range(_MOST_STEPS):  # of its own, however many the first guess took
         steps += 1
         short = 1.0 - margin
         inside = short > 0

@@ -72,6 +72,18 @@ def test_a_first_guess_from_a_part_changes_nothing(kind):
     np.testing.assert_allclose(ours.normal, tensor.normal.numpy(), atol=1e-6)
 
 
+def test_a_hard_first_guess_leaves_steps_for_the_rest(monkeypatch):
+    """Few distinct latents, repeated to make both sides equal, take many steps at every size."""
+    rng = np.random.default_rng(4)
+    sides = [rng.normal(size=(n, 40))[rng.integers(n, size=50_000)] for n in (790, 10)]
+    latents, favorable = np.concatenate(sides), np.arange(100_000) >= 50_000
+    at_leisure = boundary.fit(latents, favorable)
+    monkeypatch.setattr(boundary, "_MOST_STEPS", 30)
+    assert at_leisure.steps > 30
+    hurried = boundary.fit(latents, favorable)
+    np.testing.assert_allclose(hurried.normal, at_leisure.normal, atol=1e-8)
+
+
 @pytest.mark.parametrize("step", [0.0, 0.3, -0.3])
 def test_geometry(step):
     latents, favorable = problem(5, 300, 8, 0.5)
