@@ -6,6 +6,7 @@ import pytest
 from limi.budget import Budget, Stop
 from limi.engine import run
 from limi.errors import InvalidInput
+from limi.methods import parse
 from limi.methods.guided import (
     _POWERS,
     Guided,
@@ -232,3 +233,11 @@ def test_the_learner_that_was_right_gets_the_weight():
 def test_settings_that_make_no_sense(wrong):
     with pytest.raises(InvalidInput):
         Guided(**wrong)
+
+
+def test_the_natural_preset_gives_up_findings():
+    blunter = parse("guided", ["preset=natural"])
+    assert blunter == Guided(keenness=0.6, neighbours=0.3)
+    keen, blunt = (searched(method, max_queries=4_000) for method in (Guided(), blunter))
+    plain = searched(Natural(), max_queries=4_000)
+    assert len(keen.findings) > len(blunt.findings) > 1.3 * len(plain.findings)
