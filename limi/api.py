@@ -395,6 +395,11 @@ class _Plan:
                 f"{unconfirmed} rows flipped in the search but not when asked again, and were "
                 "left out: their scores lie within rounding of 0.5"
             )
+        if searched.task.thrifty and len(found):
+            notes.append(
+                "a partner is the first protected value that was seen to flip its row, as queries "
+                "were few: who is favored over whom leans to values that were asked early"
+            )
         if ran.stop == Stop.INTERRUPTED:
             notes.append("the run was interrupted; it shows what was found until then")
         rates = self._rates(searched)

@@ -110,6 +110,29 @@ def test_a_query_budget_is_spent_by_the_guided_search():
     assert result.summary.queries <= 2_000
 
 
+def by_job(frame):
+    """Flips with sex for the young, with job for the others."""
+    young = frame["age"] < 30
+    side = np.where(young, frame["sex"] == "M", frame["job"] == "b")
+    return 0.3 + 0.4 * side
+
+
+def test_few_queries_say_how_partners_were_chosen():
+    told = {
+        (protected, limit): any("first protected value" in note for note in result.summary.notes)
+        for protected in ("sex", "job")
+        for limit in ("max_queries", "max_rows")
+        for result in [audit(by_job, protected=[protected], **{limit: 600})]
+    }
+    # Two values leave no choice, and without a limit of queries all are asked.
+    assert told == {
+        ("sex", "max_queries"): False,
+        ("sex", "max_rows"): False,
+        ("job", "max_queries"): True,
+        ("job", "max_rows"): False,
+    }
+
+
 def test_a_generator_can_be_an_object_or_a_file_and_must_fit(tmp_path):
     rng = np.random.default_rng(0)
     problem = prepare(MODEL, FRAME, protected=["sex"], target="ok", favorable="yes")
