@@ -83,7 +83,10 @@ def loop(score, schema, rows):
 
 
 def speed():
-    for kind, n_latents, n_loop, bar in (("dnn", 1_000_000, 1_500, 40), ("rf", 40_000, 400, 100)):
+    for kind, n_latents, n_loop, bar in (
+        ("dnn", 1_000_000, 1_500, 40),
+        ("rf", 1_000_000, 1_500, 100),
+    ):
         target, rows = problem("census", kind, "sex")
         schema = target.codec.schema
         start = time.perf_counter()
