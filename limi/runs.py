@@ -23,7 +23,7 @@ __all__ = ["reopen"]
 
 # Files of these kinds hold data alone; any other, and one of a package that limi does not know,
 # may run code when it is opened.
-_DATA_ALONE = (*("benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "torch", "xgboost"),)
+_DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "torch", "xgboost"}
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256")
 _SPOT = 256  # findings that are put to the model again

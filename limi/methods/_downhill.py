@@ -36,15 +36,9 @@ class Downhill(ABC):
     population: ClassVar[str | None] = None
 
     def __post_init__(self) -> None:
-        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
-        _gradient.require(
-            1,
-            n_seeds=self.n_seeds,
-            clusters=self.clusters,
-            explore_step=self.explore_step,
-            exploit_step=self.exploit_step,
-            update_every=1 if self.update_every is None else self.update_every,
-        )
+        _gradient.require_sizes(self)
+        if self.update_every is not None:
+            _gradient.require(1, update_every=self.update_every)
 
     @abstractmethod
     def _slopes(self, task: Task) -> Slopes:

@@ -39,6 +39,7 @@ __all__ = [
     "movable",
     "moved",
     "require",
+    "require_sizes",
     "slopes_of",
     "step_sizes",
     "wander",
@@ -95,6 +96,14 @@ def slopes_of(task: Task, kind: Kind) -> Slopes:
         if note not in task.notes:
             task.notes.append(note)
     return Estimated(task)
+
+
+def require_sizes(method: object) -> None:
+    """InvalidInput where a size that all gradient methods have makes no sense."""
+    steps = ("explore_steps", "exploit_steps")  # a phase may have none
+    others = ("n_seeds", "clusters", "explore_step", "exploit_step")
+    for least, names in ((0, steps), (1, others)):
+        require(least, **{name: getattr(method, name) for name in names})
 
 
 def require(least: int, **counts: int) -> None:

@@ -72,14 +72,7 @@ class ADF:
     }
 
     def __post_init__(self) -> None:
-        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
-        _gradient.require(
-            1,
-            n_seeds=self.n_seeds,
-            clusters=self.clusters,
-            explore_step=self.explore_step,
-            exploit_step=self.exploit_step,
-        )
+        _gradient.require_sizes(self)
 
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """Both phases."""

@@ -96,14 +96,7 @@ class NeuronFair:
     }
 
     def __post_init__(self) -> None:
-        _gradient.require(0, explore_steps=self.explore_steps, exploit_steps=self.exploit_steps)
-        _gradient.require(
-            1,
-            n_seeds=self.n_seeds,
-            clusters=self.clusters,
-            explore_step=self.explore_step,
-            exploit_step=self.exploit_step,
-        )
+        _gradient.require_sizes(self)
         if self.share is not None and not 0 < self.share <= 1:
             raise InvalidInput(f"share is {self.share}; it must lie in (0, 1], or be none")
         if not 0 <= self.extra <= 1:
