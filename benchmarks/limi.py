@@ -3,9 +3,9 @@
     python benchmarks/limi.py [speed | boundary | memory | counts | thrift | guided | preset |
                                million | gpu]
 
-Without a name all but the long ones (`guided`, `preset`, `million`: 7, 4 and 15 minutes), which the
-study `queries` has as well. Ratios are taken within this run. MEPS is measured where LIMI_DATA
-names its folder.
+Without a name all but the long ones (`guided`, `preset`, `million`: over half an hour together on a
+busy machine); the study `queries` has most of what they measure. Ratios are taken within this run.
+MEPS is measured where LIMI_DATA names its folder.
 """
 
 from __future__ import annotations
