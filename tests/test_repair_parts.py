@@ -9,6 +9,7 @@ from scipy.stats import binomtest, fisher_exact
 from scipy.stats import t as student
 
 from limi import generators
+from limi.check import check_rows
 from limi.errors import InvalidInput
 from limi.findings import Found
 from limi.problems import prepare
@@ -197,7 +198,7 @@ def test_the_privileged_group_is_stated_or_said():
     lowest = _figures.groups(problem(protected=["age", "sex"]), "lowest")
     assert lowest.words == "age=20"
     assert (
-        _figures.groups(one, {"sex": "M"}).mask(one.schema, one.rows).sum()
+        _figures.groups(one, {"sex": "M"}).split(one.schema, one.rows)[0].sum()
         == (people()["sex"] == "M").sum()
     )
     for wrong, told in (
@@ -213,10 +214,10 @@ def test_the_privileged_group_is_stated_as_for_metrics():
     one = problem(protected=["age", "sex"])
     assert _figures.groups(one, ["lowest"]).words == "age=20"
     young = _figures.groups(one, ["age=20-21"])
-    assert young.mask(one.schema, one.rows).sum() == (people()["age"] <= 21).sum()
+    assert young.split(one.schema, one.rows)[0].sum() == (people()["age"] <= 21).sum()
     several = _figures.groups(one, ["age=20,23", "sex=M"])
     inside = people()["age"].isin([20, 23]) & (people()["sex"] == "M")
-    assert several.mask(one.schema, one.rows).sum() == inside.sum()
+    assert several.split(one.schema, one.rows)[0].sum() == inside.sum()
     assert _figures.groups(one, ["sex=M"]).codes(one.schema) == {"sex": 1.0}
     with pytest.raises(InvalidInput, match="one privileged value"):
         young.codes(one.schema)
@@ -387,12 +388,16 @@ def figures(accuracy, flips):
 @pytest.mark.parametrize(
     ("checks", "own", "before", "after", "word", "told"),
     [
-        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.895, 0.01), "repaired", ""),
-        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.84, 0.01), "not repaired", "falls by 6.00"),
+        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.895, 0.01), "reduced", "reduced by 90 %: "),
+        ([check(1000, 999, 10**5)], (50, 5), (0.9, 0.1), (0.9, 0.01), "unchanged", "generalise"),
+        ([check(120, 29)], (50, 5), (0.9, 0.1), (0.9, 0.01), "reduced", "reduced by 75 %: "),
+        ([check(100, 0, 10**4)], (50, 5), (0.9, 0.1), (0.9, 0.0), "removed", "at most 0.037 %"),
+        ([check(100, 1, 10**3)], (50, 5), (0.9, 0.1), (0.9, 0.0), "reduced", "reduced by 99 %"),
+        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.84, 0.01), "too costly", "falls by 6.00"),
         ([check(100, 10)], (50, 5), (0.9, 0.1), (0.88, 0.01), "inconclusive", "may be chance"),
-        ([check(100, 98)], (50, 0), (0.9, 0.1), (0.9, 0.1), "not repaired", "not generalise"),
-        ([check(100, 98)], (50, 49), (0.9, 0.1), (0.9, 0.1), "not repaired", "no rarer"),
-        ([check(10, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "not repaired", "not generalise"),
+        ([check(100, 98)], (50, 0), (0.9, 0.1), (0.9, 0.1), "unchanged", "not generalise"),
+        ([check(100, 98)], (50, 49), (0.9, 0.1), (0.9, 0.1), "unchanged", "not rarer"),
+        ([check(10, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "worse", "1.00 % before, 9.00 %"),
         (
             [check(100, 10), check(10, 8)],
             (50, 0),
@@ -402,7 +407,7 @@ def figures(accuracy, flips):
             "not every fresh check",
         ),
         ([check(0, 0)], (50, 0), (0.9, 0.1), (0.9, 0.1), "inconclusive", "no flips before"),
-        ([check(0, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "not repaired", "0.00 % before, 9.00 %"),
+        ([check(0, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "worse", "0.00 % before, 9.00 %"),
         ([check(100, 10)], (50, 0), (0.9, 0.1), (0.9, 0.1), "inconclusive", "over the seeds"),
     ],
 )
@@ -418,6 +423,25 @@ def test_verdicts(checks, own, before, after, word, told):
     assert verdict.word == word
     assert told in str(verdict)
     assert str(verdict).startswith(word)
+
+
+def test_a_missing_protected_cell_belongs_to_no_group():
+    one = problem()
+    rows = one.rows[:6].copy()
+    rows[:2, one.schema.position("sex")] = np.nan
+    inside, outside = _figures.groups(one, {"sex": "M"}).split(one.schema, rows)
+    assert not (inside | outside)[:2].any()
+    assert (inside ^ outside)[2:].all()
+
+
+def test_a_blinded_model_cannot_flip():
+    one = problem()
+    cells = _figures.Blinded.usual(one.schema, one.rows)
+    blind = _figures.Blinded(one.target, one.schema, cells)
+    assert not check_rows(blind.score, one.schema, one.rows).flips.any()
+    same = (one.rows[:, one.schema.protected_index] == cells).all(axis=1)
+    assert same.mean() >= 0.5 / len(one.schema.combinations)
+    np.testing.assert_array_equal(blind.score(one.rows)[same], one.target.score(one.rows[same]))
 
 
 def test_checks_are_fisher_s():

@@ -120,12 +120,12 @@ def _show(tree: dict[str, Any], out: Path) -> None:
 
     _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
     shown = Table(box=None, padding=(0, 2, 0, 0))
-    for place, heading in enumerate(("", "before", "after", "change")):
+    for place, heading in enumerate(("", "before", "after", "change", page.heading(tree))):
         shown.add_column(heading, justify="right" if place else "left")
     for line in page.lines(tree):
-        # Shorter than on the page, so that four columns fit a terminal.
+        # Shorter than on the page, so that the columns fit a terminal.
         before, after = (words.replace(" to ", "-") for words in (line.before, line.after))
-        shown.add_row(line.name, before, after, line.change)
+        shown.add_row(line.name, before, after, line.change, line.blind)
     _console.out.print(shown)
     for words in [page.means(tree), *page.fresh(tree), *page.remarks(tree)]:
         _console.out.print(clean(words))

@@ -9,13 +9,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limi import data
-from limi.errors import BadTable, InvalidInput, nearest
+from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.findings import Found
 from limi.frames import Frame
 from limi.measures import Privileged
 from limi.problems import Problem, prepare
 from limi.repairs import _ensemble, _labels, _recipes, _verify
-from limi.repairs._figures import NAMES, Figures, Groups, Yardstick, groups, over_seeds
+from limi.repairs._figures import (
+    NAMES,
+    Blinded,
+    Figures,
+    Groups,
+    Scorer,
+    Yardstick,
+    groups,
+    over_seeds,
+)
 from limi.repairs._labels import Policy
 from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Mixed, Preset, mixed, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
@@ -106,12 +115,13 @@ def repair(
         seed=seed,
         held_out=held_out,
         test=None if test is None else _labelled(problem, test),
-        steps=_Steps((2 + len(fractions)) * seeds + 4, on_step),
+        steps=_Steps((3 + len(fractions)) * seeds + 4, on_step),
     )
     yardstick = work.yardstick(run.generator)
     per_seed = [work.trial(yardstick, place, fractions) for place in range(seeds)]
     before = _joined([one.before for one in per_seed])
     after = _joined([one.after for one in per_seed])
+    blind = _joined([one.blind for one in per_seed])
     front = [
         Point(share, _joined([one.swept[place] for one in per_seed]))
         for place, share in enumerate(fractions)
@@ -129,6 +139,7 @@ def repair(
         problem=problem,
         before=before,
         after=after,
+        blind=blind,
         verdict=_verify.judge(
             checks, own, loss, before, after, max_accuracy_loss=max_accuracy_loss
         ),
@@ -190,6 +201,7 @@ class _Trial:
 
     before: Figures
     after: Figures
+    blind: Figures  # trained without the protected columns
     swept: tuple[Figures, ...]
     right: Mask  # decisions on rows not trained on, or trained on where there are no others
     right_after: Mask
@@ -237,20 +249,22 @@ class _Work:
         training = self._training(trained)
         unseen = held if len(held) else trained
 
-        def measured(fitted: Fitted) -> tuple[Figures, Mask]:
-            figures = yardstick.figures(fitted.target, trained, held, self.test)
-            return figures, yardstick.right(fitted.target, unseen, self.test)
+        def measured(target: Scorer) -> tuple[Figures, Mask]:
+            figures = yardstick.figures(target, trained, held, self.test)
+            return figures, yardstick.right(target, unseen, self.test)
 
         self.steps.next(f"{told}: training as before")
         plain = self.refit(training.rows, training.labels, self.seed + place)
-        before, right = measured(plain)
+        before, right = measured(plain.target)
+        self.steps.next(f"{told}: training without {listed(self.problem.schema.protected)}")
+        blind, _ = measured(self._blinded(training, place))
         (after, right_after), *swept = (
             self._mixed(plain.target, training, place, fraction, told, measured)
             for fraction in (self.preset.fraction, *fractions)
         )
         places = unseen if self.test is None else np.arange(len(self.test[1]))
         figures = tuple(figures for figures, _ in swept)
-        return _Trial(before, after, figures, right, right_after, places)
+        return _Trial(before, after, blind, figures, right, right_after, places)
 
     def _mixed(
         self,
@@ -259,11 +273,19 @@ class _Work:
         place: int,
         fraction: float,
         told: str,
-        measured: Callable[[Fitted], tuple[Figures, Mask]],
+        measured: Callable[[Scorer], tuple[Figures, Mask]],
     ) -> tuple[Figures, Mask]:
         self.steps.next(f"{told}: training with {fraction:.0%} of findings")
         mix = self._mix(voter, training, place, fraction)
-        return measured(self.refit(mix.rows, mix.labels, self.seed + place))
+        return measured(self.refit(mix.rows, mix.labels, self.seed + place).target)
+
+    def _blinded(self, training: _recipes.Training, place: int) -> Blinded:
+        """The same model trained without the protected columns: what any repair must beat."""
+        schema = training.schema
+        cells = Blinded.usual(schema, training.rows)
+        hidden = Blinded.hide(schema, training.rows, cells)
+        fitted = self.refit(hidden, training.labels, self.seed + place)
+        return Blinded(fitted.target, schema, cells)
 
     def final(self) -> tuple[Fitted, Mixed]:
         """The model that is kept: trained on every row, with findings that the original labels."""

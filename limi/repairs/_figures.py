@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from limi.check import check_rows
@@ -19,10 +20,19 @@ from limi.metrics.individual import flip_rate
 from limi.problems import Problem
 from limi.rows import uniform
 from limi.schema import Schema
-from limi.target import Target
-from limi.types import Index, Labels, Mask, Rows
+from limi.types import Index, Labels, Mask, Rows, Scores
 
-__all__ = ["NAMES", "Figure", "Figures", "Groups", "Yardstick", "groups", "over_seeds"]
+__all__ = [
+    "NAMES",
+    "Blinded",
+    "Figure",
+    "Figures",
+    "Groups",
+    "Scorer",
+    "Yardstick",
+    "groups",
+    "over_seeds",
+]
 
 NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod")
 
@@ -51,6 +61,46 @@ class Figure:
 Figures = dict[str, Figure]
 
 
+class Scorer(Protocol):
+    """Whatever can be measured: a target, or one that is shown other rows than it was given."""
+
+    def score(self, rows: Rows) -> Scores:
+        """One score per row; above 0.5 is favorable."""
+        ...
+
+
+@dataclass(frozen=True)
+class Blinded:
+    """A model that everybody's protected cells were hidden from, in training and ever after.
+
+    Holding the columns at one value takes out what they tell, as dropping them would, and works
+    for every pipeline, including those that name their columns.
+    """
+
+    scorer: Scorer
+    schema: Schema
+    cells: NDArray[np.float64]  # what stands in the protected columns instead
+
+    @staticmethod
+    def usual(schema: Schema, rows: Rows) -> NDArray[np.float64]:
+        """The protected cells that most of the rows have."""
+        cells = rows[:, schema.protected_index]
+        kinds, counts = np.unique(cells, axis=0, return_counts=True)
+        most: NDArray[np.float64] = kinds[int(np.argmax(counts))]
+        return most
+
+    @staticmethod
+    def hide(schema: Schema, rows: Rows, cells: NDArray[np.float64]) -> Rows:
+        """The rows with these protected cells."""
+        hidden = rows.copy()
+        hidden[:, schema.protected_index] = cells
+        return hidden
+
+    def score(self, rows: Rows) -> Scores:
+        """Scores of the rows with their protected cells hidden."""
+        return self.scorer.score(self.hide(self.schema, rows, self.cells))
+
+
 @dataclass(frozen=True)
 class Groups:
     """The privileged group, and why it is that one."""
@@ -63,12 +113,18 @@ class Groups:
         """For people, and as it could be stated."""
         return ", ".join(f"{name}={split.words}" for name, split in self.splits.items())
 
-    def mask(self, schema: Schema, rows: Rows) -> Mask:
-        """Which rows belong to it."""
+    def split(self, schema: Schema, rows: Rows) -> tuple[Mask, Mask]:
+        """Which rows belong to it, and which to the others.
+
+        A row with a missing cell in one of the columns belongs to neither.
+        """
         inside = np.ones(len(rows), dtype=bool)
+        known = np.ones(len(rows), dtype=bool)
         for name, split in self.splits.items():
-            inside &= split.mask(rows[:, schema.position(name)])
-        return inside
+            cells = rows[:, schema.position(name)]
+            inside &= split.mask(cells)
+            known &= ~np.isnan(cells)
+        return inside & known, ~inside & known
 
     def codes(self, schema: Schema) -> dict[str, float]:
         """The one value of each column that it states; InvalidInput where it states several."""
@@ -143,11 +199,11 @@ class Yardstick:
         natural = generator.decode(generator.sample_latents(n, rng))
         return Yardstick(problem, chosen, real, uniform(problem.schema, n, rng), natural)
 
-    def flips(self, target: Target, rows: Rows) -> Mask:
+    def flips(self, target: Scorer, rows: Rows) -> Mask:
         """Which rows flip."""
         return check_rows(target.score, self.problem.schema, rows).flips
 
-    def right(self, target: Target, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
+    def right(self, target: Scorer, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
         """Which decisions are right, on rows that were not trained on."""
         labels = self.problem.labels
         assert labels is not None
@@ -156,7 +212,7 @@ class Yardstick:
         return right
 
     def figures(
-        self, target: Target, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
+        self, target: Scorer, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
     ) -> Figures:
         """A model's figures; groups are compared on rows that it was not trained on."""
         labels = self.problem.labels
@@ -166,10 +222,10 @@ class Yardstick:
         unseen = test if test is not None else (rows[held_out], labels[held_out])
         compared = unseen if len(unseen[1]) else seen
         decided = target.score(compared[0]) > 0.5
-        mask = self.groups.mask(self.problem.schema, compared[0])
+        inside, outside = self.groups.split(self.problem.schema, compared[0])
         gaps = differences(
-            tally(decided, compared[1], mask),
-            tally(decided, compared[1], ~mask),
+            tally(decided, compared[1], inside),
+            tally(decided, compared[1], outside),
             names=(f"the group {self.groups.words}", "the group of all others"),
         )
         spd, aod = gaps["parity_gap"], gaps["average_odds_error"]
@@ -185,7 +241,7 @@ class Yardstick:
         }
 
 
-def _accuracy(target: Target, rows: Rows, labels: Labels) -> Figure:
+def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> Figure:
     if not len(rows):
         return Figure(None, reason="no rows were held out")
     return _rate((target.score(rows) > 0.5) == (labels == 1))

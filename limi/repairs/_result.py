@@ -39,6 +39,7 @@ class Repair:
     problem: Problem
     before: Figures
     after: Figures
+    blind: Figures  # the same model trained without the protected columns, to hold `after` against
     verdict: Verdict
     loss: Loss
     checks: tuple[Check, ...]
@@ -70,6 +71,7 @@ class Repair:
             "verdict": str(self.verdict),
             "before": {name: self.before[name].as_dict() for name in NAMES},
             "after": {name: self.after[name].as_dict() for name in NAMES},
+            "without_protected": {name: self.blind[name].as_dict() for name in NAMES},
             "reduction": {
                 name: None if (share := self.reduction(name)) is None else round(share, 4)
                 for name in NAMES[2:]

@@ -28,9 +28,10 @@ def tree(**changes):
     check = {"words": "findings by guided", "rows": 5000, "rows_after": 5000}
     check |= {"before": 1404, "after": 3}
     return {
-        "verdict": "repaired",
+        "verdict": "reduced by 75 %: fresh people",
         "before": side,
         "after": after,
+        "without_protected": {**side, "accuracy": figure(0.861), "natural": figure(0.0)},
         "checks": [check],
         "own_findings": {"rows": 200, "after": 1, "before": 200},
         "fresh": {"method": "guided", "generator": "transport", "other_generator": True},
@@ -111,7 +112,7 @@ def test_the_verdict_has_the_digits_of_the_table():
     given["after"] = {**given["after"], "natural": few}
     shown = next(line.after for line in page.lines(given) if line.name == "flips, natural")
     assert shown.startswith("0.002 % (")
-    assert "0.002 % do after" in page.basis(given)
+    assert "with them 0.002 %" in page.basis(given)
 
 
 def test_without_held_out_rows_the_line_is_left_out():
@@ -126,7 +127,9 @@ def test_without_held_out_rows_the_line_is_left_out():
 def test_the_card_says_what_was_done_and_where_it_ends():
     card = page.card(tree())
     for words in (
-        "**Verdict: Repaired.** 4.00 % of natural people flipped before, 1.00 % do after",
+        "**Verdict: Reduced by 75 %: fresh people.** Trained again without findings",
+        "the model flips 4.00 % of natural people, with them 1.00 % (means over 3 seeds)",
+        "| figure | before | after | change | without sex |",
         "300 findings, some of them more than once, drawn for 30% of the table",
         "labelled by vote",
         "with another generator (transport)",
@@ -140,8 +143,8 @@ def test_the_card_says_what_was_done_and_where_it_ends():
 
 
 def test_pages_are_the_same_bytes_and_escape_what_they_show():
-    shown = page.render(tree(verdict="not repaired: <b>accuracy</b>"))
-    assert shown == page.render(tree(verdict="not repaired: <b>accuracy</b>"))
+    shown = page.render(tree(verdict="unchanged: <b>accuracy</b>"))
+    assert shown == page.render(tree(verdict="unchanged: <b>accuracy</b>"))
     assert "<b>" not in shown
     assert 'class="verdict"' in shown
     assert "<svg" not in shown
