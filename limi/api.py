@@ -389,7 +389,7 @@ class _Plan:
         scored = dict(searched.task.facts)
         if isinstance(self.method, methods.Scored):
             scored |= self.method.scores(ledger)
-        notes = [*problem.target.notes, *searched.task.notes]
+        notes = [*problem.notes, *problem.target.notes, *searched.task.notes]
         if unconfirmed:
             notes.append(
                 f"{unconfirmed} rows flipped in the search but not when asked again, and were "

@@ -74,10 +74,18 @@ def missing(package: str, extra: str, purpose: str) -> MissingDependency:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint such as "did you mean 'themis'?", and always the list of known names."""
+    """A hint such as "did you mean 'themis'?", and always the list of known names.
+
+    Capitals count for little: `male` is nearer to `Male` than to `Female`.
+    """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    folded: dict[str, list[str]] = {}
+    for other in names:
+        folded.setdefault(other.strip().casefold(), []).append(other)
+    close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.5)
+    alike = folded[close[0]] if close else []
+    closest = difflib.get_close_matches(name, alike, n=1, cutoff=0.0)
+    hint = f"did you mean {closest[0]!r}? " if closest else ""
     return f"{hint}Known: {listed(names)}"
 
 

@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi import models
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.frames import Codec, Frame, columns_of, plain
-from limi.schema import Schema, same_number
+from limi.schema import Column, Schema, same_number
 from limi.schema_files import dump
 from limi.store import digest, file_digest
 from limi.tables import infer
 from limi.target import Target, bind
-from limi.types import Labels, Rows, Value
+from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["Problem", "prepare", "protected_values"]
 
@@ -36,6 +37,7 @@ class Problem:
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
     @property
     def schema(self) -> Schema:
@@ -109,7 +111,40 @@ def prepare(
         model_name=name,
         model_sha256=sha256,
         labels=_favorable_labels(columns, target, wanted),
+        notes=_unheld(bound.codec.schema, rows),
     )
+
+
+def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
+    """A sentence for each protected column of which values are tried that no row holds."""
+    notes = []
+    for name, codes in zip(schema.protected, schema.protected_codes, strict=True):
+        column, cells = schema[name], rows[:, schema.position(name)]
+        absent = np.array(codes)[~_held(column, np.array(codes), cells)]
+        if len(absent):
+            shown = listed([column.show(code) for code in absent], most=8)
+            has = "has" if column.kind != "numerical" or column.step else "comes near"
+            notes.append(
+                f"nobody in the table {has} {len(absent)} of the {len(codes)} values of {name!r} "
+                f"that were tried ({shown}); decisions under them are about people that the table "
+                "does not know"
+            )
+    return tuple(notes)
+
+
+def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:
+    """Which of a column's codes some cell holds; of real numbers, is nearest to."""
+    if column.kind != "numerical" or column.step:
+        return np.isin(codes, cells)
+    order = np.argsort(codes)
+    ascending = codes[order]
+    between = (ascending[1:] + ascending[:-1]) / 2
+    # As far beyond the first and the last as to the next value on their inner side.
+    edges = np.array([2 * ascending[0] - between[0], *between, 2 * ascending[-1] - between[-1]])
+    counts = np.histogram(cells[~np.isnan(cells)], bins=edges)[0]
+    held = np.empty(len(codes), dtype=bool)
+    held[order] = counts > 0
+    return held
 
 
 def _model_digest(uri: str) -> str | None:

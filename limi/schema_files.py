@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from limi.errors import InvalidInput, nearest
 from limi.frames import Frame
@@ -18,13 +19,30 @@ __all__ = ["dump", "load", "parse", "read_for"]
 
 FORMAT = 1
 
-_FIELDS = {"kind", "levels", "low", "high", "step", "missing", "labels", "meaning"}
+_SECTIONS = {"format", "protected", "columns"}
+_OF_EVERY_KIND = {"kind", "missing", "meaning"}
+_OF_NUMBERS = {"low", "high", "step"}
+_OF_LEVELS = {"levels", "labels"}
+_FIELDS = _OF_EVERY_KIND | _OF_NUMBERS | _OF_LEVELS
+
+# What SDV's own files may hold; limi reads the types of columns and leaves the rest alone.
+_SDV_VERSIONS = {"METADATA_SPEC_VERSION", "SCHEMA_VERSION"}
+_SDV_SEVERAL = _SDV_VERSIONS | {"tables", "relationships"}
+_SDV_SINGLE = _SDV_VERSIONS | {
+    *("columns", "primary_key", "alternate_keys", "sequence_key", "sequence_index"),
+    *("column_relationships", "constraints"),
+}
+_SDV_COLUMN = {
+    *("sdtype", "pii", "computer_representation", "datetime_format", "regex_format"),
+    *("order", "order_by"),
+}
 _SDV_KINDS: dict[str, Kind | None] = {
     "numerical": "numerical",
     "categorical": "categorical",
     "boolean": "boolean",
     "datetime": "ordered",
     "unknown": None,
+    "id": "categorical",
 }
 
 
@@ -79,6 +97,7 @@ def parse(text: str, name: str = "the schema") -> Schema:
     version = tree.get("format", FORMAT)
     if version != FORMAT:
         raise InvalidInput(f"{name} has format {version}; this limi reads format {FORMAT}")
+    _hold_to(tree, _SECTIONS, name)
     tables = tree.get("columns")
     if not isinstance(tables, dict) or not tables:
         raise InvalidInput(f"{name} lists no columns; write a [columns.NAME] table for each")
@@ -104,32 +123,59 @@ def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -
 
 
 def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
+    name = str(path)
     try:
         tree = json.loads(_read_text(path))
         if "tables" in tree:
+            _hold_to(tree, _SDV_SEVERAL, name)
             if len(tree["tables"]) != 1:
                 raise InvalidInput(
-                    f"{str(path)!r} describes {len(tree['tables'])} tables; limi tests one table"
+                    f"{name!r} describes {len(tree['tables'])} tables; limi tests one table"
                 )
             tree = next(iter(tree["tables"].values()))
-        columns = {name: column["sdtype"] for name, column in tree["columns"].items()}
+        _hold_to(tree, _SDV_SINGLE, name)
+        for column, held in tree["columns"].items():
+            _hold_to(held, _SDV_COLUMN, f"{name}: column {column!r}")
+        types = {column: held["sdtype"] for column, held in tree["columns"].items()}
+        kinds = {column: _sdv_kind(name, column, sdtype) for column, sdtype in types.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"{str(path)!r} is no SDV single-table metadata: it needs columns with an sdtype each"
+            f"{name!r} is no SDV single-table metadata: it needs columns with an sdtype each"
         ) from None
-    # Types such as email or phone_number are text to us, as is an identifier.
-    kinds = {name: _SDV_KINDS.get(sdtype, "categorical") for name, sdtype in columns.items()}
-    return {name: kind for name, kind in kinds.items() if kind and name not in exclude}
+    return {column: kind for column, kind in kinds.items() if kind and column not in exclude}
+
+
+def _sdv_kind(name: str, column: str, sdtype: str) -> Kind | None:
+    """The kind of a type; those such as email or phone_number are text to us."""
+    if sdtype in _SDV_KINDS:
+        return _SDV_KINDS[sdtype]
+    # The names of such types are many and free, so only what looks like a slip is refused.
+    if difflib.get_close_matches(sdtype.lower(), _SDV_KINDS, n=1, cutoff=0.8):
+        raise InvalidInput(
+            f"{name}: column {column!r} has the sdtype {sdtype!r}; {nearest(sdtype, _SDV_KINDS)}"
+        )
+    return "categorical"
+
+
+def _hold_to(tree: dict[str, Any], known: set[str], where: str) -> None:
+    """InvalidInput for the first name that is none of the known ones, with the nearest of those."""
+    odd = sorted(tree.keys() - known)
+    if odd:
+        raise InvalidInput(f"{where} has {odd[0]!r}; {nearest(odd[0], known)}")
 
 
 def _column(key: str, table: Any, name: str) -> Column:
     if not isinstance(table, dict) or "kind" not in table:
         raise InvalidInput(f"{name}: column {key!r} needs a kind")
-    odd = sorted(set(table) - _FIELDS)
-    if odd:
-        raise InvalidInput(f"{name}: column {key!r} has {odd[0]!r}; {nearest(odd[0], _FIELDS)}")
+    _hold_to(table, _FIELDS, f"{name}: column {key!r}")
+    idle = sorted(table.keys() & (_OF_LEVELS if table["kind"] == "numerical" else _OF_NUMBERS))
+    if idle and table["kind"] in get_args(Kind):
+        raise InvalidInput(
+            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which means nothing "
+            "there; a numerical column has low, high and step, any other has levels and labels"
+        )
     for field in ("levels", "labels"):
         if not isinstance(table.get(field, []), list):
             raise InvalidInput(f"{name}: {field} of column {key!r} must be a list")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadTable, InvalidInput, listed
+from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.frames import Frame, columns_of, plain
 from limi.schema import Column, Kind, Schema, off_steps
 from limi.types import Value
@@ -105,7 +105,7 @@ def infer(
     names = [name for name, _, _ in columns]
     for name in [*exclude, *kinds]:
         if name not in names:
-            raise BadTable(f"the table has no column {name!r}; it has {listed(names)}")
+            raise BadTable(f"the table has no column {name!r}; {nearest(name, names)}")
     kept = [c for c in columns if c[0] not in exclude]
     if not kept:
         raise BadTable("the table has no column left to test; it needs at least two")

@@ -233,6 +233,13 @@ def test_hostile_names_survive_too():
         ("[columns.a]\nlow = 1", "needs a kind"),
         ('[columns.a]\nkind = "numerical"\nhigth = 1', "did you mean 'high'"),
         ('[columns.a]\nkind = "numerical"\nlow = "x"', "cannot be read"),
+        ('[protcted]\nsex = ["F"]\n[columns.a]\nkind = "boolean"', "did you mean 'protected'"),
+        ('[colums.a]\nkind = "boolean"', "has 'colums'; did you mean 'columns'"),
+        ('formt = 1\n[columns.a]\nkind = "boolean"', "has 'formt'; did you mean 'format'"),
+        ('[columns.a]\nkind = "numerical"\nlevels = [1, 2]', "is numerical and has 'levels'"),
+        ('[columns.a]\nkind = "ordered"\nlevels = [1, 2]\nlow = 1', "is ordered and has 'low'"),
+        ('[columns.a]\nkind = "numericl"\nlow = 1\nhigh = 2', "has kind 'numericl'; kinds are"),
+        ('[protected]\nsx = ["F"]\n[columns.sex]\nkind = "categorical"\nlevels = ["F"]', "'sex'"),
     ],
 )
 def test_schema_files_that_cannot_be_used(text, words):
@@ -265,6 +272,33 @@ def test_sdv_metadata_is_read(tmp_path):
         assert kinds == ["numerical", "categorical", "boolean", "categorical"]
     path.write_text("{}", encoding="utf-8")
     with pytest.raises(InvalidInput, match="no SDV single-table metadata"):
+        schema_files.read_for(frame, path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"primry_key": "n"}, "has 'primry_key'; did you mean 'primary_key'"),
+        ({"Columns": {}}, "has 'Columns'; did you mean 'columns'"),
+        (
+            {"columns": {"n": {"sdtyp": "numerical"}}},
+            "column 'n' has 'sdtyp'; did you mean 'sdtype'",
+        ),
+        ({"columns": {"n": {"sdtype": "numericl"}}}, "'numericl'; did you mean 'numerical'"),
+        ({"columns": {"N": {"sdtype": "numerical"}}}, "no column 'N'; did you mean 'n'"),
+        ({"columns": ["n"]}, "no SDV single-table metadata"),
+    ],
+)
+def test_slips_in_sdv_metadata_are_told_with_the_nearest_name(tmp_path, change, words):
+    frame = pd.DataFrame({"n": [1, 2, 3], "c": [0, 1, 0]})
+    tree = {"columns": {"n": {"sdtype": "numerical"}}, "primary_key": "n"} | change
+    path = tmp_path / "metadata.json"
+    for written in (tree, {"tables": {"people": tree}, "relationships": []}):
+        path.write_text(json.dumps(written), encoding="utf-8")
+        with pytest.raises((InvalidInput, BadTable), match=words):
+            schema_files.read_for(frame, path)
+    path.write_text(json.dumps({"tables": {"people": tree}, "relationship": []}), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="did you mean 'relationships'"):
         schema_files.read_for(frame, path)
 
 
