@@ -17,6 +17,13 @@ from limi import device as devices
 from limi import generators, gradients, measures, methods
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner
+from limi.defaults import (
+    BUDGETED_METHOD,
+    DEFAULT_GENERATOR,
+    DEFAULT_MAX_ROWS,
+    DEFAULT_METHOD,
+    MEASURED_ROWS,
+)
 from limi.engine import Progress, Run, run
 from limi.errors import InvalidInput, listed
 from limi.findings import Found
@@ -26,7 +33,7 @@ from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.problems import Problem, prepare, protected_values
-from limi.rates import MEASURED_ROWS, Measured, measure
+from limi.rates import Measured, measure
 from limi.report import pictures
 from limi.report.summary import Regions, Summary, directions, examples, regions
 from limi.results import Result, draw_representative, files, representative_size
@@ -38,17 +45,8 @@ from limi.task import Task
 from limi.types import Rows, Scores, Value
 from limi.where import Where, find_rules
 
-__all__ = [
-    "DEFAULT_GENERATOR",
-    "DEFAULT_MAX_ROWS",
-    "DEFAULT_METHOD",
-    "audit",
-]
+__all__ = ["audit"]
 
-DEFAULT_METHOD = "limi"
-BUDGETED_METHOD = "guided"  # finds two to four times as much with a number of queries
-DEFAULT_GENERATOR = "trees"
-DEFAULT_MAX_ROWS = 100_000
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 _RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from limi.api import DEFAULT_GENERATOR, audit
+from limi.api import audit
+from limi.defaults import DEFAULT_GENERATOR
 from limi.device import settled
 from limi.errors import LimiError, MissingCapability
 from limi.frames import Frame

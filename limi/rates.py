@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.check import Checked, check_rows
+from limi.defaults import MEASURED_ROWS
 from limi.metrics.individual import Rate, flip_rate
 from limi.rows import uniform
 from limi.task import Task
 from limi.types import Index, Rows
 
-__all__ = ["MEASURED_ROWS", "Measured", "measure"]
+__all__ = ["Measured", "measure"]
 
-MEASURED_ROWS = 10_000
 _MOST_QUERIES = 250_000  # many protected combinations make a row dear; then fewer rows are measured
 
 

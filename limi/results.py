@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from limi.metrics.severity import priority, score_gap
 from limi.problems import Problem
 from limi.report.summary import Summary, causes_in_words
 from limi.schema_files import dump
+from limi.shown import to_json
 from limi.store import write_beside
 from limi.types import Index, Mask
 from limi.where import Rule
@@ -183,11 +183,10 @@ def files(result: Result) -> dict[str, bytes | str]:
 
     sink = io.BytesIO()
     pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
-    summary = json.dumps(result.summary.as_dict(), indent=2, ensure_ascii=False, default=str)
     return {
         "schema.toml": dump(result.problem.schema),
         "findings.parquet": sink.getvalue(),
-        "summary.json": summary + "\n",
-        "metrics.json": json.dumps(result.metrics(), indent=2, ensure_ascii=False) + "\n",
+        "summary.json": to_json(result.summary.as_dict()) + "\n",
+        "metrics.json": to_json(result.metrics()) + "\n",
         "report.html": html.render(result.summary),
     }

@@ -12,6 +12,7 @@ from typing import Any, get_args
 from limi.errors import InvalidInput, nearest
 from limi.frames import Frame
 from limi.schema import Column, Kind, Schema
+from limi.shown import spelled_json
 from limi.tables import infer
 from limi.types import Value
 
@@ -214,7 +215,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        return spelled_json(json.dumps(value, ensure_ascii=False))
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return repr(value)

@@ -18,6 +18,7 @@ from limi import schema_files
 from limi.errors import CorruptStore, InvalidInput, LimiError
 from limi.report.summary import Summary
 from limi.schema import Schema
+from limi.shown import to_json
 from limi.typed import hold_fields
 
 __all__ = [
@@ -135,7 +136,7 @@ class Draft:
                     f"the unfinished run at {str(self.folder)!r} was made with other settings, "
                     "data or model; repeat its command, or start again with --force"
                 )
-        path.write_text(_json(manifest), encoding="utf-8")
+        path.write_text(to_json(manifest) + "\n", encoding="utf-8")
 
     def finish(self, files: Mapping[str, bytes | str], *, keep_journal: bool) -> None:
         """Write the files and put the folder in its place, all at once."""
@@ -258,10 +259,6 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return found
-
-
-def _json(tree: Mapping[str, Any]) -> str:
-    return json.dumps(tree, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -2,28 +2,109 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-from limi.engine import Progress as RunProgress
+from limi.errors import InvalidInput
+from limi.shown import clean_lines, to_json
 
-__all__ = ["command_line", "err", "out", "print_json", "run_progress", "steps"]
+if TYPE_CHECKING:
+    from limi.engine import Progress as RunProgress
 
-# Names of columns, files and extras may hold brackets, which are no markup here.
-out = Console(highlight=False, markup=False)
-err = Console(stderr=True, highlight=False, markup=False)  # so that stdout stays clean
+__all__ = ["command_line", "err", "out", "print_json", "print_text", "run_progress", "steps"]
+
+
+class _Stream:
+    """A standard stream, whichever it is now, with a sentence where it takes no more."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def _now(self) -> IO[str]:
+        stream: IO[str] = getattr(sys, self._name)
+        # A progress bar stands before the stream while it is shown.
+        return getattr(stream, "rich_proxied_file", stream)
+
+    @property
+    def encoding(self) -> str:
+        return getattr(self._now, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        return self._now.isatty()
+
+    def fileno(self) -> int:
+        return self._now.fileno()
+
+    def write(self, text: str) -> None:
+        with self._kept():
+            self._now.write(text)
+
+    def flush(self) -> None:
+        with self._kept():
+            self._now.flush()
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # Progress that nobody can read is no reason to end a run.
+            if self._name == "stderr":
+                return
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise InvalidInput(
+                f"standard output cannot be written: {error.strerror or error}"
+            ) from None
+
+
+class _Terminal(Console):
+    """A console on which no text from data steers the terminal, wherever it came from."""
+
+    def __init__(self, stream: _Stream) -> None:
+        # Names of columns, files and extras may hold brackets and colons, which are text here.
+        super().__init__(file=cast("IO[str]", stream), highlight=False, markup=False, emoji=False)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Segments with unsafe characters spelled; rich's own controls are kept."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(clean_lines(text), style)
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Raise again what is being handled, so that one place decides what a gone reader means."""
+        raise
+
+
+_stdout = _Stream("stdout")
+out = _Terminal(_stdout)
+err = _Terminal(_Stream("stderr"))  # so that stdout stays clean
 
 
 def print_json(tree: Mapping[str, Any]) -> None:
     """One JSON object on standard output."""
-    sys.stdout.write(json.dumps(tree, indent=2, ensure_ascii=False, default=str) + "\n")
+    text = to_json(tree)
+    try:
+        text.encode(_stdout.encoding)
+    except UnicodeEncodeError:  # a terminal of another alphabet
+        text = to_json(tree, ascii_only=True)
+    _stdout.write(text + "\n")
+    _stdout.flush()
+
+
+def print_text(text: str) -> None:
+    """Lines on standard output, exactly as they are but for what would steer a terminal."""
+    _stdout.write(clean_lines(text))
+    _stdout.flush()
 
 
 def command_line() -> str:
@@ -36,6 +117,14 @@ def run_progress(
     max_rows: int, max_queries: int | None = None
 ) -> Iterator[Callable[[RunProgress], None]]:
     """A bar over a run: the larger share of its budget, findings, rate and time left."""
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -66,6 +155,8 @@ def run_progress(
 @contextmanager
 def steps(words: str) -> Iterator[Callable[[float, str], None]]:
     """A bar over work whose fraction done is known."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True) as bars:
         bar = bars.add_task(words, total=1.0)

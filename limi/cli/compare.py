@@ -8,9 +8,8 @@ from typing import Annotated
 from rich.table import Table
 from typer import Argument, Option
 
-from limi.api import DEFAULT_GENERATOR
 from limi.cli import _console
-from limi.cli._tables import source
+from limi.defaults import DEFAULT_GENERATOR
 
 __all__ = ["compare"]
 
@@ -38,6 +37,7 @@ def compare(
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
     from limi import methods as known
+    from limi.cli._tables import source
     from limi.comparison import compare as run_all
     from limi.errors import InvalidInput
     from limi.report import comparison as page

@@ -9,9 +9,9 @@ from typing import Annotated
 
 from typer import Option
 
-from limi.api import DEFAULT_MAX_ROWS
 from limi.cli import _console
 from limi.cli.test import finish
+from limi.defaults import DEFAULT_MAX_ROWS
 
 __all__ = ["demo"]
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.table import Table
 from typer import Argument, Option
 
-from limi.api import DEFAULT_GENERATOR
 from limi.cli import _console
-from limi.cli._tables import features
-from limi.schema import Schema
-from limi.types import Rows
+from limi.defaults import DEFAULT_GENERATOR
+
+if TYPE_CHECKING:
+    from limi.schema import Schema
+    from limi.types import Rows
 
 __all__ = ["fit"]
 
@@ -38,6 +39,7 @@ def fit(
     import numpy as np
 
     from limi import generators
+    from limi.cli._tables import features
     from limi.device import chosen
     from limi.errors import InvalidInput
     from limi.report import marginals

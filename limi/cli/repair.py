@@ -116,7 +116,7 @@ def repair(
 
 def _show(tree: dict[str, Any], out: Path) -> None:
     from limi.report import repair as page
-    from limi.report.wording import clean
+    from limi.shown import clean
 
     _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
     shown = Table(box=None, padding=(0, 2, 0, 0))

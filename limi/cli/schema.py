@@ -28,7 +28,7 @@ def schema(
     inferred = data.load(table).schema if known else tables.infer(tables.read(table))
     words = schema_files.dump(inferred)
     if out is None:
-        _console.out.out(words, end="")
+        _console.print_text(words)
         return
     if out.exists() and not force:
         raise InvalidInput(f"{str(out)!r} exists already; replace it with --force")

@@ -113,14 +113,12 @@ def table(
     out: OutOption = _OUT,
 ) -> None:
     """Show the tables of a study: ours, the spread over seeds, the paper's, the ratio."""
-    import sys
-
     from limi import studies
 
     study = studies.load(name)
     results = _results(study, scale, out)
     drawn = [studies.render(one, form) for one in studies.tables(study, results)]
-    sys.stdout.write("\n".join(drawn))
+    _console.print_text("\n".join(drawn))
 
 
 @app.command()
@@ -149,15 +147,13 @@ def page(
     file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
 ) -> None:
     """Write the page Reproduction from kept results, and its figures into `figures` beside it."""
-    import sys
-
     from limi import studies
     from limi.store import write_beside
 
     place = results or studies.shipped_results()
     text = studies.page(place)
     if file is None:
-        sys.stdout.write(text)
+        _console.print_text(text)
         return
     write_beside(file, text)
     drawn = studies.figures(place)

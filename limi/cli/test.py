@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from limi.api import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS
 from limi.cli import _console
-from limi.cli._tables import source
-from limi.rates import MEASURED_ROWS
-from limi.results import Result
+from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
+
+if TYPE_CHECKING:
+    from limi.results import Result
 
 __all__ = ["finish", "test"]
 
@@ -71,6 +71,7 @@ def test(
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
+    from limi.cli._tables import source
 
     given = source(table, target, favorable, schema)
     with _console.run_progress(max_rows, max_queries) as show:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -16,6 +15,7 @@ from limi.repairs import _saving
 from limi.repairs._figures import NAMES, Figure, Figures, Groups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
+from limi.shown import to_json
 from limi.store import Draft, versions
 from limi.types import Labels, Rows
 
@@ -117,7 +117,7 @@ class Repair:
         stored = _saving.stored(self.fitted) if model else None
         tree["model_file"] = None if stored is None else stored[0]
         files: dict[str, bytes | str] = {
-            "repair.json": json.dumps(tree, indent=2, ensure_ascii=False, default=str) + "\n",
+            "repair.json": to_json(tree) + "\n",
             "card.md": page.card(tree),
             "report.html": page.render(tree),
             "added.parquet": self._added(),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from limi.errors import listed
 from limi.metrics.individual import Rate
 from limi.report.summary import Direction, Example, Field, Region, Summary
+from limi.shown import clean
 
 __all__ = [
     "ATN",
@@ -103,10 +103,6 @@ _STOPS = {
     "exhausted": "the method had nothing left to check",
     "interrupted": "it was interrupted",
 }
-
-_BIDI_CONTROLS = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
 
 
 @dataclass(frozen=True)
@@ -539,19 +535,3 @@ def markdown(text: str) -> str:
     for mark in ("\\", "|", "*", "_", "`", "["):
         text = text.replace(mark, f"\\{mark}")
     return clean(text.replace("<", "&lt;").replace("\n", " "))
-
-
-def clean(text: str) -> str:
-    """Text that is safe to show: what would steer a terminal or turn the writing around is spelled.
-
-    >>> clean("a\\x1b[31mb")
-    'a\\\\x1b[31mb'
-    """
-    if text.isprintable() and not _BIDI_CONTROLS.intersection(text):
-        return text
-    return "".join(
-        c.encode("unicode_escape").decode()
-        if c in _BIDI_CONTROLS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp")
-        else c
-        for c in text
-    )
