@@ -181,7 +181,7 @@ def counts():
             max_rows=None,
         )
         name = f"limi {table} {protected}, trees, 200,000 latents"
-        natural = result.summary.naturalness
+        natural = {name: like.value for name, like in result.summary.naturalness.items()}
         report(f"{name}: findings", result.summary.findings)
         report(f"{name}: IF_o", result.rates["real"].estimate)
         ceiling = natural.get("ceiling")

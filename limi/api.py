@@ -31,7 +31,7 @@ from limi.frames import Frame
 from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
-from limi.metrics.naturalness import average_tabular_naturalness
+from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
 from limi.problems import Problem, prepare, protected_values
 from limi.rates import Measured, measure
 from limi.report import pictures
@@ -329,18 +329,15 @@ class _Plan:
     def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
         found, unconfirmed = _verified(self.problem.target, searched.run.findings.all())
-        found, judged_by = self._judged(searched, found)
+        found, judged_by = self._judged(found)
         where, shown = self._where(searched, found)
         summary = self._summary(searched, found, unconfirmed, shown, judged_by)
         return Result(self.problem, found, summary, self.manifest, where.rules)
 
-    def _judged(self, searched: _Searched, found: Found) -> tuple[Found, str]:
+    def _judged(self, found: Found) -> tuple[Found, str]:
         """Findings with the naturalness of both rows, and what it was told by."""
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(8,)))
-        generator = searched.task.generator
-        judge = None
-        if len(found):
-            judge = measures.judge(self.problem.rows, self.problem.schema, generator, rng)
+        judge = measures.judge(self.problem.rows, self.problem.schema, rng) if len(found) else None
         if judge is None:
             return found, ""
         told = (judge.p_values(found.rows), judge.p_values(found.partner))
@@ -487,31 +484,34 @@ def _verified(target: Target, found: Found) -> tuple[Found, int]:
     return again[confirmed], int((~confirmed).sum())
 
 
-_FEWEST_TO_JUDGE = 50  # findings under which a set's naturalness says nothing
-_MOST_TO_JUDGE = 20_000
+MOST_TO_JUDGE = 20_000
+MOST_COMPARED = 5_000  # of each set; a larger one is drawn from, several times
 
 
 def _look(
     problem: Problem, found: Found, flipping: Rows | None, seed: int
 ) -> dict[str, dict[str, Any]]:
-    """How natural the findings are as a set, beside the table's own rows that flip."""
+    """How natural the findings are as a set, beside the table's own rows that flip.
+
+    All sets are compared at the size of the smallest, because naturalness falls with that size.
+    """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
-    real = _sample(problem.rows, _MOST_TO_JUDGE, rng)
+    real = _sample(problem.rows, MOST_TO_JUDGE, rng)
     groups: dict[str, Rows] = {}
-    if len(found) >= _FEWEST_TO_JUDGE:
+    if len(found) >= FEWEST_TO_JUDGE:
         groups["findings"] = _sample(found.rows, len(real), rng)
         size = min(representative_size(problem, found), len(real))
         groups["representative"] = found.rows[draw_representative(problem, found, size, seed)]
-    drawn = {name: rows for name, rows in groups.items() if len(rows) >= _FEWEST_TO_JUDGE}
-    if flipping is not None and len(flipping) >= _FEWEST_TO_JUDGE:
+    drawn = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
+    if flipping is not None and len(flipping) >= FEWEST_TO_JUDGE:
         groups["ceiling"] = flipping
-    schema = problem.schema
+    groups = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
+    n = min([MOST_COMPARED, *map(len, groups.values())])
+    likeness: dict[str, Likeness] = {
+        name: naturalness_at(n, real, rows, problem.schema, rng) for name, rows in groups.items()
+    }
     return {
-        "naturalness": {
-            name: round(average_tabular_naturalness(real, rows, schema).score, 4)
-            for name, rows in groups.items()
-            if len(rows) >= _FEWEST_TO_JUDGE
-        },
+        "naturalness": likeness,
         "pictures": {
             "densities": pictures.densities(real, drawn) if drawn else {},
             "score_pairs": pictures.score_pairs(found),

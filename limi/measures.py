@@ -19,10 +19,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import generators
 from limi.errors import InvalidInput, listed, nearest
 from limi.findings import Found
-from limi.generators import Generator
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
 from limi.metrics.group import Difference, Tally, differences, tally
@@ -33,11 +31,16 @@ from limi.metrics.individual import (
     group_discrimination,
     rate_of,
 )
-from limi.metrics.naturalness import Classifier, detection_score, two_sample_auc
+from limi.metrics.naturalness import (
+    FEWEST_TO_JUDGE,
+    Classifier,
+    Likeness,
+    detection_score,
+    two_sample_auc,
+)
 from limi.metrics.row_naturalness import (
     FEWEST_ROWS,
     Judge,
-    judge_by_density,
     judge_by_distance,
     nearest_neighbour_distance,
 )
@@ -67,7 +70,6 @@ Privileged: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 
 LOWEST = "lowest"  # the split behind the paper's tables: the lowest code against all others
 
-_FEWEST_TO_JUDGE = 50  # findings under which a set says nothing
 _FEWEST_PRIVILEGED = 30  # rows under which a group's selection rate is chance
 _MOST_GROUPS = 1000  # values of a column whose counts are kept
 _MANY_VALUES = 10  # a number with more of them is cut at its median instead
@@ -100,23 +102,13 @@ class Effort:
     queries: int
 
 
-def judge(
-    rows: Rows, schema: Schema, generator: Generator | None, rng: np.random.Generator
-) -> Judge | None:
-    """Tells how natural a row is; None for a table of too few rows.
+def judge(rows: Rows, schema: Schema, rng: np.random.Generator) -> Judge | None:
+    """Tells how natural a row is, by its distance to real rows; None for a table of too few rows.
 
-    By log-probability where the run's generator is one that is fitted again on half of the table
-    in a moment; any other one has seen the rows that it would be held against, so there, and
-    without a generator, by the distance to real rows.
+    Never by a generator's own density: rows drawn from a generator look likely to it, whatever
+    they look like to others.
     """
-    if len(rows) < FEWEST_ROWS:
-        return None
-    if generator is None or generator.kind != "trees":
-        return judge_by_distance(rows, schema, rng)
-    module, settings = generators.get("trees"), getattr(generator, "settings", None)
-    return judge_by_density(
-        rows, lambda half: module.fit(half, schema, rng, settings=settings).log_prob, rng
-    )
+    return None if len(rows) < FEWEST_ROWS else judge_by_distance(rows, schema, rng)
 
 
 def take(
@@ -127,7 +119,7 @@ def take(
     rates: Mapping[str, Rate],
     decided: Decided | None,
     *,
-    likeness: Mapping[str, float],
+    likeness: Mapping[str, Likeness],
     judged_by: str,
     effort: Effort,
     seed: int,
@@ -426,18 +418,24 @@ def _naturalness(
     schema: Schema,
     table: Rows,
     found: Found,
-    likeness: Mapping[str, float],
+    likeness: Mapping[str, Likeness],
     judged_by: str,
     rng: np.random.Generator,
 ) -> Tree:
-    tree: Tree = {"average_tabular_naturalness": {n: {"value": v} for n, v in likeness.items()}}
+    tree: Tree = {
+        "average_tabular_naturalness": {
+            name: {"value": _short(like.value), "n": like.n, "draws": like.draws}
+            | ({} if like.spread is None else {"spread": _short(like.spread)})
+            for name, like in likeness.items()
+        }
+    }
     if len(found) and len(found.naturalness):
         tree["p_values"] = {
             "by": judged_by,
             "findings": _p_values(found.naturalness),
             "partners": _p_values(found.partner_naturalness),
         }
-    if len(found) < _FEWEST_TO_JUDGE or len(table) < 2 * _FEWEST_TO_JUDGE:
+    if len(found) < FEWEST_TO_JUDGE or len(table) < 2 * FEWEST_TO_JUDGE:
         return tree
     shuffled = table[rng.permutation(len(table))]
     tree["detection"] = {}
@@ -512,7 +510,7 @@ def _spread(values: Scores) -> Tree:
 def _affected(share: Tree, volume: int) -> Tree:
     rate = Rate(share["value"], share["low"], share["high"], share["n"])
     people = expected_affected(rate, volume)
-    return {"value": round(people.estimate), "low": round(people.low), "high": round(people.high)}
+    return {"value": round(people.estimate), "low": people.low, "high": people.high}
 
 
 # -- effectiveness ----------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Result:
         )
 
     def where(self) -> list[Rule]:
-        """Regions in which decisions flip much more often than on average, highest rate first.
+        """Regions in which decisions flip more often than on average, highest rate first.
 
         Each was learned on one half of a sample and verified on the other; `str(rule)` has its
         conditions in words, `rule.rate` its rate. An empty list: `summary.where.reason` says why.

@@ -61,7 +61,9 @@ def test_the_tree_is_plain_and_complete(result):
         *("average_tabular_naturalness", "p_values"),
         *("detection", "nearest_neighbour_distance"),
     }
-    assert tree["naturalness"]["p_values"]["by"] == "log-probability"
+    assert tree["naturalness"]["p_values"]["by"] == "neighbour distance"
+    sizes = {e["n"] for e in tree["naturalness"]["average_tabular_naturalness"].values()}
+    assert len(sizes) == 1  # ATN falls with the number of rows, so all sets have the same
     assert tree["effectiveness"]["findings"]["value"] == result.summary.findings
 
 
@@ -144,7 +146,8 @@ def test_a_volume_becomes_people(result):
     real = result.rates["real"]
     assert affected["volume"] == 10_000
     assert affected["real"]["value"] == round(10_000 * real.estimate)
-    assert affected["real"]["low"] == pytest.approx(10_000 * real.low, abs=1)
+    assert affected["real"]["low"] < 10_000 * real.low
+    assert affected["real"]["high"] > 10_000 * real.high
     assert set(affected) == {"volume", "real", "natural"}  # uniform rows are no people
     assert "affected" not in result.metrics()["severity"]
 
@@ -178,11 +181,6 @@ def test_rows_like_the_table_are_natural_and_impossible_ones_are_not():
     assert natural.median() > uniform.median()
 
 
-def test_neighbours_judge_where_there_is_no_density():
-    told = audit(generator=None, method="themis")
-    assert told.metrics()["naturalness"]["p_values"]["by"] == "neighbour distance"
-
-
 def test_a_tiny_table_leaves_naturalness_unknown():
     result = audit(frame=FRAME[:30], generator=None, method="themis", max_rows=500)
     assert result.summary.findings
@@ -201,16 +199,12 @@ def test_no_findings_have_metrics_all_the_same():
         max_rows=500,
     )
     tree = flat.metrics(volume=100)
-    assert tree["severity"] == {
-        "losers": {},
-        "affected": {
-            "volume": 100,
-            **{
-                name: {"value": 0, "low": 0, "high": round(100 * flat.rates[name].high)}
-                for name in ("real", "natural")
-            },
-        },
-    }
+    affected = tree["severity"]["affected"]
+    assert set(tree["severity"]) == {"losers", "affected"}
+    assert [(affected[name]["value"], affected[name]["low"]) for name in ("real", "natural")] == [
+        (0, 0),
+        (0, 0),
+    ]
     assert tree["effectiveness"]["findings_per_second"]["value"] == 0
     assert tree["group"]["sex"]["parity_gap"]["value"] is not None
     assert len(flat.ranked()) == 0

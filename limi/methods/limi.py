@@ -179,8 +179,8 @@ class LIMI:
         task.notes.extend(plane.notes)
         if entire < _POOR_AUC:
             task.notes.append(
-                f"the boundary fits poorly (AUC {entire:.2f} on all latents): findings per query "
-                "may be no better than those of plain natural rows"
+                f"the boundary fits poorly (AUC {entire:.2f} on the labelled latents): findings "
+                "per query may be no better than those of plain natural rows"
             )
         return plane
 

@@ -32,18 +32,23 @@ from limi.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = [
+    "FEWEST_TO_JUDGE",
     "Classifier",
     "CopyShares",
     "Definition",
+    "Likeness",
     "Naturalness",
     "average_tabular_naturalness",
     "copy_shares",
     "detection_score",
+    "naturalness_at",
     "two_sample_auc",
 ]
 
 Definition = Literal["paper", "sdmetrics-0.7", "sdmetrics"]
 Classifier = Literal["boosted", "logistic", "svc"]
+
+FEWEST_TO_JUDGE = 50  # rows under which the naturalness of a set says nothing
 
 _BINS = 10
 _UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
@@ -115,6 +120,35 @@ def average_tabular_naturalness(
             for (a, b), score in zip(pairs, pair_scores.tolist(), strict=True)
         },
     )
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """ATN of sets of equal size, so that several of them can stand side by side."""
+
+    value: float  # mean over the draws
+    spread: float | None = None  # standard deviation over the draws; None of a single one
+    n: int | None = None  # rows of each draw
+    draws: int = 1
+
+
+def naturalness_at(
+    n: int, real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator, *, draws: int = 10
+) -> Likeness:
+    """ATN of n of the rows: mean and spread over repeated draws without replacement.
+
+    Few rows never reach 1, and the fewer the farther they stay below: 60 rows of a table have 0.86
+    where 20,000 have 0.99. So sets are compared at the size of the smallest.
+    """
+    if not 1 <= n <= len(rows):
+        raise InvalidInput(f"n is {n}; it must lie between 1 and the {len(rows)} rows given")
+    if n == len(rows):
+        return Likeness(average_tabular_naturalness(real, rows, schema).score, None, n, 1)
+    scores = [
+        average_tabular_naturalness(real, rows[rng.permutation(len(rows))[:n]], schema).score
+        for _ in range(draws)
+    ]
+    return Likeness(float(np.mean(scores)), float(np.std(scores, ddof=1)), n, draws)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """How natural one row is: its rank among real rows that the measure has not seen.
 
-A measure of likeness (a density, or closeness to real rows) is made from one half of the table. The
-rows of the other half say which values of it are usual. A row's p-value is the share of those that
-are no more likely than the row:
+A measure of likeness (closeness to real rows) is made from one half of the table. The rows of the
+other half say which values of it are usual. A row's p-value is the share of those that are not more
+likely than the row:
 
     p = (1 + #{held-out real rows whose measure <= the row's}) / (1 + #{held-out real rows})
 
@@ -28,7 +28,6 @@ __all__ = [
     "FEWEST_ROWS",
     "Judge",
     "conformal_p_values",
-    "judge_by_density",
     "judge_by_distance",
     "nearest_neighbour_distance",
 ]
@@ -67,15 +66,6 @@ def conformal_p_values(scores: Scores, calibration: Scores) -> NDArray[np.float6
     below = np.searchsorted(np.sort(calibration), scores, side="right")
     ranks: NDArray[np.float64] = (1 + below) / (1 + len(calibration))
     return ranks
-
-
-def judge_by_density(
-    real: Rows, fit: Callable[[Rows], Callable[[Rows], Scores]], rng: np.random.Generator
-) -> Judge:
-    """A judge by log-probability; `fit` makes a density from rows, and sees one half only."""
-    fitted, held_out = _halves(real, rng)
-    density = fit(fitted[:_MOST_FITTED])
-    return Judge(density, density(held_out[:_MOST_HELD_OUT]), "log-probability")
 
 
 def judge_by_distance(real: Rows, schema: Schema, rng: np.random.Generator) -> Judge:

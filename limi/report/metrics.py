@@ -109,8 +109,9 @@ def _individual(tree: Tree) -> Iterator[Line]:
     if "consistency" in tree:
         yield Line(
             "consistency",
-            aid="how alike the decisions of a row and of its five nearest are, protected columns "
-            f"left aside; on {wording.count(tree['consistency']['n'])} rows",
+            aid="how alike a row's decision and those of its five nearest are, the row itself "
+            "counted among them and protected columns left aside; on "
+            f"{wording.count(tree['consistency']['n'])} rows",
             figures=_number(tree["consistency"]),
             reads=_MORE,
             main=True,
@@ -187,8 +188,8 @@ def _severity(tree: Tree) -> Iterator[Line]:
         gap, margin = tree["score_gap"], tree["margin"]
         yield Line(
             "score gap",
-            "distance of the two scores of a pair, mean over the findings: what the protected "
-            "value alone is worth",
+            "distance of the two scores of a pair, mean over the findings: what the partner's "
+            "protected value is worth beside the person's own",
             (_figure(gap["value"]), f"largest {_figure(gap['largest'])}"),
             _LESS,
             main=True,
@@ -231,8 +232,8 @@ def _naturalness(tree: Tree) -> Iterator[Line]:
         rows = "real rows that flip" if name == "ceiling" else f"{name} findings"
         yield Line(
             f"naturalness of {'findings' if name == 'findings' else rows}",
-            aid="likeness of columns and pairs of columns to the table's, as a set",
-            figures=_number(entry),
+            aid=f"likeness of columns and pairs of columns to the table's{_drawn(entry)}",
+            figures=_natural(entry),
             reads=_MORE,
             short="ATN",
         )
@@ -300,6 +301,19 @@ def _effectiveness(tree: Tree) -> Iterator[Line]:
             _number(tree["pairwise_distance"]),
             reads="0 to 1, higher is more diverse",
         )
+
+
+def _drawn(entry: Tree) -> str:
+    """How many rows a set was compared at."""
+    if entry.get("n") is None:
+        return ", as a set"
+    times = f", mean of {entry['draws']} draws" if entry["draws"] > 1 else ""
+    return f", as a set of {wording.count(entry['n'])} rows{times}"
+
+
+def _natural(entry: Tree) -> tuple[str, str]:
+    spread = entry.get("spread")
+    return _figure(entry["value"]), "" if spread is None else f"spread {_figure(spread)}"
 
 
 def _percent(entry: Tree) -> tuple[str, str]:

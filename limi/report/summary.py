@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from limi.check import Checked, cause_names
 from limi.findings import Found
 from limi.metrics.individual import Rate
+from limi.metrics.naturalness import Likeness
 from limi.schema import Schema
 from limi.where import Condition, Where
 
@@ -139,9 +140,9 @@ class Summary:
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
     where: Regions | None = None  # None where no rows were checked apart from the search
     metrics: dict[str, Any] = field(default_factory=dict)  # see limi.measures
-    naturalness: dict[str, float] = field(default_factory=dict)
-    # ^ ATN against the table: of all findings, of representative ones, of the table's own rows
-    #   that flip ("ceiling": what to hold the others against)
+    naturalness: dict[str, Likeness] = field(default_factory=dict)
+    # ^ ATN against the table at equal numbers of rows: of all findings, of representative ones, of
+    #   the table's own rows that flip ("ceiling": what to hold the others against)
     pictures: dict[str, Any] = field(default_factory=dict)  # see limi.report.pictures
     directions: tuple[Direction, ...] = ()
     examples: tuple[Example, ...] = ()
@@ -179,6 +180,9 @@ class Summary:
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
+        values["naturalness"] = {
+            name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
+        }
         values["where"] = _regions(tree.get("where"))
         return Summary(**values)
 
@@ -194,6 +198,12 @@ def _without_nan(value: Any) -> Any:
 
 def _rate(estimate: float | None, low: float, high: float, n: int) -> Rate:
     return Rate(math.nan if estimate is None else estimate, low, high, n)
+
+
+def _likeness(given: Any) -> Likeness:
+    # Runs of before the sets were compared at equal size hold a bare number.
+    tree = given if isinstance(given, dict) else {"value": given}
+    return Likeness(**{**tree, "value": math.nan if tree["value"] is None else tree["value"]})
 
 
 def _regions(tree: dict[str, Any] | None) -> Regions | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from limi.errors import listed
 from limi.metrics.individual import Rate
+from limi.metrics.naturalness import Likeness
 from limi.report.summary import Direction, Example, Field, Region, Summary
 from limi.shown import clean
 
@@ -73,7 +74,8 @@ _POPULATIONS = {
 
 ATN = (
     "Average tabular naturalness (ATN): how much the columns of a set of rows, alone and in pairs, "
-    "are like the table's; from 0 to 1, the higher the more alike."
+    "are like the table's; from 0 to 1, the higher the more alike. Small sets reach less, so all "
+    "are compared at the same number of rows."
 )
 
 TOO_FEW = "The findings were too few to be judged as a set."
@@ -155,7 +157,7 @@ class Place:
     percent: Percent
     rows: str  # "2,120 natural rows"
     share: str  # "8.7 % of natural rows"
-    times: str  # "6.1 times the average"
+    times: str  # "much more often (6.1 times the average)"
     chance: str  # "p = 0.012"
     favored: str  # "sex Male over sex Female in 97 % of the flips"; empty where none prevails
 
@@ -196,6 +198,8 @@ def answer(summary: Summary) -> Answer:
         if math.isfinite(rate.estimate):
             shown = percent(rate)
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
+            if name == "real" and rate.n == summary.n_rows:
+                evidence += "; all rows of the table, so the interval is for people like them"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
@@ -233,13 +237,24 @@ def _place(region: Region, rows: str) -> Place:
         percent(region.rate),
         f"{count(region.rate.n)} {rows}",
         f"{100 * region.share:.1f} % of {rows}",
-        f"{region.lift:.{1 if region.lift < 9.95 else 0}f} times the average",
+        _times(region.lift),
         "p under 0.001" if region.p_value < 0.001 else f"p = {region.p_value:.3f}",
         f"{favored.favored} over {favored.disfavored} in "
         f"{share(favored.findings, region.flips)} of the flips"
         if favored and favored.findings > region.flips / 2
         else "",
     )
+
+
+def _times(lift: float) -> str:
+    """How much more often than on average, with a word for its size.
+
+    >>> _times(1.12), _times(2.4), _times(6.1), _times(14.2)
+    ('slightly more often (1.1 times the average)', 'more often (2.4 times the average)', \
+'much more often (6.1 times the average)', 'much more often (14 times the average)')
+    """
+    size = "slightly " if lift < 1.25 else "much " if lift >= 3 else ""
+    return f"{size}more often ({lift:.{1 if lift < 9.95 else 0}f} times the average)"
 
 
 def places_aid(summary: Summary) -> str:
@@ -428,11 +443,25 @@ def natural(summary: Summary) -> list[Natural]:
     order = [name for name in _NATURAL if name in summary.naturalness]
     order += [name for name in summary.naturalness if name not in _NATURAL]
     return [
-        Natural(*_NATURAL.get(name, (name, "")), value, f"{value:.3f}")
+        Natural(words, " ".join(filter(None, (aid, _drawn(like)))), like.value, f"{like.value:.3f}")
         for name in order
-        # What is no number is null in a file.
-        if (value := summary.naturalness[name]) is not None and math.isfinite(value)
+        for words, aid in [_NATURAL.get(name, (name, ""))]
+        # What is not a number is null in a file.
+        if math.isfinite((like := summary.naturalness[name]).value)
     ]
+
+
+def _drawn(like: Likeness) -> str:
+    """How many rows a set was judged by.
+
+    >>> _drawn(Likeness(0.87, 0.0061, 1700, 10)), _drawn(Likeness(0.9, n=700)), _drawn(Likeness(1))
+    ('(10 draws of 1,700 rows, spread 0.006)', '(700 rows)', '')
+    """
+    if like.n is None:
+        return ""
+    if like.spread is None:
+        return f"({count(like.n)} rows)"
+    return f"({like.draws} draws of {count(like.n)} rows, spread {like.spread:.3f})"
 
 
 def generator(summary: Summary) -> str:

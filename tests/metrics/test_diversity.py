@@ -34,3 +34,20 @@ def test_one_row_has_no_distance():
 def test_cells_are_counted_on_a_coarse_grid():
     rows = np.array([[0, 0, 0], [1, 0, 1], [2, 0, 0], [3, 0, 0], [10, 1, 0], [10, np.nan, 0.0]])
     assert distinct_cells(rows, SCHEMA) == 4
+
+
+def test_four_values_are_four_cells():
+    flag = Column(name="flag", kind="categorical", levels=("a", "b"))
+    schema = Schema((integers("grade", 1, 4), flag)).protect(["flag"])
+    rows = np.array([[1.0, 0], [2, 0], [3, 0], [4, 0], [4, 1], [np.nan, 0]])
+    assert distinct_cells(rows, schema) == 5  # four grades and the missing one
+    assert distinct_cells(rows[:0], schema) == 0
+
+
+def test_cells_of_many_columns_are_those_of_sets_of_tuples():
+    schema = Schema(tuple(integers(f"n{i}", 0, 9) for i in range(40))).protect(["n0"])
+    rows = np.random.default_rng(0).integers(0, 10, (300, 40)).astype(float)
+    rows[150:] = rows[:150]
+    rows[150:, 0] = 3.0
+    cells = {tuple(min(int(value / 9 * 4), 3) for value in row[1:]) for row in rows}
+    assert distinct_cells(rows, schema) == len(cells)

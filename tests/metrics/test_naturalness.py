@@ -13,6 +13,7 @@ from limi.errors import InvalidInput
 from limi.metrics.naturalness import (
     average_tabular_naturalness,
     copy_shares,
+    naturalness_at,
     two_sample_auc,
 )
 from limi.schema import Column, Schema
@@ -133,6 +134,21 @@ def test_a_table_is_as_natural_as_itself_in_any_order(definition):
     assert result.score == pytest.approx(1)
     assert min(result.columns.values()) == pytest.approx(1)
     assert min(result.pairs.values()) == pytest.approx(1)
+
+
+def test_sets_of_one_table_are_as_natural_at_equal_size_whatever_their_own():
+    rng = np.random.default_rng(0)
+    real = np.column_stack([rng.integers(0, 10, 4000), rng.integers(0, 3, 4000)] * 2).astype(float)
+    few, many = real[:80], real[80:3000]
+    alone = average_tabular_naturalness(real, few, MIXED).score
+    assert average_tabular_naturalness(real, many, MIXED).score > alone + 0.02
+    drawn = naturalness_at(80, real, many, MIXED, rng, draws=30)
+    assert (drawn.n, drawn.draws) == (80, 30)
+    assert abs(drawn.value - alone) < 4 * drawn.spread
+    whole = naturalness_at(80, real, few, MIXED, rng)
+    assert (whole.value, whole.spread, whole.draws) == (alone, None, 1)
+    with pytest.raises(InvalidInput, match="n is 81"):
+        naturalness_at(81, real, few, MIXED, rng)
 
 
 def test_hand_worked_columns_and_pairs():

@@ -73,9 +73,32 @@ def test_people_affected_are_the_rate_times_the_volume():
     people = expected_affected(rate_of(27, 1000), 20_000)
     assert people.estimate == pytest.approx(540)
     assert people.low < 540 < people.high
-    assert people.high == pytest.approx(rate_of(27, 1000).high * 20_000)
+    assert people.high > rate_of(27, 1000).high * 20_000  # the volume varies by itself as well
     with pytest.raises(InvalidInput, match="volume is 0"):
         expected_affected(rate_of(1, 10), 0)
+
+
+@pytest.mark.parametrize(("n", "volume"), [(1000, 20), (1000, 100_000), (50, 1000)])
+def test_the_interval_of_people_holds_the_number_of_95_in_100_volumes(n, volume):
+    rng = np.random.default_rng(7)
+    share = 0.1
+    hits, people = rng.binomial(n, share, 400), rng.binomial(volume, share, 400)
+    told = [expected_affected(rate_of(int(h), n), volume) for h in hits]
+    held = np.mean([t.low <= p <= t.high for t, p in zip(told, people, strict=True)])
+    assert held >= 0.95
+    if volume < n:  # there the rate's own interval is too narrow
+        rates = [rate_of(int(h), n) for h in hits]
+        ends = [(r.low * volume, r.high * volume) for r in rates]
+        assert (
+            np.mean([low <= p <= high for (low, high), p in zip(ends, people, strict=True)]) < 0.9
+        )
+
+
+def test_nobody_of_many_may_still_be_some():
+    none = expected_affected(rate_of(0, 1000), 10_000)
+    assert (none.low, none.estimate) == (0, 0)
+    assert 36 < none.high < 80
+    assert expected_affected(rate_of(5, 5), 10).high == 10
 
 
 def test_unknown_naturalness_leaves_severity():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from limi.metrics.individual import Rate, rate_of
+from limi.metrics.naturalness import Likeness
 from limi.report.summary import Clause, Direction, Example, Field, Region, Regions, Summary
 from tests.report.measured import tree
 
@@ -281,7 +282,11 @@ PICTURED = dataclasses.replace(
             ),
         ),
     ),
-    naturalness={"findings": 0.7421, "representative": 0.8893, "ceiling": 0.9312},
+    naturalness={
+        "findings": Likeness(0.7421, 0.0042, 412, 10),
+        "representative": Likeness(0.8893, 0.0033, 412, 10),
+        "ceiling": Likeness(0.9312, None, 412, 1),
+    },
     pictures={
         "densities": _densities(
             real=((0.55, -0.9, 0.9), (0.45, 1.3, 0.8)),
@@ -348,7 +353,7 @@ FEW = dataclasses.replace(
         reason="2 of 90 rows flip; it takes 30 to learn rules from one half of them and verify "
         "them on the other",
     ),
-    naturalness={"ceiling": 0.9312},
+    naturalness={"ceiling": Likeness(0.9312, None, 412, 1)},
     pictures={"densities": {}, "score_pairs": [[0.49, 0.53]], "curve": [[40, 0], [90, 1]]},
     directions=PICTURED.directions[:1],
     examples=PICTURED.examples[:1],
@@ -405,7 +410,7 @@ ATTACKED = dataclasses.replace(
             ),
         ),
     ),
-    naturalness={_SCRIPT: 0.5},
+    naturalness={_SCRIPT: Likeness(0.5)},
     pictures={
         "densities": {"x": [0.0, 1.0, 2.0], "lines": {_SCRIPT: [0.1, 0.2, 0.1]}},
         "score_pairs": [[0.9, 0.1]],

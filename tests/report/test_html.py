@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from limi.metrics.individual import rate_of
+from limi.metrics.naturalness import Likeness
 from limi.report import html, wording
 from limi.report.summary import Field, Summary
 from tests.report.fixtures import (
@@ -158,7 +159,7 @@ def test_the_policy_comes_before_anything_it_must_govern():
         lambda s, v: dataclasses.replace(s, protected={v: ["a"]}),
         lambda s, v: dataclasses.replace(s, rates={v: rate_of(1, 9)}),
         lambda s, v: dataclasses.replace(s, notes=(v,)),
-        lambda s, v: dataclasses.replace(s, naturalness={v: 0.5}),
+        lambda s, v: dataclasses.replace(s, naturalness={v: Likeness(0.5)}),
         lambda s, v: dataclasses.replace(
             s, examples=(dataclasses.replace(s.examples[0], flipped_by=v),)
         ),

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from limi.metrics.individual import Rate, rate_of
+from limi.metrics.naturalness import Likeness
 from limi.report import wording
 from limi.report.summary import Direction, Example, Field
 from limi.report.wording import Opposed, Percent
@@ -200,11 +201,19 @@ def test_what_flips_a_finding_in_words(causes, words):
 
 
 def test_naturalness_in_its_order_and_only_what_is_a_number():
-    given = {"mine": 0.5, "ceiling": 0.9, "representative": None, "findings": math.nan}
+    given = {
+        "mine": Likeness(0.5),
+        "ceiling": Likeness(0.9, 0.0123, 1234, 10),
+        "findings": Likeness(math.nan),
+    }
     shown = wording.natural(dataclasses.replace(SEX, naturalness=given))
-    assert [(n.name, n.shown, bool(n.aid)) for n in shown] == [
-        ("real rows that flip", "0.900", True),
-        ("mine", "0.500", False),
+    assert [(n.name, n.shown, n.aid) for n in shown] == [
+        (
+            "real rows that flip",
+            "0.900",
+            "the table's own, to hold the others against (10 draws of 1,234 rows, spread 0.012)",
+        ),
+        ("mine", "0.500", ""),
     ]
 
 
