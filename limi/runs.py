@@ -22,8 +22,8 @@ from limi.types import Rows
 __all__ = ["reopen"]
 
 # Files of these kinds hold data alone; any other, and one of a package that limi does not know,
-# may run code when it is opened.
-_DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "torch", "xgboost"}
+# may run code when it is opened. Torch files are programs, whatever is checked of them first.
+_DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256")
 _SPOT = 256  # findings that are put to the model again
@@ -121,7 +121,7 @@ def _model(folder: Path, manifest: dict[str, Any], given: str | None) -> str:
         )
     if given is None and kind not in _DATA_ALONE:
         raise InvalidInput(
-            f"the run {str(folder)!r} tested {place}, and opening it runs code; if you know who "
+            f"the run {str(folder)!r} tested {place}, and opening it may run code; if you know who "
             f"wrote it, name it: --model {shlex.quote(place)}"
         )
     return place

@@ -62,7 +62,7 @@ def device_of(name: str) -> Any:
     try:
         device = torch.device(name)
         torch.empty(0, dtype=torch.float64, device=device)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError, ImportError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "it does not answer"
         raise InvalidInput(
             f"the device {name!r} cannot be used ({reason}); use 'cpu', or 'cuda' with an NVIDIA "

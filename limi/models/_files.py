@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast, get_args
@@ -10,26 +11,61 @@ from urllib.parse import parse_qsl
 from limi.errors import BadModel, InvalidInput, listed, nearest
 from limi.models._scores import Output
 
-__all__ = ["existing", "output_kind", "reason", "split_options", "unreadable", "untrusted_pickle"]
+__all__ = [
+    "content_of",
+    "existing",
+    "is_file",
+    "output_kind",
+    "reason",
+    "split_options",
+    "unreadable",
+    "untrusted_pickle",
+]
 
 _LONGEST = 200
 
 
 def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
-    """The path of a model file; InvalidInput where there is none."""
+    """The path of a model file; InvalidInput where there is none, BadModel where it is locked."""
     path = Path(place)
     example = f"{kind}:model{endings[0]}"
-    if path.is_dir():
-        raise InvalidInput(f"{place!r} is a folder; name one file, as in {example}")
-    if not path.is_file():
+    if not is_file(path):
+        if os.path.isdir(place):
+            raise InvalidInput(f"{place!r} is a folder; name one file, as in {example}")
         raise InvalidInput(f"there is no file {place!r}; name one, as in {example}")
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except OSError as error:
+        raise _locked(place, error) from None
     return path
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; no name is too long or too odd to be asked for."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def content_of(path: Path) -> bytes:
+    """All bytes of a model file; BadModel where they cannot be had."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _locked(str(path), error) from None
+
+
+def _locked(place: str, error: OSError) -> BadModel:
+    said = error.strerror or type(error).__name__
+    return BadModel(f"the file {place!r} cannot be read: {said}; check its rights and its disk")
 
 
 def split_options(place: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
     """`FILE?name=value&...` as the file and its options; a file of that very name wins."""
     file, mark, text = place.rpartition("?")
-    if not mark or Path(place).exists():
+    if not mark or is_file(Path(place)):
         return place, {}
     options = dict(parse_qsl(text, keep_blank_values=True))
     for name in options:

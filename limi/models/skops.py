@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from limi.errors import InvalidInput, missing
 from limi.models._base import Decision, Model
-from limi.models._files import existing, unreadable
+from limi.models._files import content_of, existing, unreadable
 
 __all__ = ["load"]
 
@@ -41,7 +41,7 @@ def load(place: str, decision: Decision, trust: Sequence[str] = ()) -> Model:
     from limi.models import adapt
 
     # One reading for the check and the load, so that the file cannot change in between.
-    content = path.read_bytes()
+    content = content_of(path)
     try:
         asked = sio.get_untrusted_types(data=content)
     except Exception as error:

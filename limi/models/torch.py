@@ -1,4 +1,4 @@
-"""PyTorch modules, live or as `torch:FILE` (torch.export or TorchScript)."""
+"""PyTorch modules, live or as `torch:FILE` (torch.export, or TorchScript if trusted)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadModel, missing
+from limi.errors import BadModel, LimiError, missing
 from limi.models._base import Decision, Takes
-from limi.models._files import existing, output_kind, split_options
+from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._scores import Output, Outputs
 from limi.types import Rows, Scores
 
@@ -114,29 +114,41 @@ def wrap(target: Any, decision: Decision, output: Output | None = None) -> Torch
     )
 
 
-def load(place: str, decision: Decision) -> TorchModel:
-    """The program of a torch.export or TorchScript file, on the CPU or on `?device=cuda`."""
+def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchModel:
+    """The program of a torch.export file, on the CPU or on `?device=cuda`.
+
+    A TorchScript file runs code while it is read, so it needs `trust_pickle`.
+    """
     file, options = split_options(place, ("output", "device"))
     path = existing(file, "torch", ENDINGS)
     try:
-        import torch
+        import torch  # noqa: F401
     except ImportError:
         raise missing("torch", "torch", "running a PyTorch model") from None
+    from limi.generators._training import device_of
     from limi.models import _programs
 
     output = output_kind(options.get("output"))
-    target = _programs.read(path)
-    model = wrap(target, decision, output)
-    device = options.get("device", "cpu")
-    if device != "cpu":
-        if isinstance(target, torch.export.ExportedProgram):
-            from torch.export.passes import move_to_device_pass
+    device = str(device_of(options.get("device", "cpu")))
+    target = _programs.read(path, trusted=trust_pickle)
+    try:
+        model = wrap(target, decision, output)
+        return model if device == "cpu" else _moved(model, target, device)
+    except LimiError:
+        raise
+    # A program whose parts do not fit each other may fail anywhere.
+    except Exception as error:
+        raise unreadable(file, "a torch program", error) from error
 
-            return replace(
-                model, module=move_to_device_pass(target, device).module(), device=device
-            )
+
+def _moved(model: TorchModel, target: Any, device: str) -> TorchModel:
+    import torch
+
+    if not isinstance(target, torch.export.ExportedProgram):
         return replace(model, module=model.module.to(device), device=device)
-    return model
+    from torch.export.passes import move_to_device_pass
+
+    return replace(model, module=move_to_device_pass(target, device).module(), device=device)
 
 
 # Operations that change an output's shape and not its numbers.

@@ -202,7 +202,9 @@ def test_edited_findings_are_refused(copy, change):
 
 
 @pytest.mark.parametrize("given", [[], ["--model", ""], ["--trust-pickle"]])
-@pytest.mark.parametrize("kind", ["python:evil.py:f", "pickle:evil.pkl", "joblib:x", "plugin:x"])
+@pytest.mark.parametrize(
+    "kind", ["python:evil.py:f", "pickle:evil.pkl", "joblib:x", "plugin:x", "torch:x.pt2"]
+)
 def test_no_manifest_chooses_code_to_run(call, copy, home, tmp_path, given, kind):
     edit(copy / "manifest.json", "model", value=kind)
     edit(copy / "manifest.json", "trust_pickle", value=True)
@@ -215,7 +217,7 @@ def test_no_manifest_chooses_code_to_run(call, copy, home, tmp_path, given, kind
 def test_a_kind_of_another_package_must_be_named(copy, monkeypatch):
     monkeypatch.setattr("limi.models.names", lambda: ["plugin"])
     edit(copy / "manifest.json", "model", value="plugin:x")
-    with pytest.raises(InvalidInput, match=r"opening it runs code.*--model plugin:x"):
+    with pytest.raises(InvalidInput, match=r"opening it may run code.*--model plugin:x"):
         limi.reopen(copy)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -429,4 +429,5 @@ def torch_script(folder: Path) -> Case:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.jit.script(network()).save(folder / "model.pt")
-    return torch_case(f"torch:{folder / 'model.pt'}?output=logits")
+    case = torch_case(f"torch:{folder / 'model.pt'}?output=logits")
+    return replace(case, given={**BITS, "trust_pickle": True})

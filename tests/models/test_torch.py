@@ -124,7 +124,8 @@ def test_a_last_sigmoid_is_seen(last, kind, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.jit.script(module).save(tmp_path / "a.pt")
-    assert models.load(f"torch:{tmp_path / 'a.pt'}").outputs.kind == kind
+    script = models.load(f"torch:{tmp_path / 'a.pt'}", trust_pickle=True)
+    assert script.outputs.kind == kind
 
 
 def test_an_output_that_could_be_either_must_be_declared():
@@ -308,17 +309,228 @@ def test_a_rewritten_archive_that_says_nothing_new_still_opens(tmp_path):
     assert models.load(f"torch:{path}").n_columns == 3
 
 
-def test_a_script_that_writes_files_is_not_opened(tmp_path):
-    class Writes(torch.nn.Module):
-        def forward(self, rows):
-            torch.save(rows, "owned")
-            return rows
+class Constant(torch.nn.Module):
+    """Without inputs the signature is all that torch writes of them."""
 
+    def __init__(self):
+        super().__init__()
+        self.bias = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self):
+        return self.bias.relu()
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        lambda code: {"type": "builtins.dict", "context": json.dumps([code])},
+        lambda code: {"context": json.dumps([code]), "type": "builtins.dict"},
+        lambda code: {"type": "collections.OrderedDict", "context": json.dumps([code])},
+        lambda code: {
+            "type": "builtins.dict",
+            "context": json.dumps([{"__enum__": True, "fqn": "antigravity.X", "name": "y"}]),
+        },
+    ],
+    ids=["dict", "order", "ordered", "enum"],
+)
+def test_keywords_that_torch_would_run_are_refused(keywords, tmp_path):
+    path = tmp_path / "a.pt2"
+    torch.export.save(torch.export.export(Constant(), ()), path)
+    program = program_of(path)
+    signature = program["graph_module"]["module_call_graph"][0]["signature"]
+    # torch writes the names of keywords into the source of `forward`, and runs that.
+    code = f"y=open({str(tmp_path / 'owned')!r}, 'w')"
+    tree = json.loads(signature["in_spec"])
+    tree[1]["children_spec"][1] = keywords(code) | {"children_spec": [TENSOR]}
+    signature["in_spec"], signature["forward_arg_names"] = json.dumps(tree), []
+    rewritten(path, {"models/model.json": json.dumps(program).encode()})
+    with pytest.raises(BadModel, match="was not opened: its in_spec is"):
+        models.load(f"torch:{path}")
+    assert not (tmp_path / "owned").exists()
+
+
+TENSOR = {"type": None, "context": None, "children_spec": []}
+
+
+@pytest.mark.parametrize(
+    "names", [["x): pass\nprint(1)\ndef forward(self, y"], ["a.b"], [""], ["x=print(1)"]]
+)
+def test_arguments_are_named_by_identifiers(names, tmp_path):
+    path = export(network(), tmp_path / "a.pt2")
+    program = program_of(path)
+    program["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"] = names
+    rewritten(path, {"models/model.json": json.dumps(program).encode()})
+    with pytest.raises(BadModel, match="was not opened: its forward_arg_names is"):
+        models.load(f"torch:{path}")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tree: tree.update(guards_code=["open('owned', 'w')"]),
+        lambda tree: tree.update(guards_code=["exit"]),
+        lambda tree: argument(tree).update(as_operator="torch.os.abort"),
+        lambda tree: argument(tree).update(as_graph={"name": "g", "graph": {}}),
+        lambda tree: argument(tree).update(as_custom_obj={"name": "c", "class_fqn": "x"}),
+        lambda tree: nodes(tree)[0].update(target="torch.ops.aten.from_file.default"),
+        lambda tree: nodes(tree)[0].update(target="torch.ops.aten.set_.source_Tensor"),
+        lambda tree: nodes(tree)[0].update(target="torch.ops.aten._print.default"),
+        lambda tree: nodes(tree)[0].update(target="torch.ops.prim.Print.default"),
+        lambda tree: nodes(tree)[0].update(target="torch.sym_fresh_size"),
+        lambda tree: nodes(tree)[0].update(target="math.exp"),
+    ],
+)
+def test_a_program_is_arithmetic_on_tensors_and_nothing_else(change, tmp_path):
+    path = export(network(), tmp_path / "a.pt2")
+    program = program_of(path)
+    change(program)
+    rewritten(path, {"models/model.json": json.dumps(program).encode()})
+    with pytest.raises(BadModel, match="was not opened: it"):
+        models.load(f"torch:{path}")
+
+
+def nodes(tree):
+    return tree["graph_module"]["graph"]["nodes"]
+
+
+def argument(tree):
+    found = nodes(tree)[0]["inputs"][0]["arg"]
+    found.clear()
+    return found
+
+
+class Wide(torch.nn.Module):
+    """Layers and functions as people use them for tables."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(100, 4)
+        self.norm = torch.nn.BatchNorm1d(7)
+        self.attend = torch.nn.MultiheadAttention(7, 1, batch_first=True)
+        self.layers = torch.nn.Sequential(
+            *(torch.nn.LayerNorm(7), torch.nn.Linear(7, 8), torch.nn.GELU(approximate="tanh")),
+            *(torch.nn.Linear(8, 8), torch.nn.SELU(), torch.nn.Dropout(0.2), torch.nn.SiLU()),
+        )
+        self.register_buffer("weights", torch.ones(2, 8))
+
+    def forward(self, rows):
+        embedded = self.embed(rows[:, 0].clamp(0, 99).long())
+        joined = self.norm(torch.cat([rows / rows.abs().max(), embedded], dim=1))
+        seen, _ = self.attend(joined[:, None], joined[:, None], joined[:, None])
+        hidden = self.layers(joined + seen.squeeze(1))
+        masked = hidden.masked_fill(hidden > 1e6, -torch.inf).clamp_(min=-1e6)
+        return torch.einsum("bi,oi->bo", masked, self.weights).softmax(dim=-1)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_layers_that_people_use_open(decomposed, tmp_path):
+    torch_rng = torch.Generator().manual_seed(0)
+    module = Wide().eval()
+    with torch.no_grad():
+        for tensor in module.parameters():
+            tensor.copy_(torch.randn(tensor.shape, generator=torch_rng) / 4)
+    dynamic = ({0: torch.export.Dim("n")},)
+    program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=dynamic)
+    if decomposed:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of torch about itself
+            program = program.run_decompositions()
+    torch.export.save(program, tmp_path / "a.pt2")
+    with torch.no_grad():
+        expected = module(torch.from_numpy(MATRIX.astype(np.float32))).numpy()[:, 1]
+    np.testing.assert_allclose(
+        models.load(f"torch:{tmp_path / 'a.pt2'}").score(MATRIX), expected, atol=1e-6
+    )
+
+
+class Writes(torch.nn.Module):
+    """A script that writes a file while it is opened."""
+
+    def __init__(self, path: str):
+        super().__init__()
+        self.path = path
+
+    @torch.jit.export
+    def __getstate__(self):
+        return (self.path, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state: tuple[str, bool]):
+        self.path, self.training = state
+        torch.save(torch.zeros(1), self.path)
+
+    def forward(self, rows):
+        return rows
+
+
+def test_a_script_that_writes_files_is_not_opened(tmp_path):
+    script(Writes(str(tmp_path / "owned"))).save(tmp_path / "a.pt")
+    with pytest.raises(InvalidInput, match=r"was not opened: .*torch.export.save.*--trust-pickle"):
+        models.load(f"torch:{tmp_path / 'a.pt'}")
+    assert not (tmp_path / "owned").exists()
+    # No look at the opened program could come in time: opening it is enough.
+    models.load(f"torch:{tmp_path / 'a.pt'}", trust_pickle=True)
+    assert (tmp_path / "owned").exists()
+
+
+def script(module):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        torch.jit.script(Writes()).save(tmp_path / "a.pt")
-    with pytest.raises(BadModel, match=r"it calls torch.save"):
-        models.load(f"torch:{tmp_path / 'a.pt'}")
+        return torch.jit.script(module)
+
+
+@pytest.mark.parametrize("call", ["torch .save(", "torch.\\\nsave(", "ops.aten.save("])
+def test_no_spelling_of_a_script_opens_it(call, tmp_path):
+    path = tmp_path / "a.pt"
+    script(network()).save(path)
+    with zipfile.ZipFile(path) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".py"))
+        code = archive.read(name).decode()
+    body = f"{call}input, {str(tmp_path / 'owned')!r})"
+    line = next(line for line in code.splitlines() if line.lstrip().startswith("return"))
+    code = code.replace(line, f"    {body}\n{line}", 1)
+    rewritten(path, {name.partition("/")[2]: code.encode()})
+    with pytest.raises(InvalidInput, match="was not opened: it is a TorchScript program"):
+        bound(f"torch:{path}", numbers())
+    assert not (tmp_path / "owned").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: b"[]",
+        lambda text: b"{}",
+        lambda text: b"[" * 100_000,
+        lambda text: b"\xff" * 100,
+        lambda text: text.replace(b'"outputs": [', b'"outputs": [], "more": [', 1),
+        lambda text: text.replace(b'"user_outputs"', b'"x"').replace(b'"sizes"', b'"size"'),
+        lambda text: text.replace(b'"in_spec": "[1', b'"in_spec": "['),
+        lambda text: text.replace(b'"inputs"', b'"nothing"'),
+        lambda text: text.replace(b'"children_spec', b'"children'),
+    ],
+)
+def test_a_damaged_program_is_one_sentence(damage, tmp_path):
+    path = export(network(), tmp_path / "a.pt2")
+    damaged = damage(json.dumps(program_of(path)).encode())
+    rewritten(path, {"models/model.json": damaged})
+    with pytest.raises(BadModel, match=r"cannot be read as|was not opened|holds no program"):
+        models.load(f"torch:{path}")
+
+
+def test_archives_cut_anywhere_are_one_sentence(tmp_path):
+    whole = export(network(), tmp_path / "a.pt2").read_bytes()
+    for end in range(0, len(whole), len(whole) // 40):
+        (tmp_path / "b.pt2").write_bytes(whole[:end])
+        with pytest.raises(BadModel, match="cannot be read as"):
+            models.load(f"torch:{tmp_path / 'b.pt2'}")
+
+
+@pytest.mark.parametrize("device", ["banana", "", "cuda:999", "cpu:x", "privateuseone"])
+def test_a_device_that_is_none_is_said(device, tmp_path):
+    path = export(network(), tmp_path / "a.pt2")
+    with pytest.raises(InvalidInput, match=r"the device .* cannot be used"):
+        models.load(f"torch:{path}?device={device}")
 
 
 def test_other_files_are_no_programs(tmp_path):
