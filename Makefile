@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench study study-page study-check docs clean
+.PHONY: help demo test check bench study study-page study-check mutants docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -54,6 +54,9 @@ study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
 
 study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
 	$(BIN)/limi study check
+
+mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (about an hour)
+	$(BIN)/python tools/mutants.py
 
 docs: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py
