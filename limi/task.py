@@ -14,7 +14,7 @@ from limi.gradients import Gradients
 from limi.rows import Distinct, KeySet, distinct, group
 from limi.schema import Schema
 from limi.tensors import OnDevice, Verdicts
-from limi.thrift import Habits, check_thriftily
+from limi.thrift import Habits, check_thriftily, rows_at_once
 from limi.types import Keys, Mask, Rows, Scores
 
 __all__ = ["OutOfTime", "Task"]
@@ -80,43 +80,50 @@ class Task:
         Where the budget ends inside the batch, only the rows that it pays for come back; the
         engine stops there, so a method may yield what it gets without looking at its length.
         """
-        if not self.thrifty:
-            return self._check(rows).named(origin)
-        # What a row costs is known only afterwards: check those that are paid for in any case,
-        # see what is left, and go on until the next row might be too dear.
-        parts = [self._check(rows)]
-        while self.rows_left and len(parts[-1]) and sum(map(len, parts)) < len(rows):
-            parts.append(self._check(rows[sum(map(len, parts)) :]))
-        if sum(map(len, parts)) < len(rows):
-            self.queries_left = 0
-        queries = sum(part.queries for part in parts)
-        return replace(Checked.join(parts), queries=queries, origin=origin)
-
-    def _check(self, rows: Rows) -> Checked:
-        rows, known = self._affordable(rows)
         if self.thrifty:
-            checked = check_thriftily(
-                self._ask,
-                self.schema,
-                rows,
-                known=known,
-                habits=self._habits,
-                max_batch=self.max_batch,
-            )
-        else:
-            checked = check_rows(
-                self._ask,
-                self.schema,
-                rows,
-                partner=self.partner,
-                max_batch=self.max_batch,
-                known=known,
-                keep_scores=self.keep_scores,
-            )
+            return self._check_thriftily(rows).named(origin)
+        rows, known = self._affordable(rows)
+        checked = check_rows(
+            self._ask,
+            self.schema,
+            rows,
+            partner=self.partner,
+            max_batch=self.max_batch,
+            known=known,
+            keep_scores=self.keep_scores,
+        )
         self.rows_left -= len(rows)
         self.queries_left -= checked.queries
         self._note(known.keys[known.first])
-        return checked
+        return checked.named(origin)
+
+    def _check_thriftily(self, rows: Rows) -> Checked:
+        """What a row costs is known only afterwards, so the oracle itself sees to the budget."""
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        parts: list[Checked] = []
+        size = rows_at_once(self.schema)
+        for start in range(0, max(len(rows), 1), size):
+            part = rows[start : start + size]
+            known = distinct(self.schema, part)
+            checked = check_thriftily(
+                self._ask,
+                self.schema,
+                part,
+                known=known,
+                habits=self._habits,
+                max_batch=self.max_batch,
+                max_queries=self.queries_left,
+                keep_scores=self.keep_scores,
+            )
+            parts.append(checked)
+            self.rows_left -= len(checked)
+            self.queries_left -= checked.queries
+            self._note(known.keys[known.first[known.first < len(checked)]])
+            if len(checked) < len(part):
+                self.queries_left = 0  # the next row might be too dear
+                break
+        return replace(Checked.join(parts), queries=sum(part.queries for part in parts))
 
     def check_tensors(self, rows: Any) -> tuple[Any, Verdicts]:
         """As many of these rows on the device as the budget has rows for, and their verdicts.
@@ -183,6 +190,5 @@ class Task:
                 # Nothing after the first row that is too dear, so that batches do not matter.
                 rows = rows[: int(paid.argmin())]
                 known = distinct(self.schema, rows)
-                if not self.thrifty:
-                    self.queries_left = float(query_cost(self.schema, rows, known).sum())
+                self.queries_left = float(query_cost(self.schema, rows, known).sum())
         return rows, known

@@ -4,12 +4,16 @@ A key that flips is settled by two values that disagree; only a key that does no
 all. The row's own value goes first, for a finding names its decision in any case; then the values
 that disagree soonest with such a decision, which is learned on the way. (An own value that is not
 among those compared goes last.)
+
+A value can be asked only when the one before was answered, so many keys are under way together:
+each step asks the next question of every one of them, and new keys take the places of those that
+are settled. Steps depend on the budget and on answers, never on how the model is asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +23,11 @@ from limi.rows import Distinct
 from limi.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Habits", "check_thriftily"]
+__all__ = ["Habits", "check_thriftily", "rows_at_once"]
+
+_FEWEST, _MOST = 64, 4096  # keys under way together
+_SHARE = 8  # of the keys that the queries pay for at least, the part that is under way together
+_KEPT = 1 << 22  # scores kept at once
 
 
 @dataclass
@@ -60,6 +68,11 @@ def _from_both_ends(n: int) -> Index:
     return ends
 
 
+def rows_at_once(schema: Schema) -> int:
+    """How many rows to check together at most: their scores are kept until all are settled."""
+    return max(_FEWEST, _KEPT // len(schema.combinations))
+
+
 def check_thriftily(
     score: Callable[[Rows], Scores],
     schema: Schema,
@@ -68,67 +81,133 @@ def check_thriftily(
     known: Distinct,
     habits: Habits,
     max_batch: int,
+    max_queries: float = np.inf,
+    keep_scores: bool = True,
 ) -> Checked:
     """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
 
     The partner is the value that showed the flip (of several the widest gap). Rows of one key are
     taken together; those with another protected value than the first of them cost a query more.
+    Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
     """
-    combinations, index = schema.combinations, schema.protected_index
-    n_keys = len(known.first)
-    scores = np.full((n_keys, len(combinations)), np.nan)
-    queries = 0
+    flight = _Flight(schema, rows, known, habits, max_queries)
+    while flight.admit():
+        asked = flight.questions()
+        parts = [score(asked[part]) for part in _parts(len(asked), max_batch)]
+        flight.answer(np.concatenate(parts))
+    n = len(rows) if flight.begun == len(known.first) else int(known.first[flight.begun])
+    scores = flight.scores[known.of[:n]]
+    checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
+    return replace(
+        checked, queries=flight.queries, scores=scores if keep_scores else checked.scores
+    )
 
-    def ask(keys: Index, combination: Index) -> None:
-        nonlocal queries
-        for part in _parts(len(keys), max_batch):
-            asked = rows[known.first[keys[part]]].copy()
-            asked[:, index] = combinations[combination[part]]
-            scores[keys[part], combination[part]] = score(asked)
-        queries += len(keys)
 
-    own = schema.combination_of(rows)
-    order = habits.order()  # fixed for the batch, so that the result depends on no part of it
-    # Where a row's own value is none of the combinations, one of these stands for it: rows of
-    # one key may bring several such values.
-    base = np.where(own[known.first] >= 0, own[known.first], order[0, 0])
-    ask(np.arange(n_keys), base)
-    decided = (scores[np.arange(n_keys), base] > 0.5).astype(np.intp)
-    open_keys = np.arange(n_keys)
-    for place in range(len(combinations)):
-        if not len(open_keys):
-            break
-        combination = order[decided[open_keys], place]
-        new = combination != base[open_keys]
-        keys, combination = open_keys[new], combination[new]
-        ask(keys, combination)
-        differs = (scores[keys, combination] > 0.5) != decided[keys]
+class _Flight:
+    """Keys on their way: what is known of each, and what is asked next."""
+
+    def __init__(
+        self, schema: Schema, rows: Rows, known: Distinct, habits: Habits, max_queries: float
+    ) -> None:
+        n_keys, n_combinations = len(known.first), len(schema.combinations)
+        self._schema, self._rows, self._known, self._habits = schema, rows, known, habits
+        self.own = schema.combination_of(rows)
+        self.scores = np.full((n_keys, n_combinations), np.nan)
+        self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
+        self.queries = self.begun = 0
+        self._first_own = self.own[known.first]
+        self._decided = np.zeros(n_keys, dtype=np.intp)
+        self._asked = np.zeros(n_keys, dtype=np.int64)
+        stray = np.bincount(known.of[self.own < 0], minlength=n_keys)
+        self._worst = n_combinations + stray  # what a key may cost
+        self._by_key = np.argsort(known.of, kind="stable")
+        self._starts = np.searchsorted(known.of[self._by_key], np.arange(n_keys + 1))
+        self._unpledged = max_queries  # queries that no key under way may need
+        most = max_queries / (_SHARE * n_combinations)
+        self._width = int(np.clip(min(most, _MOST), _FEWEST, _MOST))
+        self._keys: Index = np.arange(0)  # under way
+        self._combination: Index = np.arange(0)  # what each of them is asked under
+        self._alone: Index = np.arange(0)  # rows that are asked as they are
+
+    def admit(self) -> bool:
+        """Begin with as many keys as there are places and queries for; is any question open?"""
+        room = self._width - len(self._keys)
+        new = np.arange(self.begun, min(self.begun + room, len(self._worst)))
+        pledged = np.cumsum(self._worst[new])
+        new = new[pledged <= self._unpledged]
+        if len(new):
+            self._unpledged -= int(pledged[len(new) - 1])
+            self.begun += len(new)
+            self._keys = np.concatenate([self._keys, new])
+        return bool(len(self._keys) or len(self._alone))
+
+    def questions(self) -> Rows:
+        """The next row of each key under way, then rows as they are."""
+        self._combination = self._next()
+        asked = self._rows[self._known.first[self._keys]]
+        asked[:, self._schema.protected_index] = self._schema.combinations[self._combination]
+        return np.concatenate([asked, self._rows[self._alone]])
+
+    def _next(self) -> Index:
+        """The own value first, then the unasked one that most often disagrees."""
+        order = self._habits.order()
+        keys = self._keys
+        following = order[self._decided[keys]]
+        asked = np.take_along_axis(~np.isnan(self.scores[keys]), following, axis=1)
+        best = following[np.arange(len(keys)), asked.argmin(axis=1)]
+        # Where a row's own value is none of the combinations, one of these stands for it: rows of
+        # one key may bring several such values.
+        base = np.where(self._first_own[keys] >= 0, self._first_own[keys], order[0, 0])
+        return np.where(self._asked[keys] == 0, base, best)
+
+    def answer(self, answers: Scores) -> None:
+        """Enter the answers to `questions`, and let the keys go that are settled."""
+        keys, combination = self._keys, self._combination
+        n = len(keys)
+        self._enter_alone(answers[n:])
+        self.scores[keys, combination] = answers[:n]
+        favorable = (answers[:n] > 0.5).astype(np.intp)
+        begins = self._asked[keys] == 0
+        self._decided[keys[begins]] = favorable[begins]
+        differs = favorable != self._decided[keys]
         for decision in (0, 1):
-            such = decided[keys] == decision
-            habits.learn(decision, combination[such], differs[such])
-        still = np.ones(n_keys, dtype=bool)
-        still[keys[differs]] = False
-        open_keys = open_keys[still[open_keys]]
+            such = ~begins & (self._decided[keys] == decision)
+            self._habits.learn(decision, combination[such], differs[such])
+        self._asked[keys] += 1
+        self.queries += len(answers)
+        settled = differs | (self._asked[keys] == self.scores.shape[1])
+        self._alone = self._unasked(keys[settled])
+        spared = self._worst[keys[settled]].sum() - self._asked[keys[settled]].sum()
+        self._unpledged += int(spared) - len(self._alone)
+        self._keys = keys[~settled]
 
-    inside = own >= 0
-    unknown = np.flatnonzero(inside & np.isnan(scores[known.of, np.maximum(own, 0)]))
-    unknown = unknown[_first_of(known.of[unknown] * len(combinations) + own[unknown])]
-    ask(known.of[unknown], own[unknown])
-    mine = np.where(inside, scores[known.of, np.maximum(own, 0)], np.nan)
-    stray = np.flatnonzero(~inside)
-    for part in _parts(len(stray), max_batch):
-        mine[stray[part]] = score(rows[stray[part]])
-    queries += len(stray)
-    return _verdicts(schema, rows, scores[known.of], mine, own, queries)
+    def mine(self, n: int) -> Scores:
+        """The scores of the first n rows as they are."""
+        own = self.own[:n]
+        inside = self.scores[self._known.of[:n], np.maximum(own, 0)]
+        return np.where(own >= 0, inside, self._stray[:n])
+
+    def _unasked(self, keys: Index) -> Index:
+        """Rows of settled keys that were not asked with their own values."""
+        counts = self._starts[keys + 1] - self._starts[keys]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self._by_key[np.repeat(self._starts[keys], counts) + within]
+        key, own = self._known.of[rows], self.own[rows]
+        stray = rows[own < 0]
+        lacking = (own >= 0) & np.isnan(self.scores[key, np.maximum(own, 0)])
+        key, own, rows = key[lacking], own[lacking], rows[lacking]
+        first = np.unique(key * self.scores.shape[1] + own, return_index=True)[1]
+        return np.concatenate([rows[np.sort(first)], stray])
+
+    def _enter_alone(self, answers: Scores) -> None:
+        own = self.own[self._alone]
+        inside, key = own >= 0, self._known.of[self._alone]
+        self.scores[key[inside], own[inside]] = answers[inside]
+        self._stray[self._alone[~inside]] = answers[~inside]
 
 
 def _verdicts(
-    schema: Schema,
-    rows: Rows,
-    scores: NDArray[np.float64],
-    mine: Scores,
-    own: Index,
-    queries: int,
+    schema: Schema, rows: Rows, scores: NDArray[np.float64], mine: Scores, own: Index
 ) -> Checked:
     asked = ~np.isnan(scores)
     flipped = asked & ((scores > 0.5) != (mine > 0.5)[:, None])
@@ -144,8 +223,4 @@ def _verdicts(
     partner = rows.copy()
     if len(rows):
         partner[:, schema.protected_index] = schema.combinations[chosen]
-    return Checked(rows, mine, partner, scores[line, chosen], flips, queries=queries, scores=scores)
-
-
-def _first_of(values: Index) -> Index:
-    return np.sort(np.unique(values, return_index=True)[1])
+    return Checked(rows, mine, partner, scores[line, chosen], flips)

@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from limi.budget import Budget
 from limi.check import check_rows
 from limi.engine import run
+from limi.methods.natural import Natural
 from limi.methods.real import Real
 from limi.rows import distinct, uniform
 from limi.thrift import Habits, check_thriftily
-from tests.toy import MIXED, Linear, schema_of, task
+from tests.naive import thrift as naive
+from tests.naive.check import key
+from tests.toy import MIXED, Linear, Rounding, schema_of, task
 
 AGES = schema_of((0, 60), (0, 60), (1, 9), protected=["x2"])
 AGE_MODEL = Linear((0.125, -0.0625, 0.25), -2.03125)
@@ -111,6 +114,53 @@ def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
         found.append(ran.findings.all())
     np.testing.assert_array_equal(found[0].rows, found[1].rows)
     np.testing.assert_array_equal(found[0].partner, found[1].partner)
+
+
+@pytest.mark.parametrize("max_queries", [130, 1_000, 2_600, 100_000])
+@pytest.mark.parametrize("protected", ["x2", "x2=2-8:3"])
+def test_it_asks_what_the_plain_loop_asks(max_queries, protected):
+    """Rows of one key under several own values, some of them none of those compared."""
+    schema = schema_of((0, 60), (0, 60), (1, 9), protected=[protected])
+    rng = np.random.default_rng(max_queries)
+    rows = uniform(schema, 150, rng)
+    rows = np.concatenate([rows, rows[::2], rows[::3]])[rng.permutation(275)]
+    rows[:, 2] = rng.integers(1, 10, len(rows))
+    seen = []
+
+    def score(asked):
+        seen.extend(asked)
+        return AGE_MODEL(asked)
+
+    known = distinct(schema, rows)
+    habits = Habits(len(schema.combinations))
+    checked = check_thriftily(
+        score, schema, rows, known=known, habits=habits, max_batch=50, max_queries=max_queries
+    )
+    width = int(np.clip(max_queries / (8 * len(schema.combinations)), 64, 4096))
+    questions, n = naive.asked(AGE_MODEL, schema, rows, max_queries, width)
+    assert sorted((key(schema, row), (row[2],)) for row in seen) == sorted(questions)
+    assert len(checked) == n
+    assert checked.queries == len(questions) <= max_queries
+    np.testing.assert_array_equal(checked.flips, check_rows(AGE_MODEL, schema, rows[:n]).flips)
+
+
+@pytest.mark.parametrize("method", [Real(), Natural()])
+def test_a_budget_of_queries_is_asked_in_large_batches(method):
+    """Small calls only where the rows of a check run out, and where the budget does."""
+    schema = schema_of((0, 60), (0, 60), (1, 60), protected=["x2"])
+    calls = []
+
+    def score(rows):
+        calls.append(len(rows))
+        return Linear((0.125, -0.0625, 0.03125), -3.03125)(rows)
+
+    rows = uniform(schema, 3_000, np.random.default_rng(0))
+    here = task(schema, AGE_MODEL, rows, generator=Rounding(schema))
+    here.score = score
+    ran = run(method, here, Budget(max_queries=20_000), 3)
+    assert sum(calls) == ran.queries > 19_900
+    assert sum(n for n in calls if n >= 64) > 0.8 * ran.queries
+    assert len(calls) < 20_000 / 50
 
 
 def test_it_finds_more_with_the_same_queries():
