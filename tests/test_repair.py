@@ -452,3 +452,25 @@ def test_progress_reaches_the_end(result):
     assert done[0] == 0
     assert 0.8 <= done[-1] < 1
     assert all(words for _, words in steps)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays["nodes"].__setitem__(slice(0, 2), [0, arrays["nodes"][:2].sum()]),
+        lambda arrays: arrays.update(left=arrays["left"][:1], right=arrays["right"][:1]),
+        lambda arrays: arrays.update(feature=arrays["feature"].astype(float)),
+        lambda arrays: arrays.update(n_columns=np.array(10)),
+    ],
+    ids=["empty tree", "few nodes", "broken columns", "more columns"],
+)
+def test_a_forest_of_other_shapes_is_not_walked(tmp_path, damage):
+    from limi import models
+
+    _, _, path = forest(tmp_path)
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    damage(arrays)
+    np.savez(path, **arrays)
+    with pytest.raises(BadModel, match=r"lead nowhere|no whole arrays of nodes"):
+        models.load(f"benchmark:{path}")

@@ -1,5 +1,8 @@
 """The parts of a repair: labels, recipes, the ensemble, figures and the verdict."""
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, fisher_exact
 from scipy.stats import t as student
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OrdinalEncoder
+from sklearn.tree import DecisionTreeClassifier
 
 from limi import generators
 from limi.check import check_rows
@@ -15,6 +22,7 @@ from limi.findings import Found
 from limi.problems import prepare
 from limi.repairs import _ensemble, _figures, _labels, _recipes, _verify
 from limi.repairs._figures import Figure
+from limi.repairs._refit import refit_of
 from tests.naive import repair as naive
 from tests.toy import Linear, grid, schema_of
 
@@ -478,3 +486,31 @@ def test_a_saved_generator_counts_by_its_kind(tmp_path):
     assert (beside.method, beside.seed) == ("guided", 3 + _verify.FRESH_SEED)
     # Of a file that is gone nobody knows the kind.
     assert not _verify.Fresh.beside("limi", str(tmp_path / "gone.limi"), 3).other_generator
+
+
+class Bomb:
+    """Writes a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_training_again_opens_no_cache_that_the_model_names(tmp_path):
+    cache, owned = tmp_path / "cache", tmp_path / "owned"
+    frame = people()
+    steps = [("code", OrdinalEncoder()), ("decide", DecisionTreeClassifier(max_depth=2))]
+    model = Pipeline([("inner", Pipeline(steps, memory=str(cache)))])
+    model.fit(frame.drop(columns="ok"), frame["ok"])
+    given = prepare(model, frame, protected=["sex"], target="ok", favorable="yes")
+    # Just what training again would ask the cache for; then each answer is planted.
+    spelled = np.array(["no", "yes"], dtype=model.classes_.dtype)[given.labels]
+    clone(model).fit(given.target.present(given.rows), spelled)
+    planted = list(cache.rglob("output.pkl"))
+    for file in planted:
+        file.write_bytes(pickle.dumps(Bomb(owned)))
+    assert planted
+    refit_of(given)(given.rows, given.labels, 0)
+    assert not owned.exists()

@@ -49,6 +49,7 @@ from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, near
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
 from limi.models._scores import from_margin, from_pairs
+from limi.models._trees import check_nodes
 from limi.types import Labels, Rows, Scores
 
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
@@ -263,7 +264,7 @@ def _saved(place: str) -> BenchmarkModel:
             )
         info = Info(**about["info"])
         if info.kind == "rf":
-            _check_trees(arrays)
+            _check_trees(arrays, len(about["columns"]))
         scorer = _SCORERS[info.kind](arrays)
     except LimiError:
         raise
@@ -273,16 +274,11 @@ def _saved(place: str) -> BenchmarkModel:
     return BenchmarkModel(scorer, tuple(about["columns"]), info, notes=(str(info),))
 
 
-def _check_trees(arrays: dict[str, NDArray[Any]]) -> None:
+def _check_trees(arrays: dict[str, NDArray[Any]], n_columns: int) -> None:
     """scikit-learn walks trees without looking, so a file may not send it outside or in circles."""
-    sizes = arrays["nodes"]
-    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
-    place = np.arange(len(first)) - first
-    left, right, feature = (arrays[name] for name in ("left", "right", "feature"))
-    leaf = left == -1
-    fits = (left > place) & (right > place) & (np.maximum(left, right) < np.repeat(sizes, sizes))
-    fits &= (feature >= 0) & (feature < arrays["n_columns"])
-    if not (leaf | fits).all() or arrays["leaf"].shape != (len(first), 2):
+    left, sizes = arrays["left"], arrays["nodes"]
+    check_nodes(left, arrays["right"], arrays["feature"], left == -1, n_columns, sizes)
+    if arrays["leaf"].shape != (len(left), 2) or arrays["n_columns"] != n_columns:
         raise ValueError("its trees lead nowhere")
 
 

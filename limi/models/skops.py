@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from limi.errors import InvalidInput, missing
 from limi.models._base import Decision, Model
 from limi.models._files import content_of, existing, unreadable
+from limi.models._trees import check_estimator, forget_caches
 
 __all__ = ["load"]
 
@@ -54,7 +55,8 @@ def load(place: str, decision: Decision, trust: Sequence[str] = ()) -> Model:
             f"trust their code, name them: {named} (trust=[...] in Python)"
         )
     try:
-        target = sio.loads(content, trusted=asked)
+        target = forget_caches(sio.loads(content, trusted=asked))
+        check_estimator(target)
     except Exception as error:
         raise unreadable(place, "a skops file", error) from error
     return adapt(target, decision)

@@ -12,6 +12,7 @@ from limi import models
 from limi.errors import BadModel, InvalidInput, LimiError
 from limi.models._classifier import SklearnModel
 from limi.models._files import reason
+from limi.models._trees import forget_caches
 from limi.models.benchmark import BenchmarkModel
 from limi.models.benchmark import fit as fit_benchmark
 from limi.problems import Problem
@@ -143,7 +144,7 @@ def _cloned(estimator: Any) -> Any:
     from sklearn.base import clone
 
     try:
-        return clone(estimator)
+        return forget_caches(clone(estimator))
     except (TypeError, RuntimeError, ValueError) as error:
         raise InvalidInput(
             f"{type(estimator).__name__} cannot be cloned ({reason(error)}); give a function of a "
