@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
-__all__ = ["Rate"]
+from scipy.stats import beta
+
+__all__ = ["Rate", "clopper_pearson", "rate_of"]
 
 
 @dataclass(frozen=True)
@@ -15,3 +18,24 @@ class Rate:
     low: float
     high: float
     n: int
+
+
+def rate_of(hits: int, n: int, confidence: float = 0.95) -> Rate:
+    """A share from its counts."""
+    if n == 0:
+        return Rate(math.nan, 0.0, 1.0, 0)
+    low, high = clopper_pearson(hits, n, confidence)
+    return Rate(hits / n, low, high, n)
+
+
+def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Exact two-sided interval of a binomial share; it covers the truth at least this often.
+
+    >>> low, high = clopper_pearson(0, 100)
+    >>> round(low, 4), round(high, 4)
+    (0.0, 0.0362)
+    """
+    tail = (1 - confidence) / 2
+    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    return low, high

@@ -7,10 +7,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
-from scipy.stats import beta, norm
+from scipy.stats import norm
 
 from limi.errors import InvalidInput
-from limi.metrics._rate import Rate
+from limi.metrics._rate import Rate, clopper_pearson, rate_of
 from limi.metrics._space import Space, nearest
 from limi.schema import Schema
 from limi.types import Labels, Mask, Rows
@@ -24,6 +24,7 @@ __all__ = [
     "generalized_entropy_error",
     "group_discrimination",
     "normal_bound",
+    "rate_of",
 ]
 
 
@@ -37,27 +38,6 @@ def flip_rate(flips: Mask, confidence: float = 0.95) -> Rate:
     0.25
     """
     return rate_of(int(np.sum(flips)), len(flips), confidence)
-
-
-def rate_of(hits: int, n: int, confidence: float = 0.95) -> Rate:
-    """A share from its counts."""
-    if n == 0:
-        return Rate(math.nan, 0.0, 1.0, 0)
-    low, high = clopper_pearson(hits, n, confidence)
-    return Rate(hits / n, low, high, n)
-
-
-def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Exact two-sided interval of a binomial share; it covers the truth at least this often.
-
-    >>> low, high = clopper_pearson(0, 100)
-    >>> round(low, 4), round(high, 4)
-    (0.0, 0.0362)
-    """
-    tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
-    return low, high
 
 
 def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:

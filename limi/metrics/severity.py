@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
 from limi.errors import InvalidInput
-from limi.metrics._rate import Rate
-from limi.metrics.individual import clopper_pearson
+from limi.metrics._rate import Rate, clopper_pearson
 from limi.schema import Schema
 from limi.types import Rows, Scores
 

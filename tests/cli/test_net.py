@@ -179,7 +179,7 @@ def test_a_reader_that_has_gone_is_not_an_error(words):
     "env", [{"LC_ALL": "C", "PYTHONUTF8": "0"}, {"PYTHONIOENCODING": "ascii"}], ids=str
 )
 def test_any_locale_takes_any_text(tmp_path, env):
-    (tmp_path / "Zoë.csv").write_text("Größe,ok\nб,1\nж,0\n", encoding="utf-8")
+    (tmp_path / "Zoë.csv").write_text("Größe,ok\nы,1\nж,0\n", encoding="utf-8")
     code, out, err = limi("schema", "Zoë.csv", cwd=tmp_path, env=env)
     assert (code, err) == (0, "")
     assert out.isascii()
