@@ -34,6 +34,7 @@ from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
 from limi.problems import Problem, prepare, protected_values
 from limi.rates import Measured, measure
+from limi.reading import is_file
 from limi.report import pictures
 from limi.report.summary import Regions, Summary, directions, examples, regions
 from limi.results import Result, draw_representative, files, representative_size
@@ -157,7 +158,7 @@ class _GeneratorSource:
     def digest(self) -> str | None:
         """sha256 of the file it is read from, if it is."""
         given = self.given
-        known = isinstance(given, (str, Path)) and Path(given).is_file()
+        known = isinstance(given, (str, Path)) and is_file(given)
         return file_digest(Path(given)) if known else None  # type: ignore[arg-type]
 
     def make(self, problem: Problem) -> Generator | None:
@@ -166,7 +167,7 @@ class _GeneratorSource:
             return None
         if not isinstance(self.given, (str, Path)):
             return _fitting(self.given, problem.schema)
-        if Path(self.given).is_file():
+        if is_file(self.given):
             return _fitting(generators.load(self.given, device=self.device), problem.schema)
         module = generators.get(str(self.given))
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))

@@ -12,6 +12,7 @@ LimiError
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -26,7 +27,10 @@ __all__ = [
     "listed",
     "missing",
     "nearest",
+    "repeated",
 ]
+
+_LONGEST_NAME = 200  # characters
 
 
 class LimiError(Exception):
@@ -78,9 +82,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
     Capitals count for little: `male` is nearer to `Male` than to `Female`.
     """
-    names = sorted(known)
+    names = sorted(map(str, known))
     folded: dict[str, list[str]] = {}
-    for other in names:
+    # Comparing is quadratic in the length, and nobody has mistyped a page of text.
+    name = name[:_LONGEST_NAME]
+    for other in (one for one in names if len(one) <= _LONGEST_NAME):
         folded.setdefault(other.strip().casefold(), []).append(other)
     close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.5)
     alike = folded[close[0]] if close else []
@@ -89,8 +95,17 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"{hint}Known: {listed(names)}"
 
 
+def repeated(names: Iterable[object]) -> list[str]:
+    """Names that occur more than once."""
+    return sorted(str(name) for name, times in Counter(names).items() if times > 1)
+
+
 def listed(names: Iterable[object], most: int = 12) -> str:
     """Names joined by commas, cut after the first few."""
     words = [str(name) for name in names]
-    shown = ", ".join(words[:most]) or "none"
+    shown = ", ".join(map(_cut, words[:most])) or "none"
     return shown if len(words) <= most else f"{shown} and {len(words) - most} more"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]} ..."

@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,11 +19,19 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadTable, listed
-from limi.schema import Column, Schema, off_steps
+from limi.errors import BadTable, LimiError, listed, repeated
+from limi.schema import LARGEST, Column, Schema, is_text, off_steps
 from limi.types import Index, Rows, Value
 
-__all__ = ["Codec", "Frame", "columns_of", "plain", "plain_frame"]
+__all__ = [
+    "Codec",
+    "Frame",
+    "check_names",
+    "columns_of",
+    "plain",
+    "plain_frame",
+    "reading_cells",
+]
 
 Frame = Any
 """A pandas, polars or pyarrow frame."""
@@ -47,8 +56,12 @@ class Codec:
                 f"the table lacks {listed(absent)} that the schema names; "
                 f"it has {listed(backend.names(native))}"
             )
-        stores = tuple(_learn(backend, backend.column(native, c.name), c) for c in schema.columns)
-        return Codec(schema, backend, stores)
+        stores = []
+        for column in schema.columns:
+            series = backend.column(native, column.name)
+            with reading_cells(column.name, backend.dtype(series)):
+                stores.append(_learn(backend, series, column))
+        return Codec(schema, backend, tuple(stores))
 
     def select(self, names: Sequence[str]) -> Codec:
         """The same codec for these columns only, in this order."""
@@ -63,10 +76,13 @@ class Codec:
         """Rows of a frame; BadTable where a cell does not fit the schema."""
         backend, native = _open(frame)
         rows = np.empty((backend.length(native), len(self.schema)))
+        present = set(backend.names(native))
         for position, column in enumerate(self.schema.columns):
-            if column.name not in backend.names(native):
+            if column.name not in present:
                 raise BadTable(f"the table lacks the column {column.name!r}")
-            rows[:, position] = _codes(backend, backend.column(native, column.name), column)
+            series = backend.column(native, column.name)
+            with reading_cells(column.name, backend.dtype(series)):
+                rows[:, position] = _codes(backend, series, column)
         return rows
 
     def decode(self, rows: Rows) -> Frame:
@@ -132,16 +148,43 @@ def columns_of(frame: Frame) -> list[tuple[str, Any, _Backend]]:
     """Name, native series and backend of each column."""
     backend, native = _open(frame)
     names = backend.names(native)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise BadTable(f"column names must differ; these occur twice: {listed(twice)}")
-    odd = [name for name in names if not isinstance(name, str)]
+    check_names(names)
+    return [(name, backend.column(native, name), backend) for name in names]
+
+
+def check_names(names: Sequence[Any]) -> None:
+    """BadTable unless the names of columns are text and differ."""
+    odd = [name for name in names if not (isinstance(name, str) and is_text(name))]
     if odd:
         raise BadTable(
-            f"column names must be text; these are not: {listed(odd)}. "
+            f"column names must be text; these are not: {listed(map(repr, odd))}. "
             "Try: frame.columns = frame.columns.astype(str)"
         )
-    return [(name, backend.column(native, name), backend) for name in names]
+    if len(set(names)) < len(names):
+        raise BadTable(
+            f"column names must differ; these occur twice: {listed(map(repr, repeated(names)))}"
+        )
+
+
+@contextmanager
+def reading_cells(name: str, dtype: Any) -> Iterator[None]:
+    """BadTable where a library cannot take the cells of a column for values."""
+    try:
+        yield
+    except BadTable as error:
+        if repr(name) in str(error):
+            raise
+        raise BadTable(f"column {name!r} cannot be used: {error}") from None
+    except (LimiError, MemoryError, KeyboardInterrupt):
+        raise
+    # Each library has its own for lists, structures and the like; those of polars that come from
+    # Rust are not even exceptions.
+    except BaseException as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+        raise BadTable(
+            f"column {name!r} is stored as {str(dtype)[:80]}, whose cells cannot be read ({said}); "
+            "limi reads numbers, text, booleans and dates"
+        ) from None
 
 
 def plain(value: Any) -> Value:
@@ -154,6 +197,16 @@ def plain(value: Any) -> Value:
         return value.isoformat()
     if isinstance(value, (datetime.timedelta, decimal.Decimal)):
         return str(value)
+    if isinstance(value, str) and not is_text(value):
+        raise BadTable(
+            f"a cell holds {value[:40]!r}, which is not text that a file can hold; read the table "
+            "in its own encoding"
+        )
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise BadTable(
+            "a cell holds a whole number of more than 300 digits, which no model takes for a "
+            "number; store the column as text"
+        )
     if isinstance(value, (bool, str, int, float)):
         return value
     raise BadTable(
@@ -165,9 +218,11 @@ def plain(value: Any) -> Value:
 def _moment(value: Any) -> str:
     import pandas as pd
 
-    if isinstance(value, np.datetime64):
-        return pd.Timestamp(value).isoformat()
-    return pd.Timedelta(value).isoformat()
+    try:
+        moment = pd.Timestamp if isinstance(value, np.datetime64) else pd.Timedelta
+        return str(moment(value).isoformat())
+    except ValueError:  # before or after all the years that pandas knows
+        return str(value)
 
 
 def plain_frame(schema: Schema, rows: Rows) -> Frame:
@@ -290,8 +345,8 @@ def _open(frame: Frame) -> tuple[_Backend, Any]:
     try:
         wrapped = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
-        twice = sorted({str(n) for n in frame.columns if list(frame.columns).count(n) > 1})
-        raise BadTable(f"column names must differ; these occur twice: {listed(twice)}") from None
+        twice = listed(map(repr, repeated(frame.columns)))
+        raise BadTable(f"column names must differ; these occur twice: {twice}") from None
     except TypeError:
         raise BadTable(
             f"a table was expected, not {type(frame).__name__}; give a pandas, polars (collected) "
@@ -351,11 +406,7 @@ class _Pandas:
     def factorize(self, series: Any) -> tuple[Index, list[Any]]:
         import pandas as pd
 
-        try:
-            codes, uniques = pd.factorize(series, use_na_sentinel=True)
-        except TypeError:  # lists, dictionaries and the like
-            plain(series[0])
-            raise
+        codes, uniques = pd.factorize(series, use_na_sentinel=True)
         return codes, list(uniques)
 
     def take(self, series: Any, index: Index) -> Any:

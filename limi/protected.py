@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["parse"]
 
-_NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+# Each text is a number in one way only, else a long one would be tried in very many.
+_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\s*-\s*({_NUMBER})\s*(?::\s*({_NUMBER})\s*)?")
 
 
@@ -57,9 +59,10 @@ def _split(schema: Schema, text: str) -> tuple[str, object]:
             "'race=White,Black'"
         )
     # A column's own name may hold an equals sign; the longest name that exists wins.
-    if text in schema.names or "=" not in text:
+    names = schema.names
+    if text in names or "=" not in text:
         return text, None
-    for name in sorted(schema.names, key=len, reverse=True):
+    for name in sorted(names, key=len, reverse=True):
         if text.startswith(f"{name}="):
             return name, text[len(name) + 1 :]
     name, _, values = text.partition("=")
@@ -104,6 +107,11 @@ def _range(column: Column, low: float, high: float, step: float) -> tuple[float,
         raise InvalidInput(
             f"protected column {column.name!r} needs a range with a step above 0; try {example!r}"
         )
+    if not all(map(math.isfinite, (low, high, step))):
+        raise InvalidInput(
+            f"protected column {column.name!r} has a range of numbers that are too large; "
+            f"try {example!r}"
+        )
     if not low <= high:
         raise InvalidInput(
             f"protected column {column.name!r} has the range {low:g} to {high:g}; "
@@ -114,13 +122,13 @@ def _range(column: Column, low: float, high: float, step: float) -> tuple[float,
             f"protected column {column.name!r} moves in steps of {column.step:g}, so a step of "
             f"{step:g} does not fit"
         )
-    count = int((high - low) / step + 1e-9) + 1
-    if count > 100_000:
+    count = (high - low) / step + 1e-9 + 1
+    if not count <= 100_000:
         raise InvalidInput(
-            f"protected column {column.name!r} would have {count} values; "
+            f"protected column {column.name!r} would have {count:.6g} values; "
             f"give a coarser step, for example {example!r}"
         )
-    codes = np.round(low + step * np.arange(count), 12)
+    codes = np.round(low + step * np.arange(int(count)), 12)
     for edge in (codes[0], codes[-1]):
         column.code(float(edge))
     return tuple(float(code) for code in codes)

@@ -16,6 +16,7 @@ from limi.findings import Found
 from limi.frames import Frame
 from limi.models._files import reason
 from limi.problems import Problem, prepare
+from limi.reading import is_file
 from limi.results import Result
 from limi.types import Rows
 
@@ -102,7 +103,7 @@ def _table(folder: Path, manifest: dict[str, Any], given: str | None) -> Frame:
     if place in data.names() and not Path(place).exists():
         return data.load(place).frame
     # A pipe or a device would be waited for; a folder that somebody sent may name any.
-    if given is None and not _is_file(place):
+    if given is None and not is_file(place):
         raise InvalidInput(
             f"the table {place!r} of the run {str(folder)!r} is not there (moved, or given in "
             "memory); say where it is with --table FILE, or repair the result in Python with "
@@ -125,13 +126,6 @@ def _model(folder: Path, manifest: dict[str, Any], given: str | None) -> str:
             f"wrote it, name it: --model {shlex.quote(place)}"
         )
     return place
-
-
-def _is_file(place: str) -> bool:
-    try:
-        return Path(place).is_file()
-    except (OSError, ValueError):  # a name that is too long, or holds a zero
-        return False
 
 
 def _same_table(problem: Problem, manifest: dict[str, Any], place: str) -> None:

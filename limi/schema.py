@@ -18,15 +18,29 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, listed, nearest
+from limi.errors import InvalidInput, listed, nearest, repeated
 from limi.types import Index, Mask, Rows, Value
 
-__all__ = ["MAX_COMBINATIONS", "Column", "Kind", "Schema", "off_steps", "same_number"]
+__all__ = [
+    "LARGEST",
+    "MAX_COMBINATIONS",
+    "Column",
+    "Kind",
+    "Schema",
+    "is_text",
+    "off_steps",
+    "same_number",
+]
 
 Kind = Literal["numerical", "ordered", "categorical", "boolean"]
 
 MAX_COMBINATIONS = 1000
 """Every row is asked once per combination of protected values, so this bounds the cost of a row."""
+
+LARGEST = 1e300
+"""Numbers beyond it overflow when they are added up."""
+
+_LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +58,8 @@ class Column:
     meaning: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not is_text(self.name):
+            raise InvalidInput(f"a column is called {self.name!r}; names are text")
         if self.kind not in get_args(Kind):
             raise InvalidInput(
                 f"column {self.name!r} has kind {self.kind!r}; kinds are {listed(get_args(Kind))}"
@@ -52,6 +68,12 @@ class Column:
             self._check_range()
         elif not self.levels:
             raise InvalidInput(f"column {self.name!r} is {self.kind} and needs a list of levels")
+        elif not all(map(_is_level, self.levels)):
+            odd = next(level for level in self.levels if not _is_level(level))
+            raise InvalidInput(
+                f"column {self.name!r} lists a level of type {type(odd).__name__}; levels are "
+                "text, finite numbers, true or false, and dates are text"
+            )
         elif len({(type(v) is bool, v) for v in self.levels}) != len(self.levels):
             raise InvalidInput(f"column {self.name!r} lists a level twice: {listed(self.levels)}")
         if self.labels and len(self.labels) != len(self.levels):
@@ -70,8 +92,14 @@ class Column:
             raise InvalidInput(
                 f"column {self.name!r} has step {self.step}; use 0 or a number above"
             )
-        steps = (self.high - self.low) / self.step if self.step else 0.0
-        if not math.isclose(steps, round(steps), abs_tol=1e-6):
+        steps = (self.high - self.low) / (self.step or 1.0)
+        if not (math.isfinite(steps) and (steps <= _LARGEST_EXACT or not self.step)):
+            raise InvalidInput(
+                f"column {self.name!r} runs from {self.low} to {self.high}"
+                + (f" in steps of {self.step}" if self.step else "")
+                + ", more than floating-point numbers can tell apart; narrow the range"
+            )
+        if self.step and not math.isclose(steps, round(steps), abs_tol=1e-6):
             raise InvalidInput(
                 f"column {self.name!r} runs from {self.low} to {self.high}, which is no whole "
                 f"number of steps of {self.step}"
@@ -113,10 +141,14 @@ class Column:
 
     def code(self, value: Value) -> float:
         """The code of a value, InvalidInput where the column cannot hold it."""
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise InvalidInput(
+                f"a whole number of more than 300 digits is no value of column {self.name!r}"
+            )
         if self.kind == "numerical":
             try:
                 number = float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise InvalidInput(
                     f"{value!r} is no number, and column {self.name!r} is numerical"
                 ) from None
@@ -132,7 +164,7 @@ class Column:
                     f"{self.step:g} from {self.show(self.low)}"
                 )
             return number
-        for candidate in (value, *self._readings(value)):
+        for candidate in (value, *self._readings(value)) if _is_hashable(value) else ():
             if candidate in self.positions:
                 return float(self.positions[candidate])
         known = [*(str(v) for v in self.levels), *self.labels]
@@ -150,6 +182,29 @@ class Column:
         ]
 
 
+def is_text(value: str) -> bool:
+    """Can a text be written to a file? Halves of characters cannot."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _is_level(value: object) -> bool:
+    if isinstance(value, str):
+        return is_text(value)
+    return isinstance(value, (bool, int, float)) and abs(value) <= LARGEST
+
+
 def off_steps(codes: NDArray[np.float64], low: float, step: float) -> NDArray[np.bool_]:
     """Which numbers are no whole number of steps from the lowest."""
     steps = (codes - low) / step
@@ -163,7 +218,7 @@ def same_number(text: Value, level: Value) -> bool:
         return False
     try:
         return float(text) == level
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
 
 
@@ -180,7 +235,7 @@ class Schema:
         if not names:
             raise InvalidInput("a schema needs at least one column")
         if len(set(names)) != len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
+            twice = repeated(names)
             raise InvalidInput(f"column names must differ; these occur twice: {listed(twice)}")
 
     @property
@@ -196,16 +251,19 @@ class Schema:
 
     def position(self, name: str) -> int:
         """Where a column stands; InvalidInput with the nearest name where there is none."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise InvalidInput(
-                f"there is no column {name!r}; {nearest(name, self.names)}"
-            ) from None
+        position = self._positions.get(name)
+        if position is None:
+            raise InvalidInput(f"there is no column {name!r}; {nearest(name, self.names)}")
+        return position
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {column.name: position for position, column in enumerate(self.columns)}
 
     def select(self, names: Sequence[str]) -> Schema:
         """The same schema with these columns only, in this order."""
-        kept = [p for p in self.protected if p in names]
+        wanted = set(names)
+        kept = [p for p in self.protected if p in wanted]
         codes = [self.protected_codes[self.protected.index(p)] for p in kept]
         return Schema(tuple(self[name] for name in names), tuple(kept), tuple(codes))
 

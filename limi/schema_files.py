@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from limi.errors import InvalidInput, nearest
 from limi.frames import Frame
+from limi.reading import read_text
 from limi.schema import Column, Kind, Schema
 from limi.shown import spelled_json
 from limi.tables import infer
@@ -19,6 +20,8 @@ from limi.types import Value
 __all__ = ["dump", "load", "parse", "read_for"]
 
 FORMAT = 1
+
+_KINDS_OF_FILE = "a schema as TOML (`limi schema`), or SDV metadata as JSON"
 
 _SECTIONS = {"format", "protected", "columns"}
 _OF_EVERY_KIND = {"kind", "missing", "meaning"}
@@ -86,15 +89,17 @@ def dump(schema: Schema) -> str:
 
 def load(path: str | Path) -> Schema:
     """The schema of a TOML file."""
-    return parse(_read_text(Path(path)), name=str(path))
+    return parse(read_text(path, _KINDS_OF_FILE), name=str(path))
 
 
 def parse(text: str, name: str = "the schema") -> Schema:
     """The schema of a TOML text."""
     try:
         tree = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also for an integer of thousands of digits
         raise InvalidInput(f"{name} is no valid TOML: {error}") from None
+    except RecursionError:
+        raise InvalidInput(f"{name} is nested too deeply; a schema has three levels") from None
     version = tree.get("format", FORMAT)
     if version != FORMAT:
         raise InvalidInput(f"{name} has format {version}; this limi reads format {FORMAT}")
@@ -116,7 +121,7 @@ def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -
         return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
     given = load(path)
     inferred = infer(frame, exclude=exclude)
-    given_names = [name for name in given.names if name not in exclude]
+    given_names = dict.fromkeys(name for name in given.names if name not in exclude)
     for name in given_names:
         inferred.position(name)
     columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
@@ -126,7 +131,7 @@ def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -
 def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
     name = str(path)
     try:
-        tree = json.loads(_read_text(path))
+        tree = json.loads(read_text(path, _KINDS_OF_FILE))
         if "tables" in tree:
             _hold_to(tree, _SDV_SEVERAL, name)
             if len(tree["tables"]) != 1:
@@ -139,7 +144,7 @@ def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
             _hold_to(held, _SDV_COLUMN, f"{name}: column {column!r}")
         types = {column: held["sdtype"] for column, held in tree["columns"].items()}
         kinds = {column: _sdv_kind(name, column, sdtype) for column, sdtype in types.items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
@@ -192,19 +197,10 @@ def _column(key: str, table: Any, name: str) -> Column:
             labels=tuple(str(label) for label in table.get("labels", ())),
             meaning=str(table.get("meaning", "")),
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(f"{name}: column {key!r} cannot be read: {error}") from None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise InvalidInput(f"there is no file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{str(path)!r} cannot be read: {error}") from None
 
 
 def _number(value: float) -> int | float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import math
-import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadTable, InvalidInput, listed, nearest
-from limi.frames import Frame, columns_of, plain
+from limi.errors import BadTable, InvalidInput, LimiError, nearest
+from limi.frames import Frame, check_names, columns_of, plain, reading_cells
+from limi.reading import regular
 from limi.schema import Column, Kind, Schema, off_steps
 from limi.types import Value
 
@@ -21,6 +22,10 @@ __all__ = ["infer", "read"]
 
 _LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
 _MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
+_LONGEST_LINE = 1 << 24  # characters of a header
+
+_PARQUET = (".parquet", ".pq")
+_TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")
 
 
 def read(path: str | Path) -> Frame:
@@ -29,35 +34,35 @@ def read(path: str | Path) -> Frame:
     Models are mostly trained on frames that pandas read, so limi reads as pandas does. Parquet
     keeps dtypes and categories; prefer it where a model depends on them.
     """
-    import pandas as pd
-
-    path = Path(path)
-    if not path.exists():
-        raise InvalidInput(f"there is no file {str(path)!r}; give a CSV or Parquet file")
-    if path.is_dir():
-        raise InvalidInput(f"{str(path)!r} is a folder; give one CSV or Parquet file")
+    path = regular(path, "a CSV or Parquet file")
     name = path.name.lower()
+    if not name.endswith((*_PARQUET, *_TEXT)):
+        raise InvalidInput(
+            f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz "
+            "or .parquet files"
+        )
     try:
-        if name.endswith((".parquet", ".pq")):
-            import pyarrow.parquet as pq
-
-            _check_names(pq.read_schema(path).names)
-            frame = pd.read_parquet(path)
-        elif any(name.endswith(end) for end in (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")):
-            frame = _read_csv(path)
-        else:
-            raise InvalidInput(
-                f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz "
-                "or .parquet files"
-            )
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError, ValueError) as error:
-        if isinstance(error, (BadTable, InvalidInput)):
-            raise
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise BadTable(f"{str(path)!r} cannot be read as a table: {reason}") from None
+        frame = (_read_parquet if name.endswith(_PARQUET) else _read_csv)(path)
+    except (LimiError, MemoryError):
+        raise
+    except Exception as error:  # parsers have an exception for each kind of damage
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise BadTable(f"{str(path)!r} cannot be read as a table: {said[:200]}") from None
+    check_names(list(frame.columns))
     if not len(frame):
         raise BadTable(f"{str(path)!r} holds no rows; a table needs a header and at least one row")
     return frame
+
+
+def _read_parquet(path: Path) -> Frame:
+    import pandas as pd
+    import pyarrow.parquet as pq
+
+    # Opened here, for Arrow takes no name that is not UTF-8.
+    with path.open("rb") as file:
+        check_names(pq.read_schema(file).names)
+        file.seek(0)
+        return pd.read_parquet(file)
 
 
 def _read_csv(path: Path) -> Frame:
@@ -65,14 +70,24 @@ def _read_csv(path: Path) -> Frame:
 
     import pandas as pd
 
-    opener = gzip.open if path.name.endswith(".gz") else open
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        header = file.readline()
-    if not header.strip():
-        raise BadTable(f"{str(path)!r} is empty; a table needs a header and at least one row")
-    separator = max(",;\t|", key=header.count)
+        first = file.readline(_LONGEST_LINE)
+        if len(first) == _LONGEST_LINE:
+            raise BadTable(
+                f"the first line of {str(path)!r} has more than {_LONGEST_LINE:,} characters; a "
+                "table begins with a line of names"
+            )
+        if not first.strip():
+            raise BadTable(f"{str(path)!r} is empty; a table needs a header and at least one row")
+        separator = max(",;\t|", key=first.count)
+        try:
+            # A name in quotes may go on in the next line.
+            header = next(csv.reader(itertools.chain([first], file), delimiter=separator))
+        except csv.Error as error:
+            raise BadTable(f"the header of {str(path)!r} cannot be read: {error}") from None
     # pandas renames a repeated name to "name.1" without a word, so the header is read first.
-    _check_names(next(csv.reader([header], delimiter=separator)))
+    check_names(header)
     # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
     frame = pd.read_csv(path, sep=separator, encoding="utf-8-sig", low_memory=False)
     if not isinstance(frame.index, pd.RangeIndex):
@@ -81,13 +96,6 @@ def _read_csv(path: Path) -> Frame:
             "is there a separator at the end of the lines, or a name missing?"
         )
     return frame
-
-
-def _check_names(names: list[str]) -> None:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        shown = listed(map(repr, twice))
-        raise BadTable(f"column names must differ; these occur twice: {shown}")
 
 
 def infer(
@@ -102,14 +110,18 @@ def infer(
     """
     kinds = dict(kinds or {})
     columns = columns_of(frame)
-    names = [name for name, _, _ in columns]
+    names = dict.fromkeys(name for name, _, _ in columns)
     for name in [*exclude, *kinds]:
         if name not in names:
             raise BadTable(f"the table has no column {name!r}; {nearest(name, names)}")
     kept = [c for c in columns if c[0] not in exclude]
     if not kept:
         raise BadTable("the table has no column left to test; it needs at least two")
-    return Schema(tuple(_infer(name, cells, lib, kinds.get(name)) for name, cells, lib in kept))
+    found = []
+    for name, cells, backend in kept:
+        with reading_cells(name, backend.dtype(cells)):
+            found.append(_infer(name, cells, backend, kinds.get(name)))
+    return Schema(tuple(found))
 
 
 def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column:

@@ -178,7 +178,7 @@ def test_matrix_gives_numbers_for_numeric_levels():
         (pd.DataFrame({"a": [None, None]}), "every cell is missing"),
         (pd.DataFrame({"a": [[1], [2]]}), "reads numbers, text, booleans and dates"),
         (pd.DataFrame({1: [1]}), "column names must be text"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "occur twice: a"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "occur twice: 'a'"),
         (np.zeros((2, 2)), "a table was expected, not ndarray"),
         (polars_frame().lazy(), "collected"),
     ],
