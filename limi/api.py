@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from limi import device as devices
-from limi import generators, gradients, measures, methods
+from limi import generators, gradients, measures, methods, steadiness
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner
 from limi.defaults import (
@@ -35,21 +35,23 @@ from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
 from limi.problems import Problem, prepare, protected_values
 from limi.rates import Measured, measure
 from limi.reading import is_file
-from limi.report import pictures
+from limi.report import pictures, wording
 from limi.report.summary import Regions, Summary, directions, examples, regions
 from limi.results import Result, draw_representative, files, representative_size
 from limi.rows import KeySet, keys
 from limi.schema import Schema
+from limi.steadiness import Steadiness
 from limi.store import FORMAT, Draft, digest, file_digest, versions
 from limi.target import Target
 from limi.task import Task
-from limi.types import Rows, Scores, Value
+from limi.types import Mask, Rows, Scores, Value
 from limi.where import Where, find_rules
 
 __all__ = ["audit"]
 
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 _RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
+_CHECK_SHARE = 40  # four questions a row: a tenth of a budget to see whether the model is steady
 
 
 def audit(
@@ -207,13 +209,13 @@ class _Plan:
         """The method's parameters."""
         return dataclasses.asdict(self.method)  # type: ignore[call-overload, no-any-return]
 
-    @property
-    def _own_population(self) -> str | None:
+    def _own_population(self, steady: bool) -> str | None:
         """The population that the search itself samples.
 
-        One that may stop at a number of findings is no sample of fixed size, so it counts for none.
+        One that may stop at a number of findings is no sample of fixed size, so it counts for none;
+        nor do flips that nobody has confirmed.
         """
-        return self.method.population if self.budget.max_findings is None else None
+        return self.method.population if steady and self.budget.max_findings is None else None
 
     @cached_property
     def method_name(self) -> str:
@@ -274,19 +276,22 @@ class _Plan:
                 task.on_device = devices.together(self.asked, task.generator)
         prepared = time.perf_counter() - start
         allowed = self.budget.max_queries
+        told = self._steadiness(score, pace)
+        own = self._own_population(told.steady)
         measured = measure(
             task,
-            [p for p in self._populations(task) if p != self._own_population],
+            [p for p in self._populations(task) if p != own],
             self.seed,
             rows=self._rate_rows(pace, task),
             max_queries=None if allowed is None else allowed // _RATE_SHARE,
+            told=told,
         )
         budget = self.budget
         if allowed is not None:
             budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
         ran = run(self.method, task, budget, self.seed, on_progress=on_progress)
         decided, asked = self._decided(task, measured, ran)
-        return _Searched(ran, measured, task, prepared, decided, asked)
+        return _Searched(ran, measured, task, prepared, told, decided, asked)
 
     def _decided(
         self, task: Task, measured: Measured, ran: Run
@@ -317,6 +322,21 @@ class _Plan:
         asked = self.problem.target.contract(self.problem.rows)
         return (time.perf_counter() - start) / max(1, asked)
 
+    def _steadiness(self, score: Callable[[Rows], Scores], pace: float) -> Steadiness:
+        """How much of what the model answers moves when it is asked again.
+
+        Asked through the journal, so that a resumed run goes the way that it went before.
+        """
+        n = steadiness.SAMPLED
+        if self.budget.max_queries is not None:
+            n = min(n, self.budget.max_queries // _CHECK_SHARE)
+        if self.budget.max_seconds is not None:
+            n = min(n, int(self.budget.max_seconds / _CHECK_SHARE / max(pace, 1e-9)))
+        # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
+        n = max((size for size in (64, steadiness.SAMPLED) if size <= n), default=16)
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(9,)))
+        return steadiness.sample(score, self.problem.rows, rng, n=n, max_batch=self.max_batch)
+
     def _rate_rows(self, pace: float, task: Task) -> int:
         """Rows to measure each rate on; fewer where they would outlast a fifth of the seconds."""
         if self.budget.max_seconds is None:
@@ -329,11 +349,36 @@ class _Plan:
 
     def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
-        found, unconfirmed = _verified(self.problem.target, searched.run.findings.all())
+        found, dropped = self._verified(searched)
         found, judged_by = self._judged(found)
         where, shown = self._where(searched, found)
-        summary = self._summary(searched, found, unconfirmed, shown, judged_by)
+        summary = self._summary(searched, found, dropped, shown, judged_by)
         return Result(self.problem, found, summary, self.manifest, where.rules)
+
+    def _verified(self, searched: _Searched) -> tuple[Found, _Dropped]:
+        """Findings that flip when the model is asked again; every time, where it is not steady."""
+        target, found = self.problem.target, searched.run.findings.all()
+        again, flips = _asked_again(target, found)
+        moved = ~flips & (
+            steadiness.apart(found.score, again.score)
+            | steadiness.apart(found.partner_score, again.partner_score)
+        )
+        steady = searched.steadiness.steady
+        if steady and not moved.any():
+            return again[flips], _Dropped(rounded=int((~flips).sum()))
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(10,)))
+        places = np.flatnonzero(flips)
+        always, _ = steadiness.always_flip(
+            target.score,
+            again.rows[places],
+            again.partner[places],
+            rng,
+            company=self.problem.rows if searched.steadiness.in_company else None,
+            max_batch=self.max_batch,
+        )
+        rounded = int((~flips & ~moved).sum())
+        dropped = len(found) - rounded - int(always.sum())
+        return again[places[always]], _Dropped(rounded, dropped, surprise=steady)
 
     def _judged(self, found: Found) -> tuple[Found, str]:
         """Findings with the naturalness of both rows, and what it was told by."""
@@ -355,7 +400,8 @@ class _Plan:
                 sample = checked[population]
                 where = find_rules(schema, sample.rows, sample.flips, rng)
                 return where, regions(schema, where, population, sample[sample.flips])
-        if self._own_population == "real" and searched.run.stop == Stop.EXHAUSTED:
+        own = self._own_population(searched.steadiness.steady)
+        if own == "real" and searched.run.stop == Stop.EXHAUSTED:
             # The search has checked the whole table, so a row flips where its key was found.
             known = KeySet()
             known.add(keys(schema, found.rows))
@@ -366,7 +412,7 @@ class _Plan:
 
     def _rates(self, searched: _Searched) -> dict[str, Rate]:
         rates = dict(searched.measured.rates)
-        own, ledger = self._own_population, searched.run.findings
+        own, ledger = self._own_population(searched.steadiness.steady), searched.run.findings
         if own is not None and ledger.rows_checked:
             rates[own] = rate_of(ledger.flips, ledger.rows_checked)
         return dict(sorted(rates.items()))
@@ -375,7 +421,7 @@ class _Plan:
         self,
         searched: _Searched,
         found: Found,
-        unconfirmed: int,
+        dropped: _Dropped,
         where: Regions | None,
         judged_by: str,
     ) -> Summary:
@@ -385,12 +431,14 @@ class _Plan:
         scored = dict(searched.task.facts)
         if isinstance(self.method, methods.Scored):
             scored |= self.method.scores(ledger)
-        notes = [*problem.notes, *problem.target.notes, *searched.task.notes]
-        if unconfirmed:
-            notes.append(
-                f"{unconfirmed} rows flipped in the search but not when asked again, and were "
-                "left out: their scores lie within rounding of 0.5"
-            )
+        unsteady = wording.unsteady(searched.steadiness.as_dict())
+        notes = [
+            *([unsteady] if unsteady else []),
+            *problem.notes,
+            *problem.target.notes,
+            *searched.task.notes,
+        ]
+        notes += dropped.notes
         if searched.task.thrifty and len(found):
             notes.append(
                 "a partner is the first protected value that was seen to flip its row, as queries "
@@ -441,7 +489,8 @@ class _Plan:
             directions=directions(problem.schema, found),
             examples=examples(problem.schema, found),
             notes=tuple(notes),
-            unconfirmed=unconfirmed,
+            unconfirmed=dropped.rounded + dropped.moved,
+            steadiness=searched.steadiness.as_dict(),
             command=self.command,
             versions=self.manifest["versions"],
             hashes={name: self.manifest[name] for name in ("data_sha256", "model_sha256")},
@@ -456,12 +505,44 @@ class _Searched:
     measured: Measured
     task: Task
     prepared: float  # seconds to fit the generator
+    steadiness: Steadiness
     decided: measures.Decided | None = None
     asked: int = 0  # queries for them
 
 
-def _verified(target: Target, found: Found) -> tuple[Found, int]:
-    """Findings that flip when the model is asked again, with the scores of that second answer.
+@dataclass(frozen=True)
+class _Dropped:
+    """Rows that flipped in the search and not afterwards, and so were left out."""
+
+    rounded: int = 0  # their scores lie within rounding of 0.5
+    moved: int = 0  # the model gave another answer
+    surprise: bool = False  # that, although it had answered steadily before the run
+
+    @property
+    def notes(self) -> list[str]:
+        """What the report should say of them."""
+        notes = []
+        if self.surprise:
+            notes.append(
+                "the model answered steadily before the run, and otherwise when findings were "
+                f"asked again; so each was asked {steadiness.TIMES} times, and rates may count "
+                "rows that flip by chance"
+            )
+        if self.moved:
+            notes.append(
+                f"{self.moved} rows flipped in the search but not each of {steadiness.TIMES} "
+                "times that they were asked again, and were left out"
+            )
+        if self.rounded:
+            notes.append(
+                f"{self.rounded} rows flipped in the search but not when asked again, and were "
+                "left out: their scores lie within rounding of 0.5"
+            )
+        return notes
+
+
+def _asked_again(target: Target, found: Found) -> tuple[Found, Mask]:
+    """Findings with the scores of a second answer, and which of them flip in it.
 
     Where the model says decisions of its own (`predict`), those must differ as well.
     """
@@ -481,8 +562,7 @@ def _verified(target: Target, found: Found) -> tuple[Found, int]:
     again = dataclasses.replace(
         found, score=np.concatenate(mine), partner_score=np.concatenate(other)
     )
-    confirmed = np.concatenate(flips)
-    return again[confirmed], int((~confirmed).sum())
+    return again, np.concatenate(flips)
 
 
 MOST_TO_JUDGE = 20_000

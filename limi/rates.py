@@ -10,6 +10,7 @@ from limi.check import Checked, check_rows
 from limi.defaults import MEASURED_ROWS
 from limi.metrics.individual import Rate, flip_rate
 from limi.rows import uniform
+from limi.steadiness import Steadiness, confirmed
 from limi.task import Task
 from limi.types import Index, Rows
 
@@ -40,12 +41,15 @@ def measure(
     *,
     rows: int = MEASURED_ROWS,
     max_queries: int | None = None,
+    told: Steadiness | None = None,
 ) -> Measured:
     """Rates of these populations, each on a sample of fixed size drawn from its own stream.
 
-    `max_queries` bounds the cost of all of them together.
+    `max_queries` bounds the cost of all of them together. Where the model is `told` to be unsteady,
+    only rows that flip every time they are asked count as flipping.
     """
     per_row = len(task.schema.combinations) + 1  # + 1: a row may hold a value of its own
+    per_row += 0 if told is None else told.per_flip
     most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
     n = min(rows, most // per_row)
     rates: dict[str, Rate] = {}
@@ -62,6 +66,9 @@ def measure(
         else:
             rows_of = _sample(task, name, n, rng)
         checked = check_rows(task.score, task.schema, rows_of, max_batch=task.max_batch)
+        if told is not None and not told.steady:
+            company = task.rows if told.in_company else None
+            checked = confirmed(checked, task.score, rng, company=company, max_batch=task.max_batch)
         rates[name] = flip_rate(checked.flips)
         verdicts[name] = checked
         queries += checked.queries

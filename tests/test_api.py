@@ -297,7 +297,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same(tmp_path):
     class Killed(BaseException):
         pass
 
-    left = [40]
+    left = [46]
 
     def dying(frame):
         left[0] -= 1
@@ -324,7 +324,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same(tmp_path):
 
 
 def test_an_interrupted_run_is_written_and_can_go_on(tmp_path):
-    left = [30]
+    left = [36]
 
     def stopping(frame):
         left[0] -= 1
@@ -409,14 +409,3 @@ def test_bad_input_gets_one_sentence(change, error, words):
     assert isinstance(caught.value, LimiError)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code in (2, 4)
-
-
-def test_a_model_that_answers_at_random_is_reported():
-    rng = np.random.default_rng(0)
-    with pytest.raises(BadModel, match="not deterministic"):
-        audit(lambda frame: rng.random(len(frame)))
-
-
-def test_a_model_whose_answer_depends_on_the_batch_is_reported():
-    with pytest.raises(BadModel, match="depends on the batch"):
-        audit(lambda frame: frame["age"].rank(pct=True).to_numpy())

@@ -20,7 +20,7 @@ LAYERS = [
     ["task", "budget", "boundary", "findings"],
     ["metrics"],
     ["methods"],
-    ["engine", "rates", "where", "journal"],
+    ["engine", "rates", "steadiness", "where", "journal"],
     ["measures"],
     ["data"],
     ["models"],

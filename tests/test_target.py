@@ -183,25 +183,6 @@ def test_the_contract_counts_what_it_asks():
     assert target.contract(rows_of(target)) == sum(asked)
 
 
-def test_noise_is_told_from_flips():
-    rng = np.random.default_rng(0)
-    target = target_of(lambda given: rng.random(len(given)))
-    with pytest.raises(BadModel, match="not deterministic: asked twice for the same row"):
-        target.contract(rows_of(target))
-
-
-def test_noise_that_depends_on_the_place_in_the_batch_is_seen_too():
-    target = target_of(lambda given: np.random.default_rng(0).random(len(given)))
-    with pytest.raises(BadModel, match="not deterministic"):
-        target.contract(rows_of(target))
-
-
-def test_ranking_within_the_batch_is_refused():
-    target = target_of(lambda given: given["age"].rank(pct=True))
-    with pytest.raises(BadModel, match="depends on the batch: one row alone scores"):
-        target.contract(rows_of(target))
-
-
 def test_a_model_that_writes_into_its_rows_is_refused():
     class Writes(Raw):
         takes = "matrix"
@@ -227,6 +208,26 @@ def test_decisions_that_contradict_scores_are_seen():
     target = target_of(Contradicts(None))
     with pytest.raises(BadModel, match="differ from the side of its scores for 4 of 4 rows"):
         target.contract(rows_of(target))
+
+
+def test_decisions_that_move_contradict_no_scores():
+    class Moves(Raw):
+        def __init__(self):
+            super().__init__(None)
+            self.rng = np.random.default_rng(0)
+            self.asked = 0
+
+        def score(self, inputs):
+            self.asked += len(inputs)
+            return np.full(len(inputs), 0.4)
+
+        def decide(self, inputs):
+            self.asked += len(inputs)
+            return self.rng.random(len(inputs)) < 0.5
+
+    model = Moves()
+    target = target_of(model)
+    assert target.contract(rows_of(target)) == model.asked
 
 
 def test_a_constant_model_keeps_the_contract():

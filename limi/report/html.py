@@ -109,6 +109,8 @@ def _content(summary: Summary) -> dict[str, Any]:
         "dots": charts.dots(summary.pictures.get("score_pairs")),
         "curve": charts.curve(summary.pictures.get("curve")),
         "generator": wording.generator(summary),
+        "steadiness": wording.steadiness(summary.steadiness),
+        "unsteady": wording.is_unsteady(summary.steadiness),
         "limits": wording.LIMITS,
         "most_values": _SHOWN_VALUES,
     }

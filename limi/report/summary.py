@@ -148,6 +148,7 @@ class Summary:
     examples: tuple[Example, ...] = ()
     notes: tuple[str, ...] = ()
     unconfirmed: int = 0
+    steadiness: dict[str, Any] = field(default_factory=dict)  # see limi.steadiness
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)

@@ -260,6 +260,7 @@ def _tested(summary: Summary) -> Iterator[RenderableType]:
                 "columns)",
             ),
             ("model", summary.model),
+            ("steadiness", wording.steadiness(summary.steadiness)),
             ("decision", f"{summary.target}: {outcome}" if summary.target else outcome),
             *(
                 (f"protected {name}", listed(values, most=8))

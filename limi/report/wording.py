@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from limi.errors import listed
 from limi.metrics.individual import Rate
@@ -32,6 +33,7 @@ __all__ = [
     "flipped_by",
     "generator",
     "hash_of",
+    "is_unsteady",
     "listed_rates",
     "markdown",
     "natural",
@@ -46,11 +48,13 @@ __all__ = [
     "sentence",
     "share",
     "short",
+    "steadiness",
     "stopped",
     "telling",
     "title",
     "told",
     "unlisted",
+    "unsteady",
 ]
 
 LIMITS = (
@@ -200,6 +204,9 @@ def answer(summary: Summary) -> Answer:
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
             if name == "real" and rate.n == summary.n_rows:
                 evidence += "; all rows of the table, so the interval is for people like them"
+            if is_unsteady(summary.steadiness):
+                times = summary.steadiness["times"]
+                evidence += f"; flips that were seen {times} of {times} times, as answers move"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
@@ -462,6 +469,49 @@ def _drawn(like: Likeness) -> str:
     if like.spread is None:
         return f"({count(like.n)} rows)"
     return f"({like.draws} draws of {count(like.n)} rows, spread {like.spread:.3f})"
+
+
+def is_unsteady(tree: dict[str, Any]) -> bool:
+    """Did the model give other answers when it was asked again?"""
+    return bool(tree.get("scores_moved"))
+
+
+def steadiness(tree: dict[str, Any]) -> str:
+    """Whether the model answered the same each time, in words; empty where it was not asked."""
+    if not tree.get("rows"):
+        return ""
+    asked = f"{count(tree['rows'])} rows asked again, in another order and in small batches"
+    if not is_unsteady(tree):
+        return f"{asked}: always the same answer"
+    share = tree["share"]
+    shown = percent(Rate(share["value"], share["low"], share["high"], tree["rows"]))
+    return (
+        f"{asked}: another decision for {count(tree['decisions_moved'])} of them "
+        f"({shown.estimate} %, {shown.low} to {shown.high}), another score for "
+        f"{count(tree['scores_moved'])}"
+    )
+
+
+_MOVED_BY = {
+    "asking again": "from one asking to the next (is dropout left on, or a threshold drawn by "
+    "chance? fix its seed, or switch to eval mode)",
+    "another order": "with the order of the rows (does it draw by position?)",
+    "other batches": "with the other rows of a batch (does it standardise or rank within it? batch "
+    "norm belongs in eval mode)",
+}
+
+
+def unsteady(tree: dict[str, Any]) -> str:
+    """What a reader has to know of a model whose answers move; empty where they do not."""
+    if not is_unsteady(tree):
+        return ""
+    cause = next((words for by, words in _MOVED_BY.items() if tree["moved_by"].get(by)), "")
+    return (
+        f"the model does not always answer the same. {steadiness(tree)}. Its answer moves {cause}. "
+        f"So a row counts as flipping, and a finding is kept, only where both sides kept their "
+        f"decision {tree['times']} times, in other orders and batches; what flips less surely is "
+        "left out, and the same seed may find others"
+    )
 
 
 def generator(summary: Summary) -> str:

@@ -200,7 +200,6 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--model", "python:model.py:aprove"], 2, "did you mean 'approve'"),
         ([*FULL, "--model", "python:model.py:not_a_function"], 2, "is no model that limi knows"),
         ([*FULL, "--model", "python:none.py:f"], 2, "there is no file"),
-        ([*FULL, "--model", "python:model.py:noisy"], 4, "not deterministic"),
         ([*FULL, "--model", "python:model.py:nan"], 4, "NaN or infinite"),
         ([*FULL, "--model", "python:model.py:broken"], 4, "the model raised KeyError"),
         ([*FULL, "--model", "benchmark:dnn"], 2, "benchmark"),
@@ -221,6 +220,13 @@ def test_bad_input_is_one_sentence_and_an_exit_code(folder, limi, words, code, s
     assert out == ""
     after = sorted(p.name for p in folder.iterdir() if p.name != "__pycache__")
     assert after == before
+
+
+def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, limi):
+    code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--generator", "none")
+    assert code == 0, err
+    assert out.startswith("0 % of real rows")
+    assert "the model does not always answer the same." in " ".join(out.split())
 
 
 def test_fit_and_sample(folder, limi):
