@@ -13,8 +13,8 @@ import numpy as np
 from limi import data, models, store, tables
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
 from limi.findings import Found
+from limi.foreign import reason
 from limi.frames import Frame
-from limi.models._files import reason
 from limi.problems import Problem, prepare
 from limi.reading import is_file
 from limi.results import Result

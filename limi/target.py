@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from limi.errors import BadModel, LimiError, listed
+from limi.errors import BadModel, listed
+from limi.foreign import at_work, reason
 from limi.frames import Codec
 from limi.models._base import Model
-from limi.models._files import reason
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Target", "bind"]
@@ -119,21 +119,21 @@ class Target:
 
     def _ask(self, question: Callable[[Any], T], rows: Rows) -> T:
         inputs = self.present(rows)
-        try:
+
+        def told(error: BaseException) -> BadModel:
+            return BadModel(f"the model raised {reason(error)} (it was given {_described(inputs)})")
+
+        with at_work(told):
             return question(inputs)
-        except (LimiError, MemoryError):
-            raise
-        except Exception as error:
-            raise BadModel(
-                f"the model raised {reason(error)} (it was given {_described(inputs)})"
-            ) from error
 
 
 def bind(model: Model, codec: Codec) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit."""
     names = codec.schema.names
-    if model.columns is not None:
-        wanted = _matched(model.columns, names)
+    with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
+        columns, n_columns, takes = model.columns, model.n_columns, model.takes
+    if columns is not None:
+        wanted = _matched(columns, names)
         blind = [name for name in codec.schema.protected if name not in wanted]
         if blind:
             raise BadModel(
@@ -141,13 +141,13 @@ def bind(model: Model, codec: Codec) -> Target:
                 f"nothing; its columns are {listed(wanted)}"
             )
         codec = codec.select(wanted)
-    elif model.n_columns is not None and model.n_columns != len(names):
+    elif n_columns is not None and n_columns != len(names):
         raise BadModel(
-            f"the model wants {model.n_columns} columns and the table has {len(names)} beside "
+            f"the model wants {n_columns} columns and the table has {len(names)} beside "
             f"the target: {listed(names)}"
         )
     text = _text_columns(codec)
-    if model.takes == "matrix" and text:
+    if takes == "matrix" and text:
         raise BadModel(
             f"the model takes numbers only, but these columns hold text: {listed(text)}; "
             "give the table as the model was trained on it, or wrap both in a Python function"

@@ -14,7 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from limi._registry import Registry
-from limi.errors import InvalidInput, nearest
+from limi.errors import BadModel, InvalidInput, nearest
+from limi.foreign import at_work, reason
 from limi.models._base import Answers, Decision, Model
 from limi.types import Value
 
@@ -43,7 +44,8 @@ def wrap(
     labels: Sequence[Value] = (),
 ) -> Model:
     """A model of a live object: an estimator, a torch module, a booster, or a function."""
-    return adapt(target, Decision(favorable, tuple(labels)))
+    with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
+        return adapt(target, Decision(favorable, tuple(labels)))
 
 
 def adapt(target: Any, decision: Decision) -> Model:
@@ -82,7 +84,8 @@ def load(
     known = inspect.signature(loader).parameters
     offered = {"trust_pickle": trust_pickle, "trust": tuple(trust), "table": table}
     extra = {name: value for name, value in offered.items() if name in known}
-    model: Model = loader(place, Decision(favorable, tuple(labels)), **extra)
+    with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
+        model: Model = loader(place, Decision(favorable, tuple(labels)), **extra)
     return model
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 from urllib.parse import parse_qsl
 
 from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.foreign import reason
 from limi.models._scores import Output
 
 __all__ = [
@@ -16,13 +17,10 @@ __all__ = [
     "existing",
     "is_file",
     "output_kind",
-    "reason",
     "split_options",
     "unreadable",
     "untrusted_pickle",
 ]
-
-_LONGEST = 200
 
 
 def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
@@ -79,13 +77,6 @@ def output_kind(word: Any) -> Output | None:
     if word is None or word in get_args(Output):
         return cast("Output | None", word)
     raise InvalidInput(f"output={word!r} is unknown; it is one of {listed(get_args(Output))}")
-
-
-def reason(error: BaseException) -> str:
-    """The first line of what a library said, cut to a readable length."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = f"{type(error).__name__}: {lines[0] if lines else 'no message'}"
-    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]} ..."
 
 
 def unreadable(place: str, what: str, error: BaseException) -> BadModel:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.foreign import at_work, reason
 from limi.models._base import Answers, Decision, Model, Takes
-from limi.models._files import reason
+from limi.models._files import is_file
 from limi.models._function import FunctionModel
 
 __all__ = ["FunctionModel", "accepts", "attribute", "load", "wrap"]
@@ -49,7 +50,7 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
             f"{place!r} names no function; write {form}, where NAME is what the file defines"
         )
     path = Path(path_text)
-    if not path.is_file():
+    if not is_file(path):
         raise InvalidInput(f"there is no file {path_text!r}; write {form}")
     spec = importlib.util.spec_from_file_location(f"_limi_target_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -59,9 +60,8 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise BadModel(f"running {path_text!r} raised {reason(error)}") from error
+        with at_work(lambda error: BadModel(f"running {path_text!r} raised {reason(error)}")):
+            spec.loader.exec_module(module)
     finally:
         sys.path.pop(0)
     if not hasattr(module, name):

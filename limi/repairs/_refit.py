@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from limi import models
-from limi.errors import BadModel, InvalidInput, LimiError
+from limi.errors import BadModel, InvalidInput
+from limi.foreign import at_work, reason
 from limi.models._classifier import SklearnModel
-from limi.models._files import reason
 from limi.models._trees import forget_caches
 from limi.models.benchmark import BenchmarkModel
 from limi.models.benchmark import fit as fit_benchmark
@@ -156,17 +156,18 @@ def _cloned(estimator: Any) -> Any:
 def _guarded(fit: Callable[[], Any], rows: Rows) -> Any:
     from threadpoolctl import threadpool_limits
 
-    try:
-        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
-        with threadpool_limits(limits=1):
-            return fit()
-    except LimiError:
-        raise
-    except (Exception, SystemExit) as error:  # a function that ends the program ends its own only
-        raise BadModel(
+    def told(error: BaseException) -> BadModel:
+        return BadModel(
             f"training the model again on {len(rows):,} rows raised {reason(error)}; nothing was "
             "written, and the original model is as it was"
-        ) from error
+        )
+
+    try:
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        with at_work(told), threadpool_limits(limits=1):
+            return fit()
+    except MemoryError as error:  # of more rows than before
+        raise told(error) from error
 
 
 def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
