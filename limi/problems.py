@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -148,12 +147,12 @@ def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]
 
 
 def _model_digest(uri: str) -> str | None:
-    """sha256 of the file that a model is read from; `python:FILE.py:NAME` names one as well."""
-    place = uri.partition(":")[2].partition("?")[0]
-    for path in (Path(place), Path(place.rpartition(":")[0])):
-        if path.is_file():
-            return file_digest(path)
-    return None
+    """sha256 of the file that a model is read from, or of several together."""
+    try:
+        sums = [file_digest(path) for path in models.files(uri)]
+    except OSError:  # opening the model will say why
+        return None
+    return sums[0] if len(sums) == 1 else digest("".join(sums).encode()) if sums else None
 
 
 def protected_values(schema: Schema) -> dict[str, list[str]]:

@@ -3,13 +3,15 @@
 A kind's module may offer `accepts(object)` and `wrap(object, decision)` for live objects, and
 `load(place, decision)` for `KIND:PLACE`. Loaders that can be told more name the keyword
 (`trust_pickle`, `trust`, `table`), and get it only then. `ENDINGS` are the file names' ends by
-which a forgotten KIND is guessed in the error.
+which a forgotten KIND is guessed in the error. `files(path)` are all files that a model is read
+from, where the named one is not the only one.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -17,9 +19,10 @@ from limi._registry import Registry
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.foreign import at_work, reason
 from limi.models._base import Answers, Decision, Model
+from limi.reading import is_file
 from limi.types import Value
 
-__all__ = ["Answers", "Decision", "Model", "adapt", "get", "load", "names", "wrap"]
+__all__ = ["Answers", "Decision", "Model", "adapt", "files", "get", "load", "names", "wrap"]
 
 _REGISTRY = Registry("limi.models", "model kind")
 
@@ -87,6 +90,17 @@ def load(
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
         model: Model = loader(place, Decision(favorable, tuple(labels)), **extra)
     return model
+
+
+def files(uri: str) -> list[Path]:
+    """The files that `KIND:PLACE` is read from, the named one first; none where it names none."""
+    kind, _, place = uri.partition(":")
+    bare = place.rpartition("?")[0]  # in front of options
+    for path in map(Path, (place, bare, place.rpartition(":")[0])):
+        if place and kind in names() and is_file(path):
+            found: list[Path] = getattr(get(kind), "files", lambda path: [path])(path)
+            return found
+    return []
 
 
 def _last_resort(kind: str) -> tuple[int, str]:

@@ -11,11 +11,11 @@ from urllib.parse import parse_qsl
 from limi.errors import BadModel, InvalidInput, listed, nearest
 from limi.foreign import reason
 from limi.models._scores import Output
+from limi.reading import is_file
 
 __all__ = [
     "content_of",
     "existing",
-    "is_file",
     "output_kind",
     "split_options",
     "unreadable",
@@ -37,14 +37,6 @@ def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
     except OSError as error:
         raise _locked(place, error) from None
     return path
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is such a file; no name is too long or too odd to be asked for."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def content_of(path: Path) -> bytes:

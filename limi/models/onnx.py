@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadModel, missing
+from limi.errors import BadModel, MissingDependency, missing
+from limi.models import _weights
 from limi.models._base import Answers, Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._scores import Outputs, sided
 from limi.types import Mask, Scores
 
-__all__ = ["OnnxModel", "load"]
+__all__ = ["OnnxModel", "files", "load"]
 
 ENDINGS = (".onnx",)
+
+_OLDEST = (1, 24)
 
 _DTYPES = {
     "tensor(float)": np.float32,
@@ -152,6 +157,8 @@ def load(place: str, decision: Decision) -> OnnxModel:
         import onnxruntime
     except ImportError:
         raise missing("onnxruntime", "onnx", "running an ONNX model") from None
+    _check_version(onnxruntime.__version__)
+    _weights.beside(path)  # named now, where the graph reads what it must not
     try:
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -165,6 +172,21 @@ def load(place: str, decision: Decision) -> OnnxModel:
         missing=options.get("missing"),
         notes=decision.notes([0, 1]) if alone else (),
     )
+
+
+def files(path: Path) -> list[Path]:
+    """The graph's file, and those beside it that hold its weights."""
+    return [path, *_weights.beside(path)]
+
+
+def _check_version(version: str) -> None:
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+        raise MissingDependency(
+            f"running an ONNX model needs onnxruntime {_OLDEST[0]}.{_OLDEST[1]} or later, and "
+            f"{version} is installed, which reads weights from any file that a graph names; "
+            "try: pip install --upgrade 'limi[onnx]'"
+        )
 
 
 def _check(session: Any) -> None:

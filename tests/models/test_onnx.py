@@ -1,7 +1,10 @@
 """ONNX graphs: inputs of every shape, outputs of every kind."""
 
+import hashlib
+
 import numpy as np
 import onnx
+import onnxruntime
 import pandas as pd
 import polars as pl
 import pytest
@@ -13,7 +16,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from limi import models
-from limi.errors import BadModel, InvalidInput
+from limi.errors import BadModel, InvalidInput, MissingDependency
+from limi.problems import prepare
 from tests.models.kinds import onnx_case, to_onnx
 from tests.models.people import LABELS, bound, numbers, people, scored, spelled, truth
 
@@ -220,3 +224,80 @@ def test_a_frame_of_one_column(tmp_path):
     place = identity(tmp_path / "a.onnx", TensorProto.FLOAT, [None, 1], name="age")
     frame = pd.DataFrame({"age": [-1.0, 2.0], "other": [0, 1]})
     assert (scored(place, frame) > 0.5).tolist() == [False, True]
+
+
+# -- weights in files of their own --------------------------------------------------------
+
+
+def kept_apart(path, name="weights.bin", *, where="initializer"):
+    """The linear graph with its weights in another file, named as given."""
+    linear(path)
+    model = onnx.load(path)
+    tensor = model.graph.initializer[0]
+    raw, tensor.raw_data = tensor.raw_data, b""
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in (("location", name), ("offset", "0"), ("length", str(len(raw)))):
+        tensor.external_data.add(key=key, value=value)
+    if where == "attribute":  # of a node, in a branch that is a graph of its own
+        node = helper.make_node("Constant", [], ["w"], value=tensor)
+        branch = helper.make_graph([node], "branch", [], [])
+        model.graph.node.append(helper.make_node("If", ["c"], ["d"], then_branch=branch))
+        del model.graph.initializer[0]
+    path.write_bytes(model.SerializeToString())
+    return raw
+
+
+def test_the_sum_of_a_model_is_of_its_weights_too(tmp_path):
+    path = tmp_path / "a.onnx"
+    raw = kept_apart(path)
+    (tmp_path / "weights.bin").write_bytes(raw)
+    np.testing.assert_array_equal(scored(f"onnx:{path}", numbers()) > 0.5, OLDER)
+    assert models.files(f"onnx:{path}") == [path, tmp_path / "weights.bin"]
+
+    def told():
+        frame = numbers().assign(ok=truth())
+        return prepare(f"onnx:{path}", frame, protected=["member"], target="ok").model_sha256
+
+    before = told()
+    assert told() == before
+    (tmp_path / "weights.bin").write_bytes(np.float32([2, 0, 0]).tobytes())
+    assert told() != before
+    linear(path)
+    assert told() == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@pytest.mark.parametrize("where", ["initializer", "attribute"])
+@pytest.mark.parametrize(
+    "name", ["/etc/passwd", "../weights.bin", "a/../../weights.bin", "..", "", "a\0b"]
+)
+def test_weights_outside_the_folder_are_not_read(tmp_path, name, where):
+    (tmp_path / "model").mkdir()
+    kept_apart(tmp_path / "model" / "a.onnx", name, where=where)
+    (tmp_path / "weights.bin").write_bytes(bytes(12))
+    with pytest.raises(BadModel, match=r"reads weights from .*, outside its folder"):
+        models.load(f"onnx:{tmp_path / 'model' / 'a.onnx'}")
+
+
+def test_weights_that_are_not_there_are_named(tmp_path):
+    kept_apart(tmp_path / "a.onnx")
+    with pytest.raises(
+        BadModel, match=r"keeps weights in 'weights.bin', which does not lie beside"
+    ):
+        models.load(f"onnx:{tmp_path / 'a.onnx'}")
+
+
+def test_graphs_cut_anywhere_are_one_sentence(tmp_path):
+    path = tmp_path / "a.onnx"
+    (tmp_path / "weights.bin").write_bytes(kept_apart(path))
+    whole = path.read_bytes()
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        with pytest.raises(BadModel, match=r"cannot be read as an ONNX model|does not lie beside"):
+            models.load(f"onnx:{path}")
+
+
+@pytest.mark.parametrize("version", ["1.19.2", "1.23.0", "0.9", "odd"])
+def test_an_older_onnxruntime_is_not_used(tmp_path, monkeypatch, version):
+    monkeypatch.setattr(onnxruntime, "__version__", version)
+    with pytest.raises(MissingDependency, match=r"needs onnxruntime 1.24 or later"):
+        models.load(linear(tmp_path / "a.onnx"))

@@ -1,5 +1,6 @@
 """The folder is the registry, and looking into it costs nothing."""
 
+import os
 import subprocess
 import sys
 
@@ -84,3 +85,51 @@ def test_a_missing_package_is_named_with_its_extra(kind, package, extra, tmp_pat
 def test_a_model_is_wrapped_once():
     model = models.wrap(lambda frame: frame["a"])
     assert models.wrap(model) is model
+
+
+@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b", "\udcff", "x/" * 3000, "y" * 300 + "?a=b"])
+def test_names_that_no_file_can_have(kind, name):
+    with pytest.raises(InvalidInput, match=r"there is no file|unknown option"):
+        models.load(f"{kind}:{name}")
+    assert models.files(f"{kind}:{name}") == []
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_pipe_is_not_waited_for(kind, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InvalidInput, match="there is no file"):
+        models.load(f"{kind}:{tmp_path / 'pipe'}")
+
+
+LOCKED = """
+import os
+from limi import models
+from limi.errors import BadModel
+import skops.io, onnxruntime, xgboost
+if os.geteuid() == 0:
+    os.setuid(65534)  # root may read anything
+for uri in {places!r}:
+    try:
+        models.load(uri, trust_pickle=True)
+    except BadModel as error:
+        assert "Permission denied" in str(error), error
+    else:
+        raise AssertionError(uri)
+"""
+
+
+def test_a_locked_file_is_one_sentence(tmp_path):
+    places = ["benchmark:a.npz", "joblib:a", "onnx:a", "pickle:a", "skops:a", "xgboost:a"]
+    for name in ("a", "a.npz"):
+        (tmp_path / name).write_bytes(b"x")
+        (tmp_path / name).chmod(0)
+    tmp_path.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", LOCKED.format(places=places)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
