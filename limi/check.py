@@ -1,7 +1,9 @@
 """The oracle: does a row's decision flip when nothing but its protected values change?
 
 Rows times protected combinations are asked in bounded batches. Each distinct key (the
-non-protected columns) is asked once: whether a row flips is a property of its key.
+non-protected columns) is asked once: what is decided under a combination is a property of the key.
+A row whose own values are not all among those tried is asked for its mixtures as well
+(`limi.tried`).
 """
 
 from __future__ import annotations
@@ -16,9 +18,18 @@ from numpy.typing import NDArray
 
 from limi.rows import Distinct, distinct
 from limi.schema import Schema
+from limi.tried import Mixed, Tried, ask_mixed, mixture_counts
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["MAX_BATCH", "Checked", "Partner", "cause_names", "check_rows", "query_cost"]
+__all__ = [
+    "MAX_BATCH",
+    "Checked",
+    "Partner",
+    "cause_names",
+    "cause_sets",
+    "check_rows",
+    "query_cost",
+]
 
 Partner = Literal["widest", "first"]
 """Which counterpart is shown: of those that flip (or of all, where none does) the one whose score
@@ -46,6 +57,11 @@ class Checked:
 
     scores: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
     # ^ (n, K) where the task keeps them: the score under every combination, NaN if not asked
+    bits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
+    # ^ of flipping rows, the favorable combinations as packed bits; empty if not all were asked
+    alone: tuple[NDArray[np.bool_], ...] = ()
+    # ^ where asked for: by protected column, (n, values): is a row decided favorably if it has
+    #   this value instead of its own, and all else as it is?
     unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
 
     def __len__(self) -> int:
@@ -62,6 +78,8 @@ class Checked:
             origin=self.origin,
             causes=self.causes[index] if len(self.causes) else self.causes,
             scores=self.scores[index] if len(self.scores) else self.scores,
+            bits=self.bits[index] if len(self.bits) else self.bits,
+            alone=tuple(told[index] for told in self.alone),
         )
 
     def where(self, mask: Mask, otherwise: Checked) -> Checked:
@@ -88,6 +106,7 @@ class Checked:
             np.concatenate([part.flips for part in parts]),
             causes=np.concatenate([part.causes for part in parts]),
             scores=np.concatenate([part.scores for part in parts]),
+            bits=np.concatenate([part.bits for part in parts]),
         )
 
     @staticmethod
@@ -102,9 +121,9 @@ class Checked:
 
 
 def query_cost(schema: Schema, rows: Rows, known: Distinct) -> NDArray[np.int64]:
-    """How many queries each row adds: all combinations at the first row of a key, and one more
+    """How many queries each row adds: all combinations at the first row of a key, and mixtures
     where a row's own protected values are none of the combinations."""
-    cost = (schema.combination_of(rows) < 0).astype(np.int64)
+    cost = mixture_counts(schema, rows)
     cost[known.first] += len(schema.combinations)
     return cost
 
@@ -118,23 +137,26 @@ def check_rows(
     max_batch: int = MAX_BATCH,
     known: Distinct | None = None,
     keep_scores: bool = False,
+    alone: bool = False,
 ) -> Checked:
     """Verdicts of rows; `score` sees at most `max_batch` rows at a time (but at least one key's).
 
-    `known` spares the keys where the caller has them already.
+    `known` spares the keys where the caller has them already; `alone` asks what each protected
+    column does alone, which costs no query.
     """
     combinations = schema.combinations
-    n_combinations, index = len(combinations), schema.protected_index
+    n_combinations = len(combinations)
     n = len(rows)
     own = schema.combination_of(rows)
     known = known or distinct(schema, rows)
     first, key_of = known.first, known.of
 
-    verdict = _Verdicts.empty(n, n_combinations, _reach(schema))
+    verdict = _Verdicts.empty(schema, n, partner, alone)
     kept = np.empty((n if keep_scores else 0, n_combinations))
-    stray = np.flatnonzero(own < 0)  # their own protected values are none of the combinations
-    for part in _parts(len(stray), max_batch):
-        verdict.score[stray[part]] = score(rows[stray[part]])
+    stray = np.flatnonzero(own < 0)
+    mixed = ask_mixed(score, schema, rows[stray], max_batch)
+    line = np.full(n, -1, dtype=np.intp)  # where a row stands among those that stray
+    line[stray] = np.arange(len(stray))
 
     by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
     ascending = key_of if by_key is None else key_of[by_key]
@@ -142,7 +164,7 @@ def check_rows(
         chosen = rows[part] if by_key is None else rows[first[part]]
         asked = np.repeat(chosen, n_combinations, axis=0)
         cells = asked.reshape(-1, n_combinations, rows.shape[1])
-        cells[:, :, index] = combinations
+        cells[:, :, schema.protected_index] = combinations
         scores = score(asked).reshape(-1, n_combinations)
         if by_key is None:
             where = np.arange(part.start, part.stop)
@@ -151,23 +173,27 @@ def check_rows(
             low, high = np.searchsorted(ascending, [part.start, part.stop])
             where = by_key[low:high]
             scores = scores[key_of[where] - part.start]
-        verdict.settle(where, scores, own[where], partner)
+        verdict.settle_all(where, scores, own[where], mixed, line[where])
         if keep_scores:
             kept[where] = scores
 
-    partners = rows.copy()
-    if n:
-        partners[:, index] = combinations[verdict.partner]
+    partners, cells = rows.copy(), verdict.partner
+    if len(stray):
+        # A mixture leaves some values as they are.
+        cells = np.where(np.isnan(cells), rows[:, schema.protected_index], cells)
+    partners[:, schema.protected_index] = cells
     return Checked(
         rows,
         verdict.score,
         partners,
         verdict.partner_score,
         verdict.flips,
-        queries=len(first) * n_combinations + len(stray),
+        queries=len(first) * n_combinations + mixed.queries,
         favorable=verdict.favorable,
         causes=verdict.causes,
         scores=kept,
+        bits=verdict.bits,
+        alone=verdict.alone,
     )
 
 
@@ -176,93 +202,143 @@ _MOST_CAUSES = 3  # protected columns whose sets are told apart; a byte holds th
 
 def cause_names(schema: Schema) -> list[str]:
     """What each bit of `Checked.causes` stands for: columns that flip a row together."""
-    if not 2 <= len(schema.protected) <= _MOST_CAUSES:
-        return []
-    return ["+".join(schema.protected[i] for i in columns) for columns in _sets(schema)]
+    return ["+".join(schema.protected[i] for i in columns) for columns, _ in cause_sets(schema)]
 
 
-def _sets(schema: Schema) -> list[tuple[int, ...]]:
-    """Sets of protected columns, smaller ones first."""
+def cause_sets(schema: Schema) -> list[tuple[tuple[int, ...], int]]:
+    """Sets of protected columns, smaller ones first, each with the bits of its own parts."""
     places = range(len(schema.protected))
-    return [s for size in places for s in itertools.combinations(places, size + 1)]
-
-
-def _reach(schema: Schema) -> NDArray[np.bool_] | None:
-    """(set, own, other): is the other combination reached by changing columns of the set alone?"""
-    if not cause_names(schema):
-        return None
-    combinations = schema.combinations
-    same = combinations[:, None, :] == combinations[None, :, :]
-    return np.array([np.delete(same, list(s), axis=2).all(axis=2) for s in _sets(schema)])
+    if not 2 <= len(places) <= _MOST_CAUSES:
+        return []
+    sets = [s for size in places for s in itertools.combinations(places, size + 1)]
+    return [
+        (columns, sum(1 << k for k, other in enumerate(sets) if set(other) < set(columns)))
+        for columns in sets
+    ]
 
 
 @dataclass(frozen=True)
 class _Verdicts:
+    schema: Schema
+    rule: Partner
+    sets: list[tuple[tuple[int, ...], int]]
     score: Scores
-    partner: Index
+    partner: NDArray[np.float64]  # (n, p): its protected cells, NaN where the own one is left
     partner_score: Scores
     flips: Mask
     favorable: NDArray[np.int64]
     causes: NDArray[np.uint8]
-    reach: NDArray[np.bool_] | None
+    bits: NDArray[np.uint8]
+    alone: tuple[NDArray[np.bool_], ...]
 
     @staticmethod
-    def empty(n: int, n_combinations: int, reach: NDArray[np.bool_] | None) -> _Verdicts:
+    def empty(schema: Schema, n: int, rule: Partner, alone: bool) -> _Verdicts:
+        n_combinations, sets = len(schema.combinations), cause_sets(schema)
+        sizes = [len(codes) for codes in schema.protected_codes] if alone else []
         return _Verdicts(
+            schema,
+            rule,
+            sets,
             np.empty(n),
-            np.zeros(n, dtype=np.intp),
+            np.empty((n, len(schema.protected))),
             np.empty(n),
             np.zeros(n, dtype=bool),
             np.zeros(n_combinations, dtype=np.int64),
-            np.zeros(0 if reach is None else n, dtype=np.uint8),
-            reach,
+            np.zeros(n if sets else 0, dtype=np.uint8),
+            np.zeros((n, (n_combinations + 7) // 8), dtype=np.uint8),
+            tuple(np.zeros((n, size), dtype=bool) for size in sizes),
         )
 
-    def settle(self, where: Index, scores: NDArray[np.float64], own: Index, rule: Partner) -> None:
-        """Judge rows from their scores under every combination."""
-        line = np.arange(len(where))
+    def settle_all(
+        self, where: Index, scores: NDArray[np.float64], own: Index, mixed: Mixed, line: Index
+    ) -> None:
+        """Judge rows from their scores under every combination, and those of their mixtures."""
         inside = own >= 0
-        decided = scores > 0.5
-        self.favorable[:] += decided.sum(axis=0)
-        if scores.shape[1] == 2 and inside.all():
-            # Two values and one of them its own: the partner is the other.
-            self.score[where], self.partner[where] = scores[line, own], 1 - own
-            self.partner_score[where] = scores[line, 1 - own]
-            self.flips[where] = decided[:, 0] != decided[:, 1]
+        tried = Tried.of(self.schema)
+        if inside.all():
+            self.settle(where, scores, own, tried)
             return
-        mine = np.where(inside, scores[line, own], self.score[where])
+        self.settle(where[inside], scores[inside], own[inside], tried)
+        patterns = np.where(inside, 0, mixed.patterns[line])
+        for pattern in np.unique(patterns[~inside]):
+            tried = Tried.of(self.schema, int(pattern))
+            here = np.flatnonzero(patterns == pattern)
+            theirs = mixed.scores[line[here], : len(tried.mixtures)]
+            self.settle(
+                where[here],
+                np.concatenate([scores[here], theirs], axis=1),
+                tried.n_combinations + mixed.own[line[here]],
+                tried,
+            )
+
+    def settle(self, where: Index, scores: NDArray[np.float64], own: Index, tried: Tried) -> None:
+        """Judge rows that have the same tried of them; `own` is where they stand in it."""
+        line = np.arange(len(where))
+        decided = scores > 0.5
+        self.favorable[:] += decided[:, : tried.n_combinations].sum(axis=0)
+        mine = scores[line, own]
+        for column, told in enumerate(self.alone):
+            told[where] = decided[line[:, None], tried.alone(tried.places[own], column)]
+        self.score[where] = mine
+        if scores.shape[1] == 2:
+            # Two values and one of them its own: the partner is the other.
+            self._note(where, scores, decided, 1 - own, decided[:, 0] != decided[:, 1], tried)
+            return
         flipped = decided != (mine > 0.5)[:, None]
         # Rounded, so that the last digits, which move with the batch, choose no partner.
         gap = np.round(np.abs(scores - mine[:, None]), 6)
         # A row is no partner of itself, even where every other score is the same as its own.
-        gap[line[inside], own[inside]] = -1.0
+        gap[line, own] = -1.0
         flips = flipped.any(axis=1)
-        if rule == "first":
+        if self.rule == "first":
             chosen = np.where(flips, flipped.argmax(axis=1), gap.argmax(axis=1))
         else:
             chosen = np.where(flipped, gap + 2.0, gap).argmax(axis=1)
-        self.score[where] = mine
-        self.partner[where] = chosen
-        self.partner_score[where] = scores[line, chosen]
+        self._note(where, scores, decided, chosen, flips, tried)
+        if len(self.causes) and flips.any():
+            mine = tried.places[own[flips]]
+            self.causes[where[flips]] = _causes(self.sets, tried, mine, flipped[flips])
+
+    def _note(
+        self,
+        where: Index,
+        scores: NDArray[np.float64],
+        decided: NDArray[np.bool_],
+        chosen: Index,
+        flips: Mask,
+        tried: Tried,
+    ) -> None:
+        self.partner[where] = tried.cells[chosen]
+        self.partner_score[where] = scores[np.arange(len(where)), chosen]
         self.flips[where] = flips
-        if self.reach is not None and flips.any():
-            self.causes[where[flips]] = _causes(self.reach, flipped[flips], own[flips])
+        hits = np.flatnonzero(flips)
+        favorable = decided[hits, : tried.n_combinations]
+        self.bits[where[hits]] = np.packbits(favorable, axis=1)
 
 
-def _causes(reach: NDArray[np.bool_], flipped: NDArray[np.bool_], own: Index) -> NDArray[np.uint8]:
-    """The smallest sets of columns that flip each row; all of them for a row of no combination."""
-    n_sets = len(reach)
-    bits = 1 << np.arange(n_sets)
-    # Which sets lie inside which: a set adds nothing where a part of it flips the row already.
-    inside = [
-        sum(1 << t for t in range(n_sets) if t != s and (reach[t] <= reach[s]).all())
-        for s in range(n_sets)
-    ]
-    causes = np.zeros(len(own), dtype=np.int64)
-    for s in range(n_sets):
-        alone = (flipped & reach[s][np.maximum(own, 0)]).any(axis=1) & (own >= 0)
-        causes |= np.where(alone & (causes & inside[s] == 0), bits[s], 0)
-    return np.where(own < 0, bits[-1], causes).astype(np.uint8)
+def _causes(
+    sets: list[tuple[tuple[int, ...], int]],
+    tried: Tried,
+    own: Index,
+    flipped: NDArray[np.bool_],
+) -> NDArray[np.uint8]:
+    """The smallest sets of columns that flip each row, as bits in the order of `cause_names`.
+
+    `own` are the places (n, p) of the rows' own values, `flipped` (n, G) what decides otherwise. A
+    set flips a row if something does that leaves all other columns as they are.
+    """
+    n_columns = own.shape[1]
+    same = [own[:, None, c] == tried.places[None, :, c] for c in range(n_columns)]
+    found = np.zeros(len(own), dtype=np.uint8)
+    for number, (columns, parts) in enumerate(sets):
+        reached = flipped.copy()
+        for c in range(n_columns):
+            if c not in columns:
+                reached &= same[c]
+        # A set adds nothing where a part of it flips the row already.
+        alone = reached.any(axis=1) & (found & parts == 0)
+        found[alone] |= 1 << number
+    return found
 
 
 def _parts(n: int, size: int) -> list[slice]:

@@ -12,6 +12,7 @@ from limi.metrics.individual import Rate, flip_rate
 from limi.rows import uniform
 from limi.steadiness import Steadiness, confirmed
 from limi.task import Task
+from limi.tried import most_queries
 from limi.types import Index, Rows
 
 __all__ = ["Measured", "measure"]
@@ -48,7 +49,8 @@ def measure(
     `max_queries` bounds the cost of all of them together. Where the model is `told` to be unsteady,
     only rows that flip every time they are asked count as flipping.
     """
-    per_row = len(task.schema.combinations) + 1  # + 1: a row may hold a value of its own
+    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
+    per_row = max(len(task.schema.combinations) + 1, most_queries(task.schema))
     per_row += 0 if told is None else told.per_flip
     most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
     n = min(rows, most // per_row)

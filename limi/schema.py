@@ -350,6 +350,15 @@ class Schema:
             found = found * len(ascending) + ordered[place]
         return np.where(known, found, -1)
 
+    def places_of(self, rows: Rows) -> Index:
+        """(n, p): the place of each row's value among the codes of its column, -1 for none."""
+        places = np.empty((len(rows), len(self.protected)), dtype=np.intp)
+        for number, (position, order, ascending) in enumerate(self._sorted_codes):
+            cells = rows[:, position]
+            place = np.minimum(np.searchsorted(ascending, cells), len(ascending) - 1)
+            places[:, number] = np.where(ascending[place] == cells, order[place], -1)
+        return places
+
     def protect(
         self,
         wanted: Sequence[str] | Mapping[str, object],

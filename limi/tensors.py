@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Partner, _reach
+from limi.check import Partner, cause_sets
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
 from limi.generators._counter import mixed
 from limi.schema import Schema
+from limi.tried import LEFT, Tried
 
 __all__ = [
     "BY_ROW",
@@ -209,16 +210,16 @@ class Verdicts:
     """What the oracle says of rows; tensors of their device."""
 
     score: Tensor
-    partner: Tensor  # the combination
+    partner: Tensor  # (n, p): its protected cells
     partner_score: Tensor
     flips: Tensor
-    flipped: Tensor  # (n, K): which combinations decide otherwise; (n, 0) where no one asks
-    own: Tensor  # the combination that the row holds, -1 for none of them
+    causes: Tensor  # (n,): as `limi.check.causes` has them; (n, 0) where no one asks
+    bits: Tensor  # (n, b): the favorable combinations, as `Checked.bits` has them
     queries: int = 0
 
 
 # What a verdict has for each row.
-BY_ROW = ("score", "partner", "partner_score", "flips", "flipped", "own")
+BY_ROW = ("score", "partner", "partner_score", "flips", "causes", "bits")
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,48 +280,69 @@ class OnDevice:
         """Verdicts of rows with distinct keys, as `check_rows` gives them."""
         import torch
 
-        n, k = len(rows), len(self._combinations)
-        own = self._own(rows)
-        matrix = self.present(rows)
-        mine = torch.zeros(n, dtype=torch.float64, device=rows.device)
-        queries = n * k
+        places = self._places(rows)
+        groups = [(0, slice(None))]
         if self._may_stray:
-            stray = (own < 0).nonzero()[:, 0]
-            mine[stray] = self.ask(rows[stray], spend, at_once)
-            queries += len(stray)
-        parts = []
-        size = max(1, max(at_once, _SETTLED) // k)
-        for start in range(0, n, size):
-            part = slice(start, start + size)
-            asked = matrix[part, None].repeat(1, k, 1)
-            asked[:, :, self._protected] = self._presented
-            scores = self._scores(asked.view(-1, matrix.shape[1]), spend, at_once).view(-1, k)
-            parts.append(self._settled(scores, own[part], mine[part], partner))
+            patterns = ((places == LEFT) * self._bits).sum(1)
+            groups = [(p, (patterns == p).nonzero()[:, 0]) for p in patterns.unique().tolist()]
+        parts, queries = [], 0
+        for pattern, here in groups:
+            tried = self._tried(pattern)
+            # Mixtures are a row's own, so that a key is asked for them with each of its rows.
+            size = max(1, max(at_once, _SETTLED) // len(tried.cells))
+            mine = rows[here], places[here]
+            for chosen, own in zip(*(part.split(size) for part in mine), strict=True):
+                scores = self._asked(chosen, tried, spend, at_once)
+                parts.append(self._settled(chosen, scores, tried.find(own), own, tried, partner))
+                queries += scores.numel()
         if not parts:
-            parts = [self._settled(mine[:, None].expand(0, k), own, mine, partner)]
-        score, chosen, theirs, flips, flipped = map(torch.cat, zip(*parts, strict=True))
-        _check_scores(score, theirs)
-        return Verdicts(score, chosen, theirs, flips, flipped, own, queries)
+            return self._nothing(rows)
+        told = [torch.cat(column) for column in zip(*parts, strict=True)]
+        if len(groups) > 1:
+            order = torch.cat([here for _, here in groups]).argsort()
+            told = [column[order] for column in told]
+        verdicts = replace(Verdicts(*told), queries=queries)
+        _check_scores(verdicts.score, verdicts.partner_score)
+        return verdicts
+
+    def _asked(
+        self, rows: Tensor, tried: _TriedThere, spend: Callable[[int], None], at_once: int
+    ) -> Tensor:
+        """(n, G) scores of rows under all that is tried of them."""
+        import torch
+
+        matrix = self.present(rows)
+        asked = matrix[:, None].repeat(1, len(tried.cells), 1)
+        cells = tried.presented
+        if tried.mixes:
+            cells = torch.where(tried.left, asked[:, :, self._protected], cells)
+        asked[:, :, self._protected] = cells
+        scores = self._scores(asked.view(-1, matrix.shape[1]), spend, at_once)
+        return scores.view(-1, len(tried.cells))
 
     def _settled(
-        self, scores: Tensor, own: Tensor, mine: Tensor, rule: Partner
+        self,
+        rows: Tensor,
+        scores: Tensor,
+        own: Tensor,
+        places: Tensor,
+        tried: _TriedThere,
+        rule: Partner,
     ) -> tuple[Tensor, ...]:
-        """Score, partner, its score, flips and flipped of rows with (n, K) scores."""
+        """What `Verdicts` has for each of the rows with (n, G) scores, of which `own` is theirs."""
         import torch
 
         decided = scores > 0.5
-        if scores.shape[1] == 2 and not self._may_stray:
+        mine = scores.gather(1, own[:, None])[:, 0]
+        bits = self._packed(decided)
+        if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
-            both = scores.gather(1, torch.stack([own, 1 - own], 1))
+            theirs = scores.gather(1, 1 - own[:, None])[:, 0]
             flips = decided[:, 0] != decided[:, 1]
-            return both[:, 0], 1 - own, both[:, 1], flips, decided[:, :0]
-        inside = own >= 0
-        held = own.clamp(min=0)[:, None]
-        mine = torch.where(inside, scores.gather(1, held)[:, 0], mine)
+            return mine, tried.cells[1 - own], theirs, flips, bits[:, :0], bits
         flipped = decided != (mine > 0.5)[:, None]
         gap = torch.round((scores - mine[:, None]).abs_(), decimals=6)
-        theirs = gap.gather(1, held)
-        gap.scatter_(1, held, torch.where(inside[:, None], -1.0, theirs))
+        gap.scatter_(1, own[:, None], -1.0)
         flips = flipped.any(1)
         if rule == "first":
             chosen = torch.where(flips, flipped.byte().argmax(1), gap.argmax(1))
@@ -328,40 +350,80 @@ class OnDevice:
             chosen = torch.where(flipped, gap + 2.0, gap).argmax(1)
         theirs = scores.gather(1, chosen[:, None])[:, 0]
         # A row alone would lose a NaN that is neither its own nor its partner's.
-        lost = scores.isnan().any(1)
-        mine = torch.where(lost, torch.nan, mine)
-        kept = flipped if self.reach is not None else flipped[:, :0]
-        return mine, chosen, theirs, flips, kept
+        mine = torch.where(scores.isnan().any(1), torch.nan, mine)
+        partner = tried.cells[chosen]
+        if tried.mixes:
+            partner = torch.where(tried.left[chosen], rows[:, self._protected], partner)
+        causes = self._causes(flipped, places, tried) if self._sets else bits[:, :0]
+        return mine, partner, theirs, flips, causes, bits
 
-    def _own(self, rows: Tensor) -> Tensor:
-        """(n,): which combination each row holds, -1 where it holds none."""
+    def _causes(self, flipped: Tensor, own: Tensor, tried: _TriedThere) -> Tensor:
+        """(n,) as `limi.check.causes` tells them."""
         import torch
 
-        found = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
-        known = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
+        n_columns = own.shape[1]
+        same = [own[:, c, None] == tried.places[None, :, c] for c in range(n_columns)]
+        found = torch.zeros(len(own), dtype=torch.uint8, device=own.device)
+        for number, (columns, parts) in enumerate(self._sets):
+            reached = flipped
+            for c in range(n_columns):
+                if c not in columns:
+                    reached = reached & same[c]
+            alone = reached.any(1) & (found & parts == 0)
+            found |= alone.to(torch.uint8) << number
+        return found
+
+    def _packed(self, decided: Tensor) -> Tensor:
+        """(n, b): the first K columns as bits, the first of eight highest."""
+        import torch
+
+        weights = self._bit_weights
+        return (decided[:, : len(weights)].float() @ weights).to(torch.uint8)
+
+    @cached_property
+    def _bit_weights(self) -> Tensor:
+        """(K, b): what a combination counts in each byte."""
+        import torch
+
+        at = np.arange(len(self.schema.combinations))
+        weights = np.zeros((len(at), (len(at) + 7) // 8), dtype=np.float32)
+        weights[at, at // 8] = 1 << (7 - at % 8)
+        return torch.tensor(weights, device=self.device)
+
+    def _nothing(self, rows: Tensor) -> Verdicts:
+        """Verdicts of no rows."""
+        import torch
+
+        none = rows.new_zeros(0)
+        causes = none.to(torch.uint8) if self._sets else rows.new_zeros((0, 0), dtype=torch.uint8)
+        return Verdicts(
+            none,
+            rows[:0, self._protected],
+            none,
+            none.bool(),
+            causes,
+            self._packed(rows.new_zeros((0, len(self._bit_weights))).bool()),
+        )
+
+    def _places(self, rows: Tensor) -> Tensor:
+        """(n, p): as `Schema.places_of` has them."""
+        import torch
+
+        places = []
         for position, (ascending, order) in zip(
             self.schema.protected_index.tolist(), self._values, strict=True
         ):
             cells = rows[:, position].contiguous()
             place = torch.searchsorted(ascending, cells).clamp_(max=len(ascending) - 1)
-            known &= ascending[place] == cells
-            found = found * len(ascending) + order[place]
-        return torch.where(known, found, -1)
+            places.append(torch.where(ascending[place] == cells, order[place], LEFT))
+        return torch.stack(places, 1)
 
-    @cached_property
-    def _combinations(self) -> Tensor:
-        import torch
-
-        return torch.tensor(self.schema.combinations, device=self.device)
-
-    @cached_property
-    def _presented(self) -> Tensor:
-        """(K, p): the protected cells of each combination as the module receives them."""
-        import torch
-
-        rows = np.tile(self.schema.low, (len(self.schema.combinations), 1))
-        rows[:, self.schema.protected_index] = self.schema.combinations
-        return self.present(torch.tensor(rows, device=self.device))[:, self._protected]
+    def _tried(self, pattern: int) -> _TriedThere:
+        """What is tried of rows that stray in this way, as tensors; made once."""
+        kept: dict[int, _TriedThere] = vars(self).setdefault("_kept", {})
+        if pattern not in kept:
+            kept[pattern] = _TriedThere.of(self, Tried.of(self.schema, pattern))
+        return kept[pattern]
 
     @cached_property
     def _protected(self) -> Tensor:
@@ -384,9 +446,57 @@ class OnDevice:
         return any(column.missing or len(codes) != column.size for column, codes in pairs)
 
     @cached_property
-    def reach(self) -> NDArray[np.bool_] | None:
-        """What `limi.check` tells causes by, where several columns are protected."""
-        return _reach(self.schema)
+    def _sets(self) -> list[tuple[tuple[int, ...], int]]:
+        """What causes are told by, where several columns are protected."""
+        return cause_sets(self.schema)
+
+    @cached_property
+    def _bits(self) -> Tensor:
+        import torch
+
+        return 1 << torch.arange(len(self.schema.protected), device=self.device)
+
+
+@dataclass(frozen=True, eq=False)
+class _TriedThere:
+    """`Tried` as tensors."""
+
+    places: Tensor
+    cells: Tensor  # (G, p), any number where the own value is left
+    left: Tensor  # (G, p)
+    mixes: bool  # is any?
+    presented: Tensor  # (G, p): the cells as the module receives them
+    sizes: Tensor
+    order: Tensor
+
+    @staticmethod
+    def of(here: OnDevice, tried: Tried) -> _TriedThere:
+        import torch
+
+        def there(array: NDArray[Any]) -> Tensor:
+            return torch.tensor(array, device=here.device)
+
+        index, schema = here.schema.protected_index, here.schema
+        left = np.isnan(tried.cells)
+        cells = np.where(left, schema.low[index], tried.cells)
+        rows = np.tile(schema.low, (len(cells), 1))
+        rows[:, index] = cells
+        return _TriedThere(
+            there(tried.places),
+            there(cells),
+            there(left),
+            bool(left.any()),
+            here.present(there(rows))[:, there(index)],
+            there(tried.sizes),
+            there(tried.order),
+        )
+
+    def find(self, places: Tensor) -> Tensor:
+        """Where rows of places (n, p) stand among what is tried."""
+        number = places.new_zeros(len(places))
+        for column, size in enumerate(self.sizes.tolist()):
+            number = number * (size + 1) + places[:, column] + 1
+        return self.order[number]
 
 
 def _check_scores(*scores: Tensor) -> None:

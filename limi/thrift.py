@@ -3,7 +3,7 @@
 A key that flips is settled by two values that disagree; only a key that does not flip needs them
 all. The row's own value goes first, for a finding names its decision in any case; then the values
 that disagree soonest with such a decision, which is learned on the way. (An own value that is not
-among those compared goes last.)
+among those compared goes last, and its mixtures only where nothing has flipped by then.)
 
 A value can be asked only when the one before was answered, so many keys are under way together:
 each step asks the next question of every one of them, and new keys take the places of those that
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from limi.check import Checked, _parts
 from limi.rows import Distinct
 from limi.schema import Schema
+from limi.tried import Mixed, ask_mixed, mixture_counts
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Habits", "check_thriftily", "rows_at_once"]
@@ -98,9 +99,14 @@ def check_thriftily(
     n = len(rows) if flight.begun == len(known.first) else int(known.first[flight.begun])
     scores = flight.scores[known.of[:n]]
     checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
-    return replace(
+    checked = replace(
         checked, queries=flight.queries, scores=scores if keep_scores else checked.scores
     )
+    steady = np.flatnonzero((flight.own[:n] < 0) & ~checked.flips)
+    if len(schema.protected) == 1 or not len(steady):
+        return checked
+    mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
+    return _with_mixtures(schema, checked, steady, mixed)
 
 
 class _Flight:
@@ -118,8 +124,10 @@ class _Flight:
         self._first_own = self.own[known.first]
         self._decided = np.zeros(n_keys, dtype=np.intp)
         self._asked = np.zeros(n_keys, dtype=np.int64)
-        stray = np.bincount(known.of[self.own < 0], minlength=n_keys)
-        self._worst = n_combinations + stray  # what a key may cost
+        mixtures = mixture_counts(schema, rows)
+        spare = np.maximum(mixtures - 1, 0)  # beside the row itself
+        self._mixtures = _sums(known.of, spare, n_keys)
+        self._worst = n_combinations + _sums(known.of, mixtures, n_keys)  # what a key may cost
         self._by_key = np.argsort(known.of, kind="stable")
         self._starts = np.searchsorted(known.of[self._by_key], np.arange(n_keys + 1))
         self._unpledged = max_queries  # queries that no key under way may need
@@ -178,6 +186,7 @@ class _Flight:
         settled = differs | (self._asked[keys] == self.scores.shape[1])
         self._alone = self._unasked(keys[settled])
         spared = self._worst[keys[settled]].sum() - self._asked[keys[settled]].sum()
+        spared -= self._mixtures[keys[settled & ~differs]].sum()  # they are asked last
         self._unpledged += int(spared) - len(self._alone)
         self._keys = keys[~settled]
 
@@ -224,3 +233,35 @@ def _verdicts(
     if len(rows):
         partner[:, schema.protected_index] = schema.combinations[chosen]
     return Checked(rows, mine, partner, scores[line, chosen], flips)
+
+
+def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed) -> Checked:
+    """Verdicts of rows that no combination flips, from their mixtures as well."""
+    mine, line = before.score[steady], np.arange(len(steady))
+    asked = ~np.isnan(mixed.scores)
+    flipped = asked & ((mixed.scores > 0.5) != (mine > 0.5)[:, None])
+    gap = np.where(asked, np.round(np.abs(mixed.scores - mine[:, None]), 6), -1.0)
+    gap[line, mixed.own] = -1.0
+    gap = np.where(flipped, gap + 2.0, gap)
+    chosen = gap.argmax(axis=1)
+    # Of equals the combination stays the partner, as where all are asked at once.
+    wider = gap[line, chosen] > np.round(np.abs(before.partner_score[steady] - mine), 6)
+    partner, partner_score = before.partner.copy(), before.partner_score.copy()
+    flips = before.flips.copy()
+    cells = mixed.cells(schema, chosen)
+    cells = np.where(np.isnan(cells), before.rows[np.ix_(steady, schema.protected_index)], cells)
+    partner[np.ix_(steady[wider], schema.protected_index)] = cells[wider]
+    partner_score[steady[wider]] = mixed.scores[line, chosen][wider]
+    flips[steady] = flipped.any(axis=1)
+    return replace(
+        before,
+        partner=partner,
+        partner_score=partner_score,
+        flips=flips,
+        queries=before.queries + mixed.queries,
+    )
+
+
+def _sums(of: Index, counts: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Counts of rows added up by key."""
+    return np.bincount(of, counts, n_keys).astype(np.int64)

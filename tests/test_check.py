@@ -8,9 +8,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from limi.check import Checked, cause_names, check_rows, query_cost
+from limi.check import Checked, cause_names, cause_sets, check_rows, query_cost
 from limi.rows import distinct, uniform
 from limi.schema import Schema
+from limi.tried import most_queries
 from tests.naive import check as naive
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, grid, integers, schema_of
 
@@ -35,7 +36,9 @@ def by_definition(score, schema, rows, rule):
     max_batch=st.integers(1, 60),
     rule=st.sampled_from(["widest", "first"]),
     kind=st.sampled_from(["tree", "forest"]),
-    protected=st.sampled_from([["sex"], ["sex", "rank"], ["age=20-60:20"], ["job=a,c", "vet"]]),
+    protected=st.sampled_from(
+        [["sex"], ["sex", "rank"], ["age=20-60:20"], ["job=a,c", "vet"], ["age=20-60:20", "sex"]]
+    ),
 )
 def test_batched_check_agrees_with_the_definition(seed, n, max_batch, rule, kind, protected):
     rng = np.random.default_rng(seed)
@@ -58,6 +61,17 @@ def test_batched_check_agrees_with_the_definition(seed, n, max_batch, rule, kind
     assert checked.partner[:, schema.protected_index].tolist() == partner
     np.testing.assert_array_equal(checked.partner[:, schema.free_index], rows[:, schema.free_index])
     np.testing.assert_allclose(checked.partner_score, [score(p[None])[0] for p in checked.partner])
+    if cause_names(schema):
+        assert named(schema, checked.causes) == [
+            naive.causes(score, schema, row) if flip else []
+            for row, flip in zip(rows, flips, strict=True)
+        ]
+
+
+def named(schema, causes):
+    """Causes as sets of columns."""
+    sets = [columns for columns, _ in cause_sets(schema)]
+    return [[s for bit, s in enumerate(sets) if mask >> bit & 1] for mask in causes]
 
 
 def test_a_neural_network_gives_the_same_verdicts_in_any_batch():
@@ -167,6 +181,93 @@ def test_causes_name_the_smallest_sets_of_columns_that_flip():
         assert {n for bit, n in enumerate(names) if causes >> bit & 1} == expected
         assert bool(expected) == flips
     assert len(check_rows(MODEL, SCHEMA, grid(SCHEMA)).causes) == 0
+
+
+THREE = MIXED.protect(["age=20-60:10", "sex", "job=a,c"])
+
+
+def deep(seed, schema):
+    rng = np.random.default_rng(seed)
+    return random_model(DecisionTreeClassifier(max_depth=9, random_state=0), schema, rng)
+
+
+def test_causes_are_right_where_own_values_are_not_among_those_tried():
+    """Most of these rows hold an age between the steps, and some a job that is not tried."""
+    score = deep(3, THREE)
+    rows = uniform(THREE, 300, np.random.default_rng(1))
+    checked = check_rows(score, THREE, rows, max_batch=100)
+    flips, _, partner = by_definition(score, THREE, rows, "widest")
+    assert checked.flips.tolist() == flips
+    np.testing.assert_array_equal(checked.partner[:, THREE.protected_index], partner)
+    expected = [
+        naive.causes(score, THREE, row) if flip else []
+        for row, flip in zip(rows, flips, strict=True)
+    ]
+    assert named(THREE, checked.causes) == expected
+    stray = THREE.combination_of(rows) < 0
+    alone = [any(len(s) == 1 for s in sets) for sets in expected]
+    assert np.mean(np.array(alone)[stray & checked.flips]) > 0.5
+
+
+def test_a_value_between_those_tried_is_left_as_it_is_while_others_change():
+    """Only a woman of 37 is refused: no combination of the tried ages would show it."""
+    columns = (integers("x", 0, 3), integers("age", 0, 99), integers("sex", 0, 1))
+    schema = Schema(columns).protect(["age=20-60:20", "sex"])
+
+    def score(rows):
+        return 1.0 - ((rows[:, 1] == 37) & (rows[:, 2] == 0))
+
+    rows = np.array([[0.0, 37.0, 1.0], [1.0, 41.0, 1.0], [2.0, 37.0, 0.0]])
+    checked = check_rows(score, schema, rows)
+    assert checked.flips.tolist() == [True, False, True]
+    assert named(schema, checked.causes) == [[(1,)], [], [(0,), (1,)]]
+    assert checked.partner[0].tolist() == [0.0, 37.0, 0.0]
+    # Six combinations of a key; of each row the two sexes at its own age.
+    assert checked.queries == 3 * 6 + 3 * 2
+    assert query_cost(schema, rows, distinct(schema, rows)).tolist() == [8, 8, 8]
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(0, 40), max_batch=st.integers(1, 200))
+def test_queries_are_those_that_were_told_before(seed, n, max_batch):
+    asked = []
+
+    def score(rows):
+        asked.append(len(rows))
+        return (rows[:, 0] > 40).astype(float)
+
+    rows = uniform(THREE, n, np.random.default_rng(seed))
+    rows = np.concatenate([rows, rows[: n // 2]])
+    checked = check_rows(score, THREE, rows, max_batch=max_batch)
+    cost = query_cost(THREE, rows, distinct(THREE, rows))
+    assert checked.queries == sum(asked) == cost.sum()
+    assert cost.max(initial=0) <= most_queries(THREE)
+    # What is tried of one row is asked at once, however small a batch was wished for.
+    assert max(asked, default=0) <= max(max_batch, most_queries(THREE))
+
+
+def test_each_column_alone_is_asked_with_all_else_as_it_is():
+    score = deep(3, THREE)
+    rows = uniform(THREE, 200, np.random.default_rng(2))
+    checked = check_rows(score, THREE, rows, max_batch=64, alone=True)
+    for column, told in enumerate(checked.alone):
+        expected = [naive.as_if(score, THREE, row, column) for row in rows]
+        np.testing.assert_array_equal(told, expected)
+        assert (told != (checked.score > 0.5)[:, None]).any()
+    plain = check_rows(score, THREE, rows)
+    assert plain.alone == ()
+    assert plain.queries == checked.queries
+
+
+def test_bits_tell_the_decision_of_flipping_rows_under_every_combination():
+    score = deep(3, THREE)
+    rows = uniform(THREE, 100, np.random.default_rng(3))
+    checked = check_rows(score, THREE, rows, keep_scores=True)
+    told = np.unpackbits(checked.bits, axis=1, count=len(THREE.combinations)).astype(bool)
+    flips = checked.flips
+    assert 0 < flips.sum() < len(rows)
+    np.testing.assert_array_equal(told[flips], checked.scores[flips] > 0.5)
+    assert not told[~flips].any()
 
 
 def test_batches_join_whatever_is_empty():

@@ -15,6 +15,7 @@ LAYERS = [
     ["rows", "frames"],
     ["tables"],
     ["schema_files"],
+    ["tried"],
     ["check", "generators", "gradients"],
     ["thrift", "tensors"],
     ["task", "budget", "boundary", "findings"],

@@ -46,6 +46,9 @@ ODD = Schema(
 COARSE_MODEL = linear((0.5, -0.5, 0.25, 1.0), -0.375)
 FINE_MODEL = linear((0.125, -0.0625, 0.0625, 0.25, 1.0), -1.53125)
 WIDE_MODEL = linear((2.0**-20, -(2.0**-20), 0.25, 256.0), -640.5)
+# Most rows hold values of x3 between those that are tried.
+STRAY = schema_of((0, 60), (0, 60), (0, 30), (0, 20), (0, 1), protected=["x3=0-20:5", "x4"])
+STRAY_MODEL = linear((0.125, -0.0625, 0.0625, 0.0625, 1.0), -1.53125)
 
 
 @dataclass(frozen=True)
@@ -142,8 +145,14 @@ def test_few_bits_take_one_word_and_many_take_more():
 @pytest.mark.parametrize("rule", ["widest", "first"])
 @pytest.mark.parametrize(
     "schema",
-    [COARSE, FINE, schema_of((0, 9), (0, 9), protected=["x1=2,5,7"])],
-    ids=["two", "combinations", "some values"],
+    [
+        COARSE,
+        FINE,
+        schema_of((0, 9), (0, 9), protected=["x1=2,5,7"]),
+        schema_of((0, 9), (0, 9), (0, 3), protected=["x1=2,5,7", "x2"]),
+        schema_of((0, 9), (0, 9), (0, 3), (0, 1), protected=["x1=2,5", "x2=0,1,3", "x3"]),
+    ],
+    ids=["two", "combinations", "some values", "mixtures", "mixtures of two"],
 )
 def test_verdicts_are_those_of_the_oracle(schema, rule):
     rng = np.random.default_rng(3)
@@ -161,8 +170,12 @@ def test_verdicts_are_those_of_the_oracle(schema, rule):
     np.testing.assert_allclose(found.score.numpy(), expected.score, rtol=1e-9)
     np.testing.assert_allclose(found.partner_score.numpy(), expected.partner_score, rtol=1e-9)
     partners = rows.copy()
-    partners[:, schema.protected_index] = schema.combinations[found.partner.numpy()]
+    partners[:, schema.protected_index] = found.partner.numpy()
     np.testing.assert_array_equal(partners, expected.partner)
+    np.testing.assert_array_equal(found.bits.numpy()[expected.flips], expected.bits[expected.flips])
+    if len(expected.causes):
+        assert expected.causes[expected.flips].all()
+        np.testing.assert_array_equal(found.causes.numpy(), expected.causes)
 
 
 def test_a_module_receives_what_it_receives_from_arrays():
@@ -303,7 +316,11 @@ def same_run(mine, expected, *, eager=True):
     [Budget(), Budget(max_rows=700), Budget(max_findings=40), Budget(max_queries=3_000)],
     ids=["all", "rows", "findings", "queries"],
 )
-@pytest.mark.parametrize(("schema", "module"), PROBLEMS[:2], ids=["coarse", "fine"])
+@pytest.mark.parametrize(
+    ("schema", "module"),
+    [*PROBLEMS[:2], (STRAY, STRAY_MODEL)],
+    ids=["coarse", "fine", "stray"],
+)
 def test_a_search_on_the_device_finds_what_arrays_find(schema, module, budget):
     method = LIMI(n_latents=3_000, n_labelled=1_000)
     plain, there = both(schema, module)

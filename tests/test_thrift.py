@@ -12,6 +12,7 @@ from limi.methods.natural import Natural
 from limi.methods.real import Real
 from limi.rows import distinct, uniform
 from limi.thrift import Habits, check_thriftily
+from limi.tried import most_queries
 from tests.naive import thrift as naive
 from tests.naive.check import key
 from tests.toy import MIXED, Linear, Rounding, schema_of, task
@@ -30,7 +31,9 @@ def thriftily(score, schema, rows, max_batch=1000):
 @given(
     seed=st.integers(0, 10_000),
     n=st.integers(0, 60),
-    protected=st.sampled_from([["sex"], ["sex", "rank"], ["age=20-60:10"], ["job=a,c", "vet"]]),
+    protected=st.sampled_from(
+        [["sex"], ["sex", "rank"], ["age=20-60:10"], ["job=a,c", "vet"], ["age=20-60:10", "sex"]]
+    ),
 )
 def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
     rng = np.random.default_rng(seed)
@@ -169,3 +172,31 @@ def test_it_finds_more_with_the_same_queries():
     full = run(Real(), task(AGES, AGE_MODEL, rows), Budget(max_rows=1_000), 3)
     assert full.queries <= 9_000
     assert len(ran.findings) > 1.1 * len(full.findings)
+
+
+def test_mixtures_are_paid_for_before_a_row_is_begun():
+    """Rows of ages between those tried, of which few flip, so that most are asked for all."""
+    schema = MIXED.protect(["age=20-60:10", "sex"])
+    rows = uniform(schema, 2_000, np.random.default_rng(0))
+    assert (schema.combination_of(rows) < 0).mean() > 0.8
+
+    def score(asked):
+        return ((asked[:, 0] == 33) & (asked[:, 1] == 0)).astype(float)
+
+    full = check_rows(score, schema, rows)
+    assert full.flips.any()
+    for max_queries in (300, 5_000):
+        asked = []
+
+        def counted(batch, asked=asked):
+            asked.append(len(batch))
+            return score(batch)
+
+        here = task(schema, rows=rows)
+        here.score = counted
+        ran = run(Real(), here, Budget(max_queries=max_queries), 3)
+        assert sum(asked) == ran.queries
+        assert max_queries - most_queries(schema) <= ran.queries <= max_queries
+    thrifty = thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)

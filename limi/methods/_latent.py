@@ -203,7 +203,8 @@ def _as_met(
 ) -> Checked:
     """Verdicts of the rows that the loop meets, where another row of the key was asked.
 
-    The two differ in protected cells only, so that both flip; the few are asked again.
+    The two differ in protected cells only, so that both flip, unless a value of their own is what
+    makes one flip; the few are asked again.
     """
     met, protected = chunk.row_at(turn), chunk.schema.protected_index
     cells, others = met[:, protected], asked.rows[:, protected]

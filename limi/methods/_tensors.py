@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from limi.check import Checked, _causes
+from limi.check import Checked
 from limi.tensors import BY_ROW, Collision, OnDevice, Seen, Tensor, Verdicts, located, same
 
 __all__ = ["Probed", "probe"]
@@ -16,7 +16,10 @@ __all__ = ["Probed", "probe"]
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """The flipping rows of a block in the loop's order, still on the device."""
+    """The flipping rows of a block in the loop's order, still on the device.
+
+    A few of them may not flip themselves: see `_Block._as_met`.
+    """
 
     rows: Tensor
     verdicts: Verdicts
@@ -28,24 +31,19 @@ class Probed:
 
     def checked(self, here: OnDevice, origin: str) -> Checked:
         """The same for the ledger, in arrays."""
-        schema = here.schema
         rows = self.rows.cpu().numpy()
         v = self.verdicts
         partner = rows.copy()
-        if len(rows):
-            chosen = v.partner.cpu().numpy()
-            partner[:, schema.protected_index] = schema.combinations[chosen]
-        causes = np.zeros(0, dtype=np.uint8)
-        if here.reach is not None:
-            causes = _causes(here.reach, v.flipped.cpu().numpy(), v.own.cpu().numpy())
+        partner[:, here.schema.protected_index] = v.partner.cpu().numpy()
         return Checked(
             rows,
             v.score.cpu().numpy(),
             partner,
             v.partner_score.cpu().numpy(),
-            np.ones(len(rows), dtype=bool),
+            v.flips.cpu().numpy(),
             origin=origin,
-            causes=causes,
+            causes=v.causes.cpu().numpy() if v.causes.ndim == 1 else np.zeros(0, dtype=np.uint8),
+            bits=v.bits.cpu().numpy(),
             unflipped=self.n_checked - len(rows),
         )
 
@@ -301,7 +299,8 @@ class _Block:
     ) -> tuple[Tensor, Verdicts]:
         """Verdicts of the rows that the loop meets, where another row of the key was asked.
 
-        The two differ in protected cells only, so that both flip; the few are asked again.
+        The two differ in protected cells only, so that both flip, unless a value of their own is
+        what makes one flip; the few are asked again.
         """
         import torch
 

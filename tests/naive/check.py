@@ -5,15 +5,60 @@ from __future__ import annotations
 import itertools
 
 
+def same(one, other):
+    return one == other or (one != one and other != other)
+
+
+def tried(schema, row):
+    """Values of the protected columns that are tried of a row: the combinations, then those with
+    an own value that is none of the codes. The row's own values are left out."""
+    own = tuple(row[schema.protected_index])
+    codes = schema.protected_codes
+    choices = [c if value in c else (*c, value) for c, value in zip(codes, own, strict=True)]
+    combinations = list(itertools.product(*codes))
+    mixtures = [
+        values
+        for values in itertools.product(*choices)
+        if any(value not in c for value, c in zip(values, codes, strict=True))
+    ]
+    return [values for values in combinations + mixtures if not all(map(same, values, own))]
+
+
+def causes(score, schema, row):
+    """The smallest sets of protected columns that flip a row."""
+    own = row[schema.protected_index]
+    decision = score(row[None])[0] > 0.5
+    found = []
+    columns = range(len(own))
+    for size in range(1, len(own) + 1):
+        for chosen in itertools.combinations(columns, size):
+            if any(set(part) <= set(chosen) for part in found):
+                continue
+            for codes in itertools.product(*(schema.protected_codes[c] for c in chosen)):
+                twin = row.copy()
+                twin[schema.protected_index[list(chosen)]] = codes
+                if (score(twin[None])[0] > 0.5) != decision:
+                    found.append(chosen)
+                    break
+    return found
+
+
+def as_if(score, schema, row, column):
+    """Is a row decided favorably with each value of one protected column, all else as it is?"""
+    decided = []
+    for code in schema.protected_codes[column]:
+        twin = row.copy()
+        twin[schema.protected_index[column]] = code
+        decided.append(bool(score(twin[None])[0] > 0.5))
+    return decided
+
+
 def verdict(score, schema, row, rule):
-    """(flips, own score, partner combination) of one row."""
+    """(flips, own score, protected values of the partner) of one row."""
     own = score(row[None])[0]
-    own_values = tuple(row[schema.protected_index])
     best = None
     flips = False
-    for values in itertools.product(*schema.protected_codes):
-        if values == own_values:
-            continue
+    for values in tried(schema, row):
         twin = row.copy()
         twin[schema.protected_index] = values
         other = score(twin[None])[0]
