@@ -24,6 +24,7 @@ from limi.defaults import (
     DEFAULT_METHOD,
     MEASURED_ROWS,
 )
+from limi.drafts import Draft
 from limi.engine import Progress, Run, run
 from limi.errors import InvalidInput, listed
 from limi.findings import Found
@@ -41,7 +42,7 @@ from limi.results import Result, draw_representative, files, representative_size
 from limi.rows import KeySet, keys
 from limi.schema import Schema
 from limi.steadiness import Steadiness
-from limi.store import FORMAT, Draft, digest, file_digest, versions
+from limi.store import FORMAT, digest, file_digest, versions
 from limi.target import Target
 from limi.task import Task
 from limi.types import Mask, Rows, Scores, Value
@@ -99,6 +100,8 @@ def audit(
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted.
     """
+    # Now, because a model may go to another folder when it is loaded.
+    draft = None if out is None else Draft.at(out, force=force, resume=resume)
     if method is None:
         method = DEFAULT_METHOD if max_queries is None else BUDGETED_METHOD
     chosen = methods.parse(method, settings) if isinstance(method, str) else method
@@ -125,18 +128,17 @@ def audit(
     plan = _Plan(
         problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source
     )
-    if out is None:
+    if draft is None:
         return plan.result(plan.search(asked.score, on_progress))
-    draft = Draft.begin(Path(out), force=force, resume=resume)
-    try:
+    with draft:
         draft.settle_on(plan.manifest)
-        with Journal(draft.journal, asked.score) as journal:
-            searched = plan.search(journal.score, on_progress)
+        journal = Journal(draft.log, asked.score)
+        searched = plan.search(journal.score, on_progress)
+        draft.searched = True
+        if journal.replayed:
+            searched.task.notes.append(journal.note)
         result = plan.result(searched)
         draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
-    except BaseException:
-        draft.discard()
-        raise
     return result
 
 

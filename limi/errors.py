@@ -6,7 +6,8 @@ LimiError
 ├── MissingDependency  an optional package is not installed                   exit code 2
 ├── BadTable           the data cannot be used as they are                    exit code 4
 ├── BadModel           the target raises, or answers what it must not         exit code 4
-└── CorruptStore       a run folder or cache cannot be read                   exit code 4
+├── CorruptStore       a run folder or cache cannot be read                   exit code 4
+└── FailedWrite        the system cannot write: a full disk, a broken device  exit code 4
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = [
     "BadModel",
     "BadTable",
     "CorruptStore",
+    "FailedWrite",
     "InvalidInput",
     "LimiError",
     "MissingCapability",
@@ -65,6 +67,12 @@ class BadModel(LimiError, ValueError):
 
 class CorruptStore(LimiError):
     """A run folder or cache cannot be read."""
+
+    exit_code = 4
+
+
+class FailedWrite(LimiError):
+    """The system cannot write: the disk is full, a quota is spent, a device fails."""
 
     exit_code = 4
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from limi import measures
 from limi.check import cause_names
+from limi.files import Content, write
 from limi.findings import Found
 from limi.frames import Codec, Frame
 from limi.metrics.individual import Rate
@@ -22,7 +23,6 @@ from limi.problems import Problem
 from limi.report.summary import Summary, causes_in_words
 from limi.schema_files import dump
 from limi.shown import to_json
-from limi.store import write_beside
 from limi.types import Index, Mask
 from limi.where import Rule
 
@@ -105,7 +105,7 @@ class Result:
         """Write the HTML report."""
         from limi.report import html
 
-        write_beside(Path(path), html.render(self.summary))
+        write(path, html.render(self.summary))
         return Path(path)
 
     def __repr__(self) -> str:
@@ -175,7 +175,7 @@ def _free_name(name: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def files(result: Result) -> dict[str, bytes | str]:
+def files(result: Result) -> dict[str, Content]:
     """The files of a run folder beside its manifest."""
     import pyarrow.parquet as pq
 

@@ -361,7 +361,7 @@ def test_run_folders_that_cannot_be_read(tmp_path):
 
 def test_a_place_that_cannot_be_written(tmp_path):
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InvalidInput, match="is a file"):
+    with pytest.raises(InvalidInput, match="is not a folder"):
         audit(out=tmp_path / "file")
     with pytest.raises(InvalidInput, match="cannot be written"):
         audit(out=tmp_path / "file" / "run")

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 # A module may import from its own layer or a lower one. `_registry` and the package itself are
 # below everything; a name stands for a module or for a folder of them.
 LAYERS = [
-    ["types", "errors", "foreign", "typed", "shown", "defaults", "reading", "_registry"],
+    ["types", "errors", "foreign", "typed", "shown", "defaults", "reading", "files", "_registry"],
     ["schema", "protected"],
     ["rows", "frames"],
     ["tables"],
@@ -27,7 +27,7 @@ LAYERS = [
     ["models"],
     ["target", "device"],
     ["report"],
-    ["store"],
+    ["store", "drafts"],
     ["problems"],
     ["results"],
     ["api"],

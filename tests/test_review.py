@@ -158,7 +158,7 @@ def test_force_replaces_nothing_but_runs(tmp_path, monkeypatch):
 
 
 def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path):
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(InvalidInput, match="there is no folder"):
         audit(frame()).report(tmp_path / "none" / "x.html")
 
 

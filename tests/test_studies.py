@@ -446,7 +446,7 @@ def test_bad_numbers_and_places_are_refused(fake, tmp_path):
     with pytest.raises(InvalidInput, match="workers is 0"):
         go(tmp_path, workers=0)
     (tmp_path / "file").write_text("")
-    with pytest.raises(InvalidInput, match="cannot be written to"):
+    with pytest.raises(InvalidInput, match="cannot be written"):
         go(tmp_path, out=tmp_path / "file")
     place = tmp_path / "out" / "cells" / "smoke" / "dnn"
     place.mkdir(parents=True)

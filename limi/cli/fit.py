@@ -38,23 +38,20 @@ def fit(
     """Fit a generator to a table; print how natural its rows are and draw them beside real ones."""
     import numpy as np
 
-    from limi import generators
+    from limi import files, generators
     from limi.cli._tables import features
     from limi.device import chosen
     from limi.errors import InvalidInput
     from limi.report import marginals
-    from limi.store import write_beside
 
-    page = out.with_name(out.name + ".html")
-    for path in (out, page):
-        if path.exists() and not force:
-            raise InvalidInput(f"{str(path)!r} exists already; replace it with --force")
+    place = files.place(out, replace=force)
+    page = files.place(place.with_name(place.name + ".html"), replace=force)
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)
-    place = chosen(device, None, generator)
+    where = chosen(device, None, generator)
     known, rows = features(table, target, schema)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
@@ -62,7 +59,7 @@ def fit(
     training, kept = rows[order[n_kept:]], rows[order[:n_kept]]
     start = time.perf_counter()
     with _console.steps(f"fitting {generator}") as on_step:
-        made = module.fit(training, known, rng, device=place, on_step=on_step)
+        made = module.fit(training, known, rng, device=where, on_step=on_step)
     seconds = time.perf_counter() - start
     judged = {
         "generator": generator,
@@ -72,12 +69,11 @@ def fit(
         "seconds": round(seconds, 3),
         **_judge(made, known, training, kept, rng),
         "file": str(out),
-        "page": str(page),
+        "page": f"{out}.html",
     }
     drawn = made.decode(made.sample_latents(min(len(rows), _MOST_JUDGED), rng))
     shown_page = marginals.render(f"{generator} on {table}", known, rows, drawn, judged)
-    generators.save(made, out)
-    write_beside(page, shown_page)
+    files.write_all({page: shown_page, place: generators.content(made)})
     if as_json:
         _console.print_json(judged)
         return

@@ -66,18 +66,21 @@ def repair(
     """Train a tested model again with its findings; measure it before and after, and judge."""
     import os
 
+    from limi import files
+    from limi.drafts import Draft
     from limi.errors import InvalidInput
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
     from limi.repairs import require_saving
     from limi.runs import reopen
-    from limi.store import Draft
 
-    if os.path.realpath(out) == os.path.realpath(folder):
+    here, there = (os.path.realpath(files.absolute(path)) for path in (folder, out))
+    if here == there:
         raise InvalidInput(
             f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
             "another folder"
         )
+    draft = Draft.at(out, force=force)
     given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
     with _console.steps("opening the run") as on_step:
         on_step(0.0, "opening the run")
@@ -86,8 +89,7 @@ def repair(
         )
         if not no_model and given is None:
             require_saving(result.problem)
-        draft = Draft.begin(out, force=force)
-        try:
+        with draft:
             repaired = run_repair(
                 result,
                 fit=given,
@@ -105,9 +107,6 @@ def repair(
                 on_step=on_step,
             )
             tree = repaired.write(draft, model=not no_model)
-        except BaseException:
-            draft.discard()
-            raise
     if as_json:
         _console.print_json(tree)
         return

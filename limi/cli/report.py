@@ -22,18 +22,20 @@ def report(
 
     from rich.console import Console
 
+    from limi import files
     from limi.report import html as page
     from limi.report import text
-    from limi.store import read_summary, reading, write_beside
+    from limi.store import read_summary, reading
 
+    place = None if html is None else files.place(html)
     summary = read_summary(folder)
     with reading("summary", folder):
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
         text.print_summary(summary, Console(file=io.StringIO()))
-        drawn = None if html is None else page.render(summary)
+        drawn = "" if place is None else page.render(summary)
     if as_json:
         _console.print_json(summary.as_dict())
     else:
         text.print_summary(summary, _console.out)
-    if html is not None and drawn is not None:
-        write_beside(html, drawn)
+    if place is not None:
+        files.write(place, drawn)

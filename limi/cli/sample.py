@@ -23,7 +23,7 @@ def sample(
     """Draw rows from a saved generator."""
     import numpy as np
 
-    from limi import generators
+    from limi import files, generators
     from limi.errors import InvalidInput
     from limi.frames import plain_frame
 
@@ -33,21 +33,12 @@ def sample(
         raise InvalidInput(f"--rows is {n}; draw at least one row")
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
-    if out.exists() and not force:
-        raise InvalidInput(f"{str(out)!r} exists already; replace it with --force")
+    place = files.place(out, replace=force)
     made = generators.load(file)
     rows = made.decode(made.sample_latents(n, np.random.default_rng(seed)))
     frame = plain_frame(made.schema, rows)
-    draft = out.with_name(out.name + ".partial")
-    try:
-        if out.suffix == ".csv":
-            frame.to_csv(draft, index=False)
-        else:
-            frame.to_parquet(draft, index=False)
-        draft.replace(out)
-    except OSError as error:
-        draft.unlink(missing_ok=True)
-        raise InvalidInput(f"{str(out)!r} cannot be written: {error.strerror or error}") from None
+    to_file = frame.to_csv if out.suffix == ".csv" else frame.to_parquet
+    files.write(place, lambda file: to_file(file, index=False))
     if as_json:
         _console.print_json({"file": str(out), "rows": n, "seed": seed, "generator": made.kind})
     else:

@@ -20,20 +20,15 @@ def schema(
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
-    from limi import data, schema_files, tables
+    from limi import data, files, schema_files, tables
     from limi.cli._tables import is_known
-    from limi.errors import InvalidInput
 
+    place = None if out is None else files.place(out, replace=force)
     known = is_known(table)
     inferred = data.load(table).schema if known else tables.infer(tables.read(table))
     words = schema_files.dump(inferred)
-    if out is None:
+    if place is None:
         _console.print_text(words)
         return
-    if out.exists() and not force:
-        raise InvalidInput(f"{str(out)!r} exists already; replace it with --force")
-    try:
-        out.write_text(words, encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(f"{str(out)!r} cannot be written: {error.strerror}") from None
+    files.write(place, words)
     _console.out.print(f"Written: {out} ({len(inferred)} columns)")

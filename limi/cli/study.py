@@ -129,13 +129,12 @@ def plot(
     file: Annotated[Path | None, Option(help="SVG file to write; NAME-SCALE.svg if none.")] = None,
 ) -> None:
     """Draw the figure of a study as an SVG file."""
-    from limi import studies
-    from limi.store import write_beside
+    from limi import files, studies
 
     study = studies.load(name)
     results = _results(study, scale, out)
     place = file or Path(f"{name}-{results.scale}.svg")
-    write_beside(place, studies.figure(study, results))
+    files.write(place, studies.figure(study, results))
     _console.err.print(f"wrote {place}")
 
 
@@ -147,20 +146,19 @@ def page(
     file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
 ) -> None:
     """Write the page Reproduction from kept results, and its figures into `figures` beside it."""
-    from limi import studies
-    from limi.store import write_beside
+    from limi import files, studies
 
+    target = None if file is None else files.place(file)
     place = results or studies.shipped_results()
     text = studies.page(place)
-    if file is None:
+    if target is None:
         _console.print_text(text)
         return
-    write_beside(file, text)
     drawn = studies.figures(place)
+    beside = target.parent / "figures"
     if drawn:
-        (file.parent / "figures").mkdir(exist_ok=True)
-    for name, svg in drawn.items():
-        write_beside(file.parent / "figures" / name, svg)
+        files.make_folder(beside)
+    files.write_all({target: text, **{beside / name: svg for name, svg in drawn.items()}})
 
 
 @app.command()

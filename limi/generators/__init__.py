@@ -12,10 +12,11 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
+from limi import files
 from limi._registry import Registry
 from limi.errors import CorruptStore
 from limi.generators._adapter import adapt
-from limi.generators._base import Encoder, Generator, OnStep, WithDensity, read, write
+from limi.generators._base import Encoder, Generator, OnStep, WithDensity, packed, read
 from limi.generators._ctgan_package import from_ctgan
 from limi.schema_files import dump, parse
 
@@ -25,6 +26,7 @@ __all__ = [
     "OnStep",
     "WithDensity",
     "adapt",
+    "content",
     "from_ctgan",
     "get",
     "load",
@@ -47,8 +49,14 @@ def get(name: str) -> ModuleType:
 
 def save(generator: Generator, path: str | Path) -> None:
     """Keep a generator in a file."""
+    files.write(path, content(generator))
+
+
+def content(generator: Generator) -> files.Content:
+    """What the file of a generator holds, to be written with others."""
     arrays, facts = generator.state()
-    write(path, arrays, {"kind": generator.kind, "schema": dump(generator.schema), "facts": facts})
+    head = {"kind": generator.kind, "schema": dump(generator.schema), "facts": facts}
+    return packed(arrays, head)
 
 
 def load(path: str | Path, *, device: str = "cpu") -> Generator:

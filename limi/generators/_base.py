@@ -11,16 +11,17 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import CorruptStore, InvalidInput
+from limi.files import Content
 from limi.schema import Schema
 from limi.types import Latents, Rows, Scores
 
-__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "read", "write"]
+__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "packed", "read"]
 
 FORMAT = 1
 
@@ -93,21 +94,26 @@ class WithTensors(Protocol):
         ...
 
 
-def write(path: str | Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
-    """Keep a generator in one file of plain arrays and a JSON head; beside, then renamed."""
-    path = Path(path)
+def packed(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Content:
+    """A generator's file: plain arrays and a JSON head; equal generators give equal bytes."""
     head = {"format": FORMAT, **facts}
-    draft = path.with_name(path.name + ".partial")
-    try:
-        with zipfile.ZipFile(draft, "w", zipfile.ZIP_STORED) as file:
-            file.writestr("generator.json", json.dumps(head))
+
+    def pack(place: BinaryIO) -> None:
+        with zipfile.ZipFile(place, "w", zipfile.ZIP_STORED) as file:
+            file.writestr(_member("generator.json"), json.dumps(head))
             for name, array in arrays.items():
                 buffer = io.BytesIO()
                 np.save(buffer, array, allow_pickle=False)
-                file.writestr(f"{name}.npy", buffer.getvalue())
-        draft.replace(path)
-    except OSError as error:
-        raise InvalidInput(f"{str(path)!r} cannot be written: {error.strerror}") from None
+                file.writestr(_member(f"{name}.npy"), buffer.getvalue())
+
+    return pack
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """Without the time of day, which is no part of a generator."""
+    member = zipfile.ZipInfo(name)
+    member.external_attr = 0o644 << 16
+    return member
 
 
 def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -31,7 +31,6 @@ import math
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ from typing import IO, Any, Literal, Protocol, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import data
+from limi import data, files
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
@@ -804,20 +803,11 @@ def _write(stem: Path, wanted: dict[str, Any], model: BenchmarkModel) -> None:
     content = packed.getvalue()
     about = {**wanted, "arrays_sha256": _sha256(content), "info": asdict(model.info)}
     try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        _replace(stem.with_suffix(".npz"), content)
-        _replace(stem.with_suffix(".json"), json.dumps(about, indent=1).encode())
-    except OSError as error:
+        files.make_folder(stem.parent)
+        files.write(stem.with_suffix(".npz"), content)
+        files.write(stem.with_suffix(".json"), json.dumps(about, indent=1))
+    except LimiError as error:
         _log.warning("the model %s is not kept: %s", stem.name, error)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 _SCORERS: dict[str, Callable[[dict[str, NDArray[Any]]], _Scorer]] = {

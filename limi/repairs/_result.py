@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from limi.drafts import Draft
+from limi.files import Content
 from limi.problems import Problem
 from limi.repairs import _saving
 from limi.repairs._figures import NAMES, Figure, Figures, Groups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
 from limi.shown import to_json
-from limi.store import Draft, versions
+from limi.store import versions
 from limi.types import Labels, Rows
 
 __all__ = ["FORMAT", "Point", "Repair"]
@@ -101,12 +103,8 @@ class Repair:
         """Write the model, its card, the report, the figures and the rows that were added."""
         if model:
             _saving.require(self.model)
-        draft = Draft.begin(Path(folder), force=force)
-        try:
+        with Draft.at(folder, force=force) as draft:
             self.write(draft, model=model)
-        except BaseException:
-            draft.discard()
-            raise
         return Path(folder)
 
     def write(self, draft: Draft, *, model: bool = True) -> dict[str, Any]:
@@ -116,7 +114,7 @@ class Repair:
         tree = self.as_dict()
         stored = _saving.stored(self.fitted) if model else None
         tree["model_file"] = None if stored is None else stored[0]
-        files: dict[str, bytes | str] = {
+        files: dict[str, Content] = {
             "repair.json": to_json(tree) + "\n",
             "card.md": page.card(tree),
             "report.html": page.render(tree),

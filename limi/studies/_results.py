@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from limi import files
 from limi.errors import CorruptStore, InvalidInput
-from limi.store import versions, write_beside
+from limi.store import versions
 from limi.studies._cells import Cell
 from limi.studies._files import Study
 from limi.typed import hold, hold_fields
@@ -101,22 +102,14 @@ def read(study: Study, scale: str, *folders: Path) -> Results:
 def write_cell(folder: Path, cell: Cell, outcome: Outcome) -> None:
     """Keep a cell's outcome; beside, then renamed."""
     place = _cells_folder(folder, cell.scale, cell.study)
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(
-            f"{str(folder)!r} cannot be written to: {error.strerror}; choose another --out"
-        ) from None
-    write_beside(place / cell.file_name, outcome.line() + "\n")
+    files.make_folder(place)
+    files.write(place / cell.file_name, outcome.line() + "\n")
 
 
 def keep(results: Results, folder: Path) -> Path:
     """Write the results as one text file, one line a cell, in the order of their names."""
     path = folder / results.scale / f"{results.study}.json"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInput(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
+    files.make_folder(path.parent)
     head = {
         "format": FORMAT,
         "study": results.study,
@@ -124,7 +117,7 @@ def keep(results: Results, folder: Path) -> Path:
         "made": dict(results.made),
     }
     lines = ",\n".join(outcome.line() for outcome in results.outcomes.values())
-    write_beside(path, json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
+    files.write(path, json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
     return path
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from limi import data
+from limi import data, files
 from limi.errors import InvalidInput, LimiError
 from limi.studies import _results
 from limi.studies._cells import Cell, expand
@@ -74,22 +74,26 @@ def run(
     if workers < 1:
         raise InvalidInput(f"workers is {workers}; use at least one")
     start = time.perf_counter()
+    out = files.absolute(out)
+    kept = None if kept is None else files.absolute(kept)
     plan = {study.name: expand(study, scale, seeds) for study in studies if not study.uses}
     for study in studies:
         if study.uses and study.uses not in plan:
             plan[study.uses] = expand(study, scale, seeds)
-    _write_probe(out, "--out")
+    every = [cell for cells in plan.values() for cell in cells]
+    if not _matching(every, only):
+        raise InvalidInput(
+            f"no cell is called {only!r}; cells are BENCHMARK/VARIANT/SEED, such as "
+            f"{every[0].name!r}, and * stands for anything"
+        )
+    # A folder that cannot be written is said at once, not after the first cell or the last.
+    files.make_folder(out, option="--out")
     if kept is not None:
-        _write_probe(kept, "--keep")
+        files.make_folder(kept, option="--keep")
     book = _Book(out, kept, plan, scale, fresh)
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])
     pending = _matching(book.pending(), only)
-    if not _matching(book.all(), only):
-        raise InvalidInput(
-            f"no cell is called {only!r}; cells are BENCHMARK/VARIANT/SEED, such as "
-            f"{book.all()[0].name!r}, and * stands for anything"
-        )
     shop = Workshop(out / "made")
     needs = [[need for need in stage if not shop.has(need)] for stage in needs_of(pending)]
     total = len(pending) + sum(map(len, needs))
@@ -268,17 +272,3 @@ def _given(cell: Cell) -> dict[str, Any]:
         if cell.generator_settings:
             tree["generator_settings"] = dict(cell.generator_settings)
     return tree
-
-
-def _write_probe(out: Path, option: str) -> None:
-    """A folder that cannot be written is said at once, not after the first cell or the last."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise InvalidInput(
-            f"{option} names {str(out)!r}, which cannot be written to: {error.strerror}; "
-            "name another folder"
-        ) from None

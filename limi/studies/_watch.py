@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from limi import files
 from limi.errors import CorruptStore, InvalidInput
-from limi.store import write_beside
 from limi.studies import _results
 from limi.studies._cells import expand
 from limi.studies._files import folder, load
@@ -68,7 +68,7 @@ def watch(
     if update:
         now = {name: _measures(results, name, study.margins) for name in results.outcomes}
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(tree)}" for name, tree in now.items())
-        write_beside(path, f"{{\n{lines}\n}}\n")
+        files.write(path, f"{{\n{lines}\n}}\n")
         before = now
     return compared(results, before or {}, dict(study.margins))
 

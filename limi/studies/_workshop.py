@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from limi import data, generators
+from limi import data, files, generators
 from limi.check import check_rows
 from limi.errors import CorruptStore
 from limi.frames import Codec
@@ -22,7 +22,7 @@ from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
 from limi.problems import Problem, prepare
 from limi.schema import Schema
-from limi.store import digest, read_json, write_beside
+from limi.store import digest, read_json
 from limi.studies._cells import Cell, tools
 from limi.types import Rows
 
@@ -85,8 +85,8 @@ class Workshop:
         """What is true of a cell's target whatever the method: accuracy, flips of real rows."""
         path = self._facts_file(cell)
         if not path.exists():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_beside(path, json.dumps(_facts(self.problem(cell))) + "\n")
+            files.make_folder(path.parent)
+            files.write(path, json.dumps(_facts(self.problem(cell))) + "\n")
         return _read(path)
 
     def generator(self, cell: Cell) -> Generator | None:
@@ -130,10 +130,10 @@ class Workshop:
         drawn = made.decode(made.sample_latents(len(rows), np.random.default_rng(0)))
         natural = average_tabular_naturalness(rows, drawn, schema).score
         facts = {"generator_seconds": round(seconds, 2), "generator_atn": round(natural, 4)}
-        path.parent.mkdir(parents=True, exist_ok=True)
+        files.make_folder(path.parent)
         # The generator comes last: where it lies, its facts do too.
-        write_beside(path.with_suffix(".json"), json.dumps(facts) + "\n")
-        generators.save(made, path)
+        about = {path.with_suffix(".json"): json.dumps(facts) + "\n"}
+        files.write_all(about | {path: generators.content(made)})
 
 
 def needs_of(cells: Sequence[Cell]) -> list[list[Need]]:

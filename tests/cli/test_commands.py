@@ -192,7 +192,7 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--set", "margin=1"], 2, "has no setting 'margin'"),
         ([*FULL, "--max-rows", "0"], 2, "a budget must be above 0"),
         ([*FULL, "--max-queries", "1"], 2, "one row costs 2 queries"),
-        ([*FULL, "--out", "model.py"], 2, "is a file"),
+        ([*FULL, "--out", "model.py"], 2, "is not a folder"),
         ([*FULL, "--resume", "--out", "fresh"], 2, "no unfinished run"),
         ([*FULL, "--schema", "none.toml"], 2, "there is no file"),
         ([*FULL, "--model", "model.py"], 2, "KIND:PLACE"),

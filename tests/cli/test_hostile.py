@@ -21,7 +21,6 @@ from limi.models.python import attribute
 from limi.repairs import _core, _verify
 from limi.report import repair as page
 from limi.report.wording import markdown
-from limi.store import Draft, write_beside
 from limi.studies import _formats, _pool, _results, _run, _watch
 from tests.test_repair import people, pipeline
 
@@ -278,56 +277,11 @@ def test_volume_and_groups_that_mean_nothing(call):
 # -- folders to write ---------------------------------------------------------------------
 
 
-def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    for name in ("x" * 300, "x" * 250, "loop"):
-        with pytest.raises(InvalidInput, match=r"cannot be written to: .*; name another folder"):
-            Draft.begin(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
-    with pytest.raises(InvalidInput, match="holds the folder you are in"):
-        Draft.begin(Path("/"))
-
-
 def test_a_link_that_leads_to_itself_is_no_folder_to_repair_into(call, tmp_path):
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
     code, _, err = call("repair", "run", "--out", tmp_path / "loop")
     assert code == 2
     assert "cannot be written to" in err
-
-
-def test_force_spares_what_is_not_ours(copy):
-    (copy / "notes.txt").write_text("mine")
-    with pytest.raises(InvalidInput, match="holds other files than a run"):
-        Draft.begin(copy, force=True)
-    (copy / "notes.txt").unlink()
-    old = copy.with_name("run.old")
-    old.mkdir()
-    (old / "keep.txt").write_text("mine")
-    Draft.begin(copy, force=True).finish({"repair.json": "{}"}, keep_journal=False)
-    assert [path.name for path in copy.iterdir()] == ["repair.json"]
-    assert (old / "keep.txt").read_text() == "mine"
-    assert {path.name for path in copy.parent.iterdir()} == {"run", "run.old"}
-
-
-def test_a_draft_that_is_taken_away_is_one_sentence(tmp_path):
-    draft = Draft.begin(tmp_path / "out")
-    shutil.rmtree(draft.folder)  # as a second program on the same folder does
-    with pytest.raises(InvalidInput, match="cannot be written"):
-        draft.finish({"a.txt": "a"}, keep_journal=False)
-
-
-def test_two_writers_of_one_file_do_not_meet(tmp_path, monkeypatch):
-    path, replace = tmp_path / "a.json", Path.replace
-
-    def while_another_writes(draft, place):
-        monkeypatch.setattr(Path, "replace", replace)
-        write_beside(path, "second")
-        return replace(draft, place)
-
-    monkeypatch.setattr(Path, "replace", while_another_writes)
-    write_beside(path, "first")
-    assert path.read_text() == "first"
-    assert [one.name for one in tmp_path.iterdir()] == ["a.json"]
 
 
 # -- studies --------------------------------------------------------------------------------
@@ -392,7 +346,7 @@ def test_no_cell_is_run_where_results_cannot_be_kept(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     study = limi.studies.load("dnn")
     for kept in (tmp_path / "file", tmp_path / ("x" * 300)):
-        with pytest.raises(InvalidInput, match=r"--keep names .* cannot be written to"):
+        with pytest.raises(InvalidInput, match=r"--keep names .* cannot be written"):
             _run.run([study], scale="smoke", out=tmp_path / "out", kept=kept, workers=1)
     with pytest.raises(InvalidInput, match="seeds is 100000000000"):
         _run.run([study], scale="smoke", out=tmp_path / "out", seeds=10**11)
