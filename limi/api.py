@@ -33,6 +33,7 @@ from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
+from limi.models import Meaning
 from limi.problems import Problem, prepare, protected_values
 from limi.rates import Measured, measure
 from limi.reading import is_file
@@ -62,6 +63,7 @@ def audit(
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None = None,
     favorable: Value | None = None,
+    output: Meaning | None = None,
     method: str | methods.Method | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
     generator: str | Path | Generator | None = DEFAULT_GENERATOR,
@@ -89,6 +91,8 @@ def audit(
 
     `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
     `frame` is the table, `target` its label column and `favorable` the label people want.
+    `output` says whether a function answers with labels or with favorable scores, where its
+    answers do not tell.
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; it gives the natural rate, and rows to the methods that search among them.
@@ -118,6 +122,7 @@ def audit(
         protected=protected,
         target=target,
         favorable=favorable,
+        output=output,
         schema=schema,
         trust_pickle=trust_pickle,
         trust=trust,
@@ -241,6 +246,7 @@ class _Plan:
             "protected": protected_values(self.problem.schema),
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
+            "output": self.problem.output,
             "table": self.problem.table_name,
             "model": self.problem.model_name,
             **self.problem.hashes(),

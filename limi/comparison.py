@@ -64,7 +64,10 @@ def compare(
     """
     from limi import generators
 
-    names = ("protected", "target", "favorable", "schema", "trust_pickle", "trust", "table_name")
+    names = (
+        *("protected", "target", "favorable", "output", "schema"),
+        *("trust_pickle", "trust", "table_name"),
+    )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
     place, _ = settled(device, problem.target, generator)
     if isinstance(generator, str) and generator in generators.names():

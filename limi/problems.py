@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from limi import models
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.frames import Codec, Frame, columns_of, plain
+from limi.models import Meaning
 from limi.schema import Column, Schema, same_number
 from limi.schema_files import dump
 from limi.store import digest, file_digest
@@ -36,6 +37,7 @@ class Problem:
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    output: Meaning | None = None  # what a function's answers are, where the user said so
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
     @property
@@ -64,6 +66,7 @@ def prepare(
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None = None,
     favorable: Value | None = None,
+    output: Meaning | None = None,
     schema: Schema | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
@@ -90,13 +93,14 @@ def prepare(
             model,
             favorable=wanted,
             labels=labels,
+            output=output,
             trust_pickle=trust_pickle,
             trust=trust,
             table=table_name,
         )
     else:
         name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
-        loaded = models.wrap(model, favorable=wanted, labels=labels)
+        loaded = models.wrap(model, favorable=wanted, labels=labels, output=output)
     bound = bind(loaded, codec)
     rows = bound.codec.encode(frame)
     bound = bound.settled(rows)
@@ -110,7 +114,23 @@ def prepare(
         model_name=name,
         model_sha256=sha256,
         labels=_favorable_labels(columns, target, wanted),
-        notes=_unheld(bound.codec.schema, rows),
+        output=output,
+        notes=(
+            *_by_default(favorable, wanted, target),
+            *_unheld(bound.codec.schema, rows),
+        ),
+    )
+
+
+def _by_default(given: Value | None, taken: Value | None, target: str | None) -> tuple[str, ...]:
+    """A sentence where nobody said which label is favorable."""
+    if given is not None:
+        return ()
+    label = 1 if taken is None else taken
+    where = "" if target is None else f" of {target!r}"
+    return (
+        f"no favorable label was named, so {label!r}{where} was taken for the one people want; if "
+        "it is the other, say so with --favorable LABEL (favorable= in Python)",
     )
 
 

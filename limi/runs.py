@@ -26,7 +26,7 @@ __all__ = ["reopen"]
 # may run code when it is opened. Torch files are programs, whatever is checked of them first.
 _DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 _TEXT = ("table", "model", "data_sha256")
-_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256")
+_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output")
 _SPOT = 256  # findings that are put to the model again
 
 
@@ -56,6 +56,7 @@ def reopen(
         protected=(),
         target=manifest["target"],
         favorable=manifest["favorable"],
+        output=manifest.get("output"),
         schema=schema,
         trust_pickle=trust_pickle,
         trust=trust,

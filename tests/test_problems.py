@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+import limi
 from limi.errors import InvalidInput, nearest
 from limi.problems import prepare
+from limi.report import html, text
 
 
 def people(n=200):
@@ -26,7 +29,7 @@ def score(frame):
 
 def prepared(frame=None, model=score, **given):
     frame = people() if frame is None else frame
-    return prepare(model, frame, **{"protected": ["sex"], "target": "ok", **given})
+    return prepare(model, frame, **{"protected": ["sex"], "target": "ok", "favorable": 1} | given)
 
 
 # -- names and values -------------------------------------------------------------------
@@ -75,3 +78,77 @@ def test_of_real_numbers_it_counts_whether_somebody_comes_near():
     assert "(0.4, 0.6)" in note
     unsorted = prepared(gap, protected=["debt=0.8,0.4,0,0.2,0.6"]).notes
     assert "(0.4, 0.6)" in unsorted[0]
+
+
+# -- what the answers are ----------------------------------------------------------------
+
+
+def harsh(frame):
+    """1 stands for a refusal, and the young man is refused."""
+    return ((frame["sex"] == "Male") & (frame["age"] < 35)).astype(float)
+
+
+def audit(model, **given):
+    given = {"protected": ["sex"], "target": "ok", "method": "real", "generator": None} | given
+    return limi.audit(model, people(), **given)
+
+
+def test_float_labels_are_not_silently_taken_for_scores():
+    with pytest.raises(InvalidInput, match="they may be labels or scores") as caught:
+        audit(harsh, favorable=0)
+    assert "--output label" in str(caught.value)
+    said = audit(harsh, favorable=0, output="label")
+    (direction,) = said.summary.directions
+    assert (direction.favored, direction.disfavored) == ("sex Female", "sex Male")
+    other = audit(harsh, favorable=0, output="score").summary.directions[0]
+    assert (other.favored, other.disfavored) == ("sex Male", "sex Female")
+    whole = audit(lambda frame: harsh(frame).astype(int), favorable=0).summary.directions[0]
+    assert whole == direction
+
+
+def test_floats_need_no_word_where_it_comes_to_the_same():
+    asked = []
+
+    def model(frame):
+        asked.append(len(frame))
+        return harsh(frame)
+
+    prepared(model=model, favorable=1)
+    assert asked == []  # nothing to settle, so nothing was asked
+    assert audit(harsh, favorable=1).summary.directions[0].favored == "sex Male"
+
+
+def test_answers_of_their_own_are_noted():
+    spelled = people().assign(ok=lambda frame: np.where(frame["ok"], "yes", "no"))
+    coded = prepared(spelled, lambda frame: frame["age"] > 30, favorable="no")
+    assert any("True was read as 'no'" in note for note in coded.target.notes)
+    scores = prepared(people(), score, favorable=0)
+    assert any("read as scores of 0" in note for note in scores.target.notes)
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (harsh, {"output": "labels"}, "output is 'labels'; .* label or score"),
+        (
+            LogisticRegression().fit(people()[["age", "debt"]], people()["ok"]),
+            {"output": "label", "protected": ["age"]},
+            "this model is a SklearnModel, which says so itself",
+        ),
+    ],
+)
+def test_output_that_says_nothing_is_refused(model, given, words):
+    with pytest.raises(InvalidInput, match=words):
+        prepared(model=model, **given)
+
+
+def test_a_default_favorable_label_is_named_with_how_to_change_it():
+    result = audit(harsh)
+    words = "no favorable label was named, so 1 of 'ok' was taken for the one people want"
+    assert result.summary.notes[0].startswith(words)
+    assert "--favorable LABEL" in result.summary.notes[0]
+    assert words in " ".join(text.render(result.summary).split())
+    assert words.replace("'", "&#39;") in html.render(result.summary)
+    assert not any("no favorable" in note for note in audit(harsh, favorable=1).summary.notes)
+    nameless = audit(harsh, target=None).summary.notes[0]
+    assert nameless.startswith("no favorable label was named, so 1 was taken")

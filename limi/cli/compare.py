@@ -23,6 +23,9 @@ def compare(
     ] = "limi,guided,natural,themis",
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    output: Annotated[
+        str | None, Option(help="What a Python function answers: label or score.")
+    ] = None,
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
@@ -56,6 +59,7 @@ def compare(
             given.pop("frame"),
             names,
             protected=protected,
+            output=output,
             generator=generator,
             max_rows=None,
             max_queries=max_queries,

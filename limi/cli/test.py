@@ -29,6 +29,10 @@ def test(
     ],
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    output: Annotated[
+        str | None,
+        Option(help="What a Python function answers, where it does not show: label or score."),
+    ] = None,
     method: Annotated[
         str | None,
         Option(
@@ -79,6 +83,7 @@ def test(
             model,
             given.pop("frame"),
             protected=protected,
+            output=output,  # type: ignore[arg-type]
             method=method,
             settings=settings or (),
             generator=generator,

@@ -13,16 +13,28 @@ import inspect
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_args
 
 from limi._registry import Registry
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.foreign import at_work, reason
-from limi.models._base import Answers, Decision, Model
+from limi.models._base import Answers, Decision, Meaning, Model
+from limi.models._function import FunctionModel
 from limi.reading import is_file
 from limi.types import Value
 
-__all__ = ["Answers", "Decision", "Model", "adapt", "files", "get", "load", "names", "wrap"]
+__all__ = [
+    "Answers",
+    "Decision",
+    "Meaning",
+    "Model",
+    "adapt",
+    "files",
+    "get",
+    "load",
+    "names",
+    "wrap",
+]
 
 _REGISTRY = Registry("limi.models", "model kind")
 
@@ -45,10 +57,15 @@ def wrap(
     *,
     favorable: Value | None = None,
     labels: Sequence[Value] = (),
+    output: Meaning | None = None,
 ) -> Model:
-    """A model of a live object: an estimator, a torch module, a booster, or a function."""
+    """A model of a live object: an estimator, a torch module, a booster, or a function.
+
+    `output` says whether the answers of a function are labels or scores.
+    """
+    decision = Decision(favorable, tuple(labels), _meaning(output))
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
-        return adapt(target, Decision(favorable, tuple(labels)))
+        return _fitting(adapt(target, decision), decision)
 
 
 def adapt(target: Any, decision: Decision) -> Model:
@@ -72,6 +89,7 @@ def load(
     *,
     favorable: Value | None = None,
     labels: Sequence[Value] = (),
+    output: Meaning | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table: str | None = None,
@@ -87,8 +105,28 @@ def load(
     known = inspect.signature(loader).parameters
     offered = {"trust_pickle": trust_pickle, "trust": tuple(trust), "table": table}
     extra = {name: value for name, value in offered.items() if name in known}
+    decision = Decision(favorable, tuple(labels), _meaning(output))
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
-        model: Model = loader(place, Decision(favorable, tuple(labels)), **extra)
+        model: Model = loader(place, decision, **extra)
+    return _fitting(model, decision)
+
+
+def _meaning(output: str | None) -> Meaning | None:
+    if output in (None, *get_args(Meaning)):
+        return output  # type: ignore[return-value]
+    raise InvalidInput(
+        f"output is {output!r}; it says what the answers of a function are: label or score (the "
+        "run folder is out)"
+    )
+
+
+def _fitting(model: Model, decision: Decision) -> Model:
+    """The model; InvalidInput where its answers were called something that it knows better."""
+    if decision.output is not None and not isinstance(model, FunctionModel):
+        raise InvalidInput(
+            f"output={decision.output!r} says what the answers of a function are, and this model "
+            f"is a {type(model).__name__}, which says so itself; leave it out"
+        )
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,7 +13,10 @@ from limi.errors import BadModel, InvalidInput, listed, nearest
 from limi.models._scores import from_pairs, probabilities
 from limi.types import Mask, Scores, Value
 
-__all__ = ["Answers", "Decision", "Model", "Takes"]
+__all__ = ["Answers", "Decision", "Meaning", "Model", "Takes"]
+
+Meaning = Literal["label", "score"]
+"""What the answers of a function are: labels, of which one is favorable, or favorable scores."""
 
 Takes = Literal["frame", "matrix", "array"]
 """`"frame"`: the user's kind of frame; `"matrix"`: float64, one number a cell; `"array"`: such a
@@ -59,6 +62,7 @@ class Decision:
 
     favorable: Value | None = None
     labels: tuple[Value, ...] = ()
+    output: Meaning | None = None  # what the answers of a function are, where the user says so
 
     def column(self, classes: Sequence[Any]) -> int:
         """Which of a classifier's two classes is favorable.
@@ -103,9 +107,70 @@ class Decision:
 
 @dataclass(frozen=True)
 class Answers:
-    """Reads what a function or a graph returns as scores."""
+    """Reads what a function or a graph returns as scores.
+
+    Labels that are kept as floats look like scores; `settle` says which they are, from answers for
+    real rows, so that no batch is read otherwise than the next.
+    """
 
     decision: Decision = Decision()
+    settled: Meaning | None = None
+
+    @property
+    def meaning(self) -> Meaning | None:
+        """What answers are, where it is known."""
+        return self.decision.output or self.settled
+
+    @property
+    def are_spelled_out(self) -> bool:
+        """Does the table hold labels that are not 0 and 1?"""
+        return any(_bit(label) is None for label in self.decision.labels)
+
+    @property
+    def may_mislead(self) -> bool:
+        """Could the same float mean one thing as a label and another as a score?"""
+        labels = self.decision.labels
+        numbers = all(isinstance(v, (int, float)) for v in labels) and not set(labels) <= {0, 1}
+        return self.meaning is None and (
+            _bit(self.decision.favorable) == 0 or (numbers and len(labels) == 2)
+        )
+
+    def settle(self, raw: Any) -> Answers:
+        """The same with the meaning of floats settled; InvalidInput where it could be either."""
+        array = _flat(_array(raw))
+        if not self.may_mislead or array.ndim != 1 or array.dtype.kind != "f" or not array.size:
+            return self
+        if not self._can_be_labels(array):
+            return replace(self, settled="score")
+        if not ((array >= 0) & (array <= 1)).all():
+            return replace(self, settled="label")
+        if np.array_equal(self.favors(array), array > 0.5):
+            return self  # it comes to the same
+        seen = listed(sorted(set(array.tolist())))
+        label = next(v for v in array.tolist() if self._favors(v) != (v > 0.5))
+        sides = ("favorable", "unfavorable")
+        as_label, as_score = sides if self._favors(label) else sides[::-1]
+        raise InvalidInput(
+            f"the model's answers are all {seen}, so they may be labels or scores: as a label "
+            f"{label} is {as_label}, as a score {as_score}; say which they are with --output label "
+            'or --output score (output="label" or "score" in Python)'
+        )
+
+    def notes(self, raw: Any) -> tuple[str, ...]:
+        """Sentences on how answers for real rows were read, where a reader may think otherwise."""
+        array = _flat(_array(raw))
+        if array.ndim != 1 or not array.size:
+            return ()
+        favorable = self.decision.favorable
+        if self._are_scores(array):
+            if self.decision.output or _bit(favorable) != 0:
+                return ()
+            return (
+                f"the model's numbers were read as scores of {favorable!r}, the favorable label; "
+                "if they are probabilities of the other label, return 1 minus them",
+            )
+        seen = sorted(set(array.tolist()), key=str)
+        return self.decision.notes(seen) if len(seen) == 2 else ()
 
     def read(self, raw: Any, n: int) -> Scores:
         """Scores of n rows from floats in [0, 1], two columns of them, or labels.
@@ -116,8 +181,7 @@ class Answers:
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} answers"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")
-        if array.ndim == 2 and array.shape[1] == 1:
-            array = array[:, 0]
+        array = _flat(array)
         if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind == "f":
             return self._pairs(array)
         if array.ndim != 1:
@@ -126,9 +190,14 @@ class Answers:
                 f"the model returned {classes} values a row (three classes?); limi tests decisions "
                 "between two: return the favorable score, two probabilities, or a label"
             )
-        if array.dtype.kind == "f" and not self._are_labels(array):
-            return probabilities(array)
-        return self.favors(array).astype(np.float64)
+        if not self._are_scores(array):
+            return self.favors(array).astype(np.float64)
+        if array.dtype.kind not in "fiub":
+            raise BadModel(
+                f'the model answers {array.tolist()[0]!r} where output="score" promises numbers '
+                'in [0, 1]; return the favorable score, or say output="label"'
+            )
+        return probabilities(array)
 
     def favors(self, labels: Any) -> Mask:
         """Which of these labels mean the favorable one."""
@@ -177,6 +246,12 @@ class Answers:
         place = _find(self.decision.favorable, classes)
         return from_pairs(pairs, 1 if place is None else place)
 
+    def _are_scores(self, array: NDArray[Any]) -> bool:
+        """Floats are scores, unless they were settled as labels or can be nothing else."""
+        if self.meaning is not None:
+            return self.meaning == "score"
+        return array.dtype.kind == "f" and not self._are_labels(array)
+
     def _are_labels(self, array: NDArray[Any]) -> bool:
         """Float labels such as 1.0 and 2.0; within [0, 1] numbers are scores."""
         labels = [v for v in self.decision.labels if isinstance(v, (int, float))]
@@ -185,6 +260,15 @@ class Answers:
             and not set(labels) <= {0, 1}
             and bool(np.isin(array, labels).all())
         )
+
+    def _can_be_labels(self, array: NDArray[Any]) -> bool:
+        """Are all of these numbers labels that the table, or a model of 0 and 1, may give?"""
+        known = [_spelled(label) for label in self.decision.labels or (0, 1)]
+        return bool(np.isin(array, [number for number in known if isinstance(number, float)]).all())
+
+
+def _flat(array: NDArray[Any]) -> NDArray[Any]:
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
 def _array(raw: Any) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from limi.models._base import Answers, Takes
 from limi.types import Scores
 
 __all__ = ["FunctionModel"]
+
+_SEEN = 64  # rows that show whether a function answers with labels of its own
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class FunctionModel:
 
     function: Callable[[Any], Any]
     answers: Answers
+    notes: tuple[str, ...] = ()
 
     @property
     def takes(self) -> Takes:
@@ -44,9 +47,25 @@ class FunctionModel:
 
     def score(self, inputs: Any) -> Scores:
         """What the function returns, read as scores."""
-        n = len(inputs)
+        return self.answers.read(self._answer(inputs), len(inputs))
+
+    def settle(self, inputs: Any) -> FunctionModel:
+        """The same function once it is known what its answers are, with notes on how they are read.
+
+        Where the table's labels are 0 and 1 and 1 is favorable, labels and scores come to the same,
+        and nothing is asked.
+        """
+        if not (self.answers.may_mislead or self.answers.are_spelled_out):
+            return self
+        seen = inputs if self.answers.may_mislead else inputs[:_SEEN]
+        raw = self._answer(seen)
+        answers = self.answers.settle(raw)
+        answers.read(raw, len(seen))
+        return replace(self, answers=answers, notes=answers.notes(raw))
+
+    def _answer(self, inputs: Any) -> Any:
         if isinstance(inputs, np.ndarray):
             # The array may be the search's own rows; writing to it would change the test.
             inputs = inputs.view()
             inputs.flags.writeable = False
-        return self.answers.read(self.function(inputs), n)
+        return self.function(inputs)

@@ -12,6 +12,7 @@ from limi import models
 from limi.errors import BadModel, InvalidInput
 from limi.foreign import at_work, reason
 from limi.models._classifier import SklearnModel
+from limi.models._function import FunctionModel
 from limi.models._trees import forget_caches
 from limi.models.benchmark import BenchmarkModel
 from limi.models.benchmark import fit as fit_benchmark
@@ -173,4 +174,6 @@ def _guarded(fit: Callable[[], Any], rows: Rows) -> Any:
 def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
     labels: list[Value] = [v for v in (problem.unfavorable, problem.favorable) if v is not None]
     model = models.wrap(made, favorable=problem.favorable, labels=labels)
+    if isinstance(model, FunctionModel):  # its answers are what the tested function's are
+        model = models.wrap(made, favorable=problem.favorable, labels=labels, output=problem.output)
     return Fitted(bind(model, problem.target.codec).settled(rows), made)

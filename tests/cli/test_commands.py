@@ -223,7 +223,7 @@ def test_bad_input_is_one_sentence_and_an_exit_code(folder, limi, words, code, s
 
 
 def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, limi):
-    code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--generator", "none")
+    code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--method", "real")
     assert code == 0, err
     assert out.startswith("0 % of real rows")
     assert "the model does not always answer the same." in " ".join(out.split())

@@ -1,5 +1,7 @@
 """Which answer is favorable, and how answers become scores."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -136,6 +138,77 @@ def test_answers_that_are_no_decisions(decision, raw, error, says):
     with pytest.raises(error) as caught:
         Answers(decision).read(raw, 2)
     assert says in str(caught.value)
+
+
+# -- labels that look like scores --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("decision", "raw", "settled"),
+    [
+        (Decision(0), [0.0, 0.3, 1.0], "score"),
+        (Decision(0, (0, 1)), [0.2, 0.3], "score"),
+        (Decision(2, (1, 2)), [1.0, 2.0], "label"),
+        (Decision(2, (1, 2)), [0.0, 1.0], "score"),
+        (Decision(1, (1, 2)), [1.0, 1.0], None),  # it comes to the same
+        (Decision(1), [0.0, 1.0], None),
+        (Decision(1, (0, 1)), [0.0, 1.0], None),
+        (Decision(0), [0, 1], None),  # whole numbers and truth values are labels
+        (Decision(0), [True, False], None),
+        (Decision(0), [[1.0, 0.0], [0.0, 1.0]], None),
+        (WORDS, [0.0, 1.0], None),
+    ],
+)
+def test_real_answers_settle_what_floats_are(decision, raw, settled):
+    answers = Answers(decision).settle(raw)
+    assert answers.settled == settled
+    assert answers.settle(raw) == answers
+
+
+@pytest.mark.parametrize(
+    ("decision", "raw", "says"),
+    [
+        (Decision(0), [0.0, 1.0], "all 0.0, 1.0, so they may be labels or scores: as a label 0.0"),
+        (Decision("0", (0, 1)), [1.0, 1.0], "as a label 1.0 is unfavorable, as a score favorable"),
+        (Decision(False, (False, True)), [[0.0], [0.0]], "as a label 0.0 is favorable, as a score"),
+        (Decision(2, (1, 2)), [1.0, 1.0], "say which they are with --output label or --output"),
+    ],
+)
+def test_floats_that_could_be_either_are_asked_about(decision, raw, says):
+    with pytest.raises(InvalidInput) as caught:
+        Answers(decision).settle(raw)
+    assert says in str(caught.value)
+    for output in ("label", "score"):
+        told = Answers(replace(decision, output=output))
+        assert told.settle(raw) == told
+
+
+def test_what_the_user_says_they_are_is_what_they_are():
+    floats = [0.0, 1.0]
+    assert Answers(Decision(0, (0, 1), "label")).read(floats, 2).tolist() == [1, 0]
+    assert Answers(Decision(0, (0, 1), "score")).read(floats, 2).tolist() == [0, 1]
+    assert Answers(Decision(0, (0, 1), "score")).read([0, 1], 2).tolist() == [0, 1]
+    assert Answers(Decision(0, (0, 1), "score")).read([True, False], 2).tolist() == [1, 0]
+    with pytest.raises(BadModel, match="answers 'bad' where output=\"score\" promises numbers"):
+        Answers(Decision("good", ("bad", "good"), "score")).read(["bad", "good"], 2)
+    with pytest.raises(BadModel, match=r"answers 0\.3.* where 0, 1 was expected"):
+        Answers(Decision(0, (0, 1), "label")).read([0.3, 0.7], 2)
+
+
+def test_a_settled_meaning_holds_in_every_batch():
+    answers = Answers(Decision(2, (1, 2))).settle([0.0, 0.4, 1.0])
+    # Alone, a batch of ones could be the label 1, which is not the favorable one.
+    assert answers.read([1.0, 1.0], 2).tolist() == [1, 1]
+
+
+def test_notes_on_how_answers_were_read():
+    assert Answers(Decision(1, (0, 1))).notes([0.2, 0.8]) == ()
+    assert Answers(Decision(0, (0, 1))).notes([0, 1]) == ()
+    (note,) = Answers(Decision(0, (0, 1))).notes([0.2, 0.8])
+    assert "read as scores of 0, the favorable label" in note
+    assert Answers(Decision(0, (0, 1), "score")).notes([0.2, 0.8]) == ()
+    (note,) = Answers(Decision("bad", ("bad", "good"))).notes([0, 1])
+    assert note == "the model answers 0, 1 where the table has 'bad', 'good'; 1 was read as 'bad'"
 
 
 def test_three_labels_are_too_many():
