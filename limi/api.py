@@ -425,6 +425,17 @@ class _Plan:
             rates[own] = rate_of(ledger.flips, ledger.rows_checked)
         return dict(sorted(rates.items()))
 
+    def _unmeasured(self, searched: _Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
+        """Populations without a rate, and why; "because" goes before it."""
+        why = "the budget of queries or seconds left too little for a rate"
+        if self.rate_rows == 0:
+            why = "no rows were asked for (rate-rows is 0)"
+        elif self.rate_rows and not (self.budget.max_queries or self.budget.max_seconds):
+            why = "the search checked none of them"
+        lacking = {"natural": "no generator was given"} if self.source.name is None else {}
+        populations = ("real", "natural", "uniform")
+        return {name: lacking.get(name, why) for name in populations if name not in rates}
+
     def _summary(
         self,
         searched: _Searched,
@@ -489,6 +500,7 @@ class _Plan:
             seed=self.seed,
             generator=self.source.name if searched.task.generator is not None else None,
             rates=rates,
+            unmeasured=self._unmeasured(searched, rates),
             metrics=metrics,
             scores={name: round(float(value), 6) for name, value in scored.items()},
             where=where,

@@ -13,20 +13,40 @@ import numpy as np
 
 from limi import measures
 from limi.check import cause_names
+from limi.errors import InvalidInput, nearest
 from limi.files import Content, write
 from limi.findings import Found
 from limi.frames import Codec, Frame
-from limi.metrics.individual import Rate
+from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.representative import representative
 from limi.metrics.severity import priority, score_gap
 from limi.problems import Problem
 from limi.report.summary import Summary, causes_in_words
+from limi.report.wording import FEWEST_TOLD
 from limi.schema_files import dump
 from limi.shown import to_json
 from limi.types import Index, Mask
 from limi.where import Rule
 
-__all__ = ["Result", "draw_representative", "files", "representative_size"]
+__all__ = ["Rates", "Result", "draw_representative", "files", "representative_size"]
+
+
+class Rates(dict[str, Rate]):
+    """Rates by population; one that was not measured is NaN, and its `reason` says why.
+
+    >>> Rates({}, {"natural": "no generator was given"})["natural"]
+    Unmeasured(estimate=nan, low=0.0, high=1.0, n=0, reason='no generator was given')
+    """
+
+    def __init__(self, rates: Mapping[str, Rate], unmeasured: Mapping[str, str]) -> None:
+        super().__init__(rates)
+        self.unmeasured = dict(unmeasured)
+
+    def __missing__(self, name: str) -> Rate:
+        if name in self.unmeasured:
+            return Unmeasured(reason=self.unmeasured[name])
+        known = [*self, *self.unmeasured]
+        raise InvalidInput(f"there is no population {name!r}; {nearest(str(name), known)}")
 
 
 @dataclass(frozen=True)
@@ -40,9 +60,9 @@ class Result:
     rules: tuple[Rule, ...] = field(default=(), repr=False)
 
     @property
-    def rates(self) -> dict[str, Rate]:
+    def rates(self) -> Rates:
         """Share of flipping rows by population, each with a 95 % interval."""
-        return self.summary.rates
+        return Rates(self.summary.rates, self.summary.unmeasured)
 
     @property
     def stop(self) -> str:
@@ -109,7 +129,12 @@ class Result:
         return Path(path)
 
     def __repr__(self) -> str:
-        rates = ", ".join(f"{name} {rate.estimate:.2%}" for name, rate in self.rates.items())
+        rates = ", ".join(
+            f"{name} {rate.estimate:.2%}"
+            if rate.n >= FEWEST_TOLD
+            else f"{name} {round(rate.estimate * rate.n) if rate.n else 0} of {rate.n} rows"
+            for name, rate in self.rates.items()
+        )
         return (
             f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "
             f"protected {', '.join(self.summary.protected)}; flip rates: {rates or 'none'}>"

@@ -1,5 +1,7 @@
 """What was asked for, and what is said of it: the table, its labels and the protected values."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,8 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 import limi
 from limi.errors import InvalidInput, nearest
+from limi.metrics.individual import Rate
 from limi.problems import prepare
-from limi.report import html, text
+from limi.report import html, text, wording
+from limi.tables import infer
 
 
 def people(n=200):
@@ -152,3 +156,53 @@ def test_a_default_favorable_label_is_named_with_how_to_change_it():
     assert not any("no favorable" in note for note in audit(harsh, favorable=1).summary.notes)
     nameless = audit(harsh, target=None).summary.notes[0]
     assert nameless.startswith("no favorable label was named, so 1 was taken")
+
+
+# -- rates that are not there ------------------------------------------------------------
+
+
+def test_a_population_that_was_not_measured_says_why():
+    result = audit(harsh, rate_rows=0, method="themis", max_rows=100, favorable=1)
+    assert set(result.rates) == {"uniform"}
+    real = result.rates["real"]
+    assert np.isnan(real.estimate)
+    assert (real.low, real.high, real.n) == (0, 1, 0)
+    assert real.reason == "no rows were asked for (rate-rows is 0)"
+    assert result.rates["natural"].reason == "no generator was given"
+    with pytest.raises(InvalidInput, match="no population 'rael'; did you mean 'real'"):
+        result.rates["rael"]
+    assert result.summary.unmeasured == {
+        "real": "no rows were asked for (rate-rows is 0)",
+        "natural": "no generator was given",
+    }
+    shown = " ".join(text.render(result.summary).split())
+    words = "Not measured: natural rows, because no generator was given."
+    assert words in shown
+    assert words in html.render(result.summary)
+
+
+def test_a_budget_that_is_too_small_for_rates_is_the_reason():
+    result = audit(harsh, favorable=1, method="themis", max_queries=8)
+    assert result.rates["real"].reason == (
+        "the budget of queries or seconds left too little for a rate"
+    )
+
+
+def test_a_few_rows_make_no_headline():
+    two = people()[4:8:3]
+    given = {"protected": ["sex=Female,Male"], "target": None, "favorable": 1}
+    few = limi.audit(harsh, two, **given, method="real", generator=None, schema=infer_all())
+    assert few.rates["real"].n == 2
+    answer = wording.answer(few.summary)
+    assert "real" not in answer.statement
+    assert answer.figure.endswith("%")  # of the uniform rows, which were measured on many
+    assert "real 1 of 2 rows" in repr(few)
+    only = replace(few.summary, rates={"real": few.rates["real"]})
+    told = wording.answer(only)
+    assert (told.figure, told.evidence) == ("1", "2 rows checked, no rate of 30 rows or more")
+    enough = replace(only, rates={"real": Rate(0.5, 0.3, 0.7, 30)})
+    assert wording.answer(enough).figure == "50.0 %"
+
+
+def infer_all():
+    return infer(people(), exclude=("ok",))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scipy.stats import beta
 
-__all__ = ["Rate", "clopper_pearson", "rate_of"]
+__all__ = ["Rate", "Unmeasured", "clopper_pearson", "rate_of"]
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,17 @@ class Rate:
     low: float
     high: float
     n: int
+
+
+@dataclass(frozen=True)
+class Unmeasured(Rate):
+    """A share that nobody measured: NaN, with the reason."""
+
+    estimate: float = math.nan
+    low: float = 0.0
+    high: float = 1.0
+    n: int = 0
+    reason: str = ""
 
 
 def rate_of(hits: int, n: int, confidence: float = 0.95) -> Rate:

@@ -137,6 +137,7 @@ class Summary:
     preparation_seconds: float = 0.0  # to fit the generator
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)  # populations without a rate, and why
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
     where: Regions | None = None  # None where no rows were checked apart from the search
     metrics: dict[str, Any] = field(default_factory=dict)  # see limi.measures

@@ -93,6 +93,8 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
     else:
         yield Text("No rate was measured.")
+    for reason in wording.unmeasured(summary):
+        yield _text(reason, "dim")
 
 
 def _places(summary: Summary) -> Iterator[RenderableType]:

@@ -16,6 +16,7 @@ from limi.shown import clean
 __all__ = [
     "ATN",
     "DENSITIES",
+    "FEWEST_TOLD",
     "LIMITS",
     "TOO_FEW",
     "Answer",
@@ -54,6 +55,7 @@ __all__ = [
     "title",
     "told",
     "unlisted",
+    "unmeasured",
     "unsteady",
 ]
 
@@ -81,6 +83,8 @@ ATN = (
     "are like the table's; from 0 to 1, the higher the more alike. Small sets reach less, so all "
     "are compared at the same number of rows."
 )
+
+FEWEST_TOLD = 30  # rows under which a rate makes no headline
 
 TOO_FEW = "The findings were too few to be judged as a set."
 
@@ -195,11 +199,13 @@ class Sentence:
 
 
 def answer(summary: Summary) -> Answer:
-    """What the run says, from the rate of the most telling population that was measured."""
+    """What the run says, from the rate of the most telling population that was measured.
+
+    A few rows make no headline: one flip of two is "50 %", and says nothing.
+    """
     change = f"would be decided differently if only {either(list(summary.protected))} changed"
-    searched = f"{count(summary.rows_checked)} rows checked, no rate measured"
     for name, rate in listed_rates(summary):
-        if math.isfinite(rate.estimate):
+        if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
             if name == "real" and rate.n == summary.n_rows:
@@ -211,7 +217,18 @@ def answer(summary: Summary) -> Answer:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
     noun = "row was" if summary.findings == 1 else "rows were"
+    few = any(math.isfinite(rate.estimate) for rate in summary.rates.values())
+    rate_of = f"no rate of {FEWEST_TOLD} rows or more" if few else "no rate measured"
+    searched = f"{count(summary.rows_checked)} rows checked, {rate_of}"
     return Answer(count(summary.findings), f"{noun} found that {change}", searched)
+
+
+def unmeasured(summary: Summary) -> list[str]:
+    """Which populations have no rate and why, a sentence for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, reason in summary.unmeasured.items():
+        reasons.setdefault(reason, []).append(population(name))
+    return [f"Not measured: {_both(names)}, because {why}." for why, names in reasons.items()]
 
 
 def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:

@@ -38,7 +38,7 @@ def test_percent_has_the_digits_that_its_interval_supports(rate, shown):
 
 
 def test_the_answer_prefers_real_rows_to_natural_to_uniform_ones():
-    rates = {name: rate_of(1, 10) for name in ("elsewhere", "uniform", "natural", "real")}
+    rates = {name: rate_of(10, 100) for name in ("elsewhere", "uniform", "natural", "real")}
     summary = dataclasses.replace(SEX, rates=rates)
     order = [name for name, _ in wording.listed_rates(summary)]
     assert order == ["real", "natural", "uniform", "elsewhere"]
