@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -106,6 +107,7 @@ def audit(
     """
     # Now, because a model may go to another folder when it is loaded.
     draft = None if out is None else Draft.at(out, force=force, resume=resume)
+    origin = None if draft is None else _way_back(draft.place)
     if method is None:
         method = DEFAULT_METHOD if max_queries is None else BUDGETED_METHOD
     chosen = methods.parse(method, settings) if isinstance(method, str) else method
@@ -131,7 +133,7 @@ def audit(
     place, asked = devices.settled(device, problem.target, generator)
     source = _GeneratorSource(generator, seed, place, on_step)
     plan = _Plan(
-        problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source
+        problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source, origin
     )
     if draft is None:
         return plan.result(plan.search(asked.score, on_progress))
@@ -210,6 +212,7 @@ class _Plan:
     max_batch: int
     command: str
     source: _GeneratorSource
+    origin: str | None = None  # the way from the run folder to where relative paths start
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -262,6 +265,7 @@ class _Plan:
             "max_batch": self.max_batch,
             "versions": versions(),
             "command": self.command,
+            "origin": self.origin,
         }
 
     def search(
@@ -622,6 +626,15 @@ def _look(
 
 def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
     return rows if len(rows) <= n else rows[rng.choice(len(rows), n, replace=False)]
+
+
+def _way_back(place: Path) -> str:
+    """From a run folder to the folder that a run is started in: it holds where both move along."""
+    here = Path.cwd().resolve()
+    try:
+        return os.path.relpath(here, place)
+    except ValueError:  # on another drive
+        return str(here)
 
 
 def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi import data, models, store, tables
+from limi.check import cause_names
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
 from limi.findings import Found
 from limi.foreign import reason
 from limi.frames import Frame
 from limi.problems import Problem, prepare
 from limi.reading import is_file
+from limi.report.summary import causes_in_words, rules_of
 from limi.results import Result
+from limi.schema import Schema
 from limi.types import Rows
 
 __all__ = ["reopen"]
@@ -26,51 +32,87 @@ __all__ = ["reopen"]
 # may run code when it is opened. Torch files are programs, whatever is checked of them first.
 _DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 _TEXT = ("table", "model", "data_sha256")
-_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output")
+_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output", "origin")
+_WITHOUT_FILE = {"benchmark", "demo"}  # they know models by name, beside those in files
+_FILES = (".npz",)
+_LONGEST = 160  # characters of a path in a sentence
 _SPOT = 256  # findings that are put to the model again
 
 
 def reopen(
     folder: str | Path,
     *,
-    table: str | None = None,
-    model: str | None = None,
+    table: str | Path | Frame | None = None,
+    model: Any = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
 ) -> Result:
     """The result of a finished run, with its table and model at hand again.
 
     Both are held to what the run tested: a table or a model that has changed since is refused.
-    `table` and `model` say where they are now. A model whose file runs code when it is opened must
-    be named: a folder that somebody sent should not choose what runs here.
+    Relative paths start where the run was started. `table` and `model` say where the two are now,
+    or are a frame and a live model. A model whose file runs code when it is opened must be named:
+    a folder that somebody sent should not choose what runs here.
     """
     folder = Path(folder)
     summary = store.read_summary(folder)
     manifest = _manifest(folder)
-    frame = _table(folder, manifest, table)
-    named = _model(folder, manifest, model)
-    schema = store.read_schema(folder)
-    problem = prepare(
-        named,
-        frame,
-        protected=(),
-        target=manifest["target"],
-        favorable=manifest["favorable"],
-        output=manifest.get("output"),
-        schema=schema,
-        trust_pickle=trust_pickle,
-        trust=trust,
-        table_name=manifest["table"],
-    )
-    _same_table(problem, manifest, table or manifest["table"])
-    if manifest["model_sha256"] not in (None, problem.model_sha256):
+    base = _base(folder, manifest)
+    read = _table(folder, base, manifest["table"]) if table is None else _given(table)
+    named = _model(folder, base, manifest["model"]) if model is None else model
+    problem = _problem(folder, manifest, read, named, trust_pickle, trust)
+    found = _found(folder, problem)
+    # A model whose answers move cannot be held to those that it gave.
+    if not summary.steadiness.get("scores_moved"):
+        _same_model(problem, found, named)
+    with store.reading("summary", folder):
+        rules = rules_of(problem.schema, summary.where)
+    return Result(problem, found, summary, manifest, rules)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table, and what to call it in a sentence."""
+
+    frame: Frame
+    words: str
+
+
+def _problem(
+    folder: Path,
+    manifest: dict[str, Any],
+    read: _Table,
+    named: Any,
+    trust_pickle: bool,
+    trust: Sequence[str],
+) -> Problem:
+    """The run's problem, once table and model are known to be the run's."""
+    try:
+        problem = prepare(
+            named,
+            read.frame,
+            protected=(),
+            target=manifest["target"],
+            favorable=manifest["favorable"],
+            output=manifest.get("output"),
+            schema=store.read_schema(folder),
+            trust_pickle=trust_pickle,
+            trust=trust,
+            table_name=manifest["table"],
+        )
+    except BadTable as error:
+        raise BadTable(
+            f"{read.words} is not the one that the run {str(folder)!r} tested: {error}"
+        ) from None
+    except BadModel as error:
+        raise BadModel(f"the model does not fit the run {str(folder)!r}: {error}") from None
+    _same_table(problem, manifest, read.words)
+    if isinstance(named, str) and manifest["model_sha256"] not in (None, problem.model_sha256):
         raise BadModel(
             f"the model at {named!r} has changed since the run; give the one that was tested with "
             "--model KIND:PLACE, or test the new one first"
         )
-    found = _found(folder, problem)
-    _same_model(problem, found, named)
-    return Result(problem, found, summary, manifest)
+    return replace(problem, model_name=manifest["model"], model_sha256=manifest["model_sha256"])
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -99,49 +141,77 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return tree
 
 
-def _table(folder: Path, manifest: dict[str, Any], given: str | None) -> Frame:
-    place = manifest["table"] if given is None else given
-    if place in data.names() and not Path(place).exists():
-        return data.load(place).frame
+def _base(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Where the run's relative paths start; earlier folders do not say, so it is here."""
+    origin = manifest.get("origin")
+    return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
+
+
+def _given(table: str | Path | Frame) -> _Table:
+    if not isinstance(table, (str, Path)):
+        return _Table(table, "the frame")
+    if str(table) in data.names() and not Path(table).exists():
+        return _Table(data.load(str(table)).frame, f"the table {str(table)!r}")
+    return _Table(tables.read(table), f"the table {str(table)!r}")
+
+
+def _table(folder: Path, base: Path, place: str) -> _Table:
+    path = base / place
+    if place in data.names() and not path.exists():
+        return _Table(data.load(place).frame, f"the table {place!r}")
     # A pipe or a device would be waited for; a folder that somebody sent may name any.
-    if given is None and not is_file(place):
+    if not is_file(path):
         raise InvalidInput(
-            f"the table {place!r} of the run {str(folder)!r} is not there (moved, or given in "
-            "memory); say where it is with --table FILE, or repair the result in Python with "
-            "limi.repair(result)"
+            f"the table of the run {str(folder)!r} is not at {_cut(path)!r} (moved, or given in "
+            "memory); say where it is with --table FILE (table= in Python), or repair the result "
+            "itself with limi.repair(result)"
         )
-    return tables.read(place)
+    return _Table(tables.read(path), f"the table {str(path)!r}")
 
 
-def _model(folder: Path, manifest: dict[str, Any], given: str | None) -> str:
-    place: str = manifest["model"] if given is None else given
-    kind = place.partition(":")[0]
-    if given is None and (":" not in place or kind not in models.names()):
+def _model(folder: Path, base: Path, uri: str) -> str:
+    kind, _, place = uri.partition(":")
+    if not place or kind not in models.names():
         raise InvalidInput(
-            f"the run {str(folder)!r} tested a {place} that was given in memory; name its file "
-            "with --model KIND:PLACE, or repair the result in Python with limi.repair(result)"
+            f"the run {str(folder)!r} tested a {uri} that was given in memory; name its file "
+            "with --model KIND:PLACE (or give it as model= in Python), or repair the result "
+            "itself with limi.repair(result)"
         )
-    if given is None and kind not in _DATA_ALONE:
+    if kind not in _DATA_ALONE:
         raise InvalidInput(
-            f"the run {str(folder)!r} tested {place}, and opening it may run code; if you know who "
-            f"wrote it, name it: --model {shlex.quote(place)}"
+            f"the run {str(folder)!r} tested {uri}, and opening it may run code; if you know who "
+            f"wrote it, name it: --model {shlex.quote(uri)}"
         )
-    return place
+    there = f"{kind}:{base / place}"
+    if models.files(there):
+        return there
+    if kind in _WITHOUT_FILE and not place.partition("?")[0].endswith(_FILES):
+        return uri
+    raise InvalidInput(
+        f"the model of the run {str(folder)!r} is not at {_cut(base / place)!r}; say where it is "
+        f"with --model {kind}:PLACE (model= in Python)"
+    )
 
 
-def _same_table(problem: Problem, manifest: dict[str, Any], place: str) -> None:
+def _cut(path: Path) -> str:
+    """A path of bearable length, its end above all."""
+    text = str(path)
+    return text if len(text) <= _LONGEST else f"... {text[-_LONGEST:]}"
+
+
+def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
     hashes = {**problem.hashes(), "labels_sha256": problem.labels_sha256}
     for name, what in (("data_sha256", "rows"), ("labels_sha256", "labels")):
         # Folders of earlier versions know no sum of the labels.
         if manifest.get(name) not in (None, hashes[name]):
             raise BadTable(
-                f"the table {place!r} holds other {what} than the run tested; give the table as it "
-                "was with --table FILE, or test the model on the new one first"
+                f"{words} holds other {what} than the run tested; give the table as it was with "
+                "--table FILE, or test the model on the new one first"
             )
 
 
 def _found(folder: Path, problem: Problem) -> Found:
-    """The findings as arrays; their seconds and causes are not kept in the folder."""
+    """The findings as arrays; when they were found is not kept in the folder."""
     schema = problem.schema
     path = folder / "findings.parquet"
     if not path.is_file():
@@ -160,6 +230,11 @@ def _found(folder: Path, problem: Problem) -> Found:
             for name in ("score", "partner_score")
         )
         origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
+        natural = [
+            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+            for name in ("naturalness", "partner_naturalness")
+        ]
+        causes = _causes(schema, frame)
     except (KeyError, OSError, ValueError, TypeError) as error:
         raise CorruptStore(
             f"the findings in {str(folder)!r} cannot be read: {reason(error)}"
@@ -172,8 +247,21 @@ def _found(folder: Path, problem: Problem) -> Found:
         partner_score,
         origin,
         np.zeros(n),
-        np.zeros(n, dtype=np.uint8),
+        causes,
+        *(np.empty(0) if np.isnan(told).all() else told for told in natural),
     )
+
+
+def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
+    """Which columns flip each finding, from the words that were written."""
+    name = _free("flipped_by", schema.names)
+    if name not in frame:
+        return np.zeros(len(frame), dtype=np.uint8)
+    masks = np.arange(1 << len(cause_names(schema)), dtype=np.uint8)
+    known = {
+        str(words): mask for mask, words in zip(masks, causes_in_words(schema, masks), strict=True)
+    }
+    return np.array([known[words] for words in frame[name]], dtype=np.uint8)
 
 
 def _encoded(problem: Problem, frame: Frame) -> Rows:
@@ -189,7 +277,7 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name
 
 
-def _same_model(problem: Problem, found: Found, named: str) -> None:
+def _same_model(problem: Problem, found: Found, named: Any) -> None:
     """Scores that the run wrote must come back; a model without a file has no other sum."""
     some = slice(0, _SPOT)
     sides = ((found.rows, found.score), (found.partner, found.partner_score))
@@ -198,6 +286,6 @@ def _same_model(problem: Problem, found: Found, named: str) -> None:
         for rows, score in sides
     ):
         raise BadModel(
-            f"the model {named!r} answers otherwise than in the run; give the one that was tested "
-            "with --model KIND:PLACE, or test this one first"
+            f"the model{f' {named!r}' if isinstance(named, str) else ''} answers otherwise than in "
+            "the run; give the one that was tested with --model KIND:PLACE, or test this one first"
         )

@@ -75,9 +75,9 @@ def copied(made, tmp_path, **changes):
 def test_a_moved_table_or_model_can_be_named(made, tmp_path):
     folder, result = made
     moved = copied(made, tmp_path, table="gone.csv", model="skops:gone.skops")
-    with pytest.raises(InvalidInput, match=r"table 'gone.csv'.*is not there.*--table FILE"):
+    with pytest.raises(InvalidInput, match=r"is not at '.*gone.csv'.*--table FILE"):
         limi.reopen(moved)
-    with pytest.raises(InvalidInput, match=r"no file 'gone.skops'"):
+    with pytest.raises(InvalidInput, match=r"is not at '.*gone.skops'.*--model skops:PLACE"):
         limi.reopen(moved, table=str(folder / "people.csv"))
     again = limi.reopen(
         moved, table=str(folder / "people.csv"), model=f"skops:{folder / 'model.skops'}"

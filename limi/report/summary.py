@@ -15,7 +15,7 @@ from limi.findings import Found
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
 from limi.schema import Schema
-from limi.where import Condition, Where
+from limi.where import Condition, Rule, Where
 
 __all__ = [
     "Clause",
@@ -29,6 +29,7 @@ __all__ = [
     "directions",
     "examples",
     "regions",
+    "rules_of",
 ]
 
 FORMAT = 1
@@ -270,6 +271,37 @@ def _as_clause(condition: Condition) -> Clause:
     )
     levels = None if codes is None else tuple(map(column.show, codes))
     return Clause(str(condition), column.name, low, high, levels, condition.missing)
+
+
+def rules_of(schema: Schema, found: Regions | None) -> tuple[Rule, ...]:
+    """The rules that regions stand for: the inverse of `regions`."""
+    return tuple(
+        Rule(
+            tuple(_condition(schema, clause) for clause in region.conditions),
+            region.rate,
+            region.share,
+            region.lift,
+            region.p_value,
+        )
+        for region in (found.rules if found else ())
+    )
+
+
+def _condition(schema: Schema, clause: Clause) -> Condition:
+    column = schema[clause.column]
+    codes = {column.show(code): float(code) for code in range(len(column.levels))}
+
+    def code(shown: float | str) -> float:
+        return float(shown) if column.kind == "numerical" else codes[str(shown)]
+
+    return Condition(
+        column,
+        schema.position(column.name),
+        -math.inf if clause.low is None else code(clause.low),
+        math.inf if clause.high is None else code(clause.high),
+        None if clause.levels is None else tuple(map(code, clause.levels)),
+        clause.missing,
+    )
 
 
 def directions(schema: Schema, found: Found | Checked, most: int = 12) -> tuple[Direction, ...]:

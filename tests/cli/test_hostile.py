@@ -175,7 +175,7 @@ def test_a_manifest_of_other_types_is_damaged(copy, name, value):
 
 def test_a_table_whose_name_no_file_can_have(copy):
     edit(copy / "manifest.json", "table", value="x" * 5000)
-    with pytest.raises(InvalidInput, match="is not there"):
+    with pytest.raises(InvalidInput, match="is not at"):
         limi.reopen(copy)
 
 
