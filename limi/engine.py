@@ -12,19 +12,10 @@ from limi.budget import Budget, Stop
 from limi.errors import InvalidInput, MissingCapability, listed
 from limi.findings import Findings
 from limi.methods._base import Method
-from limi.task import OutOfTime, Task
+from limi.task import Task
+from limi.watch import OutOfTime, Progress, Watch
 
 __all__ = ["Progress", "Run", "run"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is."""
-
-    rows: int
-    queries: int
-    findings: int
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -47,42 +38,46 @@ def run(
     shard: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
+    watch: Watch | None = None,
 ) -> Run:
     """Search until the budget is spent, the method has nothing left, or the user interrupts.
 
     The engine owns the randomness: one stream a shard, which depends on the seed and the shard's
     number alone. What was found before an interrupt is returned, never lost.
+
+    A search that is part of something larger brings its `watch`, which then says when it must end
+    and how fast the model is; the task's `score` is timed by it already.
     """
     _check(method, task, budget)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(shard,)))
-    findings = Findings(task.schema)
-    start = clock()
+    score = task.score
+    if watch is None:
+        watch = Watch(clock, budget.max_seconds, on_progress)
+        task.score = watch.timed(score)
+    task.watch = watch
     task.rows_left = np.inf if budget.max_rows is None else budget.max_rows
     task.queries_left = np.inf if budget.max_queries is None else budget.max_queries
+    task.findings_left = np.inf if budget.max_findings is None else budget.max_findings
     task.thrifty = (
         budget.max_queries is not None
         and len(task.schema.combinations) > 2
         and not getattr(method, "exhaustive", False)
     )
-    task.out_of_time = lambda: (
-        budget.max_seconds is not None and clock() - start >= budget.max_seconds
-    )
-    asked = 0
-
-    def show(n: int) -> None:
-        nonlocal asked
-        asked += n
-        on_progress(Progress(findings.rows_checked, asked, len(findings), clock() - start))
-
-    task.on_asked = show
+    findings = Findings(task.schema)
+    start, asked = watch.seconds, watch.questions
+    watch.done = _share(budget, task, findings, watch)
+    watch.enter("search")
     stop = Stop.EXHAUSTED
     curve: list[tuple[int, int]] = []
     try:
         for checked in method.search(task, rng):
             room = None if budget.max_findings is None else budget.max_findings - len(findings)
-            findings.add(checked, clock() - start, most=room)
-            curve.append((asked, len(findings)))
-            reached = _reached(budget, task, findings, clock() - start)
+            findings.add(checked, watch.seconds - start, most=room)
+            task.findings_left -= len(findings) - watch.findings
+            watch.rows, watch.findings = findings.rows_checked, len(findings)
+            watch.owed = task.recheck * len(findings)
+            curve.append((watch.questions - asked, len(findings)))
+            reached = _reached(budget, task, findings)
             if reached:
                 stop = reached
                 break
@@ -91,20 +86,37 @@ def run(
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED
     finally:
-        task.on_asked = lambda n: None
-        task.out_of_time = lambda: False
-    return Run(findings, stop, asked, clock() - start, tuple(curve))
+        task.score = score
+        watch.done = None
+    if stop == Stop.EXHAUSTED and watch.ran_out:
+        stop = Stop.SECONDS
+    return Run(findings, stop, watch.questions - asked, watch.seconds - start, tuple(curve))
 
 
-def _reached(budget: Budget, task: Task, findings: Findings, seconds: float) -> Stop | None:
+def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Callable[[], float]:
+    """How much of the budget is spent: of the part that is spent most."""
+    began, until = watch.seconds, watch.until
+    limits = (budget.max_rows, budget.max_queries, budget.max_findings)
+
+    def done() -> float:
+        queries = 0 if limits[1] is None else limits[1] - max(task.queries_left, 0)
+        spent = (findings.rows_checked, queries, len(findings))
+        shares = [n / most for n, most in zip(spent, limits, strict=True) if most is not None]
+        seconds = (watch.seconds - began) / max(until - began, 1e-9) if watch.limited else 0.0
+        return max([seconds, *shares])
+
+    return done
+
+
+def _reached(budget: Budget, task: Task, findings: Findings) -> Stop | None:
     if budget.max_findings is not None and len(findings) >= budget.max_findings:
         return Stop.FINDINGS
+    if task.watch.ran_out or (task.watch.limited and task.watch.left <= 0):
+        return Stop.SECONDS
     if task.rows_left < 1:
         return Stop.ROWS
     if task.queries_left < 1:
         return Stop.QUERIES
-    if budget.max_seconds is not None and seconds >= budget.max_seconds:
-        return Stop.SECONDS
     return None
 
 

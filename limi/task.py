@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,15 +16,13 @@ from limi.rows import Distinct, KeySet, distinct, group
 from limi.schema import Schema
 from limi.tensors import OnDevice, Verdicts
 from limi.thrift import Habits, check_thriftily, rows_at_once
+from limi.tried import most_queries
 from limi.types import Keys, Mask, Rows, Scores
+from limi.watch import OutOfTime, Watch
 
-__all__ = ["OutOfTime", "Task"]
+__all__ = ["Task"]
 
 _MOST_NOTED = 1 << 18  # keys that wait to be sorted
-
-
-class OutOfTime(Exception):
-    """The seconds of the budget are spent; the engine catches it and ends the run."""
 
 
 @dataclass
@@ -40,12 +39,14 @@ class Task:
     thrifty: bool = False  # ask protected values one after another, until a flip is seen
     gradients: Gradients | None = None
     on_device: OnDevice | None = None  # target and generator as tensors, where both can be
-    rows_left: float = np.inf  # what the budget still pays for; the engine sets both
+    rows_left: float = np.inf  # what the budget still pays for; the engine sets all three
     queries_left: float = np.inf
-    on_asked: Callable[[int], None] = lambda n: None
-    out_of_time: Callable[[], bool] = lambda: False  # looked at before every call of the model
+    findings_left: float = np.inf
+    recheck: int = 0  # questions that each finding costs after the search
+    watch: Watch = field(default_factory=Watch, repr=False)
     notes: list[str] = field(default_factory=list)  # what a method wants the report to say
     facts: dict[str, float] = field(default_factory=dict)  # and its numbers
+    used: dict[str, Any] = field(default_factory=dict)  # settings that the budget changed
     _asked: KeySet = field(default_factory=KeySet, repr=False)
 
     def __post_init__(self) -> None:
@@ -68,11 +69,37 @@ class Task:
         if len(rows) > self.queries_left:
             rows = rows[: int(self.queries_left)]
         self.queries_left -= len(rows)
-        if self.on_device is not None and not isinstance(rows, np.ndarray):
-            return self.on_device.ask(rows, self.spend, self._batch_there)
-        starts = range(0, len(rows), self.max_batch)
-        parts = [self._ask(rows[start : start + self.max_batch]) for start in starts]
-        return np.concatenate([np.empty(0), *parts])
+        there = self.on_device is not None and not isinstance(rows, np.ndarray)
+        ask: Callable[[Any], Any] = self._ask_there if there else self._ask
+        if not self.watch.limited or not len(rows):
+            return ask(rows)
+        parts = list(self._in_time(ask, rows, 1))
+        if not there:
+            return np.concatenate(parts)
+        import torch
+
+        return torch.cat(parts)
+
+    @property
+    def affordable(self) -> float:
+        """Rows that can surely be checked yet, whatever they cost."""
+        questions = min(self.queries_left, self.watch.affordable)
+        return min(self.rows_left, questions / most_queries(self.schema))
+
+    def enter(self, phase: str, questions: int = 0) -> None:
+        """A method says what it does from now on: labels, search."""
+        if questions:
+            self.watch.planned[phase] = questions
+        self.watch.enter(phase)
+
+    @contextmanager
+    def beside_rows(self) -> Iterator[None]:
+        """Rows checked in this block do not count; they answer for rows that do."""
+        kept, self.rows_left = self.rows_left, np.inf
+        try:
+            yield
+        finally:
+            self.rows_left = kept
 
     def check(self, rows: Rows, origin: str = "") -> Checked:
         """Verdicts of rows, in order.
@@ -82,8 +109,50 @@ class Task:
         """
         if self.thrifty:
             return self._check_thriftily(rows).named(origin)
+        return self._checked(self._check, rows).named(origin)
+
+    def survey(self, rows: Rows) -> Checked:
+        """Verdicts of rows beside any budget but that of seconds: for rates."""
+        return self._checked(lambda part: self._oracle(part, distinct(self.schema, part)), rows)
+
+    def _checked(self, check: Callable[[Rows], Checked], rows: Rows) -> Checked:
+        if not self.watch.limited or not len(rows):
+            return check(rows)
+        parts = []
+        for part in self._in_time(check, rows, len(self.schema.combinations)):
+            parts.append(part)
+            self.watch.owed += self.recheck * int(part.flips.sum())
+        return _together(parts)
+
+    def _in_time(self, ask: Callable[[Any], Any], rows: Any, cost: int) -> Iterator[Any]:
+        """Answers to rows in parts of about a second, as many as budget and time allow.
+
+        Where there is no time for the first of them, OutOfTime ends the run.
+        """
+        start = 0
+        while start < len(rows):
+            part = rows[start : start + max(1, self.watch.at_once(self.max_batch) // cost)]
+            try:
+                answer = ask(part)
+            except OutOfTime:
+                if not start:
+                    raise
+                return
+            yield answer
+            if len(answer) < len(part):
+                return
+            start += len(part)
+
+    def _check(self, rows: Rows) -> Checked:
         rows, known = self._affordable(rows)
-        checked = check_rows(
+        checked = self._oracle(rows, known)
+        self.rows_left -= len(rows)
+        self.queries_left -= checked.queries
+        self._note(known.keys[known.first])
+        return checked
+
+    def _oracle(self, rows: Rows, known: Distinct) -> Checked:
+        return check_rows(
             self._ask,
             self.schema,
             rows,
@@ -92,10 +161,6 @@ class Task:
             known=known,
             keep_scores=self.keep_scores,
         )
-        self.rows_left -= len(rows)
-        self.queries_left -= checked.queries
-        self._note(known.keys[known.first])
-        return checked.named(origin)
 
     def _check_thriftily(self, rows: Rows) -> Checked:
         """What a row costs is known only afterwards, so the oracle itself sees to the budget."""
@@ -106,6 +171,7 @@ class Task:
         for start in range(0, max(len(rows), 1), size):
             part = rows[start : start + size]
             known = distinct(self.schema, part)
+            in_time = self.watch.affordable
             checked = check_thriftily(
                 self._ask,
                 self.schema,
@@ -113,42 +179,65 @@ class Task:
                 known=known,
                 habits=self._habits,
                 max_batch=self.max_batch,
-                max_queries=self.queries_left,
+                max_queries=min(self.queries_left, in_time),
                 keep_scores=self.keep_scores,
             )
             parts.append(checked)
             self.rows_left -= len(checked)
             self.queries_left -= checked.queries
             self._note(known.keys[known.first[known.first < len(checked)]])
+            self.watch.owed += self.recheck * int(checked.flips.sum())
             if len(checked) < len(part):
-                self.queries_left = 0  # the next row might be too dear
+                # The next row might be too dear, or take too long.
+                if in_time < self.queries_left + checked.queries:
+                    self.watch.ran_out = True
+                else:
+                    self.queries_left = 0
                 break
-        return replace(Checked.join(parts), queries=sum(part.queries for part in parts))
+        return _together(parts)
 
     def check_tensors(self, rows: Any) -> tuple[Any, Verdicts]:
         """As many of these rows on the device as the budget has rows for, and their verdicts.
 
         For rows with keys that the run has not asked, and without a budget of queries.
         """
-        assert self.on_device is not None
         if len(rows) > self.rows_left:
             rows = rows[: int(self.rows_left)]
-        verdicts = self.on_device.check(rows, self.spend, self._batch_there, self.partner)
+        if not self.watch.limited or not len(rows):
+            verdicts = self._check_there(rows)
+        else:
+            cost = len(self.schema.combinations)
+            verdicts = Verdicts.join(list(self._in_time(self._check_there, rows, cost)))
+            rows = rows[: len(verdicts)]
         self.rows_left -= len(rows)
         return rows, verdicts
+
+    def _check_there(self, rows: Any) -> Verdicts:
+        assert self.on_device is not None
+        start = self.watch.seconds
+        verdicts = self.on_device.check(rows, self._spend, self._batch_there, self.partner)
+        self.watch.learn(verdicts.queries, self.watch.seconds - start)
+        return verdicts
+
+    def _ask_there(self, rows: Any) -> Any:
+        assert self.on_device is not None
+        start = self.watch.seconds
+        scores = self.on_device.ask(rows, self._spend, self._batch_there)
+        self.watch.learn(len(rows), self.watch.seconds - start)
+        return scores
 
     @property
     def _batch_there(self) -> int:
         """A device takes more rows at once, unless fewer than usual are wished for."""
         assert self.on_device is not None
         wished = self.max_batch
-        return wished if wished < MAX_BATCH else max(wished, self.on_device.batch)
+        most = wished if wished < MAX_BATCH else max(wished, self.on_device.batch)
+        return self.watch.at_once(most)
 
-    def spend(self, n: int) -> None:
-        """Count n rows that are asked elsewhere than by `score`; OutOfTime where it is too late."""
-        if self.out_of_time():
-            raise OutOfTime
-        self.on_asked(n)
+    def _spend(self, n: int) -> None:
+        """Count n rows before they are asked on a device; OutOfTime where it is too late."""
+        self.watch.look()
+        self.watch.count(n)
 
     def unseen(self, rows: Rows) -> Mask:
         """Which rows carry a key that was not asked before, the first of each key only."""
@@ -159,11 +248,7 @@ class Task:
         return fresh
 
     def _ask(self, rows: Rows) -> Scores:
-        if self.out_of_time():
-            raise OutOfTime
-        scores = self.score(rows)
-        self.on_asked(len(rows))
-        return scores
+        return self.watch.ask(self.score, rows, self.max_batch)
 
     def _note(self, keys: Keys) -> None:
         """Remember keys that were asked; most methods never want to know, so sorting can wait."""
@@ -192,3 +277,15 @@ class Task:
                 known = distinct(self.schema, rows)
                 self.queries_left = float(query_cost(self.schema, rows, known).sum())
         return rows, known
+
+
+def _together(parts: Sequence[Checked]) -> Checked:
+    """Parts of one check as the check, with their counts."""
+    if len(parts) == 1:
+        return parts[0]
+    favorable = [part.favorable for part in parts if len(part.favorable)]
+    return replace(
+        Checked.join(parts),
+        queries=sum(part.queries for part in parts),
+        favorable=np.sum(favorable, axis=0) if favorable else parts[0].favorable,
+    )

@@ -6,7 +6,7 @@ that decodes there. It runs on torch's CPU device as well, where the tests hold 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -216,6 +216,17 @@ class Verdicts:
     causes: Tensor  # (n,): as `limi.check.causes` has them; (n, 0) where no one asks
     bits: Tensor  # (n, b): the favorable combinations, as `Checked.bits` has them
     queries: int = 0
+
+    def __len__(self) -> int:
+        return len(self.score)
+
+    @staticmethod
+    def join(parts: Sequence[Verdicts]) -> Verdicts:
+        """Several batches as one."""
+        import torch
+
+        by_row = [torch.cat([getattr(part, name) for part in parts]) for name in BY_ROW]
+        return replace(Verdicts(*by_row), queries=sum(part.queries for part in parts))
 
 
 # What a verdict has for each row.

@@ -23,6 +23,7 @@ from limi.rows import Distinct
 from limi.schema import Schema
 from limi.tried import Mixed, ask_mixed, mixture_counts
 from limi.types import Index, Mask, Rows, Scores
+from limi.watch import OutOfTime
 
 __all__ = ["Habits", "check_thriftily", "rows_at_once"]
 
@@ -90,13 +91,18 @@ def check_thriftily(
     The partner is the value that showed the flip (of several the widest gap). Rows of one key are
     taken together; those with another protected value than the first of them cost a query more.
     Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
+    Where time runs out, those before the first that is not settled.
     """
     flight = _Flight(schema, rows, known, habits, max_queries)
     while flight.admit():
         asked = flight.questions()
-        parts = [score(asked[part]) for part in _parts(len(asked), max_batch)]
+        try:
+            parts = [score(asked[part]) for part in _parts(len(asked), max_batch)]
+        except OutOfTime:
+            break
         flight.answer(np.concatenate(parts))
-    n = len(rows) if flight.begun == len(known.first) else int(known.first[flight.begun])
+    settled = flight.settled
+    n = len(rows) if settled == len(known.first) else int(known.first[settled])
     scores = flight.scores[known.of[:n]]
     checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
     checked = replace(
@@ -105,7 +111,10 @@ def check_thriftily(
     steady = np.flatnonzero((flight.own[:n] < 0) & ~checked.flips)
     if len(schema.protected) == 1 or not len(steady):
         return checked
-    mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
+    try:
+        mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
+    except OutOfTime:
+        return replace(checked[: steady[0]], queries=checked.queries)
     return _with_mixtures(schema, checked, steady, mixed)
 
 
@@ -136,6 +145,11 @@ class _Flight:
         self._keys: Index = np.arange(0)  # under way
         self._combination: Index = np.arange(0)  # what each of them is asked under
         self._alone: Index = np.arange(0)  # rows that are asked as they are
+
+    @property
+    def settled(self) -> int:
+        """How many keys are settled, of which none comes behind one that is not."""
+        return int(min([self.begun, *self._keys[:1], *self._known.of[self._alone]]))
 
     def admit(self) -> bool:
         """Begin with as many keys as there are places and queries for; is any question open?"""

@@ -8,6 +8,7 @@ import pytest
 
 from limi import methods
 from limi.budget import Budget, Stop
+from limi.check import check_rows
 from limi.engine import run
 from limi.errors import InvalidInput, MissingCapability
 from limi.findings import Findings
@@ -72,6 +73,24 @@ def test_themis_stops_when_its_error_bound_is_met():
     assert (high - low) / 2 < 0.02
     low, high = clopper_pearson(ran.findings.flips, n - 4096, 0.95)
     assert n == 4096 or (high - low) / 2 >= 0.02
+
+
+@pytest.mark.parametrize("margin", [0.3, 0.05, 0.011])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_released_bound_is_looked_at_after_every_row(margin, seed):
+    method = Themis(margin=margin, bound="normal", min_samples=12)
+    here = wide_task()
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
+    flips = check_rows(WIDE_MODEL, WIDE, uniform(WIDE, 20_000, rng)).flips
+    n = hits = 0
+    while n <= 12 or method.error_bound(hits, n) >= margin:
+        hits += flips[n]
+        n += 1
+    ran = run(method, here, Budget(max_rows=50_000), seed)
+    assert (ran.findings.rows_checked, ran.findings.flips) == (n, hits)
+    assert ran.stop == Stop.EXHAUSTED
+    assert here.rows_left == 50_000 - n
+    assert ran.findings.favorable.max() <= n
 
 
 def test_the_released_bound_is_as_published():

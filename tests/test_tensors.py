@@ -224,27 +224,17 @@ def test_scores_that_are_no_numbers_are_refused(bad):
 # -- probing ----------------------------------------------------------------------------
 
 
-def probed(here, plane, latents, step, chunk, eager):
+def probed(here, plane, latents, step, chunk):
     seen, found = Seen(here.packing), []
-    offsets = (0.0, step, -step)
-
-    def decode(wanted):
-        chosen = [on_plane if at is None else on_plane[at] for _, at in wanted]
-        moved = [
-            plane.shift(z, offsets[stage]) for z, (stage, _) in zip(chosen, wanted, strict=True)
-        ]
-        return here.generator.decode_tensor(torch.cat(moved))
-
     n_checked = 0
     for start in range(0, len(latents), chunk):
         on_plane = plane.project(latents[start : start + chunk])
+        moved = torch.cat([plane.shift(on_plane, offset) for offset in (0.0, step, -step)])
         block = probe(
-            len(on_plane),
+            here.generator.decode_tensor(moved),
             3,
-            decode,
             lambda rows: (rows, here.check(rows, lambda n: None, 1000)),
             seen,
-            eager=eager,
         )
         assert block.paid
         n_checked += block.n_checked
@@ -275,8 +265,8 @@ def test_probing_is_the_literal_loop(seed, step, schema, module):
         step,
     )
     assert expected
-    for chunk, eager in ((120, False), (31, False), (120, True), (31, True)):
-        found, seen, n_checked = probed(here, plane, latents, step, chunk, eager)
+    for chunk in (120, 31):
+        found, seen, n_checked = probed(here, plane, latents, step, chunk)
         assert found == expected
         assert len(seen) == n_checked == len(expected_seen)
 
@@ -293,13 +283,10 @@ def test_keys_that_share_a_name_are_told_apart(monkeypatch):
 # -- the whole search -------------------------------------------------------------------
 
 
-def same_run(mine, expected, *, eager=True):
+def same_run(mine, expected):
     assert mine.stop == expected.stop
-    if eager:
-        # Rows are asked in other batches, of which a few prove needless.
-        assert abs(mine.queries - expected.queries) <= 0.01 * expected.queries
-    else:
-        assert mine.queries == expected.queries
+    # Rows are asked in other batches, of which a few prove needless.
+    assert abs(mine.queries - expected.queries) <= 0.01 * expected.queries
     assert mine.findings.rows_checked == expected.findings.rows_checked
     assert mine.findings.flips == expected.findings.flips
     ours, theirs = mine.findings.all(), expected.findings.all()
@@ -326,9 +313,21 @@ def test_a_search_on_the_device_finds_what_arrays_find(schema, module, budget):
     plain, there = both(schema, module)
     expected = run(method, plain, budget, 5)
     mine = run(method, there, budget, 5)
-    same_run(mine, expected, eager=budget.max_rows is None and budget.max_queries is None)
+    same_run(mine, expected)
     assert len(mine.findings) >= 9
     assert there.facts == pytest.approx(plain.facts)
+
+
+@pytest.mark.parametrize("step", [0.1, 0.5])
+@pytest.mark.parametrize("cap", [1, 2, 7, 100, 192, 500, 1_111])
+def test_the_device_ends_where_arrays_end_at_any_cap(cap, step):
+    method = LIMI(n_latents=1_000, boundary="random", step=step)
+    plain, there = both(FINE, FINE_MODEL)
+    expected = run(method, plain, Budget(max_rows=cap), 3)
+    mine = run(method, there, Budget(max_rows=cap), 3)
+    assert mine.findings.rows_checked == expected.findings.rows_checked == cap
+    np.testing.assert_array_equal(mine.findings.all().rows, expected.findings.all().rows)
+    assert mine.stop == expected.stop == Stop.ROWS
 
 
 @pytest.mark.parametrize(

@@ -14,20 +14,26 @@ from limi.generators._base import Generator, WithTensors
 from limi.generators._counter import ranks
 from limi.rows import KeySet, group, keys
 from limi.schema import Schema
+from limi.task import Task
 from limi.types import Keys, Latents, Mask, Rows
 
 __all__ = [
     "CHUNK",
     "Confident",
+    "Decode",
     "LatentStream",
     "TensorStream",
     "beside",
     "joined",
     "oversampled",
+    "pieces",
     "probe",
 ]
 
 CHUNK = 1 << 16  # latents drawn at once; part of what a seed means, so it is fixed
+_FEW = 64  # latents under which it pays to look ahead for those that bring anything new
+_AHEAD = 256  # latents looked at then
+_PER_FINDING = 4  # latents probed together for each finding that is still wanted
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,29 @@ def oversampled(latents: Any, n: int, rng: np.random.Generator | None) -> Any:
     return joined([latents, latents[beside(more, latents)]])
 
 
+def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any]) -> Iterator[Any]:
+    """Latents in parts within which no budget ends, so that their order is the loop's at any cap.
+
+    A latent costs a row for each of its candidates at most. Where less is left than one latent may
+    cost, they come one by one; `fresh` says which bring a key that was not seen, so that no time
+    is lost with the others.
+    """
+    ahead = _AHEAD
+    while len(latents):
+        most = int(min(task.affordable / n_stages, len(latents)))
+        wanted = max(_AHEAD, min(_PER_FINDING * task.findings_left, len(latents)))
+        size = int(min(most, wanted))
+        if most < min(_FEW, len(latents)):
+            first = latents[:ahead]
+            new = first[fresh(first)]
+            latents = joined([new, latents[ahead:]])
+            size = min(max(size, 1), len(new))
+            ahead = _AHEAD if size else 2 * ahead
+        if size:
+            yield latents[:size]
+            latents = latents[size:]
+
+
 Decode = Callable[[Mask], Rows]
 """Rows of one candidate, for the latents in a mask."""
 
@@ -160,6 +189,7 @@ def probe(
     candidates: Sequence[Decode],
     seen: KeySet,
     check: Callable[[Rows], Checked],
+    again: Callable[[Rows], Checked] | None = None,
 ) -> tuple[Checked, bool]:
     """What the paper's loop checks for n latents, in its order; False where the budget ended.
 
@@ -168,6 +198,9 @@ def probe(
     before, across latents. Here candidates are checked in batches, all of candidate 0 first, and
     the order of the loop is worked out in between, so that the same rows are checked and `seen`
     grows by the same keys. `_tensors.probe` is its twin on a device.
+
+    A few rows are asked that the loop would not meet; `again` asks for rows that it meets where
+    others of the same key were asked (by default `check`).
     """
     chunk = _Chunk(schema, n, len(candidates), seen)
     parts: list[Checked] = []
@@ -195,7 +228,7 @@ def probe(
     # Where the loop meets each key first; a key that it does not meet after all is left out.
     turn = chunk.turn_of(event, fresh)
     order = np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]
-    return _as_met(chunk, joined[order], turn[order], check), True
+    return _as_met(chunk, joined[order], turn[order], again or check), True
 
 
 def _as_met(

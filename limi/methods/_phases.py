@@ -55,19 +55,21 @@ class SeedPool:
         self._parts: list[Checked] = []
 
     @property
-    def full(self) -> bool:
-        """Are there enough?"""
-        return len(self._known) >= self._n_seeds
+    def lacking(self) -> int:
+        """How many are wanted yet."""
+        return self._n_seeds - len(self._known)
 
-    def add(self, checked: Checked) -> None:
-        """Take the new flipping rows of a batch."""
-        flipping = checked[checked.flips]
+    def add(self, checked: Checked) -> int:
+        """Take the new flipping rows of a batch; how many of its rows it took to fill the pool."""
+        places = np.flatnonzero(checked.flips)
+        flipping = checked[places]
         known = distinct(self._schema, flipping.rows)
         fresh = known.first[~self._known.contains(known.keys[known.first])]
-        fresh = fresh[: self._n_seeds - len(self._known)]
+        fresh = fresh[: self.lacking]
         self._known.add(known.keys[fresh])
         if len(fresh):
             self._parts.append(flipping[fresh])
+        return len(checked) if self.lacking else int(places[fresh[-1]]) + 1
 
     def seeds(self) -> Checked:
         """The seeds so far, oldest first."""
@@ -83,26 +85,28 @@ def two_phase(
     rng: np.random.Generator,
     *,
     n_seeds: int,
-    explore_rows: int | None = None,
 ) -> Iterator[Checked]:
     """Explore until n_seeds distinct flipping rows are pooled, then exploit around them.
 
-    A method of one phase explores by its whole search. `explore_rows` ends an exploration that
-    finds too little after so many rows.
+    A method of one phase explores by its whole search.
     """
     explore_rng, exploit_rng = rng.spawn(2)
     pool = SeedPool(task.schema, n_seeds)
-    explore = explorer.explore if isinstance(explorer, Explorer) else explorer.search
-    n_rows = 0
-    for checked in explore(task, explore_rng):
+    for checked in _explored(task, explorer, explore_rng):
         pool.add(checked)
-        n_rows += len(checked)
         yield checked
-        if pool.full or (explore_rows is not None and n_rows >= explore_rows):
+        if not pool.lacking:
             break
     seeds = pool.seeds()
     if len(seeds):
         yield from exploiter.exploit(task, seeds, exploit_rng)
+
+
+def _explored(
+    task: Task, explorer: Explorer | Method, rng: np.random.Generator
+) -> Iterator[Checked]:
+    explore = explorer.explore if isinstance(explorer, Explorer) else explorer.search
+    return explore(task, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +120,7 @@ class Pair:
     explorer: Explorer | Method
     exploiter: Exploiter
     n_seeds: int = 1000
-    explore_rows: int | None = 40_000  # explored at most, in whole batches
+    explore_rows: int | None = 40_000  # explored at most
 
     population: ClassVar[str | None] = None
 
@@ -130,12 +134,34 @@ class Pair:
         return self.explorer.needs | self.exploiter.needs
 
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
-        """The seeds of one, then the rows that the other finds around them."""
-        return two_phase(
-            task,
-            self.explorer,
-            self.exploiter,
-            rng,
-            n_seeds=self.n_seeds,
-            explore_rows=self.explore_rows,
-        )
+        """The seeds of one, then the rows that the other finds around them.
+
+        Exploration ends with the row that brings the last seed, so that what is found before the
+        second phase are the seeds.
+        """
+        explore_rng, exploit_rng = rng.spawn(2)
+        pool = SeedPool(task.schema, self.n_seeds)
+        for checked in self._within(task, _explored(task, self.explorer, explore_rng), pool):
+            end = pool.add(checked)
+            task.rows_left += len(checked) - end  # they were asked in vain
+            yield checked if end == len(checked) else checked[:end]
+            if not pool.lacking:
+                break
+        seeds = pool.seeds()
+        if len(seeds):
+            yield from self.exploiter.exploit(task, seeds, exploit_rng)
+
+    def _within(self, task: Task, batches: Iterator[Checked], pool: SeedPool) -> Iterator[Checked]:
+        """Batches of an explorer that sees only the rows and findings that it shall bring."""
+        left = np.inf if self.explore_rows is None else self.explore_rows
+        while left >= 1:
+            rows, findings = task.rows_left, task.findings_left
+            here = task.rows_left = min(rows, left)
+            task.findings_left = min(findings, pool.lacking)
+            checked = next(batches, None)
+            spent = here - task.rows_left if np.isfinite(here) else 0
+            task.rows_left, task.findings_left = rows - spent, findings
+            left -= spent
+            if checked is None:
+                return
+            yield checked

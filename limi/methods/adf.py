@@ -18,7 +18,8 @@ Faithfulness
   zero against zero stand still (`fallback=released`). Here: along the gradient that is left, and
   one random column where no sign agrees.
 - Code: reads the protected bounds of census for every table (`protected_range=census`). Here: the
-  schema's.
+  schema's. With census bounds impossible values decide which rows become seeds, as released; the
+  twins whose gradients steer a walk hold values of the schema all the same.
 - Code: keeps a seed's first flipping counterpart; the paper chooses among the flipping ones anew.
   Here: at every step the one that the check gives, the widest by default.
 - Code: a gradient entry of zero makes the chances NaN and stops the program. Here: 1/(g + 1e-6).

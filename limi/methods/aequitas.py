@@ -86,6 +86,7 @@ class Aequitas:
 
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """Random rows, then walks."""
+        task.keep_scores |= self.objective == "protected-value"
         return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
 
     def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
@@ -104,8 +105,10 @@ class Aequitas:
         """Walks from every seed, with tastes that they share."""
         ladder = Ladder.of(task.schema)
         taste = Taste.of(task.schema, move_protected=self.move_protected)
+        task.keep_scores |= self.objective == "protected-value"
         for start in range(0, len(seeds), self.walks):
             here = seeds[start : start + self.walks]
+            energy = self._energy(task.schema, here)
             for _ in range(self.exploit_steps):
                 draws = rng.random((len(here), 4))
                 columns, signs = taste.draw(ladder, here.rows, draws)
@@ -115,7 +118,10 @@ class Aequitas:
                 if len(checked) < len(rows):
                     return
                 taste = self.learn(taste, columns, signs, checked.flips)
-                here = checked.where(self._accepted(task.schema, here, checked, draws[:, 3]), here)
+                there = self._energy(task.schema, checked)
+                accepted = self._accepted(energy, there, draws[:, 3])
+                here = checked.where(accepted, here)
+                energy = np.where(accepted, there, energy)
 
     def learn(self, taste: Taste, columns: Index, signs: NDArray[np.float64], flips: Mask) -> Taste:
         """The taste after a step of every walk."""
@@ -130,18 +136,33 @@ class Aequitas:
         return taste
 
     def _accepted(
-        self, schema: Schema, here: Checked, there: Checked, draws: NDArray[np.float64]
+        self,
+        here: NDArray[np.float64],
+        there: NDArray[np.float64],
+        draws: NDArray[np.float64],
     ) -> Mask:
-        uphill = self._energy(schema, there) - self._energy(schema, here)
-        accepted: Mask = draws < np.exp(-np.maximum(uphill, 0.0) / self.temperature)
+        accepted: Mask = draws < np.exp(-np.maximum(there - here, 0.0) / self.temperature)
         return accepted
 
     def _energy(self, schema: Schema, checked: Checked) -> NDArray[np.float64]:
         if self.objective == "flips":
             return np.where(checked.flips, 0.0, 1.0)
         position = schema.protected_index[0]
-        value = np.where(checked.flips, checked.partner[:, position], checked.rows[:, position])
+        value = np.where(checked.flips, _first_flipping(schema, checked), checked.rows[:, position])
         return np.where(value == 0, 1.0, 0.0)
+
+
+def _first_flipping(schema: Schema, checked: Checked) -> NDArray[np.float64]:
+    """The first protected value that flips each row, in the order of combinations.
+
+    Seeds of another method may have brought their partner only, which then stands for it.
+    """
+    if not len(checked.scores):
+        return checked.partner[:, schema.protected_index[0]]
+    favorable = checked.score > 0.5
+    flipped = ~np.isnan(checked.scores) & ((checked.scores > 0.5) != favorable[:, None])
+    first: NDArray[np.float64] = schema.combinations[flipped.argmax(axis=1), 0]
+    return first
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,21 @@ Faithfulness
 - Released code: takes the 50,000 best scored a class and repeats the smaller class in turn to the
   larger one's size. `preset=released`. It also uses step 0.1 for forests and SVMs (set `step`),
   and clips rows only after labelling them; here rows never leave the schema's domain.
-- Paper and code label all latents. `preset=best`, the default, labels 100,000: the boundary is the
-  same to the third digit and the queries go into the search.
+- Paper and code label all latents. `preset=best`, the default, labels 100,000, and at most a tenth
+  of the rows or queries that a budget allows (but 200): the boundary is the same to the third digit
+  and the queries go into the search. `n_labelled` in a report says what was used.
 - The paper's generator is a CTGAN; the default here is `trees` (generator="ctgan" for the paper's).
 - The loop over latents and candidates is batched; the rows it checks, their order and the keys it
-  skips are those of the literal loop.
+  skips are those of the literal loop, also where a budget of rows ends it.
+- The published findings per second (EGS) begin when samples, labels and boundary are ready. A run
+  tells the seconds of its phases apart, so that labels and search can be read alone.
 - Targets that answer labels only have no confidence to filter by; all their latents count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator as Coroutine
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -31,27 +34,28 @@ from limi.boundary import Boundary
 from limi.check import Checked
 from limi.errors import InvalidInput
 from limi.methods._latent import (
-    CHUNK,
     Confident,
+    Decode,
     LatentStream,
     TensorStream,
     beside,
     joined,
     oversampled,
+    pieces,
     probe,
 )
-from limi.methods._tensors import Probed
+from limi.methods._tensors import Probed, unseen
 from limi.methods._tensors import probe as probe_tensors
-from limi.rows import KeySet
+from limi.rows import KeySet, keys
 from limi.task import Task
 from limi.tensors import OnDevice, Seen
-from limi.types import Latents
+from limi.types import Latents, Mask, Rows
 
 __all__ = ["LIMI"]
 
-_BOUNDARY_SHARE = 10  # a query budget spends at most a tenth on the boundary
+_BOUNDARY_SHARE = 10  # of what may be asked or checked, at most a tenth is labelled
+_FEWEST_LABELLED = 200  # with fewer there is no boundary to speak of
 _POOR_AUC = 0.75
-_MOST_ASKED = 4  # rows asked for a latent: its three candidates, and one of them again
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,19 +103,32 @@ class LIMI:
         latents = LatentStream(task.generator, self.n_latents, int(rng.integers(2**62)))
         plane = yield from self._plane(task, latents, rng)
         seen = KeySet()
+        offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
+
+        def candidates(some: Latents) -> list[Decode]:
+            on_plane = plane.project(some) if plane else some
+            return [_decoder(task, plane, on_plane, offset) for offset in offsets]
+
+        def fresh(some: Latents) -> Mask:
+            every = np.ones(len(some), dtype=bool)
+            rows = [decode(every) for decode in candidates(some)]
+            new: Mask = np.any([~seen.contains(keys(task.schema, r)) for r in rows], axis=0)
+            return new
+
+        def again(rows: Rows) -> Checked:
+            with task.beside_rows():
+                return task.check(rows)
+
         for chunk in latents.chunks():
-            offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
-            on_plane = plane.project(chunk) if plane else chunk
-            checked, paid = probe(
-                task.schema,
-                len(chunk),
-                [_decoder(task, plane, on_plane, offset) for offset in offsets],
-                seen,
-                lambda rows: task.check(rows, origin="limi"),
-            )
-            yield checked.named("limi")
-            if not paid:
-                return
+            for piece in pieces(task, chunk, len(offsets), fresh):
+                left = task.rows_left
+                checked, paid = probe(
+                    task.schema, len(piece), candidates(piece), seen, task.check, again
+                )
+                task.rows_left = left - len(checked)  # what the loop does not meet costs no row
+                yield checked.named("limi")
+                if not paid:
+                    return
 
     def _on_device(self, task: Task, here: OnDevice, rng: np.random.Generator) -> Iterator[Checked]:
         """The same search, of which only what flips leaves the device."""
@@ -122,29 +139,42 @@ class LIMI:
         self, task: Task, here: OnDevice, rng: np.random.Generator
     ) -> Iterator[Checked | Probed]:
         """What flips, as tensors; before that the empty batches of the boundary."""
-        # Where the budget ends within a chunk, its size is part of what a seed means.
-        ends = task.rows_left < _MOST_ASKED * self.n_latents
-        size = CHUNK if ends else here.chunk
-        latents = TensorStream(here.generator, self.n_latents, int(rng.integers(2**62)), size)
+        seed = int(rng.integers(2**62))
+        latents = TensorStream(here.generator, self.n_latents, seed, here.chunk)
         plane = yield from self._plane(task, latents, rng)
         seen = Seen(here.packing)
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
+
+        def candidates(some: Any) -> Any:
+            on_plane = plane.project(some) if plane else some
+            moved = [plane.shift(on_plane, o) if plane and o else on_plane for o in offsets]
+            return joined([latents.decode(one) for one in moved])
+
+        def fresh(some: Any) -> Any:
+            return unseen(seen, candidates(some)).view(len(offsets), -1).any(0)
+
+        def again(rows: Any) -> Any:
+            with task.beside_rows():
+                return task.check_tensors(rows)
+
         n_left = self.n_latents
         for chunk in latents.chunks():
             n_left -= len(chunk)
-            on_plane = plane.project(chunk) if plane else chunk
-            probed = probe_tensors(
-                len(chunk),
-                len(offsets),
-                _tensor_decoder(latents, plane, on_plane, offsets),
-                task.check_tensors,
-                seen,
-                eager=not ends,
-                remember=n_left > 0,
-            )
-            yield probed
-            if not probed.paid:
-                return
+            for piece in pieces(task, chunk, len(offsets), fresh):
+                left = task.rows_left
+                probed = probe_tensors(
+                    candidates(piece),
+                    len(offsets),
+                    task.check_tensors,
+                    seen,
+                    again=again,
+                    # The last piece of all leaves nobody to ask for its keys.
+                    remember=n_left > 0 or len(piece) < len(chunk),
+                )
+                task.rows_left = left - probed.n_checked
+                yield probed
+                if not probed.paid:
+                    return
 
     def _plane(
         self, task: Task, latents: LatentStream | TensorStream, rng: np.random.Generator
@@ -156,6 +186,7 @@ class LIMI:
         scores: list[Any] = []
         distances: list[Any] = []
         n_labelled = self._n_labelled(task)
+        task.enter("labels", n_labelled)
         for chunk in latents.chunks(n_labelled):
             score = task.ask(latents.decode(chunk))
             rank = latents.ranks(sum(len(s) for s in scores), len(score))
@@ -164,6 +195,8 @@ class LIMI:
             yield Checked.nothing(len(task.schema))
             if len(score) < len(chunk):
                 break
+        task.used["n_labelled"] = sum(map(len, scores))
+        task.enter("search")
         down, up = sides
         if not len(down) or not len(up):
             task.notes.append(
@@ -185,9 +218,16 @@ class LIMI:
         return plane
 
     def _n_labelled(self, task: Task) -> int:
+        """A tenth of what may be checked or asked at most: the boundary serves the search.
+
+        A wish for all latents holds against a budget of rows, which limits checks and not labels.
+        """
         n = self.n_latents if self.n_labelled is None else min(self.n_labelled, self.n_latents)
-        if np.isfinite(task.queries_left):
-            n = min(n, max(200, int(task.queries_left) // _BOUNDARY_SHARE))
+        allowed = min(task.queries_left, task.watch.affordable)
+        if self.n_labelled is not None:
+            allowed = min(allowed, task.rows_left)
+        if np.isfinite(allowed):
+            n = min(n, max(_FEWEST_LABELLED, int(allowed) // _BOUNDARY_SHARE))
         return n
 
     def _sort(
@@ -221,23 +261,5 @@ def _decoder(task: Task, plane: Boundary | None, on_plane: Latents, offset: floa
     def rows(mask: Any) -> Any:
         chosen = on_plane[mask]
         return decode(plane.shift(chosen, offset) if plane and offset else chosen)
-
-    return rows
-
-
-def _tensor_decoder(
-    latents: TensorStream, plane: Boundary | None, on_plane: Any, offsets: Sequence[float]
-) -> Any:
-    """Decodes candidates of latents at some places, or of all where None is given."""
-
-    def moved(stage: int, places: Any) -> Any:
-        chosen, step = on_plane if places is None else on_plane[places], offsets[stage]
-        return plane.shift(chosen, step) if plane and step else chosen
-
-    def rows(wanted: Sequence[tuple[int, Any]]) -> Any:
-        # All latents of a candidate fill the device; a few of several go together.
-        if all(places is None for _, places in wanted):
-            return joined([latents.decode(moved(*one)) for one in wanted])
-        return latents.decode(joined([moved(*one) for one in wanted]))
 
     return rows

@@ -23,7 +23,8 @@ Faithfulness
   keep only rows that flip (`exploit_walk=directed, restart=stay`). Code and here: ADF's walk.
 - Code: seeds the global random numbers anew in the search, and moves column 0 where chances are
   NaN. Here: neither.
-- Code: reads the protected bounds of census for every table (`protected_range=census`).
+- Code: reads the protected bounds of census for every table (`protected_range=census`); here only
+  to choose seeds, while twins hold values of the schema.
 - Otherwise as ADF: lock-step, steps of the column, the partner that the check gives.
 """
 

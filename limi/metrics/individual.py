@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import xlogy
 from scipy.stats import norm
 
@@ -49,10 +49,11 @@ def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:
     return flip_rate(flips, confidence)
 
 
-def normal_bound(hits: int, n: int, confidence: float) -> float:
+def normal_bound(hits: ArrayLike, n: ArrayLike, confidence: float) -> NDArray[np.float64]:
     """Half-width by the normal approximation with a one-sided quantile, as THEMIS 2.0 has it."""
-    share = hits / n
-    return float(norm.ppf(confidence)) * math.sqrt(share * (1 - share) / n)
+    share, rows = np.asarray(hits) / np.asarray(n), np.asarray(n)
+    width: NDArray[np.float64] = norm.ppf(confidence) * np.sqrt(share * (1 - share) / rows)
+    return width
 
 
 def group_discrimination(favorable: NDArray[np.int64], n: int) -> float:

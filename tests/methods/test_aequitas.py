@@ -179,9 +179,10 @@ def test_a_walk_off_the_flips_is_accepted_once_in_e_times():
     assert not there.flips.any()
     draws = np.random.default_rng(0).random(20_000)
     method = Aequitas()
-    share = method._accepted(schema, here, there, draws).mean()
+    low, high = method._energy(schema, here), method._energy(schema, there)
+    share = method._accepted(low, high, draws).mean()
     assert abs(share - np.exp(-1)) < 4 * np.sqrt(0.25 / 20_000)
-    assert method._accepted(schema, there, here, draws).all()
+    assert method._accepted(high, low, draws).all()
 
 
 def test_the_published_objective_is_constant_where_no_protected_value_is_zero():
@@ -189,13 +190,32 @@ def test_the_published_objective_is_constant_where_no_protected_value_is_zero():
     model = Linear((1.0, 1.0), -8.0)
     rows = check_rows(model.score, schema, uniform(schema, 500, np.random.default_rng(0)))
     method = parse("aequitas", {"preset": "adf"})
-    assert method._accepted(schema, rows, rows[np.arange(500)[::-1]], np.full(500, 0.999)).all()
+    energy = method._energy(schema, rows)
+    assert method._accepted(energy, energy[::-1], np.full(500, 0.999)).all()
 
     binary = schema_of((0, 10), (0, 1), protected=["x1"])
     rows = check_rows(Linear((1.0, 2.0), -6.0).score, binary, np.array([[5.0, 1.0], [9.0, 1.0]]))
     assert rows.flips.tolist() == [True, False]
     # From x_P = 1 the flipping value is 0, so the walk leaves the rows that flip.
     assert method._energy(binary, rows).tolist() == [1.0, 0.0]
+
+
+def test_the_published_objective_reads_the_first_value_that_flips_and_not_the_widest():
+    """From 1 both 0 and 2 flip; 2 lies further away, but 0 is tried first."""
+    schema = schema_of((0, 10), (0, 2), protected=["x1"])
+
+    def score(rows):
+        return np.array([0.2, 0.9, 0.1])[rows[:, 1].astype(int)]
+
+    rows = check_rows(score, schema, np.array([[5.0, 1.0]]), keep_scores=True)
+    assert rows.partner[0, 1] == 2
+    assert parse("aequitas", {"preset": "adf"})._energy(schema, rows).tolist() == [1.0]
+
+    here = task(schema, Linear((0.0, 0.0), 0.0), np.zeros((1, 2)))
+    here.score = score
+    walk = parse("aequitas", {"preset": "adf", "n_samples": 20, "exploit_steps": 30})
+    run(walk, here, Budget(), 0)
+    assert here.keep_scores
 
 
 def test_the_inverted_reward_is_an_option():

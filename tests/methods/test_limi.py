@@ -1,5 +1,7 @@
 """LIMI against the paper's literal loop and the dossier's oracles."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,91 @@ def test_batched_probing_is_the_literal_loop(seed, step, schema, model):
         rows = np.zeros((len(back), len(schema)))
         rows[:, schema.free_index] = back
         assert seen.contains(keys(schema, rows)).all()
+
+
+CAPS = [1, 2, 3, 4, 5, 17, 58, 100, 191, 192, 193, 400, 777]
+
+
+@pytest.mark.parametrize("step", [0.1, 0.3, 1.0])
+@pytest.mark.parametrize(("schema", "model"), [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL)])
+def test_a_search_is_the_literal_loop_at_any_cap(step, schema, model):
+    """On the coarse problem most keys repeat, and the larger caps are never reached."""
+    method = LIMI(n_latents=1_500, boundary="random", step=step)
+    rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(0,)))
+    latents = LatentStream(Rounding(schema), 1_500, int(rng.integers(2**62)))
+    plane = boundary.random(next(latents.chunks(1)), rng)
+    every = np.concatenate(list(latents.chunks()))
+    for cap in CAPS:
+        expected, seen = naive.probe(
+            model, schema, Rounding(schema).decode, plane.normal, plane.offset, every, step, cap=cap
+        )
+        ran = run(method, with_generator(schema, model), Budget(max_rows=cap), 4)
+        assert [key(schema, row) for row in ran.findings.all().rows] == expected
+        assert ran.findings.rows_checked == len(seen)
+        assert ran.stop == (Stop.ROWS if len(seen) == cap else Stop.EXHAUSTED)
+
+
+def test_steps_of_other_sizes_find_other_rows_however_small_the_budget():
+    found = [
+        run(
+            LIMI(n_latents=20_000, boundary="random", step=step),
+            with_generator(FINE, FINE_MODEL),
+            Budget(max_rows=500),
+            0,
+        ).findings.all()
+        for step in (0.1, 0.5)
+    ]
+    assert found[0].rows.tolist() != found[1].rows.tolist()
+
+
+def test_a_cap_that_a_small_domain_never_reaches_costs_no_time():
+    """Thousands of latents that bring nothing new are looked at together, not one by one."""
+    calls = []
+
+    @dataclasses.dataclass(frozen=True)
+    class Counting(Rounding):
+        def decode(self, latents):
+            calls.append(len(latents))
+            return super().decode(latents)
+
+    here = task(COARSE, COARSE_MODEL, generator=Counting(COARSE))
+    ran = run(LIMI(n_latents=30_000, boundary="random"), here, Budget(max_rows=197), 0)
+    assert 190 < ran.findings.rows_checked <= 7 * 7 * 4
+    assert ran.stop == Stop.EXHAUSTED
+    assert len(calls) < 1_000
+
+
+@pytest.mark.parametrize("max_findings", [1, 7, 40])
+def test_few_wanted_findings_cost_few_questions(max_findings):
+    here = with_generator(FINE, FINE_MODEL)
+    whole = run(LIMI(n_latents=20_000, boundary="random"), here, Budget(), 0)
+    ran = run(
+        LIMI(n_latents=20_000, boundary="random"),
+        with_generator(FINE, FINE_MODEL),
+        Budget(max_findings=max_findings),
+        0,
+    )
+    first = whole.findings.all()[:max_findings]
+    np.testing.assert_array_equal(ran.findings.all().rows, first.rows)
+    assert ran.queries < whole.queries / 10
+
+
+@pytest.mark.parametrize(
+    ("budget", "setting", "expected"),
+    [
+        (Budget(), 5_000, 5_000),
+        (Budget(max_rows=20_000), 5_000, 2_000),
+        (Budget(max_rows=500), 5_000, 200),
+        (Budget(max_rows=20_000), None, 8_000),  # all of them, as the paper has it
+        (Budget(max_queries=12_000), 5_000, 1_200),
+        (Budget(max_queries=12_000), None, 1_200),
+    ],
+)
+def test_labels_are_at_most_a_tenth_of_what_may_be_checked(budget, setting, expected):
+    here = with_generator(FINE, FINE_MODEL)
+    run(LIMI(n_latents=8_000, n_labelled=setting), here, budget, 0)
+    assert here.used == {"n_labelled": expected}
+    assert here.watch.spent["labels"].questions == expected
 
 
 def test_probing_wastes_few_questions():

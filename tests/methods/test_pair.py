@@ -158,6 +158,34 @@ def test_exploring_ends_with_enough_seeds_or_rows():
     assert len(given[0]) == len(ran.findings)
 
 
+@pytest.mark.parametrize(("n_seeds", "explore_rows"), [(7, 4_000), (50, 4_000), (10_000, 333)])
+def test_limi_explores_no_row_and_keeps_no_seed_beyond_what_is_asked_for(n_seeds, explore_rows):
+    """The rows of LIMI alone, up to the one that brings the last seed."""
+    alone = LIMI(n_latents=3_000, boundary="random")
+    recording = Recording([])
+    pair = Pair(
+        name="limi+y",
+        explorer=alone,
+        exploiter=recording,
+        n_seeds=n_seeds,
+        explore_rows=explore_rows,
+    )
+    here = make_task()
+    ran = run(pair, here, Budget(max_rows=9_000), 0)
+    explore_rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,))).spawn(2)[0]
+    plain = make_task(rows_left=explore_rows)
+    met = Checked.join([b for b in alone.explore(plain, explore_rng) if len(b)])
+    n = min(explore_rows, len(met))
+    flips = np.flatnonzero(met.flips[:n])[:n_seeds]
+    if len(flips) == n_seeds:
+        n = int(flips[-1]) + 1
+    assert ran.findings.rows_checked == n
+    np.testing.assert_array_equal(ran.findings.all().rows, met.rows[flips])
+    np.testing.assert_array_equal(recording.given[0].rows, met.rows[flips])
+    assert here.rows_left == 9_000 - n
+    assert here.watch.questions <= 10 * explore_rows
+
+
 def test_without_seeds_nothing_is_exploited():
     recording = Recording([])
     blind = Linear((1.0, -1.0, 0.0), -0.5)

@@ -1,0 +1,217 @@
+"""The time of a run: how fast the model answers, what each phase took, and when all must end.
+
+Everything that is asked goes through a watch. It cuts questions into calls of about a second, so
+that progress shows and a budget of seconds holds; answers never depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.types import Rows, Scores
+
+__all__ = ["OutOfTime", "Progress", "Spent", "Watch"]
+
+_CALL_SECONDS = 1.0  # what a call of the model takes at most, as far as its speed is known
+_FIRST_ROWS = 64  # asked at once while the speed is unknown and time is short
+
+
+class OutOfTime(Exception):
+    """The seconds are spent. Whoever asked may still use what was answered before."""
+
+
+@dataclass
+class Spent:
+    """What a phase took."""
+
+    seconds: float = 0.0
+    questions: int = 0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is."""
+
+    phase: str
+    done: float  # of the phase, from 0 to 1
+    seconds: float  # since the run began
+    left: float  # seconds that the whole run will take yet, at the speed seen so far
+    queries: int  # in all phases
+    rows: int = 0  # checked by the search
+    findings: int = 0
+
+
+class Watch:
+    """A clock that knows the phases of a run and the speed of its model."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.perf_counter,
+        max_seconds: float | None = None,
+        on_progress: Callable[[Progress], None] = lambda progress: None,
+    ) -> None:
+        self._clock, self._began = clock, clock()
+        self.on_progress = on_progress
+        self.until = math.inf if max_seconds is None else max_seconds  # the present phase's end
+        self.ran_out = False  # was a question left unasked because it was too late?
+        self.owed = 0  # questions that must still be asked after this phase
+        self.per_row: float | None = None  # seconds of the model for one row, as seen last
+        self.spent: dict[str, Spent] = {}
+        self.planned: dict[str, float] = {}  # questions of each phase, as far as they are known
+        self.rows = self.findings = 0  # what the search has to tell
+        self.done: Callable[[], float] | None = None  # of the search, which may end by any budget
+        self._phase = ""
+        self._entered = self._began
+        self._ends = self.until
+
+    # -- time ---------------------------------------------------------------------------
+
+    @property
+    def seconds(self) -> float:
+        """Since the watch began."""
+        return self._clock() - self._began
+
+    @property
+    def limited(self) -> bool:
+        """Is there a budget of seconds?"""
+        return math.isfinite(self.until)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the present phase has to end, less what is owed afterwards."""
+        return self.until - self.seconds - self.owed * (self.per_row or 0.0)
+
+    @property
+    def affordable(self) -> float:
+        """Questions that there is time for, at the speed seen last."""
+        if not self.limited or not self.per_row:
+            return math.inf
+        return max(0.0, self.left) / self.per_row
+
+    def look(self) -> None:
+        """OutOfTime where the present phase has to end."""
+        if self.limited and self.left <= 0:
+            self.ran_out = True
+            raise OutOfTime
+
+    # -- phases -------------------------------------------------------------------------
+
+    def enter(self, phase: str) -> None:
+        """From now on, time and questions are those of this phase."""
+        now = self._clock()
+        self._now.seconds += now - self._entered
+        self._phase, self._entered = phase, now
+        self.tell()
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """A phase that ends with a block; what follows counts for the one before."""
+        before = self._phase
+        self.enter(name)
+        try:
+            yield
+        finally:
+            self.enter(before)
+
+    @property
+    def _now(self) -> Spent:
+        return self.spent.setdefault(self._phase, Spent())
+
+    @property
+    def questions(self) -> int:
+        """Asked in all phases."""
+        return sum(spent.questions for spent in self.spent.values())
+
+    def took(self) -> Mapping[str, Spent]:
+        """What each phase took until now, in the order in which they began."""
+        self.enter(self._phase)
+        return {name: spent for name, spent in self.spent.items() if name}
+
+    # -- questions ----------------------------------------------------------------------
+
+    def at_once(self, most: int) -> int:
+        """How many rows to ask in one call, so that it takes about a second and no longer than
+        there is time."""
+        if self.per_row is None:
+            return min(most, _FIRST_ROWS) if self.limited else most
+        seconds = min(_CALL_SECONDS, max(self.left, 0.0)) if self.limited else _CALL_SECONDS
+        if seconds >= self.per_row * most:
+            return most
+        return max(1, int(seconds / self.per_row))
+
+    def timed(self, score: Callable[[Rows], Scores]) -> Callable[[Rows], Scores]:
+        """The same function, whose speed the watch learns."""
+
+        def ask(rows: Rows) -> Scores:
+            start = self._clock()
+            scores = score(rows)
+            self.learn(len(rows), self._clock() - start)
+            return scores
+
+        return ask
+
+    def learn(self, n: int, seconds: float) -> None:
+        """So many rows took so long."""
+        if n:
+            self.per_row = seconds / n
+
+    def ask(self, score: Callable[[Rows], Scores], rows: Rows, most: int) -> Scores:
+        """The scores of rows, asked in calls of at most so many; OutOfTime where it is too late."""
+        parts = []
+        start = 0
+        while start < len(rows):
+            self.look()
+            part = rows[start : start + self.at_once(most)]
+            parts.append(score(part))
+            self.count(len(part))
+            start += len(part)
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+    def count(self, n: int) -> None:
+        """n rows were asked."""
+        self._now.questions += n
+        self.tell()
+
+    # -- progress -----------------------------------------------------------------------
+
+    def tell(self) -> None:
+        """Say how far the run is."""
+        seconds, done = self.seconds, self._done()
+        self.on_progress(
+            Progress(
+                self._phase,
+                done,
+                seconds,
+                self._left(seconds, done),
+                self.questions,
+                self.rows,
+                self.findings,
+            )
+        )
+
+    def _done(self) -> float:
+        if self._phase == "search" and self.done is not None:
+            return min(1.0, self.done())
+        planned = self.planned.get(self._phase, 0.0)
+        return min(1.0, self._now.questions / planned) if planned else 0.0
+
+    def _left(self, seconds: float, done: float) -> float:
+        """What is left of this phase at its own speed, and of later ones at the model's."""
+        per_row = self.per_row or 0.0
+        here = self._now.seconds + self._clock() - self._entered
+        names = list(self.planned)
+        later = names[names.index(self._phase) + 1 :] if self._phase in names else names
+        questions = sum(self.planned[name] for name in later)
+        # The first answers of a phase say little about its speed.
+        if done > 0.05:
+            left = here * (1 - done) / done
+        else:
+            left = (1 - done) * self.planned.get(self._phase, 0.0) * per_row
+        left += questions * per_row
+        return max(0.0, min(left, self._ends - seconds))
