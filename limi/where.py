@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.metrics._holm import holm
 from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["LEAST_FLIPS", "LEVEL", "Condition", "Rule", "Where", "find_rules", "holm"]
+__all__ = ["LEAST_FLIPS", "LEVEL", "Condition", "Rule", "Where", "find_rules"]
 
 LEAST_FLIPS = 30  # under so many a half holds too few to learn from
 LEVEL = 0.05  # chance that any rule is shown where none is true
@@ -175,20 +176,6 @@ def find_rules(
     learning, verifying = order[:cut], order[cut:]
     candidates = _learn(schema, rows[learning], flips[learning], most)
     return _verify(candidates, rows[verifying], flips[verifying], level, learned=cut)
-
-
-def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """P-values corrected for their number (Holm): rejecting those up to a level errs on any true
-    hypothesis at most that often, however they depend on each other.
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p_values, kind="stable")
-    left = len(p_values) - np.arange(len(p_values))
-    corrected = np.empty(len(p_values))
-    corrected[order] = np.minimum(np.maximum.accumulate(left * p_values[order]), 1.0)
-    return corrected
 
 
 def _verify(

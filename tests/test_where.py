@@ -16,12 +16,13 @@ from scipy.stats import binom, fisher_exact
 
 import limi
 from limi import where
+from limi.metrics._holm import holm
 from limi.metrics.individual import clopper_pearson, rate_of
 from limi.report import html, text, wording
 from limi.report.summary import Summary
 from limi.rows import uniform
 from limi.schema import Column, Schema
-from limi.where import Condition, find_rules, holm
+from limi.where import Condition, find_rules
 from tests.naive import where as naive
 from tests.toy import MIXED, integers, schema_of
 
