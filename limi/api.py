@@ -254,8 +254,6 @@ class _Plan:
             "model": self.problem.model_name,
             **self.problem.hashes(),
         }
-        # The batch size shapes the journal, not the findings, so it is part of the fingerprint
-        # of an unfinished run only through the journal's own checks.
         text = json.dumps(config, sort_keys=True, default=str)
         return {
             "format": FORMAT,

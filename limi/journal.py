@@ -1,7 +1,8 @@
 """A log of every answer, so that a killed run goes on where it stopped and asks nothing twice.
 
-A search is a function of its seed and of the model's answers. Replaying the answers in their
-order therefore brings a method back to where it was, whatever state it keeps.
+A search is a function of its seed and of the model's answers. Replaying the answers therefore
+brings a method back to where it was, whatever state it keeps. An answer is found by its row, so
+that it does not matter in which batches rows were asked, which hangs on the clock.
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
 scores must be numbers from 0 to 1, and the model is asked again for a sample of its answers. A
@@ -18,16 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi import files
 from limi.errors import CorruptStore
+from limi.generators._counter import mixed
 from limi.steadiness import TIMES, apart
 from limi.types import Index, Rows, Scores
 
 __all__ = ["Journal", "looks_like_one"]
 
-_HEAD = struct.Struct("<4sII")  # magic, number of rows, checksum of the rows
-_SUM = struct.Struct("<I")  # of the head, behind it; of head and scores, behind these
+_HEAD = struct.Struct("<4sI")  # magic, number of rows; then their hashes, then their scores
+_SUM = struct.Struct("<I")  # of the head, behind it; of the whole record, behind all
 _START = _HEAD.size + _SUM.size
 _MAGIC = b"LJ02"
 _BEFORE = b"LJ01"  # had no checksum of the scores
@@ -43,22 +46,33 @@ class Journal:
         self._moves = False  # does the model itself answer otherwise each time?
         self._score = score
         self._log = log
-        self._end, n_answers = _held_to_its_sums(log)
-        log.truncate(self._end)
-        self._place = 0
+        end, hashes, scores = _held_to_its_sums(log)
+        log.truncate(end)
+        self._known = _Known(hashes, scores)
         # Drawn, not evenly apart: a row's protected values are asked one after another.
-        n = min(n_answers, _ASKED_AGAIN)
-        draw = np.random.default_rng(n_answers)
-        self._sample: Index = np.sort(draw.choice(n_answers, n, replace=False))
+        n = min(len(scores), _ASKED_AGAIN)
+        draw = np.random.default_rng(len(scores))
+        self._sample: Index = np.sort(draw.choice(len(scores), n, replace=False))
 
     def score(self, rows: Rows) -> Scores:
         """The scores of rows, from the log where it has them."""
-        check = zlib.crc32(np.ascontiguousarray(rows).tobytes())
-        if self._place < self._end:
-            return self._next(rows, check)
+        hashes = _hashes(rows)
+        place = self._known.take(hashes)
+        known = place >= 0
+        if not known.any():
+            return self._asked(rows, hashes)
+        scores = np.empty(len(rows))
+        scores[known] = self._known.scores[place[known]]
+        self._ask_again(rows[known], scores[known], place[known])
+        self.replayed += int(known.sum())
+        if not known.all():
+            scores[~known] = self._asked(rows[~known], hashes[~known])
+        return scores
+
+    def _asked(self, rows: Rows, hashes: NDArray[np.int64]) -> Scores:
         scores = self._score(rows)
         try:
-            files.append(self._log.fileno(), _record(len(rows), check, scores))
+            files.append(self._log.fileno(), _record(hashes, scores))
         except OSError as error:
             advice = "go on with --resume from elsewhere"
             raise files.refusal("the answers of the model", error, advice) from None
@@ -74,24 +88,9 @@ class Journal:
             f"budget, {ends}"
         )
 
-    def _next(self, rows: Rows, check: int) -> Scores:
-        _, count, logged = _HEAD.unpack_from(_read(self._log, self._place, _START))
-        if (count, logged) != (len(rows), check):
-            raise CorruptStore(
-                "the unfinished run was made with other settings, data or model; "
-                "start again with --force, or restore them"
-            )
-        body = _read(self._log, self._place + _START, 8 * count)
-        known = np.frombuffer(body, dtype="<f8").astype(np.float64)
-        self._ask_again(rows, known)
-        self._place += _START + len(body) + _SUM.size
-        self.replayed += count
-        return known
-
-    def _ask_again(self, rows: Rows, known: Scores) -> None:
+    def _ask_again(self, rows: Rows, known: Scores, place: Index) -> None:
         """Hold the log to the model by those of the sample that are among these rows."""
-        first, last = np.searchsorted(self._sample, [self.replayed, self.replayed + len(rows)])
-        chosen = self._sample[first:last] - self.replayed
+        chosen = np.flatnonzero(np.isin(place, self._sample))
         if self._moves or not len(chosen):
             return
         self.asked_again += len(chosen)
@@ -125,19 +124,63 @@ def looks_like_one(path: Path) -> bool:
     return start in (_MAGIC, _BEFORE) or (len(start) < len(_MAGIC) and _MAGIC.startswith(start))
 
 
-def _record(n: int, check: int, scores: Scores) -> bytes:
-    head = _HEAD.pack(_MAGIC, n, check)
-    body = scores.astype("<f8").tobytes()
+class _Known:
+    """Answers of an earlier run, found by the hash of their row.
+
+    A row that was asked several times has several answers, which are given in their order: those
+    of some models move, and then the run that goes on must see them move as well.
+    """
+
+    def __init__(self, hashes: NDArray[np.int64], scores: Scores) -> None:
+        self.scores = scores
+        self._order = np.argsort(hashes, kind="stable")
+        self._ascending = hashes[self._order]
+        self._used = np.zeros(len(hashes), dtype=np.intp)  # by the first place of a hash
+        self._left = len(hashes)
+
+    def take(self, hashes: NDArray[np.int64]) -> Index:
+        """Where in the log the next answer to each row is, -1 where there is none."""
+        if not self._left:
+            return np.full(len(hashes), -1)
+        order = np.argsort(hashes, kind="stable")
+        ascending = hashes[order]
+        first = np.searchsorted(self._ascending, ascending, side="left")
+        last = np.searchsorted(self._ascending, ascending, side="right")
+        found = first < last
+        turn = np.arange(len(order)) - np.searchsorted(ascending, ascending, side="left")
+        at = first + turn
+        at[found] += self._used[first[found]]
+        found &= at < last
+        np.add.at(self._used, first[found], 1)
+        self._left -= int(found.sum())
+        place = np.full(len(hashes), -1)
+        place[order[found]] = self._order[at[found]]
+        return place
+
+
+def _hashes(rows: Rows) -> NDArray[np.int64]:
+    """A number for each row: equal rows have equal ones, and others almost surely do not."""
+    cells = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
+    hashes = np.full(len(rows), cells.shape[1], dtype=np.int64)
+    for column in cells.T:
+        hashes = mixed(hashes ^ column)
+    return hashes
+
+
+def _record(hashes: NDArray[np.int64], scores: Scores) -> bytes:
+    head = _HEAD.pack(_MAGIC, len(scores))
+    body = hashes.astype("<i8").tobytes() + scores.astype("<f8").tobytes()
     return b"".join(
         (head, _SUM.pack(zlib.crc32(head)), body, _SUM.pack(zlib.crc32(body, zlib.crc32(head))))
     )
 
 
-def _held_to_its_sums(log: io.FileIO) -> tuple[int, int]:
-    """Where the last whole record ends, and how many answers there are; CorruptStore where one is
-    not as it was written."""
+def _held_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
+    """Where the last whole record ends, the hashes of the rows and their scores; CorruptStore
+    where one is not as it was written."""
     size = os.fstat(log.fileno()).st_size
-    end = n_records = n_answers = 0
+    end = n_records = 0
+    hashes, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     while size - end >= _START:
         n_records += 1
         start = _read(log, end, _START)
@@ -149,20 +192,21 @@ def _held_to_its_sums(log: io.FileIO) -> tuple[int, int]:
             )
         if not head.startswith(_MAGIC) or zlib.crc32(head) != sum_of_head:
             raise _damage(n_records, "its head is not as it was written")
-        _, count, _ = _HEAD.unpack(head)
-        if size - end < _START + 8 * count + _SUM.size:
+        _, count = _HEAD.unpack(head)
+        if size - end < _START + 16 * count + _SUM.size:
             break  # a kill came while it was written
-        rest = _read(log, end + _START, 8 * count + _SUM.size)
-        body, (sum_of_all,) = rest[: 8 * count], _SUM.unpack_from(rest, 8 * count)
+        rest = _read(log, end + _START, 16 * count + _SUM.size)
+        body, (sum_of_all,) = rest[: 16 * count], _SUM.unpack_from(rest, 16 * count)
         if zlib.crc32(body, sum_of_head) != sum_of_all:
-            raise _damage(n_records, "its scores are not those that were written")
-        scores = np.frombuffer(body, dtype="<f8")
+            raise _damage(n_records, "its answers are not those that were written")
+        given = np.frombuffer(body, dtype="<f8", offset=8 * count)
         # A NaN compares as false, so it is caught here too.
-        if not ((scores >= 0) & (scores <= 1)).all():
+        if not ((given >= 0) & (given <= 1)).all():
             raise _damage(n_records, "its scores are not numbers from 0 to 1")
+        hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
+        scores.append(given.astype(np.float64))
         end += _START + len(rest)
-        n_answers += count
-    return end, n_answers
+    return end, np.concatenate(hashes), np.concatenate(scores)
 
 
 def _read(log: io.FileIO, start: int, n: int) -> bytes:

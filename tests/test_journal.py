@@ -12,7 +12,7 @@ from limi import files
 from limi.budget import Budget
 from limi.engine import run
 from limi.errors import CorruptStore, FailedWrite
-from limi.journal import Journal, looks_like_one
+from limi.journal import Journal, _hashes, looks_like_one
 from limi.methods.themis import Themis
 from tests.toy import Linear, schema_of, task
 
@@ -24,10 +24,10 @@ class Killed(BaseException):
     pass
 
 
-def search(path, score):
+def search(path, score, max_batch=3000):
     with files.lock(path) as log:
         journal = Journal(log, score)
-        here = task(WIDE, WIDE_MODEL, np.zeros((1, 4)), max_batch=3000)
+        here = task(WIDE, WIDE_MODEL, np.zeros((1, 4)), max_batch=max_batch)
         here.score = journal.score
         return run(Themis(), here, Budget(max_rows=20_000), 5), journal
 
@@ -45,12 +45,14 @@ def dying(after):
 
 
 @pytest.mark.parametrize("cut", [0, 5, 100])
-def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut):
+@pytest.mark.parametrize("sizes", [(3000, 3000, 3000), (3000, 700, 100_000)])
+def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut, sizes):
+    """In batches of any size, for they follow the speed of the model."""
     whole, _ = search(tmp_path / "whole", WIDE_MODEL)
     path = tmp_path / "journal"
-    for after in (3, 6):
+    for after, size in zip((3, 6), sizes[:2], strict=True):
         with pytest.raises(Killed):
-            search(path, dying(after))
+            search(path, dying(after), size)
     if cut:  # a kill may cut the last record short
         path.write_bytes(path.read_bytes()[:-cut])
     asked = []
@@ -59,7 +61,7 @@ def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut):
         asked.append(len(rows))
         return WIDE_MODEL(rows)
 
-    resumed, journal = search(path, counting)
+    resumed, journal = search(path, counting, sizes[2])
     assert journal.replayed > 0
     assert journal.asked_again == min(256, journal.replayed)
     assert journal.replayed + sum(asked) == whole.queries + journal.asked_again
@@ -73,7 +75,7 @@ def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut):
 
 PEOPLE = np.array([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0], [6.0, 7.0, 8.0]])
 ANSWERS = np.array([0.2, 0.4, 0.9])
-HEAD, RECORD = 16, 16 + 8 * 3 + 4
+HEAD, RECORD = 12, 12 + 16 * 3 + 4
 
 
 def answered(rows):
@@ -99,18 +101,45 @@ def replayed(path, n=3, score=answered, rows=PEOPLE):
 
 def forged(scores):
     """A whole record with right checksums and wrong scores."""
-    head = struct.pack("<4sII", b"LJ02", len(scores), zlib.crc32(PEOPLE.tobytes()))
-    body = np.asarray(scores, dtype="<f8").tobytes()
+    head = struct.pack("<4sI", b"LJ02", len(scores))
+    body = _hashes(PEOPLE).tobytes() + np.asarray(scores, dtype="<f8").tobytes()
     sums = zlib.crc32(head), zlib.crc32(body, zlib.crc32(head))
     return head + struct.pack("<I", sums[0]) + body + struct.pack("<I", sums[1])
 
 
-def test_other_rows_than_logged_are_refused(tmp_path):
+def test_answers_are_found_by_their_rows(tmp_path):
+    """In any order and any batch; a row that is not in the log is asked and logged."""
     path = logged(tmp_path / "j", 1)
-    for other in (PEOPLE + 1, PEOPLE[:2], np.concatenate([PEOPLE, PEOPLE])):
-        with pytest.raises(CorruptStore, match=r"other settings, data or model.*--force"):
-            replayed(path, 1, rows=other)
-    assert path.stat().st_size == RECORD
+    asked = []
+
+    def watching(rows):
+        asked.append(rows.tolist())
+        return np.full(len(rows), 0.7)
+
+    other = np.array([[9.0, 9.0, 9.0]])
+    with files.lock(path) as log:
+        journal = Journal(log, watching)
+        journal._sample = journal._sample[:0]
+        mixed = journal.score(np.concatenate([PEOPLE[2:], other, PEOPLE[:1]]))
+        np.testing.assert_array_equal(mixed, [0.9, 0.7, 0.2])
+        np.testing.assert_array_equal(journal.score(PEOPLE[1:2]), [0.4])
+        assert (asked, journal.replayed) == ([other.tolist()], 3)
+        np.testing.assert_array_equal(journal.score(PEOPLE[1:2]), [0.7])
+    assert replayed(path, 1, rows=other, score=watching)[1][0].tolist() == [0.7]
+
+
+def test_a_row_that_was_asked_often_gets_its_answers_in_their_order(tmp_path):
+    answers = iter(np.linspace(0, 1, 12))
+    rows = PEOPLE[[0, 1, 0, 0]]
+    with files.lock(tmp_path / "j") as log:
+        journal = Journal(log, lambda rows: np.array([next(answers) for _ in rows]))
+        known = np.concatenate([journal.score(rows), journal.score(PEOPLE[:2])])
+    with files.lock(tmp_path / "j") as log:
+        journal = Journal(log, lambda rows: np.full(len(rows), 0.123))
+        journal._sample = journal._sample[:0]
+        parts = [rows[:1], rows[1:3], np.concatenate([rows[3:], PEOPLE[:2]]), PEOPLE[:1]]
+        again = np.concatenate([journal.score(part) for part in parts])
+    np.testing.assert_array_equal(again, [*known, 0.123])
 
 
 @pytest.mark.parametrize("at", range(RECORD))
@@ -214,7 +243,7 @@ def test_a_journal_is_told_by_its_start(tmp_path, start, is_one):
 
 def test_a_count_that_nobody_could_read_takes_no_memory(tmp_path):
     path = logged(tmp_path / "j", 1)
-    head = struct.pack("<4sII", b"LJ02", 0xFFFFFFFF, 0)
+    head = struct.pack("<4sI", b"LJ02", 0xFFFFFFFF)
     path.write_bytes(path.read_bytes() + head + struct.pack("<I", zlib.crc32(head)))
     journal, _ = replayed(path, 1)
     assert journal.replayed == 3
