@@ -17,10 +17,12 @@ import numpy as np
 from limi import generators
 from limi.check import MAX_BATCH
 from limi.errors import BadModel, InvalidInput, nearest
-from limi.generators._base import WithTensors, read
+from limi.generators._base import WithTensors
+from limi.generators._state import read
 from limi.generators._training import device_of, torch_for
 from limi.models._scores import Outputs
 from limi.models.torch import TorchModel, _evaluating
+from limi.reading import is_file
 from limi.target import Target
 from limi.tensors import OnDevice
 
@@ -51,7 +53,8 @@ def chosen(wanted: str, target: Target | None, generator: Any) -> str:
         place = getattr(generator, "device", None)
         if place is not None:
             return str(place)  # a ready-made generator stays where it is
-        return "cuda" if torch_for("a GPU").cuda.is_available() else "cpu"
+        torch = torch_for(f"the generator {str(generator)!r}")
+        return "cuda" if torch.cuda.is_available() else "cpu"
     torch_for("the device 'cuda'")
     device_of(wanted)
     if module is None and not _can_follow(generator):
@@ -157,7 +160,7 @@ def _can_follow(generator: Any) -> bool:
         return False
     if not isinstance(generator, (str, Path)):
         return isinstance(generator, WithTensors)
-    name = str(read(generator)[1]["kind"]) if Path(generator).is_file() else str(generator)
+    name = str(read(generator)[1].get("kind")) if is_file(generator) else str(generator)
     known = vars(generators.get(name)).values()
     return any(isinstance(made, type) and hasattr(made, "decode_tensor") for made in known)
 

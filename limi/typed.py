@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["hold", "hold_fields"]
 
@@ -29,6 +29,8 @@ def hold(hint: Any, value: Any, name: str) -> None:
         _hold_one(inner, value, name)
     elif hint is Any:
         return
+    elif origin is Literal:
+        _need(value in inner, name, value)
     elif dataclasses.is_dataclass(hint):
         _need(isinstance(value, hint), name, value)  # type: ignore[arg-type]
         hold_fields(value, f"{name}.")

@@ -9,15 +9,22 @@ decode function becomes a generator by `adapt`, a fitted model of the ctgan pack
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
+
 from limi import files
 from limi._registry import Registry
-from limi.errors import CorruptStore
+from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
 from limi.generators._adapter import adapt
-from limi.generators._base import Encoder, Generator, OnStep, WithDensity, packed, read
+from limi.generators._base import Encoder, Generator, OnStep, WithDensity, packed
+from limi.generators._checks import check_rows
 from limi.generators._ctgan_package import from_ctgan
+from limi.generators._state import read, require
+from limi.schema import Schema
 from limi.schema_files import dump, parse
 
 __all__ = [
@@ -35,6 +42,7 @@ __all__ = [
 ]
 
 _REGISTRY = Registry("limi.generators", "generator")
+_TRIED = 64  # rows
 
 
 def names() -> list[str]:
@@ -60,11 +68,41 @@ def content(generator: Generator) -> files.Content:
 
 
 def load(path: str | Path, *, device: str = "cpu") -> Generator:
-    """The generator of a file, on a device."""
+    """The generator of a file, on a device; CorruptStore unless the file holds together."""
     arrays, head = read(path)
+    with _reading(path):
+        kind = str(head.get("kind"))
+        require(kind in names(), f"its kind is {kind[:40]!r}")
+        require(isinstance(head.get("schema"), str), "it has no schema")
+        schema = _schema(head["schema"])
+        made: Generator = get(kind).from_state(arrays, head.get("facts"), schema, device=device)
+        _try(made)
+    return made
+
+
+def _schema(text: str) -> Schema:
     try:
-        module, schema, facts = get(head["kind"]), parse(head["schema"]), head["facts"]
-        generator: Generator = module.from_state(arrays, facts, schema, device=device)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorruptStore(f"{str(path)!r} is damaged: {error}") from None
-    return generator
+        return parse(text, name="its schema")
+    except InvalidInput as error:
+        raise ValueError(str(error)) from None
+
+
+def _try(made: Generator) -> None:
+    """Draw a few rows: weights that are finite each may still be too large together."""
+    with np.errstate(all="ignore"):
+        rows = made.decode(made.sample_latents(_TRIED, np.random.default_rng(0)))
+    try:
+        check_rows(rows, made.schema)
+    except (BadTable, InvalidInput) as error:
+        raise ValueError(f"it makes rows that its schema does not allow: {error}") from None
+
+
+@contextmanager
+def _reading(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except (LimiError, MemoryError):  # no torch, no such device
+        raise
+    except Exception as error:  # whatever numbers can do to arithmetic
+        said = " ".join(str(error).split())[:200] or type(error).__name__
+        raise CorruptStore(f"{str(path)!r} is damaged: {said}; fit it again") from None

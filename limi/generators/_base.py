@@ -10,20 +10,17 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import CorruptStore, InvalidInput
 from limi.files import Content
+from limi.generators._state import FORMAT
 from limi.schema import Schema
 from limi.types import Latents, Rows, Scores
 
-__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "packed", "read"]
-
-FORMAT = 1
+__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "packed"]
 
 OnStep: TypeAlias = Callable[[float, str], None]
 """Told the fraction of the work done, and a few words."""
@@ -114,26 +111,3 @@ def _member(name: str) -> zipfile.ZipInfo:
     member = zipfile.ZipInfo(name)
     member.external_attr = 0o644 << 16
     return member
-
-
-def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Arrays and facts of a file; CorruptStore where it is none, or is newer."""
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInput(f"there is no generator file {str(path)!r}")
-    try:
-        with zipfile.ZipFile(path) as file:
-            head = json.loads(file.read("generator.json"))
-            arrays = {
-                name.removesuffix(".npy"): np.load(io.BytesIO(file.read(name)), allow_pickle=False)
-                for name in file.namelist()
-                if name.endswith(".npy")
-            }
-    except (zipfile.BadZipFile, KeyError, ValueError, OSError):
-        raise CorruptStore(f"{str(path)!r} is no generator file, or is damaged") from None
-    if head.get("format", 0) > FORMAT:
-        raise CorruptStore(
-            f"{str(path)!r} was written by a newer limi (format {head['format']}, this one reads "
-            f"up to {FORMAT}); upgrade limi"
-        )
-    return arrays, head

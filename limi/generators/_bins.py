@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, nearest
-from limi.schema import Schema
+from limi.generators._state import MOST_ROWS, require
+from limi.schema import Column, Schema, off_steps
 from limi.types import Index, Mask
 
 __all__ = ["Bins", "column_order", "cut", "inside_interval"]
@@ -41,6 +42,29 @@ class Bins:
     order: Index  # (r,) the run of each bin
     n_missing: int
     real: bool  # no step: values between those of the table may be meant
+
+    def check(self, column: Column) -> None:
+        """ValueError where bins from a file are none of this column, or do not hold together."""
+        name = repr(column.name)[:80]
+        low, high = (
+            (column.low, column.high) if column.kind == "numerical" else (0, column.size - 1)
+        )
+        step = column.step if column.kind == "numerical" else 1.0
+        values, runs = self.values, len(self.starts) - 1
+        require(len(values) == len(self.counts), f"the values of {name} and their counts differ")
+        require(bool((np.diff(values) > 0).all()), f"the values of {name} do not rise")
+        inside = not len(values) or (values[0] >= low and values[-1] <= high)
+        on_steps = not step or not off_steps(values, low, step).any()
+        require(bool(inside) and on_steps, f"values of {name} are none of its schema")
+        require(bool((self.counts > 0).all()), f"a value of {name} has no count")
+        rows = float(self.counts.astype(np.float64).sum()) + self.n_missing
+        require(0 < rows <= MOST_ROWS, f"{name} was fitted on {rows:.6g} rows")
+        require(self.n_missing >= 0, f"{name} has {self.n_missing} missing cells")
+        require(not self.n_missing or column.missing, f"{name} cannot be missing by its schema")
+        whole = runs >= 0 and self.starts[0] == 0 and self.starts[-1] == len(values)
+        require(bool(whole and (np.diff(self.starts) > 0).all()), f"runs of {name} overlap")
+        ordered = np.array_equal(np.sort(self.order), np.arange(runs))
+        require(ordered, f"the bins of {name} have no order")
 
     @property
     def n_known(self) -> int:

@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.generators._bins import Bins, inside_interval
+from limi.generators._state import MOST_ROWS, Arrays, require
 from limi.generators._walk import Codes, Walk
-from limi.schema import Column
+from limi.schema import Column, Schema
 from limi.types import Index, Scores
 
-__all__ = ["HIGHEST", "RARE", "Conditional", "counted", "from_part"]
+__all__ = ["HIGHEST", "RARE", "Conditional", "counted", "from_arrays"]
 
 RARE = 1e-6  # the share of u that leaves the leaf for the column, and the column for the domain
 HIGHEST = 1.0 - 2.0**-40  # a share must stay below 1 even after it is scaled and rounded
@@ -181,44 +182,59 @@ def counted(position: int, bins: Bins, walk: Walk, leaf: Index, codes: Index) ->
     return Conditional(position, bins, walk, *(pair.astype(np.int32) for pair in pairs))
 
 
-def from_part(part: dict[str, NDArray[Any]], place: int, n_codes: Index) -> Conditional:
-    """The conditional that gave this state and stands in this place among columns of `n_codes`."""
-    position, n_missing, real = (int(fact) for fact in part["column"])
-    bins = Bins(
-        part["values"], part["counts"], part["starts"], part["order"], n_missing, bool(real)
+def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
+    """The conditionals that gave these arrays, in the order of decoding."""
+    d = len(schema)
+    facts = arrays.whole_pieces("column", d)
+    require(all(len(fact) == 3 for fact in facts), "its columns have other facts")
+    positions = [int(fact[0]) for fact in facts]
+    require(sorted(positions) == list(range(d)), "its columns are not those of its schema")
+    values = arrays.float_pieces("values", d)
+    counts, starts, order = (arrays.whole_pieces(n, d) for n in ("counts", "starts", "order"))
+    feature, threshold, left, right = (
+        arrays.whole_pieces(name, d, np.int32) for name in ("feature", "threshold", "left", "right")
     )
-    walk = Walk(part["feature"], part["threshold"], part["left"], part["right"], n_codes)
-    read = Conditional(
-        position, bins, walk, part["pair_node"], part["pair_bin"], part["pair_count"]
-    )
-    _check_part(read, place)
-    return read
+    pairs = [arrays.whole_pieces(f"pair_{n}", d, np.int32) for n in ("node", "bin", "count")]
+    n_codes = np.array([len(bins) + 1 for bins in order])
+    made = []
+    for i, (position, (_, n_missing, real)) in enumerate(zip(positions, facts, strict=True)):
+        column = schema.columns[position]
+        require(real == (column.size == 0), f"column {position} is of another kind")
+        bins = Bins(values[i], counts[i], starts[i], order[i], int(n_missing), bool(real))
+        bins.check(column)
+        walk = Walk(feature[i], threshold[i], left[i], right[i], n_codes)
+        made.append(Conditional(position, bins, walk, *(part[i] for part in pairs)))
+        _check(made[-1], i)
+    return tuple(made)
 
 
-def _check_part(read: Conditional, place: int) -> None:
+def _check(read: Conditional, place: int) -> None:
     """ValueError where a file's numbers would lead a walk or a lookup out of its arrays."""
     walk, bins = read.walk, read.bins
-    inner = walk.left >= 0
-    here = np.arange(len(walk))
-    behind = (walk.left > here) & (walk.right > here)
-    inside = (walk.left < len(walk)) & (walk.right < len(walk))
-    leaves = np.flatnonzero(~inner)
-    fits = (
-        len(walk) == len(walk.feature) == len(walk.threshold) == len(walk.right) > 0
-        and bool((behind & inside)[inner].all())
-        and bool(((walk.feature >= 0) & (walk.feature < place))[inner].all())
-        and np.array_equal(np.unique(read.pair_node), leaves)
-        and len(read.pair_node) == len(read.pair_bin) == len(read.pair_count)
-        and bool((read.pair_count > 0).all())
-        and 0 <= int(read.pair_bin.min()) <= int(read.pair_bin.max()) < len(bins)
-        and len(bins.values) == len(bins.counts)
-        and np.array_equal(np.sort(bins.order), np.arange(len(bins.starts) - 1))
-        and bins.starts[0] == 0
-        and bins.starts[-1] == len(bins.values)
-        and bool((np.diff(bins.starts) > 0).all())
-    )
-    if not fits:
-        raise ValueError(f"the tree of column {read.position} does not hold together")
+    n, which = len(walk), f"the tree of column {read.position}"
+    alike = n == len(walk.feature) == len(walk.threshold) == len(walk.right)
+    require(alike and n > 0, f"{which} lacks nodes")
+    inner = np.flatnonzero(walk.left >= 0)
+    left, right, feature = walk.left[inner], walk.right[inner], walk.feature[inner]
+    # Children stand behind their parent, and every node but the root has one.
+    require(bool((np.minimum(left, right) > inner).all()), f"{which} leads backwards")
+    children = np.sort(np.concatenate([left, right]))
+    require(np.array_equal(children, np.arange(1, n)), f"{which} is none")
+    earlier = (feature >= 0) & (feature < place)
+    require(bool(earlier.all()), f"{which} asks for a column that comes later")
+    threshold = walk.threshold[inner]
+    inside = (threshold >= 0) & (threshold < walk.n_codes[feature])
+    require(bool(inside.all()), f"{which} compares with values that are none")
+    lengths = {len(read.pair_node), len(read.pair_bin), len(read.pair_count)}
+    require(len(lengths) == 1 and len(read.pair_node) > 0, f"the leaves of {which} lack counts")
+    leaves = np.array_equal(np.unique(read.pair_node), np.flatnonzero(walk.left < 0))
+    require(leaves, f"{which} has leaves without rows")
+    known = (read.pair_bin >= 0) & (read.pair_bin < len(bins))
+    require(bool(known.all()), f"{which} counts values that are none")
+    rising = np.diff(read.pair_node.astype(np.int64) * (len(bins) + 1) + read.pair_bin) > 0
+    require(bool(rising.all()), f"the counts of {which} are not sorted")
+    rows = int(read.pair_count.astype(np.int64).sum())
+    require(bool((read.pair_count > 0).all()) and rows <= MOST_ROWS, f"{which} counts wrong")
 
 
 # -- the domain of a column: every code alike, a real interval as one ---------------------

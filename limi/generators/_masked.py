@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.generators._bins import Bins
-from limi.generators._modes import pack, unpack
+from limi.generators._modes import pack
+from limi.generators._state import Arrays, require
 from limi.schema import Schema
 from limi.types import Index, Rows
 
@@ -70,7 +71,7 @@ class Layout:
             "second": units[:, None] <= units,
             "out": units[:, None] < outputs,
         }
-        if len(inputs) * len(outputs) <= _MOST_DIRECT:
+        if self.is_direct:
             masks["direct"] = inputs[:, None] < outputs
         return masks
 
@@ -117,18 +118,44 @@ class Layout:
         }
 
     @staticmethod
-    def from_state(
-        arrays: dict[str, NDArray[Any]], schema: Schema, n_units: int, n_inputs: int
-    ) -> Layout:
+    def from_state(arrays: Arrays, schema: Schema, n_units: int, n_inputs: int) -> Layout:
         """The layout that gave these arrays, for a network of this size."""
-        names = ("values", "counts", "starts", "order")
-        pieces = zip(*(unpack(f"bins_{name}", arrays) for name in names), strict=True)
+        d = len(schema)
+        order = tuple(int(j) for j in arrays.wholes("order", d))
+        require(sorted(order) == list(range(d)), "its order is none of its columns")
+        facts = arrays.wholes("bins_facts", d, 2)
+        values = arrays.float_pieces("bins_values", d)
+        counts, starts, orders = (
+            arrays.whole_pieces(f"bins_{name}", d) for name in ("counts", "starts", "order")
+        )
         bins = []
-        for _, (n_missing, real), (values, counts, starts, order) in zip(
-            schema.columns, arrays["bins_facts"], pieces, strict=True
-        ):
-            bins.append(Bins(values, counts, starts, order, int(n_missing), bool(real)))
-        return Layout(tuple(bins), tuple(int(j) for j in arrays["order"]), n_units, n_inputs)
+        for j, (column, (n_missing, real)) in enumerate(zip(schema.columns, facts, strict=True)):
+            require(real == (column.size == 0), f"column {j} is of another kind")
+            bins.append(
+                Bins(values[j], counts[j], starts[j], orders[j], int(n_missing), bool(real))
+            )
+            bins[-1].check(column)
+        return Layout(tuple(bins), order, n_units, n_inputs)
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """What shape each of the finished weights has."""
+        n_levels, n_units = int(self.starts[-1]), self.n_units
+        n_all = len(self.order) * self.n_inputs
+        shapes: dict[str, tuple[int, ...]] = {
+            "embedding": (n_levels, self.n_inputs),
+            "first": (n_all, n_units),
+            "first_bias": (n_units,),
+            "second": (n_units, n_units),
+            "second_bias": (n_units,),
+            "out": (n_units, n_levels),
+            "out_bias": (n_levels,),
+        }
+        return shapes | ({"direct": (n_all, n_levels)} if self.is_direct else {})
+
+    @property
+    def is_direct(self) -> bool:
+        """Do inputs go straight to outputs as well?"""
+        return len(self.order) * self.n_inputs * int(self.starts[-1]) <= _MOST_DIRECT
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from limi.generators._bins import Bins, cut
-from limi.schema import Schema
+from limi.generators._state import Arrays, require
+from limi.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["Encoded", "Encoding", "Modes", "mixture", "pack", "unpack"]
+__all__ = ["Encoded", "Encoding", "Modes", "mixture", "pack"]
 
 _Cells: TypeAlias = NDArray[np.float64]
 
@@ -48,6 +49,18 @@ class Modes:
 
     def __len__(self) -> int:
         return len(self.means) + self.missing
+
+    def check(self, column: Column) -> None:
+        """ValueError where modes from a file are none of this column, or do not hold together."""
+        name = repr(column.name)[:80]
+        alike = len(self.weights) == len(self.means) == len(self.stds)
+        require(alike and len(self) > 0, f"the modes of {name} lack parts")
+        require(bool((self.weights > 0).all()), f"a mode of {name} has no weight")
+        require(bool((self.stds >= 0).all()), f"a mode of {name} has a negative width")
+        near = 1e-6 * (1 + column.high - column.low)
+        inside = (self.means >= column.low - near) & (self.means <= column.high + near)
+        require(bool(inside.all()), f"a mode of {name} lies outside its schema")
+        require(not self.missing or column.missing, f"{name} cannot be missing by its schema")
 
     def locate(self, cells: _Cells, draws: _Cells) -> tuple[Index, _Cells]:
         """A mode of each cell, drawn by responsibility, and the cell's scalar in it.
@@ -297,28 +310,32 @@ class Encoding:
         }
 
     @staticmethod
-    def from_state(arrays: dict[str, NDArray[Any]], schema: Schema) -> Encoding:
+    def from_state(held: Arrays, schema: Schema) -> Encoding:
         """The encoding that gave these arrays."""
-        names = ("mode_weights", "means", "stds", "values", "counts", "starts", "order")
-        pieces = zip(*(unpack(f"encoding_{name}", arrays) for name in names), strict=True)
-        missing = arrays["encoding_missing"]
+        d = len(schema)
+        missing = held.wholes("encoding_missing", d)
+        floats = [
+            held.float_pieces(f"encoding_{name}", d)
+            for name in ("mode_weights", "means", "stds", "values")
+        ]
+        counts, starts, order = (
+            held.whole_pieces(f"encoding_{name}", d) for name in ("counts", "starts", "order")
+        )
         parts: list[Modes | Bins] = []
-        for column, n, (weights, means, stds, *rest) in zip(
-            schema.columns, missing, pieces, strict=True
-        ):
-            if column.kind == "numerical":
-                parts.append(Modes(weights, means, stds, bool(n)))
-            else:
-                values, counts, starts, order = rest
-                parts.append(Bins(values, counts, starts, order, int(n), False))
+        for j, column in enumerate(schema.columns):
+            weights, means, stds, values = (pieces[j] for pieces in floats)
+            numerical = column.kind == "numerical"
+            of_bins = [values, counts[j], starts[j], order[j]]
+            unused = of_bins if numerical else [weights, means, stds]
+            require(not any(map(len, unused)), f"column {j} is of another kind")
+            part: Modes | Bins = Modes(weights, means, stds, bool(missing[j]))
+            if not numerical:
+                part = Bins(values, counts[j], starts[j], order[j], int(missing[j]), False)
+            part.check(column)
+            parts.append(part)
         return Encoding(schema, tuple(parts))
 
 
 def pack(name: str, pieces: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Arrays of different lengths as one, with their sizes."""
     return {name: np.concatenate(pieces), f"{name}_sizes": np.array([len(p) for p in pieces])}
-
-
-def unpack(name: str, arrays: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-    """The arrays that `pack` joined."""
-    return np.split(arrays[name], np.cumsum(arrays[f"{name}_sizes"])[:-1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, missing
 from limi.generators._checks import check_latents, check_rows
+from limi.generators._state import Arrays
 from limi.schema import Schema
 from limi.types import Latents, Rows
 
@@ -25,7 +26,6 @@ __all__ = [
     "device_of",
     "finished",
     "generator_of",
-    "given_settings",
     "linear",
     "padded",
     "prepare",
@@ -111,21 +111,17 @@ def arrays_of(weights: dict[str, Tensor]) -> dict[str, NDArray[Any]]:
     return {_PREFIX + name: tensor.cpu().numpy().copy() for name, tensor in weights.items()}
 
 
-def tensors_of(arrays: dict[str, NDArray[Any]], device: Any) -> dict[str, Tensor]:
-    """The weights among the arrays of a state, as float32 tensors on a device."""
+def tensors_of(
+    arrays: Arrays, shapes: Mapping[str, tuple[int, ...]], device: Any
+) -> dict[str, Tensor]:
+    """The weights of these shapes among the arrays of a state, as float32 tensors on a device."""
     import torch
 
-    return {
-        name.removeprefix(_PREFIX): torch.tensor(array, dtype=torch.float32, device=device)
-        for name, array in arrays.items()
-        if name.startswith(_PREFIX)
+    held = {
+        name: arrays.floats(_PREFIX + name, *shape, dtype=np.float32)
+        for name, shape in shapes.items()
     }
-
-
-def given_settings(facts: dict[str, Any]) -> dict[str, Any]:
-    """The settings among the facts of a state; JSON has lists where they have tuples."""
-    settings: dict[str, Any] = facts["settings"]
-    return {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
+    return {name: torch.tensor(array, device=device) for name, array in held.items()}
 
 
 def chunked(n: int, device: Any) -> Iterator[tuple[slice, int]]:

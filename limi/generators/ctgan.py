@@ -40,13 +40,13 @@ from limi.generators._conditions import Conditions, data_chances, released_chanc
 from limi.generators._counter import normals
 from limi.generators._modes import Encoded, Encoding
 from limi.generators._networks import OnDevice
+from limi.generators._state import Arrays, facts_of, require
 from limi.generators._training import (
     Tensor,
     arrays_of,
     device_of,
     finished,
     generator_of,
-    given_settings,
     linear,
     prepare,
     run_steps,
@@ -302,18 +302,32 @@ def from_state(
     """The generator that gave this state, on a device."""
     torch_for("the generator 'ctgan'")
     place = device_of(device)
-    return CTGAN(
-        schema,
-        Encoding.from_state(arrays, schema),
-        tensors_of(arrays, place),
-        arrays["chances"],
-        Settings(**given_settings(facts)),
-        place,
-        tuple(facts["notes"]),
-    )
+    settings, notes = facts_of(facts, Settings)
+    held = Arrays(arrays)
+    encoding = Encoding.from_state(held, schema)
+    chances = held.floats("chances", int(encoding.widths[encoding.discrete].sum()))
+    fair = bool((chances >= 0).all()) and (not len(chances) or abs(chances.sum() - 1) < 1e-6)
+    require(fair, "the chances of its conditions do not add up to 1")
+    sizes = (*settings.generator_layers, encoding.width)
+    weights = tensors_of(held, _shapes(settings.noise + len(chances), sizes), place)
+    held.end()
+    spread = all(bool((weights[f"var{i}"] >= 0).all()) for i in range(len(sizes) - 1))
+    require(spread, "a variance is below 0")
+    return CTGAN(schema, encoding, weights, chances, settings, place, notes)
 
 
 # -- the networks -------------------------------------------------------------------------
+
+
+def _shapes(n_in: int, sizes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    """What shape each of the generator's weights has."""
+    shapes: dict[str, tuple[int, ...]] = {"z": (n_in, sum(sizes)), "b": (sum(sizes),)}
+    for i, size in enumerate(sizes):
+        if i:
+            shapes[f"w{i}"] = (sum(sizes[:i]), size)
+        if i < len(sizes) - 1:
+            shapes |= {f"{name}{i}": (size,) for name in ("gain", "shift", "mean", "var")}
+    return shapes
 
 
 def _forward(

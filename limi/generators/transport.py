@@ -32,6 +32,7 @@ from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
 from limi.generators._masked import Layout, Place, Walk
 from limi.generators._networks import NormalLatents
+from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,
     Tensor,
@@ -39,7 +40,6 @@ from limi.generators._training import (
     chunked,
     device_of,
     generator_of,
-    given_settings,
     padded,
     prepare,
     run_steps,
@@ -287,15 +287,12 @@ def from_state(
     """The generator that gave this state, on a device."""
     torch_for("the generator 'transport'")
     place = device_of(device)
-    settings = Settings(**given_settings(facts))
-    return Transport(
-        schema,
-        Layout.from_state(arrays, schema, *_size(schema, settings)),
-        tensors_of(arrays, place),
-        settings,
-        place,
-        tuple(facts["notes"]),
-    )
+    settings, notes = facts_of(facts, Settings)
+    held = Arrays(arrays)
+    layout = Layout.from_state(held, schema, *_size(schema, settings))
+    weights = tensors_of(held, layout.shapes(), place)
+    held.end()
+    return Transport(schema, layout, weights, settings, place, notes)
 
 
 # -- columns ------------------------------------------------------------------------------

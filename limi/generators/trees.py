@@ -32,7 +32,8 @@ from limi.errors import BadTable, InvalidInput
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, check_rows
-from limi.generators._conditional import HIGHEST, Conditional, counted, from_part
+from limi.generators._conditional import HIGHEST, Conditional, counted, from_arrays
+from limi.generators._state import Arrays, facts_of
 from limi.generators._walk import Codes, Walk
 from limi.schema import Schema
 from limi.types import Index, Latents, Rows, Scores
@@ -248,20 +249,11 @@ def from_state(
     device: str = "cpu",
 ) -> Trees:
     """The generator that gave this state."""
-    names = [name for name in arrays if f"{name}_sizes" in arrays]
-    parts: list[dict[str, NDArray[Any]]] = [{} for _ in range(len(schema))]
-    for name in names:
-        ends = np.cumsum(arrays[f"{name}_sizes"])
-        for part, piece in zip(parts, np.split(arrays[name], ends[:-1]), strict=True):
-            part[name] = piece
-    given = dict(facts["settings"])
-    if not isinstance(given["order"], str):
-        given["order"] = tuple(given["order"])
-    n_codes = np.array([len(part["order"]) + 1 for part in parts])
-    conditionals = tuple(from_part(part, place, n_codes) for place, part in enumerate(parts))
-    if sorted(c.position for c in conditionals) != list(range(len(schema))):
-        raise ValueError("its columns are not those of its schema")
-    return Trees(schema, conditionals, Settings(**given), tuple(facts["notes"]))
+    settings, notes = facts_of(facts, Settings)
+    held = Arrays(arrays)
+    conditionals = from_arrays(held, schema)
+    held.end()
+    return Trees(schema, conditionals, settings, notes)
 
 
 def _n_threads() -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal, get_args
@@ -35,6 +36,7 @@ from limi.generators._blocks import HIGHEST, Blocks, CellDecoder
 from limi.generators._checks import check_rows
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._networks import NormalLatents
+from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,
     Tensor,
@@ -42,7 +44,6 @@ from limi.generators._training import (
     chunked,
     device_of,
     generator_of,
-    given_settings,
     linear,
     padded,
     prepare,
@@ -270,17 +271,32 @@ def from_state(
     """The generator that gave this state, on a device."""
     torch_for("the generator 'tvae'")
     place = device_of(device)
-    return TVAE(
-        schema,
-        Encoding.from_state(arrays, schema),
-        tensors_of(arrays, place),
-        Settings(**given_settings(facts)),
-        place,
-        tuple(facts["notes"]),
-    )
+    settings, notes = facts_of(facts, Settings)
+    held = Arrays(arrays)
+    encoding = Encoding.from_state(held, schema)
+    weights = tensors_of(held, _shapes(encoding, settings), place)
+    held.end()
+    return TVAE(schema, encoding, weights, settings, place, notes)
 
 
 # -- the networks -------------------------------------------------------------------------
+
+
+def _sides(encoding: Encoding, settings: Settings) -> Iterator[tuple[str, str, int, int]]:
+    """Of every layer the network, the end of its name, and the numbers that go in and come out."""
+    width, code, layers = encoding.width, settings.code, settings.layers
+    sides = {"encoder": (width, *reversed(layers), 2 * code), "decoder": (code, *layers, width)}
+    for side, sizes in sides.items():
+        for i, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
+            yield side, "" if i == len(layers) else str(i), n_in, n_out
+
+
+def _shapes(encoding: Encoding, settings: Settings) -> dict[str, tuple[int, ...]]:
+    """What shape each of the weights has."""
+    shapes: dict[str, tuple[int, ...]] = {"log_deviation": (encoding.n_scalars,)}
+    for side, end, n_in, n_out in _sides(encoding, settings):
+        shapes |= {f"{side}_w{end}": (n_in, n_out), f"{side}_b{end}": (n_out,)}
+    return shapes
 
 
 def _mlp(weights: dict[str, Tensor], name: str, x: Tensor, n_layers: int) -> Tensor:
@@ -350,18 +366,9 @@ class _Trainer:
     def _new_weights(self) -> dict[str, Tensor]:
         import torch
 
-        s, width = self.settings, self.encoding.width
         weights = {}
-        sides = {
-            "encoder": (width, *reversed(s.layers), 2 * s.code),
-            "decoder": (s.code, *s.layers, width),
-        }
-        for side, sizes in sides.items():
-            for i, (n_in, n_out) in enumerate(itertools.pairwise(sizes)):
-                end = "" if i == len(s.layers) else str(i)
-                weights[f"{side}_w{end}"], weights[f"{side}_b{end}"] = linear(
-                    n_in, n_out, self.stream
-                )
+        for side, end, n_in, n_out in _sides(self.encoding, self.settings):
+            weights[f"{side}_w{end}"], weights[f"{side}_b{end}"] = linear(n_in, n_out, self.stream)
         first = math.log(_FIRST_DEVIATION)
         log_deviation = torch.full((self.n_scalars,), first, device=self.device)
         weights["log_deviation"] = log_deviation.requires_grad_()

@@ -11,6 +11,7 @@ from limi.generators import _blocks
 from limi.generators._bins import cut
 from limi.generators._blocks import BinCells, Blocks, CellDecoder, interval, pick
 from limi.generators._modes import Encoding, Modes, mixture
+from limi.generators._state import Arrays
 from limi.rows import snap
 from limi.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
@@ -117,7 +118,7 @@ def test_what_the_fitted_column_never_held_is_encoded_too():
 def test_an_encoding_comes_back_from_its_state():
     rows = table(300)
     encoding = Encoding.fit(rows, SCHEMA, np.random.default_rng(0), max_levels=2)
-    again = Encoding.from_state(encoding.state(), SCHEMA)
+    again = Encoding.from_state(Arrays(encoding.state()), SCHEMA)
     ours = encoding.encode(rows, np.random.default_rng(1))
     theirs = again.encode(rows, np.random.default_rng(1))
     assert np.array_equal(ours.places, theirs.places)
