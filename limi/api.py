@@ -35,7 +35,7 @@ from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
 from limi.models import Meaning
-from limi.problems import Problem, prepare, protected_values
+from limi.problems import Problem, prepare, protected_values, with_held_out
 from limi.rates import Measured, measure
 from limi.reading import is_file
 from limi.report import pictures, wording
@@ -65,6 +65,7 @@ def audit(
     target: str | None = None,
     favorable: Value | None = None,
     output: Meaning | None = None,
+    held_out: Frame | None = None,
     method: str | methods.Method | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
     generator: str | Path | Generator | None = DEFAULT_GENERATOR,
@@ -83,6 +84,7 @@ def audit(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table_name: str = "table",
+    held_out_name: str = "held-out rows",
     command: str = "",
     device: str = "auto",
     on_progress: Callable[[Progress], None] = lambda progress: None,
@@ -94,6 +96,8 @@ def audit(
     `frame` is the table, `target` its label column and `favorable` the label people want.
     `output` says whether a function answers with labels or with favorable scores, where its
     answers do not tell.
+    `held_out` are rows that the model has not seen, with the table's columns: rates and group
+    metrics of people are then measured on them, and nothing else is.
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; it gives the natural rate, and rows to the methods that search among them.
@@ -130,6 +134,8 @@ def audit(
         trust=trust,
         table_name=table_name,
     )
+    if held_out is not None:
+        problem = with_held_out(problem, held_out, held_out_name)
     place, asked = devices.settled(device, problem.target, generator)
     source = _GeneratorSource(generator, seed, place, on_step)
     plan = _Plan(
@@ -236,6 +242,7 @@ class _Plan:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means equal findings."""
+        held = self.problem.held_out
         config = {
             "method": self.method_name,
             "settings": self.settings,
@@ -251,6 +258,8 @@ class _Plan:
             "favorable": self.problem.favorable,
             "output": self.problem.output,
             "table": self.problem.table_name,
+            "held_out": None if held is None else held.name,
+            "held_out_sha256": None if held is None else held.sha256,
             "model": self.problem.model_name,
             **self.problem.hashes(),
         }
@@ -295,6 +304,7 @@ class _Plan:
             rows=self._rate_rows(pace, task),
             max_queries=None if allowed is None else allowed // _RATE_SHARE,
             told=told,
+            held_out=None if self.problem.held_out is None else self.problem.held_out.rows,
         )
         budget = self.budget
         if allowed is not None:
@@ -306,15 +316,15 @@ class _Plan:
     def _decided(
         self, task: Task, measured: Measured, ran: Run
     ) -> tuple[measures.Decided | None, int]:
-        """Decisions on rows of the table, for metrics that compare groups, and queries for them.
+        """Decisions on rows of people, for metrics that compare groups, and queries for them.
 
-        The rows of the real rate were decided already. A search of the table itself has kept no
+        The rows of their rate were decided already. A search of the table itself has kept no
         decision that does not flip, so there as many rows are asked as a rate takes.
         """
-        rows, labels = self.problem.rows, self.problem.labels
-        if "real" in measured.checked:
-            score, index = measured.checked["real"].score, measured.real_index
-            return measures.Decided.of(rows, score, labels, index), 0
+        name, rows, labels = self.problem.people
+        if name in measured.checked:
+            score, index = measured.checked[name].score, measured.places[name]
+            return measures.Decided.of(name, rows, score, labels, index), 0
         n = min(len(rows), self.rate_rows, MEASURED_ROWS)
         if self.budget.max_queries is not None:
             n = min(n, self.budget.max_queries - measured.queries - ran.queries)
@@ -324,7 +334,7 @@ class _Plan:
         index = np.sort(rng.permutation(len(rows))[:n])
         starts = range(0, n, self.max_batch)
         scores = [task.score(rows[index[start : start + self.max_batch]]) for start in starts]
-        return measures.Decided.of(rows, np.concatenate(scores), labels, index), n
+        return measures.Decided.of(name, rows, np.concatenate(scores), labels, index), n
 
     def _pace(self) -> float:
         """Seconds that the model takes for a row, seen while it is held to its contract."""
@@ -355,7 +365,8 @@ class _Plan:
         return min(self.rate_rows, int(self.budget.max_seconds / _RATE_SHARE / max(per_row, 1e-9)))
 
     def _populations(self, task: Task) -> list[str]:
-        return ["real", "uniform", *(["natural"] if task.generator is not None else [])]
+        people = self.problem.people[0]
+        return [people, "uniform", *(["natural"] if task.generator is not None else [])]
 
     def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
@@ -405,7 +416,7 @@ class _Plan:
         table's rows. No query is spent on them."""
         schema, checked = self.problem.schema, searched.measured.checked
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(7,)))
-        for population in ("natural", "real"):
+        for population in ("natural", "held-out", "real"):
             if population in checked:
                 sample = checked[population]
                 where = find_rules(schema, sample.rows, sample.flips, rng)
@@ -435,7 +446,10 @@ class _Plan:
         elif self.rate_rows and not (self.budget.max_queries or self.budget.max_seconds):
             why = "the search checked none of them"
         lacking = {"natural": "no generator was given"} if self.source.name is None else {}
-        populations = ("real", "natural", "uniform")
+        populations = [self.problem.people[0], "natural", "uniform"]
+        if self.problem.held_out is not None and self.rate_rows:
+            populations.append("real")
+            lacking["real"] = "held-out rows were given, and are measured instead"
         return {name: lacking.get(name, why) for name in populations if name not in rates}
 
     def _summary(
@@ -448,7 +462,7 @@ class _Plan:
     ) -> Summary:
         problem, ran = self.problem, searched.run
         ledger = ran.findings
-        look = _look(problem, found, searched.measured.flipping.get("real"), self.seed)
+        look = _look(problem, found, searched.measured.flipping.get(problem.people[0]), self.seed)
         scored = dict(searched.task.facts)
         if isinstance(self.method, methods.Scored):
             scored |= self.method.scores(ledger)
@@ -515,7 +529,13 @@ class _Plan:
             steadiness=searched.steadiness.as_dict(),
             command=self.command,
             versions=self.manifest["versions"],
-            hashes={name: self.manifest[name] for name in ("data_sha256", "model_sha256")},
+            held_out=None if problem.held_out is None else problem.held_out.name,
+            n_held_out=0 if problem.held_out is None else len(problem.held_out.rows),
+            hashes={
+                name: self.manifest[name]
+                for name in ("data_sha256", "held_out_sha256", "model_sha256")
+                if name != "held_out_sha256" or problem.held_out is not None
+            },
         )
 
 

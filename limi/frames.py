@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, LimiError, listed, repeated
 from limi.schema import LARGEST, Column, Schema, is_text, off_steps
-from limi.types import Index, Rows, Value
+from limi.types import Index, Mask, Rows, Value
 
 __all__ = [
     "Codec",
@@ -74,16 +74,31 @@ class Codec:
 
     def encode(self, frame: Frame) -> Rows:
         """Rows of a frame; BadTable where a cell does not fit the schema."""
+        rows, fits, why = self._read(frame)
+        if not fits.all():
+            raise BadTable(why)
+        return rows
+
+    def encode_fitting(self, frame: Frame) -> tuple[Rows, Mask, str]:
+        """The rows of a frame that fit the schema, which they are, and why the others do not."""
+        rows, fits, why = self._read(frame)
+        return rows[fits], fits, why
+
+    def _read(self, frame: Frame) -> tuple[Rows, Mask, str]:
         backend, native = _open(frame)
         rows = np.empty((backend.length(native), len(self.schema)))
+        fits = np.ones(len(rows), dtype=bool)
+        reason = ""
         present = set(backend.names(native))
         for position, column in enumerate(self.schema.columns):
             if column.name not in present:
                 raise BadTable(f"the table lacks the column {column.name!r}")
             series = backend.column(native, column.name)
             with reading_cells(column.name, backend.dtype(series)):
-                rows[:, position] = _codes(backend, series, column)
-        return rows
+                rows[:, position], wrong, why = _codes(backend, series, column)
+            fits &= ~wrong
+            reason = reason or why
+        return rows, fits, reason
 
     def decode(self, rows: Rows) -> Frame:
         """The frame that these rows stand for."""
@@ -251,7 +266,9 @@ def _learn(backend: _Backend, series: Any, column: Column) -> _Store:
     dtype = backend.dtype(series)
     if column.kind == "numerical":
         return _Store(dtype, gap=backend.gap(series))
-    codes = _codes(backend, series, column)
+    codes, wrong, why = _codes(backend, series, column)
+    if wrong.any():
+        raise BadTable(why)
     # A slot a level and one for missing: where the frame shows it first, else -1. Taking the
     # frame's own cells keeps None apart from NaN and every dtype as it is.
     slots = np.full(column.size + column.missing, -1, dtype=np.intp)
@@ -276,35 +293,41 @@ def _learn(backend: _Backend, series: Any, column: Column) -> _Store:
     return _Store(dtype, levels=backend.take(pool, order))
 
 
-def _codes(backend: _Backend, series: Any, column: Column) -> NDArray[np.float64]:
-    if column.kind == "numerical":
-        codes = _number_codes(backend, series, column)
-    else:
-        positions, values = backend.factorize(series)
-        lookup = np.array([_level_code(column, value) for value in values] + [np.nan])
-        codes = lookup[positions]
-    if not column.missing and np.isnan(codes).any():
-        raise BadTable(
-            f"column {column.name!r} has {int(np.isnan(codes).sum())} missing cells where the "
-            "schema allows none; set missing = true for it, or fill them"
-        )
-    return codes
+def _codes(backend: _Backend, series: Any, column: Column) -> tuple[NDArray[np.float64], Mask, str]:
+    """Codes of cells, which of the cells the column cannot hold, and why."""
+    read = _number_codes if column.kind == "numerical" else _level_codes
+    codes, wrong, why = read(backend, series, column)
+    gaps = np.isnan(codes) & ~wrong
+    if column.missing or not gaps.any():
+        return codes, wrong, why
+    lacking = (
+        f"column {column.name!r} has {int(gaps.sum())} missing cells where the schema allows none; "
+        "set missing = true for it, or fill them"
+    )
+    return codes, wrong | gaps, why or lacking
 
 
-def _level_code(column: Column, value: Any) -> float:
-    value = plain(value)
-    if isinstance(value, float) and math.isnan(value):
-        return math.nan
-    position = column.positions.get(value)
-    if position is None:
-        raise BadTable(
-            f"column {column.name!r} holds {value!r}, which is none of its "
+def _level_codes(
+    backend: _Backend, series: Any, column: Column
+) -> tuple[NDArray[np.float64], Mask, str]:
+    positions, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
+    places = [column.positions.get(value) for value in values]
+    unknown = [place is None and not gap for place, gap in zip(places, gaps, strict=True)]
+    codes = np.array([math.nan if place is None else float(place) for place in places] + [math.nan])
+    why = ""
+    if any(unknown):
+        why = (
+            f"column {column.name!r} holds {values[unknown.index(True)]!r}, which is none of its "
             f"{len(column.levels)} levels: {listed(column.levels)}"
         )
-    return float(position)
+    return codes[positions], np.array([*unknown, False])[positions], why
 
 
-def _number_codes(backend: _Backend, series: Any, column: Column) -> NDArray[np.float64]:
+def _number_codes(
+    backend: _Backend, series: Any, column: Column
+) -> tuple[NDArray[np.float64], Mask, str]:
     try:
         codes = backend.numbers(series)
     except (TypeError, ValueError, ArithmeticError):
@@ -313,19 +336,19 @@ def _number_codes(backend: _Backend, series: Any, column: Column) -> NDArray[np.
             f"({backend.dtype(series)}) cannot be read as numbers"
         ) from None
     outside = (codes < column.low) | (codes > column.high)
+    off = off_steps(codes, column.low, column.step) if column.step else np.zeros_like(outside)
+    why = ""
     if outside.any():
-        raise BadTable(
+        why = (
             f"column {column.name!r} holds {codes[outside][0]:g}, outside its range "
             f"{column.show(column.low)} to {column.show(column.high)}; widen the schema"
         )
-    if column.step:
-        off = off_steps(codes, column.low, column.step)
-        if off.any():
-            raise BadTable(
-                f"column {column.name!r} holds {codes[off][0]:g}, which is no step of "
-                f"{column.step:g} from {column.show(column.low)}; set step = 0 for real numbers"
-            )
-    return codes
+    elif off.any():
+        why = (
+            f"column {column.name!r} holds {codes[off][0]:g}, which is no step of "
+            f"{column.step:g} from {column.show(column.low)}; set step = 0 for real numbers"
+        )
+    return codes, outside | off, why
 
 
 def _decode(backend: _Backend, codes: NDArray[np.float64], column: Column, store: _Store) -> Any:

@@ -81,16 +81,21 @@ _BETWEEN = re.compile(r"\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*-\s*([+-]?[\d.]+(?:e[+-
 
 @dataclass(frozen=True)
 class Decided:
-    """Rows of the table with the model's decisions and, where there are any, true labels."""
+    """Rows of people with the model's decisions and, where there are any, true labels."""
 
+    population: str  # "real", or "held-out"
     rows: Rows
     favorable: Mask
     labels: Labels | None
 
     @staticmethod
-    def of(rows: Rows, score: Scores, labels: Labels | None, index: Index) -> Decided:
+    def of(
+        population: str, rows: Rows, score: Scores, labels: Labels | None, index: Index
+    ) -> Decided:
         """The rows at these places of a table, with the scores that they got."""
-        return Decided(rows[index], score > 0.5, None if labels is None else labels[index])
+        return Decided(
+            population, rows[index], score > 0.5, None if labels is None else labels[index]
+        )
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def asked_for(
             entry = answer["group"][name]
             entry |= _compared(schema[name], entry["counts"], entry["labels"], codes)
     if volume is not None:
-        populations = ("real", "natural")  # uniform rows are no people
+        populations = ("held-out", "real", "natural")  # uniform rows are no people
         shares = answer.get("individual", {}).get("flip_rates", {})
         rates = {p: shares[p] for p in populations if shares.get(p, {}).get("value") is not None}
         if not rates:
@@ -286,7 +291,12 @@ def _group(schema: Schema, decided: Decided) -> Tree:
         ]
         labels = decided.labels is not None
         compared = _compared(column, counts, labels, None)
-        tree[name] = {"labels": labels, **compared, "counts": counts}
+        tree[name] = {
+            "labels": labels,
+            "population": decided.population,
+            **compared,
+            "counts": counts,
+        }
     return tree
 
 
@@ -471,7 +481,7 @@ def _severity(schema: Schema, found: Found, measured: Measured) -> Tree:
         tree["score_gap"] = _spread(score_gap(found.score, found.partner_score))
         tree["margin"] = _spread(margin(found.score, found.partner_score))
     pairs: dict[str, Any] = {"findings": found}
-    for name in ("real", "natural"):
+    for name in ("held-out", "real", "natural"):
         checked = measured.checked.get(name)
         if checked is not None:
             pairs[name] = checked[checked.flips]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,24 @@ from limi.tables import infer
 from limi.target import Target, bind
 from limi.types import Labels, Mask, Rows, Value
 
-__all__ = ["Problem", "prepare", "protected_values"]
+__all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
+
+_MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that the model has not seen, apart from the table."""
+
+    name: str
+    rows: Rows
+    labels: Labels | None  # as those of a problem
+
+    @property
+    def sha256(self) -> str:
+        """Of rows and labels."""
+        labels = b"" if self.labels is None else self.labels.tobytes()
+        return digest(np.ascontiguousarray(self.rows).tobytes(), labels)
 
 
 @dataclass(frozen=True)
@@ -37,6 +54,7 @@ class Problem:
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
@@ -44,6 +62,18 @@ class Problem:
     def schema(self) -> Schema:
         """The columns that the model takes, with the protected ones."""
         return self.target.codec.schema
+
+    @property
+    def people(self) -> tuple[str, Rows, Labels | None]:
+        """The population whose rows are people for whom the model decides, its rows and labels.
+
+        Rows that the model has not seen are nearer to those to come than rows it may have been
+        trained on.
+        """
+        held = self.held_out
+        if held is None:
+            return "real", self.rows, self.labels
+        return "held-out", held.rows, held.labels
 
     @property
     def labels_sha256(self) -> str | None:
@@ -122,6 +152,51 @@ def prepare(
     )
 
 
+def with_held_out(problem: Problem, frame: Frame, name: str = "held-out rows") -> Problem:
+    """The problem with rows that the model has not seen, held to the table's columns and labels.
+
+    A few rows may hold what the table does not, such as an age beyond its oldest; they are left
+    out, and noted. More than a few are another table.
+    """
+    columns = columns_of(frame)
+    target = problem.label_column
+    known = target is not None and target in [column for column, _, _ in columns]
+    try:
+        if not columns or not len(columns[0][1]):
+            raise BadTable("there are none")
+        if known:
+            _hold_labels(columns, target, problem)
+        rows, fits, why = problem.target.codec.encode_fitting(frame)
+    except BadTable as error:
+        raise BadTable(f"the held-out rows ({name}) do not fit the table: {error}") from None
+    left = len(fits) - len(rows)
+    if left > _MOST_LEFT_OUT * len(fits):
+        raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
+    labels = _favorable_labels(columns, target if known else None, problem.favorable)
+    held = HeldOut(name, rows, None if labels is None else labels[fits])
+    notes = problem.notes
+    if left:
+        notes += (
+            f"{left} of {len(fits)} held-out rows were left out, because the table's columns do "
+            f"not hold what they do: {why}",
+        )
+    return replace(problem, held_out=held, notes=notes)
+
+
+def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, problem: Problem) -> None:
+    """BadTable where the rows carry labels that the table does not know."""
+    strange = [
+        value
+        for value in _values(columns, target)
+        if value not in (problem.favorable, problem.unfavorable)
+    ]
+    if strange:
+        raise BadTable(
+            f"their target column {target!r} holds {strange[0]!r}, where the table's holds "
+            f"{problem.favorable!r} and {problem.unfavorable!r}"
+        )
+
+
 def _by_default(given: Value | None, taken: Value | None, target: str | None) -> tuple[str, ...]:
     """A sentence where nobody said which label is favorable."""
     if given is not None:
@@ -183,13 +258,18 @@ def protected_values(schema: Schema) -> dict[str, list[str]]:
     }
 
 
-def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
-    if target is None:
-        return ()
+def _values(columns: list[tuple[str, Any, Any]], target: str | None) -> list[Value]:
+    """What a column holds beside missing cells."""
     series, backend = next((s, b) for name, s, b in columns if name == target)
     _, cells = backend.factorize(series)
     values = [plain(cell) for cell in cells]
-    known = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+
+
+def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
+    if target is None:
+        return ()
+    known = _values(columns, target)
     if len(known) != 2:
         raise BadTable(
             f"the target column {target!r} has {len(known)} classes "

@@ -27,7 +27,7 @@ class Measured:
     rates: dict[str, Rate]
     queries: int
     checked: dict[str, Checked]  # the rows of each population with their verdicts
-    real_index: Index  # where the real ones stand in the table
+    places: dict[str, Index]  # where those of a table stand in it
 
     @property
     def flipping(self) -> dict[str, Rows]:
@@ -43,9 +43,11 @@ def measure(
     rows: int = MEASURED_ROWS,
     max_queries: int | None = None,
     told: Steadiness | None = None,
+    held_out: Rows | None = None,
 ) -> Measured:
     """Rates of these populations, each on a sample of fixed size drawn from its own stream.
 
+    The population `real` is the task's table, `held-out` the rows that are given as such.
     `max_queries` bounds the cost of all of them together. Where the model is `told` to be unsteady,
     only rows that flip every time they are asked count as flipping.
     """
@@ -56,15 +58,17 @@ def measure(
     n = min(rows, most // per_row)
     rates: dict[str, Rate] = {}
     verdicts: dict[str, Checked] = {}
-    real_index = np.arange(0)
+    tables = {"real": task.rows, "held-out": held_out}
+    places: dict[str, Index] = {}
     queries = 0
     for name in populations if n > 0 else []:
         # Every population has a stream of its own, so that adding one changes no other's rows.
         key = sum(name.encode())
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
-        if name == "real":
-            real_index = _places(task, n, rng)
-            rows_of = task.rows[real_index]
+        table = tables.get(name)
+        if table is not None:
+            places[name] = _places(len(table), n, rng)
+            rows_of = table[places[name]]
         else:
             rows_of = _sample(task, name, n, rng)
         checked = check_rows(task.score, task.schema, rows_of, max_batch=task.max_batch)
@@ -74,7 +78,7 @@ def measure(
         rates[name] = flip_rate(checked.flips)
         verdicts[name] = checked
         queries += checked.queries
-    return Measured(rates, queries, verdicts, real_index)
+    return Measured(rates, queries, verdicts, places)
 
 
 def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
@@ -84,7 +88,7 @@ def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
     return task.generator.decode(task.generator.sample_latents(n, rng))
 
 
-def _places(task: Task, n: int, rng: np.random.Generator) -> Index:
-    if n >= len(task.rows):
-        return np.arange(len(task.rows))
-    return np.sort(rng.choice(len(task.rows), n, replace=False))
+def _places(size: int, n: int, rng: np.random.Generator) -> Index:
+    if n >= size:
+        return np.arange(size)
+    return np.sort(rng.choice(size, n, replace=False))

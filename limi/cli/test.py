@@ -33,6 +33,13 @@ def test(
         str | None,
         Option(help="What a Python function answers, where it does not show: label or score."),
     ] = None,
+    held_out: Annotated[
+        str | None,
+        Option(
+            metavar="FILE",
+            help="Rows that the model has not seen; rates and group metrics come from them.",
+        ),
+    ] = None,
     method: Annotated[
         str | None,
         Option(
@@ -75,6 +82,7 @@ def test(
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
+    from limi import tables
     from limi.cli._tables import source
 
     given = source(table, target, favorable, schema)
@@ -84,6 +92,8 @@ def test(
             given.pop("frame"),
             protected=protected,
             output=output,  # type: ignore[arg-type]
+            held_out=None if held_out is None else tables.read(held_out),
+            held_out_name=held_out or "held-out rows",
             method=method,
             settings=settings or (),
             generator=generator,

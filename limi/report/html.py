@@ -82,7 +82,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "answer": wording.answer(summary),
         "changed": wording.either(list(summary.protected)),
         "bars": bars,
-        "unmeasured": wording.unmeasured(summary),
+        "rates_aid": wording.rates_aid(summary),
         "ticks": ticks,
         "places": places,
         "place_ticks": place_ticks,

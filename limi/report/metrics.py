@@ -78,7 +78,7 @@ _SIGNED = "-1 to 1, 0 is best"
 _LESS = "0 to 1, lower is better"
 _MORE = "0 to 1, higher is better"
 
-_RATES = {"real": "IF_o", "natural": "", "uniform": "IF_r"}
+_RATES = {"held-out": "", "real": "IF_o", "natural": "", "uniform": "IF_r"}
 
 
 def _individual(tree: Tree) -> Iterator[Line]:
@@ -159,10 +159,12 @@ def _group(name: str, entry: Tree) -> Section:
         return Section(f"Groups by {name}", "")
     group = f"{name} {entry['privileged']}"
     rows = sum(part["n"] for part in entry["selection_rate"].values())
+    held_out = entry.get("population") == "held-out"
+    whose = "held-out rows" if held_out else "rows of your table"
     lines = [
         Line(
             f"selection rate of {who}",
-            aid="share of favorable decisions among the table's rows; differences are what counts",
+            aid="share of favorable decisions among these rows; differences are what counts",
             figures=_percent(entry["selection_rate"][side]),
             reads="0 to 100 %",
         )
@@ -178,7 +180,7 @@ def _group(name: str, entry: Tree) -> Section:
     return Section(
         f"Groups by {name}",
         f"Privileged: {group}, because {entry['chosen']}; compared with all others, on "
-        f"{wording.count(rows)} rows of your table.",
+        f"{wording.count(rows)} {whose}.",
         lines,
     )
 

@@ -135,6 +135,8 @@ class Summary:
     seconds: float
     stop: str
     seed: int
+    held_out: str | None = None  # rows that the model has not seen, where they were given
+    n_held_out: int = 0
     preparation_seconds: float = 0.0  # to fit the generator
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)

@@ -93,8 +93,8 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
     else:
         yield Text("No rate was measured.")
-    for reason in wording.unmeasured(summary):
-        yield _text(reason, "dim")
+    for line in wording.rates_aid(summary):
+        yield _text(line, "dim")
 
 
 def _places(summary: Summary) -> Iterator[RenderableType]:
@@ -260,6 +260,11 @@ def _tested(summary: Summary) -> Iterator[RenderableType]:
                 "table",
                 f"{summary.table} ({count(summary.n_rows)} rows, {count(summary.n_columns)} "
                 "columns)",
+            ),
+            *(
+                [("held-out rows", f"{summary.held_out} ({count(summary.n_held_out)} rows)")]
+                if summary.held_out is not None
+                else []
             ),
             ("model", summary.model),
             ("steadiness", wording.steadiness(summary.steadiness)),

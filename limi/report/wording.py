@@ -44,6 +44,7 @@ __all__ = [
     "places",
     "places_aid",
     "population",
+    "rates_aid",
     "score",
     "seconds",
     "sentence",
@@ -70,6 +71,7 @@ LIMITS = (
 )
 
 _POPULATIONS = {
+    "held-out": ("held-out rows", "rows that the model has not seen, as you said"),
     "real": ("real rows", "the rows of your table"),
     "natural": ("natural rows", "people drawn from a generator that imitates the table"),
     "uniform": (
@@ -208,8 +210,11 @@ def answer(summary: Summary) -> Answer:
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
-            if name == "real" and rate.n == summary.n_rows:
-                evidence += "; all rows of the table, so the interval is for people like them"
+            tables = {"real": ("table", summary.n_rows), "held-out": ("file", summary.n_held_out)}
+            if name in tables and rate.n == tables[name][1]:
+                evidence += (
+                    f"; all rows of the {tables[name][0]}, so the interval is for people like them"
+                )
             if is_unsteady(summary.steadiness):
                 times = summary.steadiness["times"]
                 evidence += f"; flips that were seen {times} of {times} times, as answers move"
@@ -223,6 +228,18 @@ def answer(summary: Summary) -> Answer:
     return Answer(count(summary.findings), f"{noun} found that {change}", searched)
 
 
+def rates_aid(summary: Summary) -> list[str]:
+    """What to know of the rates: of the rows they come from, and of those that are not there."""
+    told = unmeasured(summary)
+    if "real" in summary.rates and summary.held_out is None:
+        told.insert(
+            0,
+            "Whether the model was trained on the rows of your table is not known; if it was, new "
+            "people flip a little more often. Rows it has not seen are given with --held-out FILE.",
+        )
+    return told
+
+
 def unmeasured(summary: Summary) -> list[str]:
     """Which populations have no rate and why, a sentence for each reason."""
     reasons: dict[str, list[str]] = {}
@@ -232,7 +249,7 @@ def unmeasured(summary: Summary) -> list[str]:
 
 
 def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
-    """Rates with their populations: real, natural, uniform, then any other as given."""
+    """Rates with their populations: people first, then natural, uniform and any other."""
     order = [name for name in _POPULATIONS if name in summary.rates]
     order += [name for name in summary.rates if name not in _POPULATIONS]
     return [(name, summary.rates[name]) for name in order]

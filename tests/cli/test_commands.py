@@ -229,6 +229,26 @@ def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, l
     assert "the model does not always answer the same." in " ".join(out.split())
 
 
+def test_held_out_rows_and_what_a_function_answers(folder, limi):
+    people = pd.read_csv(folder / "people.csv")
+    people[::2].to_csv(folder / "new.csv", index=False)
+    given = [*FULL, "--method", "themis", "--generator", "none", "--json"]
+    code, out, err = limi(*given, "--held-out", "new.csv", "--output", "score")
+    assert code == 0, err
+    tree = json.loads(out)
+    assert (tree["held_out"], tree["n_held_out"]) == ("new.csv", len(people[::2]))
+    assert "held-out" in tree["rates"]
+    assert "real" in tree["unmeasured"]
+    for words, code in ((["--held-out", "none.csv"], 2), (["--output", "run"], 2)):
+        got, out, err = limi(*given, *words)
+        assert (got, out) == (code, "")
+    assert "label or score (the run folder is out)" in " ".join(err.split())
+    people.drop(columns="sex").to_csv(folder / "new.csv", index=False)
+    code, out, err = limi(*given, "--held-out", "new.csv")
+    assert (code, out) == (4, "")
+    assert "the held-out rows (new.csv) do not fit the table" in " ".join(err.split())
+
+
 def test_fit_and_sample(folder, limi):
     code, out, err = limi("fit", "people.csv", "--target", "ok", "--out", "people.trees", "--json")
     assert code == 0, err
