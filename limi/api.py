@@ -26,7 +26,7 @@ from limi.defaults import (
     MEASURED_ROWS,
 )
 from limi.drafts import Draft
-from limi.engine import Progress, Run, run
+from limi.engine import Progress, Run, check, run
 from limi.errors import InvalidInput, listed
 from limi.findings import Found
 from limi.frames import Frame
@@ -141,6 +141,7 @@ def audit(
     plan = _Plan(
         problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source, origin
     )
+    plan.check()
     if draft is None:
         return plan.result(plan.search(asked.score, on_progress))
     with draft:
@@ -177,6 +178,15 @@ class _GeneratorSource:
         given = self.given
         known = isinstance(given, (str, Path)) and is_file(given)
         return file_digest(Path(given)) if known else None  # type: ignore[arg-type]
+
+    def check(self, problem: Problem) -> None:
+        """InvalidInput where there is none of that name, or it is of other columns."""
+        if self.name is None:
+            return
+        if not isinstance(self.given, (str, Path)):
+            _fitting(self.given, problem.schema)
+        elif not is_file(self.given):
+            generators.get(str(self.given))
 
     def make(self, problem: Problem) -> Generator | None:
         """The generator, fitted to the problem's table where it has to be."""
@@ -275,12 +285,16 @@ class _Plan:
             "origin": self.origin,
         }
 
-    def search(
-        self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
-    ) -> _Searched:
-        """Fit the generator, measure rates, then search."""
-        pace = self._pace()
-        task = Task(
+    def check(self) -> None:
+        """Refuse what cannot be run, before the model is asked and anything is written."""
+        self.source.check(self.problem)
+        have = self._task(self.asked.score).capabilities
+        if self.source.name is not None:
+            have |= {"generator"}
+        check(self.method, have, len(self.problem.schema.combinations), self.budget)
+
+    def _task(self, score: Callable[[Rows], Scores]) -> Task:
+        return Task(
             self.problem.schema,
             score,
             self.problem.rows,
@@ -288,6 +302,13 @@ class _Plan:
             max_batch=self.max_batch,
             gradients=gradients.of(self.asked),
         )
+
+    def search(
+        self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
+    ) -> _Searched:
+        """Fit the generator, measure rates, then search."""
+        pace = self._pace()
+        task = self._task(score)
         start = time.perf_counter()
         if self.rate_rows or "generator" in self.method.needs:
             task.generator = self.source.make(self.problem)

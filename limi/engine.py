@@ -15,7 +15,7 @@ from limi.methods._base import Method
 from limi.task import Task
 from limi.watch import OutOfTime, Progress, Watch
 
-__all__ = ["Progress", "Run", "run"]
+__all__ = ["Progress", "Run", "check", "run"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def run(
     A search that is part of something larger brings its `watch`, which then says when it must end
     and how fast the model is; the task's `score` is timed by it already.
     """
-    _check(method, task, budget)
+    check(method, task.capabilities, len(task.schema.combinations), budget)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(shard,)))
     score = task.score
     if watch is None:
@@ -120,14 +120,14 @@ def _reached(budget: Budget, task: Task, findings: Findings) -> Stop | None:
     return None
 
 
-def _check(method: Method, task: Task, budget: Budget) -> None:
-    lacking = sorted(method.needs - task.capabilities)
+def check(method: Method, capabilities: frozenset[str], per_row: int, budget: Budget) -> None:
+    """InvalidInput where a method cannot run: it lacks something, or not one row is paid for."""
+    lacking = sorted(method.needs - capabilities)
     if lacking:
         raise MissingCapability(
             f"the method {type(method).__name__} needs {listed(lacking)}, which this task lacks"
             f"{_hint(lacking)}"
         )
-    per_row = len(task.schema.combinations)
     if budget.max_queries is not None and budget.max_queries < per_row:
         raise InvalidInput(
             f"max-queries is {budget.max_queries}, but one row costs {per_row} queries (one for "

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import data, models, store, tables
+from limi import data, files, models, store, tables
 from limi.check import cause_names
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
 from limi.findings import Found
@@ -54,7 +54,7 @@ def reopen(
     or are a frame and a live model. A model whose file runs code when it is opened must be named:
     a folder that somebody sent should not choose what runs here.
     """
-    folder = Path(folder)
+    folder = files.absolute(folder)  # a model may go to another one when it is loaded
     summary = store.read_summary(folder)
     manifest = _manifest(folder)
     base = _base(folder, manifest)
@@ -214,7 +214,7 @@ def _found(folder: Path, problem: Problem) -> Found:
     """The findings as arrays; when they were found is not kept in the folder."""
     schema = problem.schema
     path = folder / "findings.parquet"
-    if not path.is_file():
+    if not is_file(path):
         raise CorruptStore(f"{str(folder)!r} is no run folder of limi: it has no {path.name}")
     try:
         import pandas as pd

@@ -36,8 +36,15 @@ _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeErr
 def read_summary(folder: str | Path) -> Summary:
     """The summary of a finished run; CorruptStore where the folder is none, or is newer."""
     folder = Path(folder)
-    if not folder.is_dir():
-        raise InvalidInput(f"there is no run folder {str(folder)!r}")
+    try:
+        is_there = folder.is_dir()
+    except (OSError, ValueError) as error:  # not to be looked into, or no name of a folder
+        why = getattr(error, "strerror", None) or error
+        raise InvalidInput(
+            f"the run folder {_cut(str(folder))!r} cannot be read: {why}; name another"
+        ) from None
+    if not is_there:
+        raise InvalidInput(f"there is no run folder {_cut(str(folder))!r}")
     tree = read_json(folder / "summary.json")
     version = tree.get("format")
     if not isinstance(version, int):

@@ -136,9 +136,20 @@ def _is_gone_reader(error: BaseException) -> bool:
 
 
 def _refusal(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError) and _is_nowhere():
+        return "the folder you are in does not exist any more; go to another one"
     why = error.strerror or str(error) or type(error).__name__
     place = "" if error.filename is None else f" ({os.fsdecode(error.filename)!r})"
     return f"the operating system refused: {why}{place}"
+
+
+def _is_nowhere() -> bool:
+    """Was the working folder removed? Libraries look for it when they are imported."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _abandon(*streams: Any) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -60,12 +60,17 @@ def _next_steps(out: Path) -> str:
 
 def _is_demo(out: Path) -> bool:
     """The demo replaces its own earlier folder, finished or not, and no other."""
-    for folder in (out, out.with_name(out.name + ".partial")):
-        if folder.exists():
-            try:
-                made_by = json.loads((folder / "manifest.json").read_text("utf-8"))["command"]
-            except (OSError, ValueError, KeyError, TypeError):
-                return False
-            if not str(made_by).startswith("limi demo"):
-                return False
-    return True
+    from limi.errors import CorruptStore
+    from limi.store import read_json
+
+    # An unfinished one without a manifest was killed before it had anything to lose.
+    begun = Path(f"{out}.partial", "manifest.json")
+    there = [out / "manifest.json"] if os.path.lexists(out) else []
+    try:
+        made_by = [
+            str(read_json(path).get("command"))
+            for path in [*there, *([begun] if os.path.lexists(begun) else [])]
+        ]
+    except CorruptStore:
+        return False
+    return all(command.startswith("limi demo") for command in made_by)

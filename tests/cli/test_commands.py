@@ -337,6 +337,8 @@ def test_the_demo_replaces_its_own_folders_only(tmp_path):
     assert _is_demo(place)
     for folder in (place, tmp_path / "demo.partial"):
         folder.mkdir()
+        assert _is_demo(place) is (folder != place)
+        (folder / "manifest.json").write_text('{"command": "limi test people.csv"}')
         assert not _is_demo(place)
         (folder / "manifest.json").write_text('{"command": "limi demo --out demo --seed 0"}')
         assert _is_demo(place)
