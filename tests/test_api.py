@@ -310,7 +310,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same(tmp_path):
 
     dying.__name__ = well.__name__ = "model"
     given = {"method": "themis", "max_rows": 20_000, "max_batch": 1_000}
-    with pytest.raises(Killed):
+    with pytest.raises(BadModel, match="Killed"):
         audit(dying, out=tmp_path / "run", **given)
     assert (tmp_path / "run.partial" / "journal.bin").exists()
     with pytest.raises(InvalidInput, match="--resume"):
