@@ -257,7 +257,7 @@ def test_what_moves_stands_in_text_page_and_json(tmp_path):
     told = json.loads((tmp_path / "run/summary.json").read_text())["steadiness"]
     assert told == result.summary.steadiness
     shown, page = text.render(result.summary), html.render(result.summary)
-    words = f"another decision for {told['decisions_moved']} of them"
+    words = f"{told['decisions_moved']} got another decision"
     assert words in " ".join(shown.split())
     assert words in page
     assert "as answers move" in " ".join(shown.split())

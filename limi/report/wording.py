@@ -217,7 +217,7 @@ def answer(summary: Summary) -> Answer:
                 )
             if is_unsteady(summary.steadiness):
                 times = summary.steadiness["times"]
-                evidence += f"; flips that were seen {times} of {times} times, as answers move"
+                evidence += f"; only flips seen {times} times of {times} count, as answers move"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
@@ -520,9 +520,9 @@ def steadiness(tree: dict[str, Any]) -> str:
     share = tree["share"]
     shown = percent(Rate(share["value"], share["low"], share["high"], tree["rows"]))
     return (
-        f"{asked}: another decision for {count(tree['decisions_moved'])} of them "
-        f"({shown.estimate} %, {shown.low} to {shown.high}), another score for "
-        f"{count(tree['scores_moved'])}"
+        f"{asked}: {count(tree['decisions_moved'])} got another decision "
+        f"({shown.estimate} %, {shown.low} to {shown.high}), {count(tree['scores_moved'])} "
+        "another score"
     )
 
 
@@ -541,8 +541,8 @@ def unsteady(tree: dict[str, Any]) -> str:
         return ""
     cause = next((words for by, words in _MOVED_BY.items() if tree["moved_by"].get(by)), "")
     return (
-        f"the model does not always answer the same. {steadiness(tree)}. Its answer moves {cause}. "
-        f"So a row counts as flipping, and a finding is kept, only where both sides kept their "
+        f"the model does not always answer the same: {steadiness(tree)}. Its answers move {cause}. "
+        "So a row counts as flipping, and a finding is kept, only where both sides kept their "
         f"decision {tree['times']} times, in other orders and batches; what flips less surely is "
         "left out, and the same seed may find others"
     )

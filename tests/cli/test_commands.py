@@ -226,7 +226,7 @@ def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, l
     code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--method", "real")
     assert code == 0, err
     assert out.startswith("0 % of real rows")
-    assert "the model does not always answer the same." in " ".join(out.split())
+    assert "the model does not always answer the same:" in " ".join(out.split())
 
 
 def test_held_out_rows_and_what_a_function_answers(folder, limi):

@@ -11,6 +11,7 @@ import numpy as np
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.report.summary import Clause, Direction, Example, Field, Region, Regions, Summary
+from limi.steadiness import Steadiness
 from tests.report.measured import tree
 
 HOSTILE = (
@@ -434,12 +435,23 @@ ATTACKED = dataclasses.replace(
         ),
     ),
     notes=HOSTILE,
+    unmeasured={_SCRIPT: _IMAGE},
+    held_out=f"{_STYLE}{LONG}",
     command=_SCRIPT,
     versions={_IMAGE: _SCRIPT},
     hashes={_SCRIPT: _IMAGE},
 )
 
 MEASURED = dataclasses.replace(SEX, metrics=tree())
+
+UNSTEADY = dataclasses.replace(
+    SEX,
+    rates={"held-out": rate_of(61, 900)},
+    unmeasured={"natural": "no generator was given", "real": "held-out rows were given"},
+    held_out="new.parquet",
+    n_held_out=900,
+    steadiness=Steadiness(512, 2048, 0, 40, 44, 50, 9).as_dict(),
+)
 
 SUMMARIES = {
     "sex": SEX,
@@ -452,5 +464,6 @@ SUMMARIES = {
     "unmeasured-nothing": UNMEASURED_NOTHING,
     "not-a-number": NOT_A_NUMBER,
     "all-not-a-number": ALL_NOT_A_NUMBER,
+    "unsteady": UNSTEADY,
     "attacked": ATTACKED,
 }
