@@ -43,8 +43,10 @@ from typing import IO, Any, Literal, Protocol, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import data, files
+from limi import data
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
+from limi.files import make_folder
+from limi.files import write as write_file
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
 from limi.models._scores import from_margin, from_pairs
@@ -803,9 +805,9 @@ def _write(stem: Path, wanted: dict[str, Any], model: BenchmarkModel) -> None:
     content = packed.getvalue()
     about = {**wanted, "arrays_sha256": _sha256(content), "info": asdict(model.info)}
     try:
-        files.make_folder(stem.parent)
-        files.write(stem.with_suffix(".npz"), content)
-        files.write(stem.with_suffix(".json"), json.dumps(about, indent=1))
+        make_folder(stem.parent)
+        write_file(stem.with_suffix(".npz"), content)
+        write_file(stem.with_suffix(".json"), json.dumps(about, indent=1))
     except LimiError as error:
         _log.warning("the model %s is not kept: %s", stem.name, error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +23,10 @@ from limi.types import Mask, Scores
 __all__ = ["OnnxModel", "files", "load"]
 
 ENDINGS = (".onnx",)
+
+# As it is loaded onnxruntime would put an identifier into the user's home and report to its maker;
+# whoever wants that sets the variable to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _OLDEST = (1, 24)
 

@@ -26,6 +26,12 @@ assert not found, found
     assert done.returncode == 0, done.stderr
 
 
+def test_what_a_kind_offers_can_be_called():
+    for name in models.names():
+        for offer in ("accepts", "wrap", "load", "files"):
+            assert callable(getattr(models.get(name), offer, len)), (name, offer)
+
+
 def test_every_kind_has_a_line_for_the_list():
     for name in models.names():
         line = models.get(name).__doc__.partition("\n")[0]
