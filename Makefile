@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench study study-page study-check mutants docs clean
+.PHONY: help demo test check fuzz bench study study-page study-check mutants docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,9 @@ check: $(VENV)/.dev ## format, lint, types, import direction, licences
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_layers.py
 	$(BIN)/python tools/licences.py
+
+fuzz: $(VENV)/.dev ## 10,000 hostile inputs on two cores, counted by how they end (ten minutes)
+	$(BIN)/python -m tests.hostile
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
 	for script in check generators limi methods; do \

@@ -1,0 +1,178 @@
+"""Schema files: TOML of our own and JSON of SDV, edited, damaged, deep, or elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from tests.hostile.case import Case, Fifo, Folder, Link, Thing
+from tests.hostile.draw import Draw
+from tests.hostile.kinds._corpus import Corpus
+from tests.hostile.material import PEOPLE, SMALL, Material
+from tests.hostile.nasty import (
+    FLOATS,
+    INTEGERS,
+    TEXTS,
+    VALUES,
+    as_json,
+    damaged,
+    edited,
+    nested,
+    respelled,
+)
+
+SHARE = 14
+CORPUS = Corpus()
+
+_SDV = {
+    "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1",
+    "columns": {
+        "income": {"sdtype": "numerical", "computer_representation": "Int64"},
+        "debt": {"sdtype": "numerical"},
+        "sex": {"sdtype": "categorical"},
+        "ok": {"sdtype": "boolean"},
+    },
+    "primary_key": "income",
+}
+_KINDS = ("numerical", "categorical", "ordered", "boolean", "unknown", "datetime", "id", "email")
+
+
+def asked(material: Material, name: str, thing: Thing, how: int = 0, **more: Any) -> Case:
+    """A command that takes a schema."""
+    files = {**material.files("people.csv", "model.py"), name: thing}
+    if how == 0:
+        words = ("test", *PEOPLE, "--model", "python:model.py:f", *SMALL, "--json")
+        return Case((*words, "--schema", name), files, **more)
+    if how == 1:
+        words = ("fit", "people.csv", "--out", "made.gen", "--target", "ok", "--schema", name)
+        return Case(words, files, ("made.gen", "made.gen.html"), **more)
+    words = ("compare", *PEOPLE, "--model", "python:model.py:f", "--methods", "themis")
+    return Case((*words, "--max-queries", "40", "--schema", name), files, **more)
+
+
+def drawn(draw: Draw, material: Material) -> Case:
+    make = draw.pick((_spelled, _spelled, _fields, _fields, _bytes, _sdv, _sdv, _place))
+    return make(draw, material)
+
+
+def _how(draw: Draw) -> int:
+    return draw.pick((0, 0, 0, 0, 0, 0, 1, 2))
+
+
+def _spelled(draw: Draw, material: Material) -> Case:
+    """A sound schema in which a few words are others."""
+    values = (*_KINDS, *INTEGERS, *FLOATS, "true", "[]", "{}", '""', "'x'", "[[1]]", "2020-01-01")
+    text = respelled(draw, material.read("schema.toml").decode(), values)
+    return asked(material, "s.toml", text.encode("utf-8", "surrogateescape"), _how(draw))
+
+
+_TOML = (
+    *('"numerical"', '"categorical"', '"ordered"', '"boolean"', '"x"', "1", "-1", "0", "true"),
+    *("nan", "inf", "-inf", "1e308", "9" * 400, "0x7fffffffffffffff", "[]", '["F", "M"]', '["F"]'),
+    *('["F", "F"]', '["M", "F", 3]', "[1, 2.5]", "[true, false]", "[[]]", "{}", "{a = 1}", '""'),
+    *("1979-05-27T07:32:00Z", "07:32:00", "[nan]", '["\\u001b[31m"]', '"\\u202e"', "[inf]"),
+    *('["\\u0000"]', "[" * 200 + "]" * 200, "'''x'''", "[1, 1.0, true]", "[1e999]"),
+)
+_FIELDS = ("kind", "levels", "low", "high", "step", "missing", "labels", "meaning", "x", "format")
+
+
+def _fields(draw: Draw, material: Material) -> Case:
+    """A schema whose columns have fields of any type."""
+    lines = [draw.pick(("format = 1", "", "format = 2", "format = []", 'format = "1"'))]
+    if draw.chance(30):
+        lines += ["[protected]", f"{draw.pick(('sex', 'income', 'gone'))} = {draw.pick(_TOML)}"]
+    for name in ("sex", "income", "debt", "gone")[: 1 + draw.below(4)]:
+        lines.append(f"[columns.{name}]")
+        fields = {"kind": draw.pick(_TOML[:5])}
+        for _ in range(draw.below(4)):
+            fields[draw.pick(_FIELDS)] = draw.pick(_TOML)
+        lines += [f"{field} = {value}" for field, value in fields.items()]
+    if draw.chance(10):
+        lines.append(draw.pick(("[columns]", "[columns.sex]", "columns = 1", "[[columns]]", "[")))
+    return asked(material, "s.toml", "\n".join(lines).encode(), _how(draw))
+
+
+def _bytes(draw: Draw, material: Material) -> Case:
+    """A sound schema with damaged bytes."""
+    sound, name = material.read("schema.toml"), draw.pick(("s.toml", "s.TOML", "s", "s.txt"))
+    if draw.chance(30):
+        sound, name = as_json(_SDV), draw.pick(("s.json", "s.JSON"))
+    return asked(material, name, damaged(draw, sound), _how(draw))
+
+
+def _sdv(draw: Draw, material: Material) -> Case:
+    """SDV metadata that were edited."""
+    tree: Any = _SDV if draw.chance(80) else {"tables": {"t": _SDV}, "relationships": []}
+    values = (*_KINDS, *VALUES, *TEXTS[:20])
+    return asked(material, "s.json", as_json(edited(draw, tree, values)), _how(draw))
+
+
+def _place(draw: Draw, material: Material) -> Case:
+    """A place where no schema is."""
+    things: tuple[Thing, ...] = (Folder(), Fifo(), Link("s.toml"), Link("gone"), b"")
+    name = draw.pick(("s.toml", "s.json"))
+    return asked(material, name, draw.pick(things), _how(draw))
+
+
+# -- the corpus ----------------------------------------------------------------------------
+
+
+def _refused(name: str, thing: Thing | str, says: str = "") -> Callable[[Material], Case]:
+    data = thing.encode() if isinstance(thing, str) else thing
+    return lambda material: asked(material, name, data, exits=frozenset({2, 4}), says=says)
+
+
+def _edited(old: str, new: str) -> Callable[[Material], Case]:
+    def build(material: Material) -> Case:
+        text = material.read("schema.toml").decode()
+        assert old in text
+        return asked(material, "s.toml", text.replace(old, new).encode(), exits=frozenset({2, 4}))
+
+    return build
+
+
+CORPUS.each(
+    "toml",
+    {
+        "empty": _refused("s.toml", b""),
+        "deep": _refused("s.toml", b"x = " + nested(5000)),
+        "deep-tables": _refused("s.toml", b"[" + b"a." * 5000 + b"a]"),
+        "a-pipe": _refused("s.toml", Fifo()),
+        "a-folder": _refused("s.toml", Folder()),
+        "a-link-to-itself": _refused("s.toml", Link("s.toml")),
+        "no-text": _refused("s.toml", b"\xff\xfe"),
+        "columns-that-are-none": _refused("s.toml", "columns = 3"),
+        "a-newer-format": _edited("format = 1", "format = 9"),
+        "a-format-that-is-a-list": _edited("format = 1", "format = []"),
+        "a-range-without-end": _edited("high = 19", "high = inf"),
+        "a-range-of-400-digits": _edited("high = 19", f"high = {'9' * 400}"),
+        "a-step-of-nothing": _edited("step = 1", "step = nan"),
+        "levels-that-are-lists": _edited('["F", "M"]', '[["F"], "M"]'),
+        "levels-that-are-dates": _edited('["F", "M"]', "[1979-05-27, 1979-05-28]"),
+        "a-kind-that-is-a-list": _edited('kind = "categorical"', "kind = []"),
+    },
+)
+
+
+def _sdtype(value: Any) -> Callable[[Material], Case]:
+    tree = json.loads(json.dumps(_SDV))
+    tree["columns"]["sex"]["sdtype"] = value
+    return lambda material: asked(material, "s.json", as_json(tree))
+
+
+CORPUS.each(
+    "sdv",
+    {
+        "empty": _refused("s.json", b""),
+        "deep": _refused("s.json", nested(100_000)),
+        "deep-objects": _refused("s.json", nested(100_000, '{"a":')),
+        "a-pipe": _refused("s.json", Fifo()),
+        "a-list": _refused("s.json", b"[]"),
+        "an-integer-of-5000-digits": _refused("s.json", b'{"columns": ' + b"9" * 5000 + b"}"),
+        "an-sdtype-that-is-a-list": _sdtype([]),
+        "an-sdtype-that-is-an-object": _sdtype({}),
+        "an-sdtype-that-is-nothing": _sdtype(None),
+        "an-sdtype-nobody-knows": _sdtype("\x1b[31m"),
+    },
+)
