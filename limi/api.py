@@ -18,6 +18,7 @@ from limi import device as devices
 from limi import generators, gradients, measures, methods, steadiness
 from limi.budget import Budget, Stop
 from limi.check import MAX_BATCH, Partner
+from limi.decisions import differ
 from limi.defaults import (
     BUDGETED_METHOD,
     DEFAULT_GENERATOR,
@@ -617,7 +618,7 @@ def _asked_again(target: Target, found: Found) -> tuple[Found, Mask]:
         rows, partner = found.rows[part], found.partner[part]
         mine.append(target.score(rows))
         other.append(target.score(partner))
-        flipped = (mine[-1] > 0.5) != (other[-1] > 0.5)
+        flipped = differ(mine[-1], other[-1])
         decided, decided_other = target.decide(rows), target.decide(partner)
         if decided is not None and decided_other is not None:
             flipped &= decided != decided_other

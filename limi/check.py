@@ -2,6 +2,7 @@
 
 Rows times protected combinations are asked in bounded batches. Each distinct key (the
 non-protected columns) is asked once: what is decided under a combination is a property of the key.
+Two decisions differ where both are clear of the edge (`limi.decisions`).
 A row whose own values are not all among those tried is asked for its mixtures as well
 (`limi.tried`).
 """
@@ -16,6 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import differ, favors, rounded
 from limi.rows import Distinct, distinct
 from limi.schema import Schema
 from limi.tried import Mixed, Tried, ask_mixed, mixture_counts
@@ -274,7 +276,7 @@ class _Verdicts:
     def settle(self, where: Index, scores: NDArray[np.float64], own: Index, tried: Tried) -> None:
         """Judge rows that have the same tried of them; `own` is where they stand in it."""
         line = np.arange(len(where))
-        decided = scores > 0.5
+        decided = favors(scores)
         self.favorable[:] += decided[:, : tried.n_combinations].sum(axis=0)
         mine = scores[line, own]
         for column, told in enumerate(self.alone):
@@ -282,11 +284,12 @@ class _Verdicts:
         self.score[where] = mine
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
-            self._note(where, scores, decided, 1 - own, decided[:, 0] != decided[:, 1], tried)
+            flips = differ(scores[:, 0], scores[:, 1])
+            self._note(where, scores, decided, 1 - own, flips, tried)
             return
-        flipped = decided != (mine > 0.5)[:, None]
+        flipped = differ(scores, mine[:, None])
         # Rounded, so that the last digits, which move with the batch, choose no partner.
-        gap = np.round(np.abs(scores - mine[:, None]), 6)
+        gap = rounded(np.abs(scores - mine[:, None]))
         # A row is no partner of itself, even where every other score is the same as its own.
         gap[line, own] = -1.0
         flips = flipped.any(axis=1)

@@ -16,6 +16,7 @@ import numpy as np
 
 from limi import generators
 from limi.check import MAX_BATCH
+from limi.decisions import favors, opposes
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.generators._base import WithTensors
 from limi.generators._state import read
@@ -221,7 +222,7 @@ def _one(raw: Any, outputs: Outputs) -> Any:
             '"probability" or "logits"'
         )
     raw = torch.where((raw >= 0) & (raw <= 1), raw, torch.nan)
-    return raw if outputs.favorable_column == 1 else _sided(1 - raw, raw <= 0.5)
+    return raw if outputs.favorable_column == 1 else 1 - raw
 
 
 def _two(raw: Any, outputs: Outputs) -> Any:
@@ -230,8 +231,10 @@ def _two(raw: Any, outputs: Outputs) -> Any:
     logits = _from_margin(raw[:, 1] - raw[:, 0], outputs.favorable_column)
     if outputs.kind == "logits":
         return logits
-    second = raw[:, 1] > raw[:, 0]
-    pairs = _sided(raw[:, outputs.favorable_column], second == (outputs.favorable_column == 1))
+    mine, other = raw[:, outputs.favorable_column], raw[:, 1 - outputs.favorable_column]
+    compared = 0.5 + (mine - other) / 2
+    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
+    pairs = torch.where(agree, mine, compared)
     if outputs.kind == "probability":
         return torch.where((pairs >= 0) & (pairs <= 1), pairs, torch.nan)
     whole = ((raw.sum(1) - 1).abs() <= 1e-5) & (raw >= 0).all(1)
@@ -239,15 +242,4 @@ def _two(raw: Any, outputs: Outputs) -> Any:
 
 
 def _from_margin(margin: Any, favorable_column: int) -> Any:
-    second = margin > 0
-    if favorable_column == 1:
-        return _sided(margin.sigmoid(), second)
-    return _sided((-margin).sigmoid(), ~second)
-
-
-def _sided(scores: Any, favors: Any) -> Any:
-    """Scores, moved to 0.5 or just above it where rounding hides the model's decision."""
-    import torch
-
-    above = float(np.nextafter(0.5, 1.0))
-    return torch.where(favors, scores.clamp(min=above), scores.clamp(max=0.5))
+    return (margin if favorable_column == 1 else -margin).sigmoid()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.frames import Codec
 from limi.types import Rows, Scores
@@ -79,11 +80,11 @@ def of(target: Target) -> TorchGradients | None:
 def by_loss(margin: Scores, slope: Rows) -> Rows:
     """Derivative of -log(score of the decision taken), from log-odds and their derivative.
 
-    Exactly at a margin of 0 the decision is the unfavorable one, as everywhere in limi.
+    On the edge the decision is the unfavorable one, as everywhere in limi.
     """
     from scipy.special import expit
 
-    side = np.where(margin > 0, 1.0, -1.0)
+    side = np.where(favors(expit(margin)), 1.0, -1.0)
     # Not through the score, which is 1.0 long before its logarithm is flat.
     factor: Rows = -side * expit(-side * margin)
     return factor[:, None] * slope

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import InvalidInput, listed, nearest
 from limi.findings import Found
 from limi.metrics.diversity import distinct_cells, pairwise_distance
@@ -94,7 +95,7 @@ class Decided:
     ) -> Decided:
         """The rows at these places of a table, with the scores that they got."""
         return Decided(
-            population, rows[index], score > 0.5, None if labels is None else labels[index]
+            population, rows[index], favors(score), None if labels is None else labels[index]
         )
 
 

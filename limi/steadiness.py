@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from limi.check import MAX_BATCH, Checked
+from limi.decisions import differ, favors
 from limi.metrics.individual import Rate, rate_of
 from limi.types import Mask, Rows, Scores
 
@@ -109,7 +110,7 @@ def sample(
         "regrouped": _shuffled(score, chosen, min(_GROUP, max_batch), rng),
     }
     moved = {name: apart(first, other) for name, other in others.items()}
-    decided = [moved[name] & ((first > 0.5) != (others[name] > 0.5)) for name in others]
+    decided = [moved[name] & differ(first, others[name]) for name in others]
     return Steadiness(
         rows=len(chosen),
         questions=4 * len(chosen),
@@ -136,7 +137,7 @@ def always_flip(
     asked again.
     """
     kept = np.ones(len(rows), dtype=bool)
-    favors = np.zeros(len(rows), dtype=bool)
+    favorable = np.zeros(len(rows), dtype=bool)
     questions = 0
     for time in range(TIMES):
         places = np.flatnonzero(kept)
@@ -144,12 +145,12 @@ def always_flip(
             break
         pairs = np.concatenate([rows[places], partner[places]])
         size = min(_GROUPS[time % len(_GROUPS)], max_batch)
-        answers = _shuffled(score, pairs, size, rng, company) > 0.5
+        answers = _shuffled(score, pairs, size, rng, company)
         questions += len(pairs) * (1 if company is None else 1 + _COMPANY)
         mine, other = np.split(answers, 2)
         if not time:
-            favors = mine
-        kept[places] = (mine != other) & (mine == favors[places])
+            favorable = favors(mine)
+        kept[places] = differ(mine, other) & (favors(mine) == favorable[places])
     return kept, questions
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from limi.decisions import contradicts, favors
 from limi.errors import BadModel, listed
 from limi.foreign import at_work, reason
 from limi.frames import Codec
@@ -103,16 +104,16 @@ class Target:
         decided = self.decide(rows)
         if decided is None:
             return n
-        differ = decided != (first > 0.5)
-        if not differ.any():
+        wrong = contradicts(first, decided)
+        if not wrong.any():
             return 2 * n
         # Decisions that move from one asking to the next contradict nothing.
         again = self.decide(rows)
         steady = again is not None and np.array_equal(decided, again)
-        if steady and np.array_equal(first > 0.5, self.score(rows) > 0.5):
+        if steady and np.array_equal(favors(first), favors(self.score(rows))):
             raise BadModel(
                 f"the model's own decisions differ from the side of its scores for "
-                f"{int(differ.sum())} of {n} rows; settle the target on real rows first, so that "
+                f"{int(wrong.sum())} of {n} rows; settle the target on real rows first, so that "
                 "decisions are asked for"
             )
         return 4 * n if steady else 3 * n

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Partner, cause_sets
+from limi.decisions import differ, favors, rounded
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
 from limi.generators._counter import mixed
@@ -343,16 +344,15 @@ class OnDevice:
         """What `Verdicts` has for each of the rows with (n, G) scores, of which `own` is theirs."""
         import torch
 
-        decided = scores > 0.5
         mine = scores.gather(1, own[:, None])[:, 0]
-        bits = self._packed(decided)
+        bits = self._packed(favors(scores))
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
             theirs = scores.gather(1, 1 - own[:, None])[:, 0]
-            flips = decided[:, 0] != decided[:, 1]
+            flips = differ(mine, theirs)
             return mine, tried.cells[1 - own], theirs, flips, bits[:, :0], bits
-        flipped = decided != (mine > 0.5)[:, None]
-        gap = torch.round((scores - mine[:, None]).abs_(), decimals=6)
+        flipped = differ(scores, mine[:, None])
+        gap = rounded((scores - mine[:, None]).abs_())
         gap.scatter_(1, own[:, None], -1.0)
         flips = flipped.any(1)
         if rule == "first":

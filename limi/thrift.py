@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked, _parts
+from limi.decisions import differ, favors, opposes, rounded
 from limi.rows import Distinct
 from limi.schema import Schema
 from limi.tried import Mixed, ask_mixed, mixture_counts
@@ -131,7 +132,8 @@ class _Flight:
         self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
         self.queries = self.begun = 0
         self._first_own = self.own[known.first]
-        self._decided = np.zeros(n_keys, dtype=np.intp)
+        self._first = np.full(n_keys, np.nan)  # the score that others are compared with
+        self._decided = np.zeros(n_keys, dtype=np.intp)  # what it says
         self._asked = np.zeros(n_keys, dtype=np.int64)
         mixtures = mixture_counts(schema, rows)
         spare = np.maximum(mixtures - 1, 0)  # beside the row itself
@@ -188,12 +190,14 @@ class _Flight:
         n = len(keys)
         self._enter_alone(answers[n:])
         self.scores[keys, combination] = answers[:n]
-        favorable = (answers[:n] > 0.5).astype(np.intp)
         begins = self._asked[keys] == 0
-        self._decided[keys[begins]] = favorable[begins]
-        differs = favorable != self._decided[keys]
+        self._first[keys[begins]] = answers[:n][begins]
+        first = self._first[keys]
+        self._decided[keys] = favors(first)
+        differs = differ(answers[:n], first)
+        clear = favors(first) | opposes(first)  # what lies on the edge shows no habit
         for decision in (0, 1):
-            such = ~begins & (self._decided[keys] == decision)
+            such = ~begins & clear & (self._decided[keys] == decision)
             self._habits.learn(decision, combination[such], differs[such])
         self._asked[keys] += 1
         self.queries += len(answers)
@@ -233,12 +237,12 @@ def _verdicts(
     schema: Schema, rows: Rows, scores: NDArray[np.float64], mine: Scores, own: Index
 ) -> Checked:
     asked = ~np.isnan(scores)
-    flipped = asked & ((scores > 0.5) != (mine > 0.5)[:, None])
+    flipped = differ(scores, mine[:, None])
     flips = flipped.any(axis=1)
     # A row that does not flip was asked under every combination, so its partner is the one with
-    # the widest gap, as elsewhere.
+    # the widest gap, as elsewhere (unless it lies on the edge and another row settled its key).
     line = np.arange(len(rows))
-    gap = np.where(asked, np.round(np.abs(scores - mine[:, None]), 6), -1.0)
+    gap = np.where(asked, rounded(np.abs(scores - mine[:, None])), -1.0)
     inside = own >= 0
     gap[line[inside], own[inside]] = -1.0
     gap[flips] = np.where(flipped, gap, -1.0)[flips]
@@ -253,13 +257,13 @@ def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed)
     """Verdicts of rows that no combination flips, from their mixtures as well."""
     mine, line = before.score[steady], np.arange(len(steady))
     asked = ~np.isnan(mixed.scores)
-    flipped = asked & ((mixed.scores > 0.5) != (mine > 0.5)[:, None])
-    gap = np.where(asked, np.round(np.abs(mixed.scores - mine[:, None]), 6), -1.0)
+    flipped = differ(mixed.scores, mine[:, None])
+    gap = np.where(asked, rounded(np.abs(mixed.scores - mine[:, None])), -1.0)
     gap[line, mixed.own] = -1.0
     gap = np.where(flipped, gap + 2.0, gap)
     chosen = gap.argmax(axis=1)
     # Of equals the combination stays the partner, as where all are asked at once.
-    wider = gap[line, chosen] > np.round(np.abs(before.partner_score[steady] - mine), 6)
+    wider = gap[line, chosen] > rounded(np.abs(before.partner_score[steady] - mine))
     partner, partner_score = before.partner.copy(), before.partner_score.copy()
     flips = before.flips.copy()
     cells = mixed.cells(schema, chosen)

@@ -15,6 +15,7 @@ from limi.models.torch import wrap
 from limi.rows import uniform
 from limi.target import bind
 from limi.task import Task
+from tests.toy import clear
 
 
 def linear(weights, bias):
@@ -71,6 +72,6 @@ def white(schema, module, rows, **more):
     found = gradients.of(target_of(schema, module))
 
     def score(asked):
-        return 1 / (1 + np.exp(-found.margins(asked)[0]))
+        return clear(1 / (1 + np.exp(-found.margins(asked)[0])))
 
     return Task(schema, score, np.asarray(rows, dtype=float), gradients=found, **more)

@@ -97,9 +97,9 @@ def test_the_nine_points_of_the_linear_rule():
 @pytest.mark.parametrize(
     ("ranges", "protected", "weights", "bias", "count"),
     [
-        (((0, 4), (0, 4), (1, 4)), ["x2"], (1, -1, 2), -6, 19),
-        (((0, 4), (0, 4), (0, 1), (0, 1)), ["x2", "x3"], (1, -1, 2, -1), -1, 12),
-        (((0, 4), (0, 4), (0, 1)), ["x2"], (1, -1, 0), -1, 0),
+        (((0, 4), (0, 4), (1, 4)), ["x2"], (1, -1, 2), -6.5, 19),
+        (((0, 4), (0, 4), (0, 1), (0, 1)), ["x2", "x3"], (1, -1, 2, -1), -1.5, 12),
+        (((0, 4), (0, 4), (0, 1)), ["x2"], (1, -1, 0), -1.5, 0),
     ],
 )
 def test_counts_that_follow_from_the_linear_rule(ranges, protected, weights, bias, count):
@@ -136,7 +136,7 @@ def test_each_distinct_key_is_asked_once_and_queries_are_counted():
 def test_a_value_outside_the_combinations_is_asked_for_itself():
     columns = (integers("x", 0, 3), integers("age", 0, 99))
     schema = Schema(columns).protect(["age=20-60:20"])
-    model = Linear((0.0, -1.0), 50.0)  # favorable under 50
+    model = Linear((0.0, -1.0), 49.5)  # favorable under 50
     checked = check_rows(model, schema, np.array([[1.0, 75.0], [1.0, 30.0], [2.0, 40.0]]))
     assert checked.flips.tolist() == [True, True, True]
     np.testing.assert_allclose(checked.score > 0.5, [False, True, True])
@@ -163,7 +163,7 @@ def test_no_rows_no_questions():
 def test_causes_name_the_smallest_sets_of_columns_that_flip():
     schema = schema_of((0, 9), (0, 1), (0, 1), protected=["x1", "x2"])
     # Favorable where x0 + 2 x1 + 3 x2 > 5: what flips a row depends on x0.
-    model = Linear((1.0, 2.0, 3.0), -5.0)
+    model = Linear((1.0, 2.0, 3.0), -5.5)
     names = cause_names(schema)
     assert names == ["x1", "x2", "x1+x2"]
     rows = grid(schema)

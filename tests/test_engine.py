@@ -20,7 +20,7 @@ from tests.naive import check as naive
 from tests.toy import FLIPPING, MIXED, SCHEMA, Linear, grid, schema_of, task
 
 WIDE = schema_of((0, 99), (0, 99), (0, 9), (1, 5), protected=["x3"])
-WIDE_MODEL = Linear((0.03, -0.05, 0.1, 0.4), 0.2)
+WIDE_MODEL = Linear((0.03, -0.05, 0.1, 0.4), 0.195)
 
 
 def wide_task(**more):
@@ -55,7 +55,7 @@ def test_themis_finds_all_nine_points_and_their_share():
 
 
 def test_themis_scores_at_the_extremes():
-    ignores = Linear((1.0, -1.0, 0.0), 0.0)
+    ignores = Linear((1.0, -1.0, 0.0), -0.5)
     follows = Linear((0.0, 0.0, 2.0), -1.0)
     for model, expected in ((ignores, 0.0), (follows, 1.0)):
         ran = run(Themis(), task(model=model), Budget(max_rows=5_000), 0)
@@ -275,7 +275,7 @@ def test_wrong_names_and_settings(name, settings, words):
 def test_mixed_schemas_search_too():
     schema = MIXED.protect(["sex", "vet"])
     weights = np.array([0.02, 1.0, 0.5, 0.3, 0.4, 0.2, -1.0])
-    here = task(schema, Linear((0,) * 7, 0), uniform(schema, 50, np.random.default_rng(0)))
+    here = task(schema, Linear((0,) * 7, -1), uniform(schema, 50, np.random.default_rng(0)))
     here.score = lambda rows: 1 / (1 + np.exp(-(np.nan_to_num(rows, nan=-1) @ weights - 2)))
     ran = run(Themis(), here, Budget(max_rows=3_000), 0)
     found = ran.findings.all()

@@ -17,7 +17,7 @@ from limi.methods.themis import Themis
 from tests.toy import Linear, schema_of, task
 
 WIDE = schema_of((0, 99), (0, 99), (0, 9), (1, 5), protected=["x3"])
-WIDE_MODEL = Linear((0.03, -0.05, 0.1, 0.4), 0.2)
+WIDE_MODEL = Linear((0.03, -0.05, 0.1, 0.4), 0.195)
 
 
 class Killed(BaseException):

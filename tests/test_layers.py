@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 # below everything; a name stands for a module or for a folder of them.
 LAYERS = [
     ["types", "errors", "foreign", "typed", "shown", "defaults", "reading", "files", "watch"],
-    ["_registry"],
+    ["_registry", "decisions"],
     ["schema", "protected"],
     ["rows", "frames"],
     ["tables"],

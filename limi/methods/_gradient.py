@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import differ, favors
 from limi.errors import InvalidInput, MissingCapability
 from limi.rows import snap
 from limi.schema import Schema
@@ -130,7 +131,7 @@ class Estimated:
         """Differences of -log(score of the decision taken at the row itself)."""
 
         def loss(scores: Scores) -> Scores:
-            favorable = scores[:, :1] > 0.5
+            favorable = favors(scores[:, :1])
             taken: Scores = -np.log(np.maximum(np.where(favorable, scores, 1 - scores), _TINY))
             return taken
 
@@ -176,7 +177,7 @@ class Estimated:
 
 def confidence(slopes: Slopes, rows: Rows, score: Scores) -> Rows:
     """Derivative of the score of the decision taken."""
-    return np.where(score > 0.5, 1.0, -1.0)[:, None] * slopes.output_gradient(rows)
+    return np.where(favors(score), 1.0, -1.0)[:, None] * slopes.output_gradient(rows)
 
 
 def movable(schema: Schema) -> Mask:
@@ -262,8 +263,8 @@ def as_released(
         asked[:, task.schema.protected_index] = np.tile(ranges, (int((~stop).sum()), 1))
         answers = task.ask(asked)
         answers = np.concatenate([answers, np.full(len(asked) - len(answers), 0.5)])
-        favors = answers.reshape(-1, len(ranges)) > 0.5
-        stop[~stop] = (favors != (checked.score[~stop] > 0.5)[:, None]).any(axis=1)
+        answers = answers.reshape(-1, len(ranges))
+        stop[~stop] = differ(answers, checked.score[~stop, None]).any(axis=1)
         if stop.any():
             seeds.append(checked[stop])
         return stop

@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import differ
 from limi.errors import InvalidInput
 from limi.methods._ladder import Ladder
 from limi.methods._phases import two_phase
@@ -159,8 +160,7 @@ def _first_flipping(schema: Schema, checked: Checked) -> NDArray[np.float64]:
     """
     if not len(checked.scores):
         return checked.partner[:, schema.protected_index[0]]
-    favorable = checked.score > 0.5
-    flipped = ~np.isnan(checked.scores) & ((checked.scores > 0.5) != favorable[:, None])
+    flipped = differ(checked.scores, checked.score[:, None])
     first: NDArray[np.float64] = schema.combinations[flipped.argmax(axis=1), 0]
     return first
 

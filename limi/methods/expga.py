@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import rounded
 from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.methods._ladder import Ladder
@@ -138,7 +139,7 @@ class ExpGA:
         if self.fitness == "labels" or labels_only:
             return np.where(checked.flips, 3.0, 1.0)
         # Rounded, so that the last digits, which move with the batch, choose no parents.
-        return np.asarray(np.round(np.abs(checked.score - checked.partner_score), 6))
+        return np.asarray(rounded(np.abs(checked.score - checked.partner_score)))
 
     def _bred(self, task: Task, parents: Rows, rng: np.random.Generator) -> Rows:
         schema = task.schema

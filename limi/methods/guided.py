@@ -45,6 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.schema import Schema
 from limi.task import Task
@@ -254,7 +255,7 @@ class _Memory:
         """Share of favorable decisions under each combination."""
         scores = np.concatenate([part.scores for part in self._parts])
         asked = ~np.isnan(scores)
-        favorable = np.nansum(scores > 0.5, axis=0)
+        favorable = favors(scores).sum(axis=0)
         return np.asarray((favorable + 0.5) / (asked.sum(axis=0) + 1.0), dtype=np.float64)
 
 

@@ -32,6 +32,7 @@ import numpy as np
 from limi import boundary as planes
 from limi.boundary import Boundary
 from limi.check import Checked
+from limi.decisions import favors, opposes, rounded
 from limi.errors import InvalidInput
 from limi.methods._latent import (
     Confident,
@@ -207,7 +208,7 @@ class LIMI:
         plane, fitness = self._fit(down.latents(), up.latents(), rng)
         for chunk, score in zip(latents.chunks(n_labelled), scores, strict=False):
             distances.append(plane.distance(chunk[: len(score)]))
-        entire = planes.auc(joined(distances), joined(scores) > 0.5)
+        entire = planes.auc(joined(distances), favors(joined(scores)))
         task.facts.update(boundary_auc_train=fitness, boundary_auc_entire=entire)
         task.notes.extend(plane.notes)
         if entire < _POOR_AUC:
@@ -235,9 +236,9 @@ class LIMI:
     ) -> None:
         """Hand confident latents to the side of their decision."""
         labels_only = bool(((score == 0) | (score == 1)).all())
-        for side, confidence in zip(sides, (1 - score, score), strict=True):
-            mine = confidence > 0.5 if side is sides[1] else confidence >= 0.5
-            sure = mine if labels_only else mine & (confidence > self.threshold)
+        readings = (opposes(score), 1 - score), (favors(score), score)
+        for side, (mine, confidence) in zip(sides, readings, strict=True):
+            sure = mine if labels_only else mine & (rounded(confidence) > self.threshold)
             side.add(latents[sure], -confidence[sure] if self.choice == "best" else rank[sure])
 
     def _fit(self, down: Latents, up: Latents, rng: np.random.Generator) -> tuple[Boundary, float]:

@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _regions, _surrogate
 from limi.methods._ladder import Ladder
@@ -170,7 +171,7 @@ class _Neighbourhood:
         n = _surrogate.n_affordable(self._task, self._method.n_samples)
         rows = snap(self._task.schema, _surrogate.marginal(self._task.rows, n, self._rng))
         scores = self._task.ask(rows)
-        return self._ladder.climb(rows[: len(scores)]), scores > 0.5
+        return self._ladder.climb(rows[: len(scores)]), favors(scores)
 
     def tree(self, block: Checked) -> Tree:
         """A tree for a block of rows."""
@@ -186,7 +187,7 @@ class _Neighbourhood:
             positions, favorable = positions[part], favorable[part]
         return Tree.grow(
             np.concatenate([self._ladder.climb(block.rows), positions]),
-            np.concatenate([block.score > 0.5, favorable]),
+            np.concatenate([favors(block.score), favorable]),
             criterion="gini",
             rng=self._rng,
         )

@@ -23,6 +23,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from limi.check import Checked
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.findings import Findings
 from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
@@ -64,7 +65,7 @@ class Themis:
             end = self._end(checked.flips, flips, n) if released else None
             if end is not None:
                 task.rows_left += len(checked) - end
-                favorable = (checked.scores[:end] > 0.5).sum(axis=0)
+                favorable = favors(checked.scores[:end]).sum(axis=0)
                 yield replace(checked[:end], favorable=favorable)
                 return
             yield checked

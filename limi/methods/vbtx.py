@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _surrogate
 from limi.methods._ladder import Ladder
@@ -105,7 +106,7 @@ class VBTX:
                 if len(checked) < len(rows):
                     return
                 barren = 0
-                if surrogate.learn(checked.rows, checked.score > 0.5, expected):
+                if surrogate.learn(checked.rows, favors(checked.score), expected):
                     quiet = 0
 
     def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
@@ -119,7 +120,7 @@ class VBTX:
         if not len(scores):
             return None
         truncate = self.thresholds == "truncate"
-        return _Surrogate(task, rows[: len(scores)], scores > 0.5, truncate, self.differ == "all")
+        return _Surrogate(task, rows[: len(scores)], favors(scores), truncate, self.differ == "all")
 
     def _drawn(
         self, task: Task, surrogate: _Surrogate, pairs: Pairs, rng: np.random.Generator
@@ -146,7 +147,7 @@ class VBTX:
     def _counted(self, checked: Checked, expected: Mask) -> Checked:
         if self.swapped == "count":
             return checked
-        wrong = (checked.score > 0.5) != expected[: len(checked)]
+        wrong = favors(checked.score) != expected[: len(checked)]
         # Of a pair, both rows are kept or dropped; one that the budget cut off stands alone.
         either = np.repeat(np.logical_or.reduceat(wrong, np.arange(0, len(wrong), 2)), 2)
         return checked[~(checked.flips & either[: len(checked)])] if len(checked) else checked

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, binomtest
 
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.metrics._rate import Rate, clopper_pearson
 from limi.schema import Schema
@@ -88,7 +89,7 @@ def losers(
     """
     index = schema.protected_index
     mine, other = rows[:, index], partner[:, index]
-    lost = (np.asarray(score) <= 0.5)[:, None]
+    lost = ~favors(np.asarray(score))[:, None]
     # NaN differs from itself, and infinity is no code.
     sides = np.nan_to_num(
         np.concatenate([np.where(lost, mine, other), np.where(lost, other, mine)]), nan=np.inf

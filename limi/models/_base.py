@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, listed, nearest
 from limi.models._scores import from_pairs, probabilities
 from limi.types import Mask, Scores, Value
@@ -144,10 +145,10 @@ class Answers:
             return replace(self, settled="score")
         if not ((array >= 0) & (array <= 1)).all():
             return replace(self, settled="label")
-        if np.array_equal(self.favors(array), array > 0.5):
+        if np.array_equal(self.favors(array), favors(array)):
             return self  # it comes to the same
         seen = listed(sorted(set(array.tolist())))
-        label = next(v for v in array.tolist() if self._favors(v) != (v > 0.5))
+        label = next(v for v in array.tolist() if self._favors(v) != favors(v))
         sides = ("favorable", "unfavorable")
         as_label, as_score = sides if self._favors(label) else sides[::-1]
         raise InvalidInput(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limi.decisions import contradicts
 from limi.errors import BadModel
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
@@ -41,6 +42,7 @@ class SklearnModel:
     n_columns: int | None = None
     prepare: Callable[[Any], Any] | None = None  # what the library needs done to the frame first
     notes: tuple[str, ...] = ()
+    votes: bool = False  # are its probabilities shares of votes?
 
     @property
     def takes(self) -> Takes:
@@ -54,7 +56,8 @@ class SklearnModel:
             return self._labels(inputs).astype(np.float64)
         if self.reads == "margin":
             return from_margin(self.estimator.decision_function(inputs), self.favorable_column)
-        return from_pairs(self.estimator.predict_proba(inputs), self.favorable_column)
+        pairs = self.estimator.predict_proba(inputs)
+        return from_pairs(pairs, self.favorable_column, votes=self.votes)
 
     def decide(self, inputs: Any) -> Mask:
         """Where `predict` gives the favorable class."""
@@ -66,7 +69,7 @@ class SklearnModel:
         ways = [way for way in _ways(self.estimator) if way != self.reads]
         for way in (self.reads, *ways):
             model = replace(self, reads=way)
-            if way == "label" or np.array_equal(model.score(inputs) > 0.5, decided):
+            if way == "label" or not contradicts(model.score(inputs), decided).any():
                 break
         return model._noted() if way != self.reads else self
 
@@ -107,6 +110,7 @@ def classifier(
         n_columns=n_columns,
         prepare=prepare,
         notes=decision.notes(list(classes)),
+        votes=_counts_votes(_last(target)),
     )
     return model._noted() if _has_own_threshold(target) else model
 
@@ -129,6 +133,13 @@ def _has_own_threshold(target: Any) -> bool:
         "FixedThresholdClassifier",
         "TunedThresholdClassifierCV",
     )
+
+
+def _counts_votes(target: Any) -> bool:
+    """Trees and neighbours count rows: no processor moves their ties, and the first class wins."""
+    parts = getattr(target, "estimators_", (target,))
+    parts = parts.ravel() if isinstance(parts, np.ndarray) else parts
+    return hasattr(target, "n_neighbors") or all(hasattr(part, "tree_") for part in parts)
 
 
 def _last(target: Any) -> Any:

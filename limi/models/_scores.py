@@ -1,4 +1,9 @@
-"""Scores from margins, probabilities and logits, with every tie on the side the model takes."""
+"""Scores from margins, probabilities and logits.
+
+A margin of nearly 0, or two probabilities that are nearly equal, leave the score on the edge
+(`limi.decisions`), for rounding has decided there. Where the model has decided by more than that,
+its score is clear of the edge on the side that the model takes.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, contradicts, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.types import Mask, Scores
 
@@ -16,30 +22,40 @@ __all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "s
 Output = Literal["logits", "probability"]
 """What a network's last layer gives."""
 
-_ABOVE = np.nextafter(0.5, 1.0)
 
-
-def sided(scores: Scores, favors: Mask) -> Scores:
-    """Scores, moved to 0.5 or just above it where a tie or rounding hides the model's decision."""
-    return np.where(favors, np.maximum(scores, _ABOVE), np.minimum(scores, 0.5))
+def sided(scores: Scores, favorable: Mask) -> Scores:
+    """Scores, moved across the edge where the model decides otherwise than they say."""
+    decided = np.where(favorable, DECIDED_FOR, DECIDED_AGAINST)
+    moved: Scores = np.where(contradicts(scores, favorable), decided, scores)
+    return moved
 
 
 def from_margin(margin: Any, favorable_column: int) -> Scores:
-    """Scores of signed distances; above 0 the second class is chosen, at 0 the first."""
+    """Scores of signed distances; above 0 the second class is chosen."""
     from scipy.special import expit
 
     margin = np.asarray(margin, dtype=np.float64)
-    second = margin > 0
-    return sided(expit(margin), second) if favorable_column == 1 else sided(expit(-margin), ~second)
+    scores: Scores = expit(margin if favorable_column == 1 else -margin)
+    return scores
 
 
-def from_pairs(pairs: Any, favorable_column: int) -> Scores:
-    """Scores of two probabilities a row; the larger one decides, the first at a tie."""
+def from_pairs(pairs: Any, favorable_column: int, *, votes: bool = False) -> Scores:
+    """Scores of two probabilities a row, of which the larger one decides.
+
+    Where they are shares of `votes`, they are equal because the votes were even, and not by
+    rounding: the model then takes the first class.
+    """
     pairs = np.asarray(pairs, dtype=np.float64)
+    mine, other = pairs[:, favorable_column], pairs[:, 1 - favorable_column]
     # Two probabilities need not sum to exactly 1, so comparing one of them with 0.5 can contradict
     # the model, which compares the two.
-    second = pairs[:, 1] > pairs[:, 0]
-    return sided(pairs[:, favorable_column], second == (favorable_column == 1))
+    compared = 0.5 + (mine - other) / 2
+    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
+    scores: Scores = np.where(agree, mine, compared)
+    if votes:
+        first = DECIDED_FOR if favorable_column == 0 else DECIDED_AGAINST
+        scores = np.where(mine == other, first, scores)
+    return scores
 
 
 def probabilities(array: Any) -> Scores:
@@ -103,9 +119,7 @@ class Outputs:
         if kind == "logits":
             return from_margin(array, self.favorable_column)
         second = probabilities(array)
-        if self.favorable_column == 1:
-            return second
-        return sided(1 - second, second <= 0.5)
+        return second if self.favorable_column == 1 else 1 - second
 
     def _two(self, array: NDArray[Any]) -> Scores:
         check_finite(array)

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi import data
+from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
 from limi.files import make_folder
 from limi.files import write as write_file
@@ -304,7 +305,7 @@ def _split(known: data.Dataset) -> tuple[Rows, Labels]:
 
 
 def _accuracy(scorer: _Scorer, rows: Rows, labels: Labels) -> float:
-    return float(((scorer.score(rows, 1) > 0.5) == (labels == 1)).mean())
+    return float((favors(scorer.score(rows, 1)) == (labels == 1)).mean())
 
 
 def _silent(fraction: float, words: str) -> None:
@@ -395,7 +396,7 @@ def _fit_network(
         with _one_thread():
             _descend(module, inputs, truth, steps, min(batch, len(rows)), rng, on_step)
         network = _Network.of(module)
-        decided = network.score(rows, 1) > 0.5
+        decided = favors(network.score(rows, 1))
         if decided.any() and not decided.all():
             break
         _log.info("the network decided all rows alike: every unit of a layer had died; again")
@@ -526,8 +527,10 @@ class _Forest:
     def score(self, rows: Rows, favorable_column: int) -> Scores:
         threads = _numpy_threads(os.getpid())
         if len(rows) < _CHUNK:
-            return from_pairs(self._few(threads, rows), favorable_column)
-        return _spread(threads, rows, lambda p: from_pairs(self._shares(p), favorable_column))
+            return from_pairs(self._few(threads, rows), favorable_column, votes=True)
+        return _spread(
+            threads, rows, lambda p: from_pairs(self._shares(p), favorable_column, votes=True)
+        )
 
     def _shares(self, rows: Rows) -> NDArray[np.float64]:
         cast_rows, order = self._in_order(rows)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import BadModel, MissingDependency, missing
 from limi.models import _weights
 from limi.models._base import Answers, Decision, Takes
@@ -95,7 +96,8 @@ class OnnxModel:
         """Where the graph's label is the favorable one."""
         labels, numbers = self._run(inputs)
         if labels is None:
-            return self._numbers(numbers, len(inputs)) > 0.5
+            decided: Mask = favors(self._numbers(numbers, len(inputs)))
+            return decided
         return self.answers.favors(labels)
 
     def settle(self, inputs: Any) -> OnnxModel:

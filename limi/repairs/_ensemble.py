@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from limi.decisions import favors
 from limi.schema import Schema
 from limi.types import Index, Labels, Rows, Scores
 
@@ -48,7 +49,8 @@ class Ensemble:
 
     def decide(self, rows: Rows) -> Labels:
         """1 where the mean is above one half."""
-        return (self.score(rows) > 0.5).astype(np.int8)
+        labels: Labels = favors(self.score(rows)).astype(np.int8)
+        return labels
 
 
 def fit(

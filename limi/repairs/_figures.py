@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from limi.check import check_rows
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.generators import Generator
 from limi.measures import Privileged, Split, is_lowest, stated
@@ -208,7 +209,7 @@ class Yardstick:
         labels = self.problem.labels
         assert labels is not None
         rows, truth = test or (self.problem.rows[held_out], labels[held_out])
-        right: Mask = (target.score(rows) > 0.5) == (truth == 1)
+        right: Mask = favors(target.score(rows)) == (truth == 1)
         return right
 
     def figures(
@@ -221,7 +222,7 @@ class Yardstick:
         seen = (rows[trained], labels[trained])
         unseen = test if test is not None else (rows[held_out], labels[held_out])
         compared = unseen if len(unseen[1]) else seen
-        decided = target.score(compared[0]) > 0.5
+        decided = favors(target.score(compared[0]))
         inside, outside = self.groups.split(self.problem.schema, compared[0])
         gaps = differences(
             tally(decided, compared[1], inside),
@@ -244,7 +245,7 @@ class Yardstick:
 def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> Figure:
     if not len(rows):
         return Figure(None, reason="no rows were held out")
-    return _rate((target.score(rows) > 0.5) == (labels == 1))
+    return _rate(favors(target.score(rows)) == (labels == 1))
 
 
 def _rate(hits: Mask) -> Figure:

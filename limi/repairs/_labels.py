@@ -8,6 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from limi.check import check_rows
+from limi.decisions import favors
 from limi.repairs._ensemble import Ensemble
 from limi.schema import Schema
 from limi.types import Labels, Mask, Rows, Scores
@@ -41,7 +42,7 @@ def decide(
         asked = rows.copy()
         for name, code in privileged.items():
             asked[:, schema.position(name)] = code
-        return (score(asked) > 0.5).astype(np.int8), kept
+        return favors(score(asked)).astype(np.int8), kept
     labels = vote(score, schema, rows)
     return labels, labels == ensemble().decide(rows)
 
@@ -54,6 +55,6 @@ def vote(score: Callable[[Rows], Scores], schema: Schema, rows: Rows) -> Labels:
     if not len(rows):
         return np.zeros(0, dtype=np.int8)
     scores = check_rows(score, schema, rows, keep_scores=True).scores
-    share = (scores > 0.5).mean(axis=1)
-    favorable: Mask = np.where(share == 0.5, scores.mean(axis=1) > 0.5, share > 0.5)
+    share = favors(scores).mean(axis=1)
+    favorable: Mask = np.where(share == 0.5, favors(scores.mean(axis=1)), share > 0.5)
     return favorable.astype(np.int8)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from limi.decisions import favors
 from limi.report import _pages, charts, metrics, wording
 from limi.report.summary import Example, Field, Summary
 
@@ -163,7 +164,7 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
     # What changed is what the eye should meet first.
     compared.sort(key=lambda field: not field.changed)
     row, partner = (
-        _Side(title, score, score > 0.5, wording.decision(summary, score))
+        _Side(title, score, favors(score), wording.decision(summary, score))
         for title, score in (
             ("Row as found", example.score),
             ("Partner", example.partner_score),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.check import Checked, cause_names
+from limi.decisions import favors, rounded
 from limi.findings import Found
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
@@ -312,7 +313,7 @@ def directions(schema: Schema, found: Found | Checked, most: int = 12) -> tuple[
         return ()
     index = schema.protected_index
     mine, other = found.rows[:, index], found.partner[:, index]
-    up = (found.score > 0.5)[:, None]
+    up = favors(found.score)[:, None]
     pairs = np.concatenate([np.where(up, mine, other), np.where(up, other, mine)], axis=1)
     # NaN differs from itself; -1 and below are no codes of levels, infinity is none of numbers.
     distinct, counts = np.unique(np.nan_to_num(pairs, nan=np.inf), axis=0, return_counts=True)
@@ -341,7 +342,7 @@ def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str
 
 def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:
     """The findings with the widest gap between the two scores."""
-    gap = np.round(np.abs(found.score - found.partner_score), 6)
+    gap = rounded(np.abs(found.score - found.partner_score))
     strongest = np.argsort(-gap, kind="stable")[:most]
     return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
 

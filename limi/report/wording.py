@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from limi.decisions import favors
 from limi.errors import listed
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
@@ -379,7 +380,7 @@ def unlisted(summary: Summary) -> int:
 
 def decision(summary: Summary, value: float) -> str:
     """The decision that a score stands for, in the table's own words."""
-    return summary.favorable if value > 0.5 else summary.unfavorable
+    return summary.favorable if favors(value) else summary.unfavorable
 
 
 def score(value: float) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from limi import gradients, methods
 from limi.budget import Budget, Stop
+from limi.decisions import differ
 from limi.engine import Run, run
 from limi.errors import InvalidInput
 from limi.findings import Found
@@ -71,6 +72,6 @@ def _confirmed(problem: Problem, ran: Run) -> Found:
     flips = [np.zeros(0, dtype=bool)]
     for start in range(0, len(found), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        mine = problem.target.score(found.rows[part]) > 0.5
-        flips.append(mine != (problem.target.score(found.partner[part]) > 0.5))
+        mine = problem.target.score(found.rows[part])
+        flips.append(differ(mine, problem.target.score(found.partner[part])))
     return found[np.concatenate(flips)]

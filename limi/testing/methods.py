@@ -19,6 +19,7 @@ import numpy as np
 
 from limi.budget import Budget, Stop
 from limi.check import check_rows
+from limi.decisions import differ
 from limi.engine import run
 from limi.methods import Method
 from limi.rows import distinct, snap
@@ -69,7 +70,7 @@ def every_finding_flips(make: MakeMethod, make_task: MakeTask) -> None:
     found = run(make(), task, Budget(max_rows=_ROWS), 1).findings.all()
     assert len(found), "the problem has flips that the method should find"
     assert check_rows(task.score, task.schema, found.rows).flips.all()
-    assert ((task.score(found.rows) > 0.5) != (task.score(found.partner) > 0.5)).all()
+    assert differ(task.score(found.rows), task.score(found.partner)).all()
 
 
 def findings_are_distinct(make: MakeMethod, make_task: MakeTask) -> None:

@@ -11,7 +11,7 @@ from tests.networks import linear, target_of
 from tests.toy import Linear, Rounding, schema_of, task
 
 SCHEMA = schema_of((0, 40), (0, 40), (-5, 5), (0, 9), (1, 5), (0, 1), protected=["x4", "x5"])
-MODEL = Linear((0.15, -0.2, 0.3, 0.1, 0.5, 1.0), 0.2)
+MODEL = Linear((0.15, -0.2, 0.3, 0.1, 0.5, 1.0), 0.175)
 TARGET = target_of(SCHEMA, linear(MODEL.weights, MODEL.bias))
 
 

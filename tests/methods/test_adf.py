@@ -404,7 +404,7 @@ def test_estimates_see_the_jump_of_a_tree():
 
 def test_estimates_do_not_depend_on_the_batch_and_end_with_the_budget():
     rows = uniform(WIDE, 30, np.random.default_rng(0))
-    model = Linear((0.1, 0.2, -0.1, 0.3, 0.5), -1.0)
+    model = Linear((0.1, 0.2, -0.1, 0.3, 0.5), -1.05)
     whole = _gradient.Estimated(Task(WIDE, model.score, rows)).loss_gradient(rows)
     parts = _gradient.Estimated(Task(WIDE, model.score, rows, max_batch=7)).loss_gradient(rows)
     np.testing.assert_allclose(parts, whole, rtol=1e-10)
@@ -416,7 +416,7 @@ def test_estimates_do_not_depend_on_the_batch_and_end_with_the_budget():
 
 
 def test_queries_of_estimates_count():
-    here = task(WIDE, Linear((0.1, 0.2, -0.1, 0.3, 0.5), -1.0), WIDE.low[None] + 1)
+    here = task(WIDE, Linear((0.1, 0.2, -0.1, 0.3, 0.5), -1.05), WIDE.low[None] + 1)
     ran = run(ADF(gradient="estimated", explore_steps=1), here, Budget(max_rows=2), 0)
     # Two checks of ten combinations, and one gradient each of the row and of its partner.
     assert ran.queries == 2 * 10 + 2 * (3 + 1)
@@ -502,7 +502,7 @@ def test_census_bounds_are_refused_where_they_make_no_sense():
 
 def test_every_finding_flips_under_census_bounds_too():
     schema = schema_of((0, 20), (0, 9), (0, 1), protected=["x2"])
-    model = Linear((0.3, -0.2, 0.4), -2.0)
+    model = Linear((0.3, -0.2, 0.4), -2.05)
     here = task(schema, model, uniform(schema, 60, np.random.default_rng(0)))
     found = run(ADF(protected_range="census", exploit_steps=20), here, Budget(), 0).findings.all()
     assert len(found) > 5

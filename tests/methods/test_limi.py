@@ -193,7 +193,7 @@ def test_all_flipping_keys_of_a_small_domain_are_found():
 
 
 def test_a_model_that_ignores_the_protected_column_gives_nothing():
-    ignores = Linear((0.5, -0.5, 0.3, 0.0), -0.4)
+    ignores = Linear((0.5, -0.5, 0.3, 0.0), -0.45)
     ran = run(LIMI(n_latents=5_000), with_generator(COARSE, ignores), Budget(), 0)
     assert len(ran.findings) == 0
     assert ran.findings.rows_checked > 50
@@ -201,7 +201,7 @@ def test_a_model_that_ignores_the_protected_column_gives_nothing():
 
 def test_the_boundary_of_a_linear_model_is_its_own():
     schema = schema_of((0, 1000), (0, 1000), (0, 1), protected=["x2"])
-    model = Linear((0.03, 0.04, 1e-3), -35.0)
+    model = Linear((0.03, 0.04, 1e-3), -35.0005)
     here = with_generator(schema, model)
     method = LIMI(n_latents=20_000)
     latents = LatentStream(here.generator, 20_000, 3)

@@ -20,7 +20,7 @@ from tests.networks import linear, white
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, schema_of, task
 
 WIDE = schema_of((0, 9), (-4, 4), (0, 6), (1, 5), (0, 1), protected=["x3", "x4"])
-RULE = Linear((0.5, -0.4, 0.3, 0.3, 0.8), -2.0)
+RULE = Linear((0.5, -0.4, 0.3, 0.3, 0.8), -2.05)
 REAL = ((0.0, 9.0), (-4.0, 4.0))
 
 

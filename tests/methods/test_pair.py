@@ -23,7 +23,7 @@ from tests.networks import linear, target_of
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
 
 WIDE = schema_of((0, 40), (0, 40), (-5, 5), (1, 5), (0, 1), protected=["x3", "x4"])
-RULE = Linear((0.15, -0.2, 0.3, 0.5, 1.0), 0.2)
+RULE = Linear((0.15, -0.2, 0.3, 0.5, 1.0), 0.175)
 TARGET = target_of(WIDE, linear(RULE.weights, RULE.bias))
 
 PAIRS = ["real+adf", "limi+eidig", "adf+maft", "themis+neuronfair"]

@@ -7,9 +7,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from limi.decisions import EDGE, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.models import Answers, Decision
-from limi.models._scores import Outputs, from_margin, from_pairs
+from limi.models._scores import Outputs, from_margin, from_pairs, sided
 
 
 @pytest.mark.parametrize(
@@ -219,21 +220,42 @@ def test_three_labels_are_too_many():
 # -- margins, pairs and last layers -------------------------------------------------------
 
 
-def test_a_tie_is_the_first_class_whichever_is_favorable():
-    assert (from_margin([0.0], 1) > 0.5).tolist() == [False]
-    assert (from_margin([0.0], 0) > 0.5).tolist() == [True]
-    assert (from_pairs([[0.5, 0.5]], 1) > 0.5).tolist() == [False]
-    assert (from_pairs([[0.5, 0.5]], 0) > 0.5).tolist() == [True]
+def test_a_tie_of_votes_is_the_first_class_whichever_is_favorable():
+    even = [[0.5, 0.5]]
+    assert opposes(from_pairs(even, 1, votes=True)).all()
+    assert favors(from_pairs(even, 0, votes=True)).all()
+    np.testing.assert_allclose(from_pairs(even, 0, votes=True), 0.5, atol=3 * EDGE)
 
 
-def test_a_margin_too_small_for_the_sigmoid_still_decides():
-    assert (from_margin([1e-20, -1e-20], 1) > 0.5).tolist() == [True, False]
-    assert (from_margin([1e-20, -1e-20], 0) > 0.5).tolist() == [False, True]
+def test_what_rounding_alone_would_decide_stays_on_the_edge():
+    close = [[0.5, 0.5], [0.5, np.nextafter(0.5, 0)], [np.nextafter(0.5, 0), 0.5]]
+    for column in (0, 1):
+        for scores in (
+            from_margin([0.0, 1e-20, -1e-20, 1e-9], column),
+            from_pairs(close, column),
+            from_pairs(close[1:], column, votes=True),
+        ):
+            assert not (favors(scores) | opposes(scores)).any()
+            np.testing.assert_allclose(scores, 0.5, atol=EDGE)
 
 
-def test_the_larger_probability_decides_where_rounding_keeps_their_sum_from_1():
-    pairs = [[np.nextafter(0.5, 0), 0.5], [0.5, np.nextafter(0.5, 0)]]
-    assert (from_pairs(pairs, 1) > 0.5).tolist() == [True, False]
+def test_the_larger_of_two_probabilities_decides_whatever_they_sum_to():
+    pairs = np.array([[0.4991, 0.4995], [0.5009, 0.5005], [0.5009, 0.5009], [0.2, 0.8]])
+    scores = from_pairs(pairs, 1)
+    assert favors(scores).tolist() == [True, False, False, True]
+    assert opposes(scores).tolist() == [False, True, False, False]
+    assert scores[3] == 0.8  # where one says what both say, it is the score as it is
+    np.testing.assert_array_equal(favors(from_pairs(pairs, 0)), opposes(scores))
+    np.testing.assert_array_equal(opposes(from_pairs(pairs, 0)), favors(scores))
+
+
+def test_a_score_is_moved_only_where_the_model_decides_otherwise():
+    scores = np.array([0.2, 0.8, 0.2, 0.8, 0.5, 0.5])
+    favorable = np.array([False, True, True, False, True, False])
+    moved = sided(scores, favorable)
+    np.testing.assert_array_equal(moved[[0, 1, 4, 5]], [0.2, 0.8, 0.5, 0.5])
+    assert favors(moved[2])
+    assert opposes(moved[3])
 
 
 @pytest.mark.parametrize("column", [0, 1])
@@ -242,7 +264,9 @@ def test_two_outputs_decide_alike_as_logits_and_as_probabilities(column):
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     as_logits, as_shares = (Outputs(column).read(raw, 3) for raw in (logits, shares))
     np.testing.assert_allclose(as_logits, as_shares, atol=1e-12)
-    assert (as_logits > 0.5).tolist() == (logits.argmax(axis=1) == column).tolist()
+    decided = logits[:, 0] != logits[:, 1]
+    assert (favors(as_logits) | opposes(as_logits)).tolist() == decided.tolist()
+    assert favors(as_logits).tolist() == (decided & (logits.argmax(axis=1) == column)).tolist()
 
 
 def test_one_output_is_what_it_is_declared_to_be():

@@ -38,8 +38,8 @@ def graph_file(path, nodes, inputs, outputs, constants=()):
     return f"onnx:{path}"
 
 
-def linear(path, width=3, columns=1, bias=-45.0, last=None):
-    """Age minus 45, as the last layer of a network might give it."""
+def linear(path, width=3, columns=1, bias=-45.5, last=None):
+    """Age minus 45 and a half, as the last layer of a network might give it."""
     weights = np.zeros((width, columns), np.float32)
     weights[0, -1] = 1
     nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["z"])]

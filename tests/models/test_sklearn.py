@@ -7,16 +7,23 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from limi import models
+from limi.decisions import favors, opposes
 from limi.errors import BadModel, InvalidInput
 from tests.models.kinds import pipeline
 from tests.models.people import bound, numbers, people, scored, spelled, truth
@@ -28,16 +35,40 @@ def test_ties_fall_where_predict_puts_them(favorable):
     stump = DecisionTreeClassifier(max_depth=1).fit(frame[["a"]], [0, 1, 0, 1])
     tied = RandomForestClassifier(2, max_depth=1, random_state=0).fit(frame, [0, 1, 1, 0])
     for model in (stump, tied):
-        favors = scored(model, frame, favorable=favorable) > 0.5
+        scores = scored(model, frame, favorable=favorable)
         given = frame[list(model.feature_names_in_)]
-        assert favors.tolist() == (model.predict(given) == favorable).tolist()
+        decided = model.predict(given) == favorable
+        assert favors(scores).tolist() == decided.tolist()
+        assert opposes(scores).tolist() == (~decided).tolist()
 
 
-def test_a_forest_whose_votes_are_tied_says_the_first_class():
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeClassifier(),
+        RandomForestClassifier(10, random_state=0),
+        ExtraTreesClassifier(4, bootstrap=False, random_state=0),
+        BaggingClassifier(DecisionTreeClassifier(), 4, bootstrap=False, random_state=0),
+        KNeighborsClassifier(4),
+        make_pipeline(StandardScaler(), KNeighborsClassifier(2)),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_even_votes_are_the_first_class(model):
+    frame = pd.DataFrame({"a": [0, 0, 1, 1] * 5, "b": 0})
+    model.fit(frame, [0, 1, 1, 0] * 5)
+    even = (model.predict_proba(frame) == 0.5).all(axis=1)
+    assert even.any()
+    for favorable, side in ((0, favors), (1, opposes)):
+        assert side(scored(model, frame, favorable=favorable))[even].all()
+
+
+def test_probabilities_that_are_no_votes_may_be_equal_by_rounding():
     frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
     model = DummyClassifier(strategy="prior").fit(frame, [0, 1])
-    assert (scored(model, frame, favorable=0) > 0.5).all()
-    assert not (scored(model, frame, favorable=1) > 0.5).any()
+    for favorable in (0, 1):
+        scores = scored(model, frame, favorable=favorable)
+        assert not (favors(scores) | opposes(scores)).any()
 
 
 @pytest.mark.parametrize(

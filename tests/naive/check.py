@@ -5,6 +5,13 @@ from __future__ import annotations
 import itertools
 
 
+def side(score):
+    """1 for a favorable decision, -1 for an unfavorable one, 0 within rounding of the edge."""
+    if score > 0.500001:
+        return 1
+    return -1 if score < 0.499999 else 0
+
+
 def same(one, other):
     return one == other or (one != one and other != other)
 
@@ -27,7 +34,7 @@ def tried(schema, row):
 def causes(score, schema, row):
     """The smallest sets of protected columns that flip a row."""
     own = row[schema.protected_index]
-    decision = score(row[None])[0] > 0.5
+    decision = side(score(row[None])[0])
     found = []
     columns = range(len(own))
     for size in range(1, len(own) + 1):
@@ -37,7 +44,7 @@ def causes(score, schema, row):
             for codes in itertools.product(*(schema.protected_codes[c] for c in chosen)):
                 twin = row.copy()
                 twin[schema.protected_index[list(chosen)]] = codes
-                if (score(twin[None])[0] > 0.5) != decision:
+                if side(score(twin[None])[0]) * decision < 0:
                     found.append(chosen)
                     break
     return found
@@ -49,7 +56,7 @@ def as_if(score, schema, row, column):
     for code in schema.protected_codes[column]:
         twin = row.copy()
         twin[schema.protected_index[column]] = code
-        decided.append(bool(score(twin[None])[0] > 0.5))
+        decided.append(side(score(twin[None])[0]) > 0)
     return decided
 
 
@@ -62,7 +69,7 @@ def verdict(score, schema, row, rule):
         twin = row.copy()
         twin[schema.protected_index] = values
         other = score(twin[None])[0]
-        flipped = (other > 0.5) != (own > 0.5)
+        flipped = side(other) * side(own) < 0
         gap = round(abs(other - own), 6)
         if rule == "first":
             better = (flipped and not flips) or (

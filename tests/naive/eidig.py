@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tests.naive.adf import chances, clip, drawn, paired, sign
-from tests.naive.check import key, verdict
+from tests.naive.check import key, side, verdict
 
 
 def confident(score, slope, row):
     """Derivative of the score of the decision taken."""
-    side = 1 if score(row[None])[0] > 0.5 else -1
-    return side * slope(row[None])[0]
+    taken = 1 if side(score(row[None])[0]) > 0 else -1
+    return taken * slope(row[None])[0]
 
 
 def explore(score, slope, schema, row, steps, decay):

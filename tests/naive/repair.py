@@ -1,5 +1,7 @@
 """Labels and training rows of a repair, one row at a time."""
 
+from tests.naive.check import side
+
 
 def vote(score, schema, row):
     """1 where most protected combinations bring the favorable decision; even: the mean score."""
@@ -8,9 +10,9 @@ def vote(score, schema, row):
         twin = row.copy()
         twin[schema.protected_index] = values
         scores.append(float(score(twin[None])[0]))
-    favorable = sum(s > 0.5 for s in scores)
+    favorable = sum(side(s) > 0 for s in scores)
     if 2 * favorable == len(scores):
-        return int(sum(scores) / len(scores) > 0.5)
+        return int(side(sum(scores) / len(scores)) > 0)
     return int(2 * favorable > len(scores))
 
 
@@ -19,11 +21,11 @@ def average_odds_gap(decided, labels, privileged):
     gaps = []
     for actual in (0, 1):
         rates = []
-        for side in (True, False):
+        for wanted in (True, False):
             mine = [
                 d
                 for d, y, p in zip(decided, labels, privileged, strict=True)
-                if y == actual and p == side
+                if y == actual and p == wanted
             ]
             rates.append(sum(mine) / len(mine))
         gaps.append(abs(rates[0] - rates[1]))

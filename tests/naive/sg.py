@@ -8,7 +8,7 @@ import numpy as np
 
 from limi.methods._seeds import clustered
 from limi.task import Task
-from tests.naive.check import key, verdict
+from tests.naive.check import key, side, verdict
 from tests.naive.expga import bounds, cell_at, positions
 
 
@@ -109,7 +109,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
     for place in places:
         row = np.array([table[i, j] for j, i in enumerate(place)])
         pool.append(positions(schema, row))
-        labels.append(bool(score(row[None])[0] > 0.5))
+        labels.append(side(score(row[None])[0]) > 0)
 
     queue, known, found, tests, age = [], set(), [], 0, 0
     for row in seeds:
@@ -128,7 +128,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
         learner = DecisionTreeClassifier(criterion="gini", random_state=int(rng.integers(2**31)))
         learner.fit(
             [positions(schema, row), *(pool[i] for i in part)],
-            [bool(own > 0.5), *(labels[i] for i in part)],
+            [side(own) > 0, *(labels[i] for i in part)],
         )
         draw = lambda: rng.random(len(schema)) if "uniform" in uses(method) else None  # noqa: E731
         for rank, solved in following(method, schema, learner.tree_, row, flips, draw):

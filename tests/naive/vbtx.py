@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from limi.rows import uniform
-from tests.naive.check import key, verdict
+from tests.naive.check import key, side, verdict
 from tests.naive.expga import bounds, cell_at, positions
 
 
@@ -92,7 +92,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
         points, labels = [], []
         for row in uniform(schema, method.n_samples, rng):
             points.append(positions(schema, row))
-            labels.append(bool(score(row[None])[0] > 0.5))
+            labels.append(side(score(row[None])[0]) > 0)
         pairs, quiet = None, 0
         while quiet < method.patience and len(labels) <= 10 * method.n_samples:
             if pairs is None:
@@ -117,7 +117,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
                 if verdict(score, schema, two[0], "first")[0]:
                     found.append(key(schema, two[0]))
                 for row, expected in zip(two, (False, True), strict=True):
-                    favorable = bool(score(row[None])[0] > 0.5)
+                    favorable = side(score(row[None])[0]) > 0
                     if favorable != expected:
                         points.append(positions(schema, row))
                         labels.append(favorable)
