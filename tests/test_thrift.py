@@ -155,7 +155,7 @@ def test_a_budget_of_queries_is_asked_in_large_batches(method):
 
     def score(rows):
         calls.append(len(rows))
-        return Linear((0.125, -0.0625, 0.03125), -3.03125)(rows)
+        return Linear((0.125, -0.0625, 0.03125), -3.046875)(rows)
 
     rows = uniform(schema, 3_000, np.random.default_rng(0))
     here = task(schema, AGE_MODEL, rows, generator=Rounding(schema))

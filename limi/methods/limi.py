@@ -57,6 +57,7 @@ __all__ = ["LIMI"]
 _BOUNDARY_SHARE = 10  # of what may be asked or checked, at most a tenth is labelled
 _FEWEST_LABELLED = 200  # with fewer there is no boundary to speak of
 _POOR_AUC = 0.75
+_RANKED = 12  # digits by which scores are ranked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +240,9 @@ class LIMI:
         readings = (opposes(score), 1 - score), (favors(score), score)
         for side, (mine, confidence) in zip(sides, readings, strict=True):
             sure = mine if labels_only else mine & (rounded(confidence) > self.threshold)
-            side.add(latents[sure], -confidence[sure] if self.choice == "best" else rank[sure])
+            # Rounded, so that equal scores stay equal whatever the order of their sums.
+            best = -confidence[sure].round(decimals=_RANKED)
+            side.add(latents[sure], best if self.choice == "best" else rank[sure])
 
     def _fit(self, down: Latents, up: Latents, rng: np.random.Generator) -> tuple[Boundary, float]:
         """The boundary between the two sides, made equal in number, and its AUC on them."""

@@ -36,12 +36,14 @@ __all__ = [
     "stops_at_a_budget_of_findings",
     "stops_at_a_budget_of_queries",
     "stops_at_a_budget_of_rows",
+    "the_last_digits_change_nothing",
 ]
 
 MakeMethod = Callable[[], Method]
 MakeTask = Callable[..., Task]
 
 _ROWS = 3_000
+_LAST_DIGITS = 1e-14  # of a score in double precision; limi's own edge is far wider
 
 
 def parameters_are_frozen(make: MakeMethod, make_task: MakeTask) -> None:
@@ -62,6 +64,22 @@ def same_seed_same_findings(make: MakeMethod, make_task: MakeTask) -> None:
     for other in found[1:]:
         np.testing.assert_array_equal(found[0].rows, other.rows)
         np.testing.assert_array_equal(found[0].partner, other.partner)
+
+
+def the_last_digits_change_nothing(make: MakeMethod, make_task: MakeTask) -> None:
+    """A score that is off by what another processor or batch may add steers no search."""
+    exact, inexact = make_task(), make_task()
+    score, rng = inexact.score, np.random.default_rng(0)
+
+    def noisy(rows: Rows) -> Scores:
+        noise = rng.uniform(-_LAST_DIGITS, _LAST_DIGITS, len(rows))
+        return np.clip(score(rows) + noise, 0.0, 1.0)
+
+    inexact.score = noisy
+    budget = Budget(max_rows=_ROWS // 2)
+    one, other = (run(make(), task, budget, 12).findings.all() for task in (exact, inexact))
+    np.testing.assert_array_equal(one.rows, other.rows)
+    np.testing.assert_array_equal(one.partner, other.partner)
 
 
 def every_finding_flips(make: MakeMethod, make_task: MakeTask) -> None:
@@ -120,6 +138,7 @@ def stops_at_a_budget_of_findings(make: MakeMethod, make_task: MakeTask) -> None
 CHECKS = [
     parameters_are_frozen,
     same_seed_same_findings,
+    the_last_digits_change_nothing,
     every_finding_flips,
     findings_are_distinct,
     nothing_leaves_the_domain,

@@ -46,7 +46,7 @@ def test_ties_fall_where_predict_puts_them(favorable):
     "model",
     [
         DecisionTreeClassifier(),
-        RandomForestClassifier(10, random_state=0),
+        RandomForestClassifier(10, bootstrap=False, random_state=0),
         ExtraTreesClassifier(4, bootstrap=False, random_state=0),
         BaggingClassifier(DecisionTreeClassifier(), 4, bootstrap=False, random_state=0),
         KNeighborsClassifier(4),
