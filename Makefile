@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz bench study study-page study-check mutants docs clean
+.PHONY: help demo test check fuzz bench study study-page study-check mutants survive docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -34,6 +34,9 @@ test: $(VENV)/.dev ## run the tests
 	@tools/chromium.sh
 	$(BIN)/python -m pytest -n 2
 
+survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
+	$(BIN)/python tools/survive.py
+
 check: $(VENV)/.dev ## format, lint, types, import direction, licences
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -55,7 +58,10 @@ study: $(VENV)/.dev ## run what is missing of the studies, then write their page
 study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
 	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
 
-study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
+study-survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
+	$(BIN)/python tools/survive.py
+
+check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
 	$(BIN)/limi study check
 
 mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (about an hour)
