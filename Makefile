@@ -58,10 +58,7 @@ study: $(VENV)/.dev ## run what is missing of the studies, then write their page
 study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
 	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
 
-study-survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
-	$(BIN)/python tools/survive.py
-
-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
+study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
 	$(BIN)/limi study check
 
 mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (about an hour)

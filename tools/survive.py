@@ -632,7 +632,7 @@ def studying() -> Victim:
         studies.run([one], scale="smoke", out=out, kept=out / "kept", workers=1, only=cells)
 
     def results(out: Path) -> Any:
-        clock = ("seconds", "took", "per_second", "preparation")
+        clock = ("second", "speed", "took")
         told = []
         for path in sorted(out.rglob("cells/**/*.json")):
             tree = json.loads(path.read_text())
