@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 
@@ -122,10 +124,21 @@ def test_floats_need_no_word_where_it_comes_to_the_same():
     assert audit(harsh, favorable=1).summary.directions[0].favored == "sex Male"
 
 
-def test_answers_of_their_own_are_noted():
+@pytest.mark.parametrize("convert", [lambda f: f, pl.from_pandas, pa.Table.from_pandas])
+def test_answers_of_their_own_are_noted(convert):
     spelled = people().assign(ok=lambda frame: np.where(frame["ok"], "yes", "no"))
-    coded = prepared(spelled, lambda frame: frame["age"] > 30, favorable="no")
+    asked = []
+
+    def model(frame):
+        asked.append(len(frame))
+        return np.asarray(frame["age"]) > 30
+
+    coded = prepared(convert(spelled), model, favorable="no")
     assert any("True was read as 'no'" in note for note in coded.target.notes)
+    assert asked == [64]  # a look is enough
+
+
+def test_scores_where_nought_is_favorable_are_noted():
     scores = prepared(people(), score, favorable=0)
     assert any("read as scores of 0" in note for note in scores.target.notes)
 
