@@ -244,6 +244,7 @@ class Case:
         plant(self.folder)
         whole.victim.make_ready(self.folder)
         self._before = snapshot(self.folder)
+        self._is_defect = False
 
     def run(self, trap: Trap, *, kill_after: float | None = None, **given: Any) -> int:
         """The exit code of a run, or the signal that ended it."""
@@ -286,12 +287,14 @@ class Case:
         after = snapshot(self.folder)
         same = {name: after.get(name) for name in self._before} == self._before
         self.end(same, "touched what is not limi's")
-        self.book.count(f"{self.whole.victim.name}: {how}, with the same results")
+        ending = "with a defect" if self._is_defect else "with the same results"
+        self.book.count(f"{self.whole.victim.name}: {how}, {ending}")
         self.remove()
 
     def end(self, holds: bool, words: str) -> None:
         """A defect where something does not hold."""
         if not holds:
+            self._is_defect = True
             self.book.defects.append(f"{self.words}: {words}")
 
     def said(self) -> str:
