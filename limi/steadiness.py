@@ -27,7 +27,7 @@ TIMES = 10
 """How often both sides of a flip are asked of an unsteady model. A row whose two sides are decided
 by the same coin passes with a chance of at most 2 / 4^10, two in a million, whatever the coin."""
 
-_GROUP = 64  # rows of the small batches that a sample is asked in
+_GROUP = 64  # rows of the small batches that a sample is asked in; of a small sample a quarter
 _GROUPS = (8192, 1024, 256, 64)  # rows of a batch, in turn, while flips are confirmed
 _COMPANY = 3  # rows of the table beside each row in question, where the batch has a say
 _ROUNDING = 1e-3  # sums in another order differ in the last digits; that is not another answer
@@ -104,10 +104,11 @@ def sample(
         return Steadiness(0, 0)
     chosen = rows[np.sort(rng.permutation(len(rows))[:n])]
     first, again = (_asked(score, chosen, max_batch) for _ in range(2))
+    group = max(1, min(_GROUP, len(chosen) // 4, max_batch))
     others = {
         "again": again,
         "reordered": _shuffled(score, chosen, max_batch, rng),
-        "regrouped": _shuffled(score, chosen, min(_GROUP, max_batch), rng),
+        "regrouped": _shuffled(score, chosen, group, rng),
     }
     moved = {name: apart(first, other) for name, other in others.items()}
     decided = [moved[name] & differ(first, others[name]) for name in others]

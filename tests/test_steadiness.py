@@ -123,6 +123,13 @@ def test_what_the_batch_decides_is_seen_in_small_batches():
     assert told.regrouped == told.decisions_moved > 0
 
 
+@pytest.mark.parametrize("n", [16, 64])
+def test_a_small_sample_is_asked_in_smaller_batches_still(n):
+    told = sampled(by_batch, n=n)
+    assert (told.again, told.reordered) == (0, 0)
+    assert told.regrouped > 0
+
+
 def test_the_sample_is_as_small_as_it_is_asked_to_be_and_keeps_to_the_batch_size():
     score = scored(by_batch)
     told = steadiness.sample(score, rows_of(), np.random.default_rng(0), n=40, max_batch=7)
