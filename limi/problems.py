@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import models
+from limi import models, trial
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.frames import Codec, Frame, columns_of, plain
 from limi.models import Meaning
@@ -19,6 +19,7 @@ from limi.schema_files import dump
 from limi.store import digest, file_digest
 from limi.tables import infer
 from limi.target import Target, bind
+from limi.trial import Terms
 from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
@@ -111,27 +112,22 @@ def prepare(
         raise BadTable("the table is empty; it needs at least one row")
     labels = _labels(columns, target)
     wanted = _favorable(favorable, labels, target)
-    if schema is None:
-        schema = infer(frame, exclude=() if target is None else (target,))
-    schema = _protect(schema, protected, target)
-    codec = Codec.learn(frame, schema)
-    sha256 = None
-    if isinstance(model, str):
-        name = model
-        sha256 = _model_digest(model)
-        loaded = models.load(
-            model,
-            favorable=wanted,
-            labels=labels,
-            output=output,
-            trust_pickle=trust_pickle,
-            trust=trust,
-            table=table_name,
-        )
-    else:
-        name = type(model).__name__ if not hasattr(model, "__name__") else model.__name__
-        loaded = models.wrap(model, favorable=wanted, labels=labels, output=output)
-    bound = bind(loaded, codec)
+    sha256 = _model_digest(model) if isinstance(model, str) else None
+    terms = Terms(
+        favorable=wanted,
+        labels=labels,
+        output=output,
+        trust_pickle=trust_pickle,
+        trust=tuple(trust),
+        table=table_name,
+    )
+    with trial.begun(model, sha256, terms) as judge:
+        if schema is None:
+            schema = infer(frame, exclude=() if target is None else (target,))
+        schema = _protect(schema, protected, target)
+        codec = Codec.learn(frame, schema)
+        judge(codec, frame)
+    bound = bind(terms.model(model), codec)
     rows = bound.codec.encode(frame)
     bound = bound.settled(rows)
     return Problem(
@@ -141,7 +137,7 @@ def prepare(
         favorable=1 if wanted is None else wanted,
         unfavorable=next((v for v in labels if v != wanted), None),
         table_name=table_name,
-        model_name=name,
+        model_name=_named(model),
         model_sha256=sha256,
         labels=_favorable_labels(columns, target, wanted),
         output=output,
@@ -239,6 +235,13 @@ def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]
     held = np.empty(len(codes), dtype=bool)
     held[order] = counts > 0
     return held
+
+
+def _named(model: Any) -> str:
+    if isinstance(model, str):
+        return model
+    name: str = getattr(model, "__name__", type(model).__name__)
+    return name
 
 
 def _model_digest(uri: str) -> str | None:

@@ -16,7 +16,7 @@ from limi.frames import Codec
 from limi.models._base import Model
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Target", "bind"]
+__all__ = ["Target", "bind", "settling_rows"]
 
 _SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
 _CONTRACT_ROWS = 16
@@ -79,7 +79,7 @@ class Target:
         settle: Callable[[Any], Model] | None = getattr(self.model, "settle", None)
         if settle is None or not len(rows):
             return self
-        model = self._ask(settle, rows[_spread(len(rows), _SETTLING_ROWS)])
+        model = self._ask(settle, rows[settling_rows(len(rows))])
         known = _notes(self.model)
         return replace(
             self, model=model, notes=(*self.notes, *(n for n in _notes(model) if n not in known))
@@ -190,6 +190,11 @@ def _text_columns(codec: Codec) -> list[str]:
 def _cells(frame: Any) -> Any:
     """A frame's cells as an array, as its own library gives it."""
     return (frame if hasattr(frame, "to_numpy") else frame.to_pandas()).to_numpy()
+
+
+def settling_rows(n: int) -> Index:
+    """Which of n rows a model is settled on."""
+    return _spread(n, _SETTLING_ROWS)
 
 
 def _spread(n: int, most: int) -> Index:

@@ -27,6 +27,7 @@ LAYERS = [
     ["data"],
     ["models"],
     ["target", "device"],
+    ["trial"],
     ["report"],
     ["store", "drafts"],
     ["problems"],

@@ -3,8 +3,10 @@
 A kind's module may offer `accepts(object)` and `wrap(object, decision)` for live objects, and
 `load(place, decision)` for `KIND:PLACE`. Loaders that can be told more name the keyword
 (`trust_pickle`, `trust`, `table`), and get it only then. `ENDINGS` are the file names' ends by
-which a forgotten KIND is guessed in the error. `files(path)` are all files that a model is read
-from, where the named one is not the only one.
+which a forgotten KIND is guessed in the error. `all_files(path)` are those that a model is read
+from, where the named one is not the only one. `LIBRARY` is the package that reads a kind's files in
+native code: such a file is tried in a process of its own first, at the place that `on_trial(place)`
+gives, where that is another one.
 """
 
 from __future__ import annotations
@@ -136,7 +138,7 @@ def files(uri: str) -> list[Path]:
     bare = place.rpartition("?")[0]  # in front of options
     for path in map(Path, (place, bare, place.rpartition(":")[0])):
         if place and kind in names() and is_file(path):
-            found: list[Path] = getattr(get(kind), "files", lambda path: [path])(path)
+            found: list[Path] = getattr(get(kind), "all_files", lambda path: [path])(path)
             return found
     return []
 

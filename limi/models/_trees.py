@@ -1,6 +1,6 @@
 """Trees from files: libraries walk them without looking, so they are looked at before.
 
-A child that lies outside its tree, or before its parent, sends such a walk into foreign memory or
+A child that lies outside its tree, or above its parent, sends such a walk into foreign memory or
 in circles; so does a column that the rows do not have.
 """
 
@@ -30,8 +30,8 @@ def check_nodes(
 ) -> None:
     """ValueError where a walk down these trees would not end in a leaf of the same tree.
 
-    Trees stand one behind another, `sizes` nodes each; children count from their tree's first node
-    and come after their parent, as builders write them.
+    Trees stand one behind another, `sizes` nodes each, and children count from their tree's first
+    node, the root. Where every other node has one parent at most, no walk from the root goes round.
     """
     total = int(sizes.sum())
     shapes = {part.shape for part in (left, right, feature, leaf)}
@@ -40,10 +40,15 @@ def check_nodes(
         raise ValueError("its trees are no whole arrays of nodes")
     # Signed and wide, so that neither -1 nor a huge number changes its meaning.
     left, right, feature, sizes = (part.astype(np.int64) for part in (left, right, feature, sizes))
-    place = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    fits = (left > place) & (right > place) & (np.maximum(left, right) < np.repeat(sizes, sizes))
-    fits &= (feature >= 0) & (feature < n_columns)
-    if not (leaf.astype(bool) | fits).all():
+    inner = ~leaf.astype(bool)
+    first, size = (np.repeat(part, sizes)[inner] for part in (np.cumsum(sizes) - sizes, sizes))
+    children = np.stack([left[inner], right[inner]])
+    columns = feature[inner]
+    if (
+        not ((children > 0) & (children < size)).all()
+        or not ((columns >= 0) & (columns < n_columns)).all()
+        or np.bincount((children + first).ravel(), minlength=1).max() > 1
+    ):
         raise ValueError("its trees lead nowhere")
 
 

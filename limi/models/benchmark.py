@@ -57,6 +57,7 @@ from limi.types import Labels, Rows, Scores
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
 
 ENDINGS = (".npz",)
+LIBRARY = "numpy"
 
 Kind = Literal["dnn", "rf", "svm"]
 OnStep = Callable[[float, str], None]

@@ -14,6 +14,7 @@ from limi.models._files import existing, unreadable
 __all__ = ["accepts", "load", "wrap"]
 
 ENDINGS = (".cbm",)
+LIBRARY = "catboost"
 
 
 def accepts(target: object) -> bool:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from limi.errors import BadModel, listed, missing
 from limi.models._base import Decision, Model
 from limi.models._booster import BoosterModel
 from limi.models._categories import pandas_of, refuse_text, with_categories
 from limi.models._classifier import classifier
-from limi.models._files import existing, unreadable
+from limi.models._files import content_of, existing, unreadable
+from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
 ENDINGS = (".txt",)
+LIBRARY = "lightgbm"
 
 _BINARY = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
 
@@ -69,8 +75,10 @@ def load(place: str, decision: Decision) -> Model:
         import lightgbm
     except ImportError:
         raise missing("lightgbm", "boosters", "reading a LightGBM model") from None
+    content = content_of(path)
     try:
-        target = lightgbm.Booster(model_file=path)
+        _check(content)
+        target = lightgbm.Booster(model_str=content.decode())
     except Exception as error:
         raise unreadable(place, "a LightGBM model", error) from error
     return wrap(target, decision)
@@ -125,3 +133,71 @@ class _Typed:
         known = dict(zip(places, self.categories, strict=False))
         refuse_text(frame, allowed=known)
         return with_categories(frame, known)
+
+
+def _check(content: bytes) -> None:
+    """ValueError where the trees of a file lead nowhere: the library follows them unseen."""
+    body, end, _ = content.partition(b"\nend of trees")
+    starts = [found.start() for found in re.finditer(rb"^Tree=", body, re.MULTILINE)]
+    if not starts or not end:
+        raise ValueError("it is cut off")
+    header = _pairs(body[: starts[0]])
+    width, outputs = int(header["max_feature_idx"]) + 1, int(header["num_class"])
+    if int(header["num_tree_per_iteration"]) != outputs or len(starts) % outputs:
+        raise ValueError("its trees do not fit each other")
+    # The library jumps by these sizes, and would read other text where it lands by wrong ones.
+    sizes = _numbers(header.get("tree_sizes", ""))
+    if len(sizes) and np.diff(starts).tolist() != sizes[:-1].tolist():
+        raise ValueError("its trees are of other sizes than it says")
+    for start, stop in zip(starts, [*starts[1:], len(body)], strict=True):
+        _check_tree(_pairs(body[start:stop]), width)
+
+
+def _check_tree(tree: dict[str, str], width: int) -> None:
+    leaves = int(tree["num_leaves"])
+    n = leaves - 1
+    if n < 0 or len(tree["leaf_value"].split()) != leaves:
+        raise ValueError("its trees are no whole arrays of nodes")
+    if n:
+        left, right, feature, kinds = (
+            _numbers(tree[name])
+            for name in ("left_child", "right_child", "split_feature", "decision_type")
+        )
+        threshold = np.array(tree["threshold"].split(), dtype=np.float64)
+        if {part.shape for part in (left, right, feature, kinds, threshold)} != {(n,)}:
+            raise ValueError("its trees are no whole arrays of nodes")
+        if (left >= n).any() or (right >= n).any():
+            raise ValueError("its trees lead nowhere")
+        # A leaf is a node behind the inner ones: -1 is the first of them, and so on.
+        first, second = (np.where(part < 0, n - 1 - part, part) for part in (left, right))
+        first, second, feature = (np.append(p, [0] * leaves) for p in (first, second, feature))
+        leaf = np.arange(n + leaves) >= n
+        check_nodes(first, second, feature, leaf, width, np.array([n + leaves]))
+        _check_categories(tree, threshold[kinds % 2 == 1])
+    if int(tree.get("is_linear", "0")):
+        used = _numbers(tree["leaf_features"])
+        if not ((used >= 0) & (used < width)).all():
+            raise ValueError("its trees lead nowhere")
+
+
+def _check_categories(tree: dict[str, str], chosen: NDArray[np.float64]) -> None:
+    """Splits by category name a stretch of bits by its number."""
+    ends = _numbers(tree.get("cat_boundaries", ""))
+    n_bits = len(tree.get("cat_threshold", "").split())
+    n_sets = int(tree["num_cat"])
+    known = ((chosen >= 0) & (chosen < n_sets)).all()
+    whole = len(ends) == n_sets + 1 and ends[0] == 0 and ends[-1] == n_bits
+    if not known or (n_sets and not (whole and (np.diff(ends) >= 0).all())):
+        raise ValueError("its trees ask for categories that it does not know")
+
+
+def _pairs(block: bytes) -> dict[str, str]:
+    lines = [line.partition("=") for line in block.decode().splitlines() if "=" in line]
+    found = {name: value for name, _, value in lines}
+    if len(found) != len(lines):
+        raise ValueError("it says something twice")
+    return found
+
+
+def _numbers(text: str) -> NDArray[np.int64]:
+    return np.array(text.split(), dtype=np.int64)

@@ -21,9 +21,10 @@ from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._scores import Outputs, sided
 from limi.types import Mask, Scores
 
-__all__ = ["OnnxModel", "files", "load"]
+__all__ = ["OnnxModel", "all_files", "load"]
 
 ENDINGS = (".onnx",)
+LIBRARY = "onnxruntime"
 
 # As it is loaded onnxruntime would put an identifier into the user's home and report to its maker;
 # whoever wants that sets the variable to 0.
@@ -181,7 +182,7 @@ def load(place: str, decision: Decision) -> OnnxModel:
     )
 
 
-def files(path: Path) -> list[Path]:
+def all_files(path: Path) -> list[Path]:
     """The graph's file, and those beside it that hold its weights."""
     return [path, *_weights.beside(path)]
 

@@ -13,6 +13,7 @@ from limi.models._trees import check_estimator, forget_caches
 __all__ = ["load"]
 
 ENDINGS = (".skops",)
+LIBRARY = "skops.io"
 
 # Beside the classes of scikit-learn. The rest of numpy and scipy is not trusted as a whole:
 # scipy.stats distributions run text of their own state as code, and numpy's DataSource deletes the

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +18,10 @@ from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._scores import Output, Outputs
 from limi.types import Rows, Scores
 
-__all__ = ["TorchModel", "accepts", "load", "wrap"]
+__all__ = ["TorchModel", "accepts", "load", "on_trial", "wrap"]
 
 ENDINGS = (".pt2", ".pt", ".pth", ".ts")
+LIBRARY = "torch"
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,13 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchMod
     # A program whose parts do not fit each other may fail anywhere.
     except Exception as error:
         raise unreadable(file, "a torch program", error) from error
+
+
+def on_trial(place: str) -> str:
+    """The same file on the CPU, whose memory can be limited."""
+    file, options = split_options(place, ("output", "device"))
+    options.pop("device", None)
+    return f"{file}?{urlencode(options)}" if options else file
 
 
 def _moved(model: TorchModel, target: Any, device: str) -> TorchModel:

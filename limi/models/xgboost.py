@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any
 
+import numpy as np
+
 from limi.errors import BadModel, listed, missing
 from limi.models._base import Decision, Model
 from limi.models._booster import BoosterModel
@@ -13,10 +15,12 @@ from limi.models._categories import Coded
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
 from limi.models._scores import Output
+from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
 ENDINGS = (".json", ".ubj")
+LIBRARY = "xgboost"
 
 _GIVES: dict[str, Output] = {
     "binary:logistic": "probability",
@@ -87,6 +91,7 @@ def load(place: str, decision: Decision) -> Model:
         raise missing("xgboost", "boosters", "reading an XGBoost model") from None
     try:
         target = xgboost.Booster(model_file=path)
+        _check(json.loads(target.save_raw("json"))["learner"])
         # Classifiers write this mark; they stop at their best iteration, boosters do not.
         if "classifier" in (target.attr("scikit_learn") or ""):
             target = xgboost.XGBClassifier()
@@ -94,3 +99,51 @@ def load(place: str, decision: Decision) -> Model:
     except Exception as error:
         raise unreadable(place, "an XGBoost model", error) from error
     return wrap(target, decision)
+
+
+def _check(learner: dict[str, Any]) -> None:
+    """ValueError where the booster's trees lead nowhere: it follows them without looking."""
+    param, booster = learner["learner_model_param"], learner["gradient_booster"]
+    width, groups = int(param["num_feature"]), max(1, int(param["num_class"]))
+    if booster["name"] == "gblinear":
+        if len(booster["model"]["weights"]) != (width + 1) * groups:
+            raise ValueError("its weights are not one for each column")
+        return
+    model = booster.get("gbtree", booster)["model"]
+    trees = model["trees"]
+    if not trees:
+        return
+    left, right, feature, kinds = (
+        np.concatenate([np.array(tree[name], dtype=np.int64) for tree in trees])
+        for name in ("left_children", "right_children", "split_indices", "split_type")
+    )
+    sizes = np.array([len(tree["left_children"]) for tree in trees])
+    check_nodes(left, right, feature, left == -1, width, sizes)
+    ends = model.get("iteration_indptr", [0, len(trees)])
+    if (
+        kinds.shape != left.shape
+        or any(int(tree["tree_param"]["size_leaf_vector"]) > 1 for tree in trees)
+        or not all(len(tree["split_conditions"]) == n for tree, n in zip(trees, sizes, strict=True))
+        or len(model["tree_info"]) != len(trees)
+        or not all(0 <= group < groups for group in model["tree_info"])
+        or len(booster.get("weight_drop", trees)) != len(trees)
+        or ends != sorted(ends)
+        or (ends[:1], ends[-1:]) != ([0], [len(trees)])
+        or not all(map(_knows_its_categories, trees))
+    ):
+        raise ValueError("its trees do not fit each other")
+
+
+def _knows_its_categories(tree: dict[str, Any]) -> bool:
+    starts, sizes, nodes = (
+        np.array(tree[f"categories_{name}"], dtype=np.int64)
+        for name in ("segments", "sizes", "nodes")
+    )
+    by_set = np.flatnonzero(np.array(tree["split_type"]) == 1)
+    ends = starts + sizes
+    return (
+        starts.shape == sizes.shape == nodes.shape
+        and bool(np.isin(by_set, nodes).all())
+        and bool(((starts >= 0) & (sizes >= 0) & (ends <= len(tree["categories"]))).all())
+        and all(category >= 0 for category in tree["categories"])
+    )

@@ -1,6 +1,7 @@
 """XGBoost, LightGBM and CatBoost beyond the common table."""
 
 import json
+import re
 
 import catboost
 import lightgbm
@@ -12,6 +13,7 @@ import xgboost
 from limi import models
 from limi.errors import BadModel
 from limi.models._categories import _places
+from limi.models.xgboost import _check as xgboost_check
 from tests.models.kinds import catboost_model, lightgbm_model, whole, xgboost_model
 from tests.models.people import bound, numbers, people, scored, truth, typed
 
@@ -266,3 +268,166 @@ def test_other_files_are_none(kind, tmp_path):
         models.load(f"{kind}:{tmp_path / 'a'}")
     assert "cannot be read as a" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+# -- trees that lead nowhere --------------------------------------------------------------
+
+
+def saved_trees(path, **given):
+    """An XGBoost file, and its content to be edited."""
+    trained("binary:logistic", **given).save_model(path)
+    return json.loads(path.read_text())
+
+
+def model_of(content):
+    booster = content["learner"]["gradient_booster"]
+    return booster.get("gbtree", booster)["model"]
+
+
+# A number that the library does not look up when it loads, so that nothing crashes here.
+@pytest.mark.parametrize("booster", ["gbtree", "dart"])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("left_children", 10**6),
+        ("right_children", 10**6),
+        ("left_children", 0),
+        ("right_children", 1),
+        ("left_children", -7),
+        ("split_indices", 3),
+        ("split_indices", 10**6),
+    ],
+)
+def test_xgboost_trees_that_lead_nowhere_are_not_walked(name, value, booster, tmp_path):
+    content = saved_trees(tmp_path / "a.json", booster=booster)
+    xgboost_check(content["learner"])
+    model_of(content)["trees"][-1][name][0] = value
+    with pytest.raises(ValueError, match="its trees lead nowhere"):
+        xgboost_check(content["learner"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model: model["tree_info"].__setitem__(0, 5),
+        lambda model: model["tree_info"].__setitem__(0, -1),
+        lambda model: model["tree_info"].pop(),
+        lambda model: model["iteration_indptr"].__setitem__(-1, 900),
+        lambda model: model["trees"][0]["split_conditions"].pop(),
+        lambda model: model["trees"][0]["split_type"].__setitem__(0, 1),
+        lambda model: model["trees"][0]["tree_param"].update(size_leaf_vector="9"),
+    ],
+)
+def test_xgboost_trees_that_do_not_fit_each_other_are_not_walked(change, tmp_path):
+    content = saved_trees(tmp_path / "a.json")
+    change(model_of(content))
+    with pytest.raises(ValueError, match="its trees do not fit each other"):
+        xgboost_check(content["learner"])
+
+
+def test_xgboost_categories_lie_in_their_list(tmp_path):
+    content = saved_trees(tmp_path / "a.json", frame=typed(), max_cat_to_onehot=1)
+    xgboost_check(content["learner"])
+    tree = next(t for t in model_of(content)["trees"] if t["categories_nodes"])
+    tree["categories_sizes"][0] += 1000
+    with pytest.raises(ValueError, match="its trees do not fit each other"):
+        xgboost_check(content["learner"])
+
+
+def test_a_linear_xgboost_model_has_a_weight_for_each_column(tmp_path):
+    content = saved_trees(tmp_path / "a.json", booster="gblinear")
+    assert models.load(f"xgboost:{tmp_path / 'a.json'}").n_columns == 3
+    content["learner"]["gradient_booster"]["model"]["weights"].pop()
+    with pytest.raises(ValueError, match="its weights are not one for each column"):
+        xgboost_check(content["learner"])
+
+
+@pytest.mark.parametrize("ending", ["json", "ubj"])
+def test_a_file_is_checked_by_what_the_library_has_read(ending, tmp_path):
+    path = tmp_path / f"a.{ending}"
+    booster = trained("binary:logistic")
+    content = json.loads(booster.save_raw("json"))
+    content["learner"]["gradient_booster"]["model"]["tree_info"][0] = 1
+    edited = xgboost.Booster(model_file=bytearray(json.dumps(content).encode()))
+    edited.save_model(path)
+    with pytest.raises(BadModel, match="its trees do not fit each other"):
+        models.load(f"xgboost:{path}")
+
+
+def lightgbm_text(path):
+    odd_or_old = (numbers().grade % 2 == 1) ^ (numbers().age > 60)  # splits of both kinds
+    lightgbm.LGBMClassifier(
+        n_estimators=3, num_leaves=6, verbose=-1, min_data_per_group=1, cat_smooth=0.01
+    ).fit(numbers(), odd_or_old, categorical_feature=["grade"]).booster_.save_model(path)
+    return path.read_text()
+
+
+def changed(text, name, change):
+    """The text with the numbers of the second tree's line changed, and its size as it says."""
+    head, first, second, *rest = re.split(r"(?=^Tree=)", text, flags=re.MULTILINE)
+    before = re.search(rf"^{name}=(.*)$", second, re.MULTILINE)[1]
+    after = " ".join(map(str, change(before.split())))
+    edited = second.replace(f"{name}={before}\n", f"{name}={after}\n")
+    assert edited != second
+    sizes = re.search(r"^tree_sizes=(.*)$", head, re.MULTILINE)[1]
+    told = sizes.split()
+    told[1] = str(int(told[1]) + len(edited) - len(second))
+    head = head.replace(f"tree_sizes={sizes}", f"tree_sizes={' '.join(told)}")
+    return "".join([head, first, edited, *rest])
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("left_child", lambda numbers: [10**6, *numbers[1:]]),
+        ("left_child", lambda numbers: [0, *numbers[1:]]),
+        ("right_child", lambda numbers: [-(10**6), *numbers[1:]]),
+        ("right_child", lambda numbers: [numbers[0]] * len(numbers)),
+        ("left_child", lambda numbers: numbers[:-1]),
+        ("left_child", lambda numbers: [*numbers, 1]),
+        ("split_feature", lambda numbers: [3, *numbers[1:]]),
+        ("split_feature", lambda numbers: [-1, *numbers[1:]]),
+        ("threshold", lambda numbers: numbers[:-1]),
+        ("leaf_value", lambda numbers: numbers[:-1]),
+        ("num_leaves", lambda numbers: [900]),
+        ("num_leaves", lambda numbers: [0]),
+        ("num_leaves", lambda numbers: ["x"]),
+        ("decision_type", lambda numbers: [1] * len(numbers)),
+    ],
+)
+def test_lightgbm_trees_that_lead_nowhere_are_not_walked(name, change, tmp_path):
+    path = tmp_path / "a.txt"
+    text = lightgbm_text(path)
+    models.load(f"lightgbm:{path}")
+    path.write_text(changed(text, name, change))
+    with pytest.raises(BadModel, match="cannot be read as a LightGBM model"):
+        models.load(f"lightgbm:{path}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("tree_sizes=", "tree_sizes=9"),
+        ("max_feature_idx=2", "max_feature_idx=0"),
+        ("num_tree_per_iteration=1", "num_tree_per_iteration=9"),
+        ("num_class=1", "num_class=0"),
+        ("num_leaves=", "num_leaves=2\nnum_leaves="),
+        ("cat_boundaries=0", "cat_boundaries=7"),
+    ],
+)
+def test_lightgbm_files_that_contradict_themselves_are_not_read(before, after, tmp_path):
+    path = tmp_path / "a.txt"
+    text = lightgbm_text(path)
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+    with pytest.raises(BadModel, match="cannot be read as a LightGBM model"):
+        models.load(f"lightgbm:{path}")
+
+
+def test_lightgbm_files_cut_anywhere_in_their_trees_are_one_sentence(tmp_path):
+    path = tmp_path / "a.txt"
+    whole = lightgbm_text(path).encode()
+    for end in range(0, whole.index(b"end of trees") + len("end of trees"), 13):
+        path.write_bytes(whole[:end])
+        with pytest.raises(BadModel, match="cannot be read as a LightGBM model"):
+            models.load(f"lightgbm:{path}")
