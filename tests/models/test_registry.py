@@ -28,7 +28,7 @@ assert not found, found
 
 def test_what_a_kind_offers_can_be_called():
     for name in models.names():
-        for offer in ("accepts", "wrap", "load", "files"):
+        for offer in ("accepts", "wrap", "load", "all_files", "on_trial"):
             assert callable(getattr(models.get(name), offer, len)), (name, offer)
 
 
