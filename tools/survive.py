@@ -63,9 +63,10 @@ def survive(*, seed: int, short: bool, every: int, only: str) -> int:
             began = time.perf_counter()
             victim = make()
             reference = Reference.of(book, victim)
-            at_every_operation(book, reference, rng, every)
-            on_a_full_disk(book, reference, every)
-            at_random_moments(book, reference, rng, times=1 if short else 12)
+            step = every * 8 if victim.is_slow else every
+            at_every_operation(book, reference, rng, step)
+            on_a_full_disk(book, reference, step)
+            at_random_moments(book, reference, rng, times=1 if short or victim.is_slow else 12)
             if victim.resumes:
                 two_on_one_folder(book, reference)
                 if not short:
@@ -176,6 +177,7 @@ class Victim:
     results: Callable[[Path], Any]
     resumes: bool
     make_ready: Callable[[Path], None] = lambda folder: None
+    is_slow: bool = False  # a minute a run: some operations stand for all
 
 
 @dataclass
@@ -689,7 +691,7 @@ def repairing(place: Path) -> Victim:
         told = [tree[name] for name in ("verdict", "before", "after", "rows")]
         return told, digest((out / "added.parquet").read_bytes()), sorted(os.listdir(out))
 
-    return Victim("repair", repair, results, False)
+    return Victim("repair", repair, results, False, is_slow=True)
 
 
 def command(*words: str) -> None:
