@@ -29,15 +29,17 @@ from limi.defaults import (
 from limi.drafts import Draft
 from limi.engine import Progress, Run, check, run
 from limi.errors import InvalidInput, listed
-from limi.findings import Found
+from limi.estimate import Estimate
+from limi.findings import Findings, Found
 from limi.frames import Frame
 from limi.generators import Generator
 from limi.journal import Journal
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
+from limi.metrics.sequential import anytime_rate
 from limi.models import Meaning
 from limi.problems import Problem, prepare, protected_values, with_held_out
-from limi.rates import Measured, measure
+from limi.rates import Measured, measurable_rows, measure
 from limi.reading import is_file
 from limi.report import pictures, wording
 from limi.report.summary import Regions, Summary, directions, examples, regions
@@ -46,15 +48,20 @@ from limi.rows import KeySet, keys
 from limi.schema import Schema
 from limi.steadiness import Steadiness
 from limi.store import FORMAT, digest, file_digest, versions
-from limi.target import Target
+from limi.target import CONTRACT_ROWS, Target
 from limi.task import Task
 from limi.types import Mask, Rows, Scores, Value
+from limi.watch import OutOfTime, Spent, Watch
 from limi.where import Where, find_rules
 
 __all__ = ["audit"]
 
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 _RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
+_CONTRACT_SHARE = 20  # of the seconds: a first look at the model takes a twentieth at most
+_EXPECTED_FLIPS = 20  # rows checked for each finding, as far as an estimate goes
+_LATE = "no time was left for these metrics: "
+_ODD = "odd findings"
 _CHECK_SHARE = 40  # four questions a row: a tenth of a budget to see whether the model is steady
 
 
@@ -88,8 +95,10 @@ def audit(
     held_out_name: str = "held-out rows",
     command: str = "",
     device: str = "auto",
+    on_plan: Callable[[Estimate], None] = lambda estimate: None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_step: Callable[[float, str], None] = lambda done, words: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
     """Test a model for decisions that flip when only protected values change.
 
@@ -123,6 +132,8 @@ def audit(
         max_seconds=max_seconds,
     )
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    watch = Watch(clock, max_seconds, on_progress)
+    watch.enter("contract")
     problem = prepare(
         model,
         frame,
@@ -134,21 +145,36 @@ def audit(
         trust_pickle=trust_pickle,
         trust=trust,
         table_name=table_name,
+        max_seconds=None if max_seconds is None else max_seconds / _CONTRACT_SHARE,
+        clock=clock,
     )
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name)
     place, asked = devices.settled(device, problem.target, generator)
     source = _GeneratorSource(generator, seed, place, on_step)
     plan = _Plan(
-        problem, asked, chosen, budget, seed, rate_rows, partner, max_batch, command, source, origin
+        problem,
+        asked,
+        chosen,
+        budget,
+        seed,
+        rate_rows,
+        partner,
+        max_batch,
+        command,
+        source,
+        watch,
+        on_plan,
+        origin,
     )
     plan.check()
+    score = watch.timed(asked.score)
     if draft is None:
-        return plan.result(plan.search(asked.score, on_progress))
+        return plan.result(plan.search(score))
     with draft:
         draft.settle_on(plan.manifest)
-        journal = Journal(draft.log, asked.score)
-        searched = plan.search(journal.score, on_progress)
+        journal = Journal(draft.log, score)
+        searched = plan.search(journal.score)
         draft.searched = True
         if journal.replayed:
             searched.task.notes.append(journal.note)
@@ -189,8 +215,21 @@ class _GeneratorSource:
         elif not is_file(self.given):
             generators.get(str(self.given))
 
-    def make(self, problem: Problem) -> Generator | None:
-        """The generator, fitted to the problem's table where it has to be."""
+    @property
+    def to_fit(self) -> bool:
+        """Is it a name, so that it has to be fitted first?"""
+        given = self.given
+        return self.name is not None and isinstance(given, (str, Path)) and not is_file(given)
+
+    def make(self, problem: Problem, watch: Watch) -> Generator | None:
+        """The generator, fitted to the problem's table where it has to be; OutOfTime where that
+        takes too long."""
+
+        def step(done: float, words: str) -> None:
+            watch.look()
+            watch.step(done)
+            self.on_step(done, words)
+
         if self.name is None:
             return None
         if not isinstance(self.given, (str, Path)):
@@ -200,7 +239,7 @@ class _GeneratorSource:
         module = generators.get(str(self.given))
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))
         made: Generator = module.fit(
-            problem.rows, problem.schema, rng, device=self.device, on_step=self.on_step
+            problem.rows, problem.schema, rng, device=self.device, on_step=step
         )
         return made
 
@@ -229,6 +268,8 @@ class _Plan:
     max_batch: int
     command: str
     source: _GeneratorSource
+    watch: Watch
+    on_plan: Callable[[Estimate], None]
     origin: str | None = None  # the way from the run folder to where relative paths start
 
     @cached_property
@@ -237,12 +278,19 @@ class _Plan:
         return dataclasses.asdict(self.method)  # type: ignore[call-overload, no-any-return]
 
     def _own_population(self, steady: bool) -> str | None:
-        """The population that the search itself samples.
+        """The population that the search itself samples, where it takes its rate from the search.
 
-        One that may stop at a number of findings is no sample of fixed size, so it counts for none;
-        nor do flips that nobody has confirmed.
+        Not where a number of findings may end the search, for who stops at flips counts too many of
+        them; nor where flips are not confirmed, or the search checks fewer rows than a rate shall
+        have.
         """
-        return self.method.population if steady and self.budget.max_findings is None else None
+        name, budget = self.method.population, self.budget
+        wanted, checks = self.rate_rows, np.inf if budget.max_rows is None else budget.max_rows
+        if name == "real":
+            wanted = min(wanted, len(self.problem.rows))
+        if not steady or budget.max_findings is not None or checks < wanted:
+            return None
+        return name
 
     @cached_property
     def method_name(self) -> str:
@@ -302,38 +350,174 @@ class _Plan:
             partner=self.partner,
             max_batch=self.max_batch,
             gradients=gradients.of(self.asked),
+            watch=self.watch,
         )
 
-    def search(
-        self, score: Callable[[Rows], Scores], on_progress: Callable[[Progress], None]
-    ) -> _Searched:
-        """Fit the generator, measure rates, then search."""
-        pace = self._pace()
+    def search(self, score: Callable[[Rows], Scores]) -> _Searched:
+        """Hold the model to its contract, fit the generator, measure rates, then search."""
+        watch, budget = self.watch, self.budget
+        told = self._contract(score)
+        expected = self.estimate(told)
+        watch.planned = {name: float(n) for name, n in expected.questions.items()}
+        self.on_plan(expected)
         task = self._task(score)
-        start = time.perf_counter()
+        task.recheck = self._per_finding(told)
+        cut: dict[str, str] = {}
+        watch.enter("generator")
         if self.rate_rows or "generator" in self.method.needs:
-            task.generator = self.source.make(self.problem)
+            with watch.ending((watch.seconds + watch.until) / 2):
+                task.generator = self._generator(cut)
             if self.source.device != "cpu":
                 task.on_device = devices.together(self.asked, task.generator)
-        prepared = time.perf_counter() - start
-        allowed = self.budget.max_queries
-        told = self._steadiness(score, pace)
-        own = self._own_population(told.steady)
-        measured = measure(
-            task,
-            [p for p in self._populations(task) if p != own],
-            self.seed,
-            rows=self._rate_rows(pace, task),
-            max_queries=None if allowed is None else allowed // _RATE_SHARE,
-            told=told,
-            held_out=None if self.problem.held_out is None else self.problem.held_out.rows,
+        prepared = watch.took()["generator"].seconds
+        watch.enter("rates")
+        measured = self._measured(task, told, cut)
+        if budget.max_queries is not None:
+            left = max(1, budget.max_queries - measured.queries)
+            budget = dataclasses.replace(budget, max_queries=left)
+        with watch.ending(watch.until - self._summing_up):
+            ran = self._searched(task, budget, cut)
+            watch.enter("rates")
+            decided, asked = self._decided(task, measured, ran)
+        return _Searched(ran, measured, task, prepared, told, expected, cut, decided, asked)
+
+    def _contract(self, score: Callable[[Rows], Scores]) -> Steadiness:
+        """Look whether the model can be searched; its speed is seen on the way."""
+        target, watch, rows = self.problem.target, self.watch, self.problem.rows
+        most = CONTRACT_ROWS
+        if watch.limited:
+            # One row, then a few: what a call costs itself is told by the difference.
+            ask = watch.counted(watch.timed(target.score))
+            ask(rows[:1])
+            most = int(np.clip(self._affordable(_CONTRACT_SHARE), 2, most))
+            ask(rows[:most])
+        watch.count(target.contract(rows, most=most))
+        return self._steadiness(watch.counted(score))
+
+    def _affordable(self, share: int) -> float:
+        """Questions that one part in so many of the seconds pays for."""
+        with self.watch.ending(self.watch.seconds + self._max_seconds / share):
+            return self.watch.affordable
+
+    @property
+    def _max_seconds(self) -> float:
+        return np.inf if self.budget.max_seconds is None else self.budget.max_seconds
+
+    @property
+    def _summing_up(self) -> float:
+        """Seconds kept for metrics and report, which ask nothing but take their time."""
+        if self.budget.max_seconds is None:
+            return 0.0
+        share = min(1.0, len(self.problem.rows) / MOST_TO_JUDGE)
+        return min(self.budget.max_seconds / 5, 1.0 + 3.0 * share)
+
+    def _per_finding(self, told: Steadiness) -> int:
+        """Questions that the second check of a finding takes."""
+        both = 2 if getattr(self.problem.target.model, "decide", None) is None else 4
+        return both + told.per_flip
+
+    def estimate(self, told: Steadiness) -> Estimate:
+        """Questions of each phase, before any of them begins."""
+        schema, budget = self.problem.schema, self.budget
+        per_row = len(schema.combinations)
+        most = np.inf if budget.max_rows is None else budget.max_rows
+        bounded = getattr(self.method, "most_rows", None)
+        if bounded is not None:
+            most = min(most, bounded(len(self.problem.rows)))
+        populations = 2 + (self.source.name is not None)
+        populations -= self._own_population(told.steady) is not None
+        n = min(self.rate_rows, measurable_rows(schema, populations, self._rate_queries, told))
+        rates = populations * n * per_row
+        search = most * per_row
+        if budget.max_queries is not None:
+            search = min(search, budget.max_queries - rates)
+        if not np.isfinite(search):
+            search = 0
+        findings = search / per_row / _EXPECTED_FLIPS
+        if budget.max_findings is not None:
+            findings = min(findings, budget.max_findings)
+        questions = {
+            "contract": self.watch.questions,
+            "rates": rates,
+            "search": int(search),
+            "second_check": int(findings * self._per_finding(told)),
+        }
+        fitted = self.source.to_fit and (self.rate_rows or "generator" in self.method.needs)
+        return Estimate(
+            questions,
+            self.watch.per_row,
+            budget.max_seconds,
+            self.source.name if fitted else None,
         )
-        budget = self.budget
-        if allowed is not None:
-            budget = dataclasses.replace(budget, max_queries=max(1, allowed - measured.queries))
-        ran = run(self.method, task, budget, self.seed, on_progress=on_progress)
-        decided, asked = self._decided(task, measured, ran)
-        return _Searched(ran, measured, task, prepared, told, decided, asked)
+
+    @property
+    def _rate_queries(self) -> int | None:
+        """What rates may ask together; None for no limit but their own."""
+        allowed = self.budget.max_queries
+        most = np.inf if allowed is None else allowed // _RATE_SHARE
+        if self.watch.limited:
+            share = (self._max_seconds - self.watch.seconds) / _RATE_SHARE
+            with self.watch.ending(self.watch.seconds + share):
+                most = min(most, self.watch.affordable)
+        return int(most) if np.isfinite(most) else None
+
+    def _generator(self, cut: dict[str, str]) -> Generator | None:
+        try:
+            return self.source.make(self.problem, self.watch)
+        except OutOfTime:
+            cut["generator"] = (
+                f"the generator {self.source.name} was not ready in half of the time; fit it "
+                "before (limi fit) and give its file"
+            )
+            return None
+
+    def _measured(self, task: Task, told: Steadiness, cut: dict[str, str]) -> Measured:
+        """Rates of the populations that the search does not measure itself."""
+        own = self._own_population(told.steady)
+        populations = [p for p in self._populations(task) if p != own]
+        allowed = self._rate_queries
+        n = measurable_rows(task.schema, len(populations), allowed, told)
+        if n < self.rate_rows and populations:
+            by_time = self.watch.limited and (
+                self.budget.max_queries is None
+                or (allowed or 0) < self.budget.max_queries // _RATE_SHARE
+            )
+            why = "a rate asks 250,000 questions at most"
+            if allowed is not None:
+                why = f"rates get a fifth of --max-{'seconds' if by_time else 'queries'}"
+            cut["rates"] = (
+                f"each rate was measured on {n:,} rows at most, not on {self.rate_rows:,}: {why}"
+            )
+        share = (self._max_seconds - self.watch.seconds) / _RATE_SHARE
+        with self.watch.ending(self.watch.seconds + 1.5 * share):
+            return measure(
+                task,
+                populations,
+                self.seed,
+                rows=self.rate_rows,
+                max_queries=allowed,
+                told=told,
+                held_out=None if self.problem.held_out is None else self.problem.held_out.rows,
+            )
+
+    def _searched(self, task: Task, budget: Budget, cut: dict[str, str]) -> Run:
+        """The search, as far as there is time for it."""
+        lacking = self.method.needs - task.capabilities
+        if "generator" in cut and "generator" in lacking:
+            ran = Run(Findings(task.schema), Stop.SECONDS, 0, 0.0)
+        else:
+            ran = run(self.method, task, budget, self.seed, watch=self.watch)
+        if ran.stop == Stop.SECONDS and not ran.findings.rows_checked:
+            cut["search"] = (
+                "there was no time left to search: nothing is known of what it would find; give "
+                "more --max-seconds, or fewer --rate-rows"
+            )
+        elif ran.stop == Stop.SECONDS:
+            cut["search"] = (
+                f"the search ended after {ran.findings.rows_checked:,} rows, because the time was "
+                "up"
+            )
+        return ran
 
     def _decided(
         self, task: Task, measured: Measured, ran: Run
@@ -350,21 +534,18 @@ class _Plan:
         n = min(len(rows), self.rate_rows, MEASURED_ROWS)
         if self.budget.max_queries is not None:
             n = min(n, self.budget.max_queries - measured.queries - ran.queries)
-        if n < 1 or self.budget.max_seconds is not None or ran.stop == Stop.INTERRUPTED:
+        n = int(min(n, self.watch.affordable / 2))
+        if n < 1 or ran.stop == Stop.INTERRUPTED:
             return None, 0
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
         index = np.sort(rng.permutation(len(rows))[:n])
-        starts = range(0, n, self.max_batch)
-        scores = [task.score(rows[index[start : start + self.max_batch]]) for start in starts]
-        return measures.Decided.of(name, rows, np.concatenate(scores), labels, index), n
+        try:
+            scores = task.scores(rows[index])
+        except OutOfTime:
+            return None, 0
+        return measures.Decided.of(name, rows, scores, labels, index), n
 
-    def _pace(self) -> float:
-        """Seconds that the model takes for a row, seen while it is held to its contract."""
-        start = time.perf_counter()
-        asked = self.problem.target.contract(self.problem.rows)
-        return (time.perf_counter() - start) / max(1, asked)
-
-    def _steadiness(self, score: Callable[[Rows], Scores], pace: float) -> Steadiness:
+    def _steadiness(self, score: Callable[[Rows], Scores]) -> Steadiness:
         """How much of what the model answers moves when it is asked again.
 
         Asked through the journal, so that a resumed run goes the way that it went before.
@@ -372,19 +553,14 @@ class _Plan:
         n = steadiness.SAMPLED
         if self.budget.max_queries is not None:
             n = min(n, self.budget.max_queries // _CHECK_SHARE)
-        if self.budget.max_seconds is not None:
-            n = min(n, int(self.budget.max_seconds / _CHECK_SHARE / max(pace, 1e-9)))
+        least = 16
+        if self.watch.limited:
+            n, least = int(min(n, self._affordable(_CHECK_SHARE))), 2
         # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
-        n = max((size for size in (64, steadiness.SAMPLED) if size <= n), default=16)
+        sizes = (4, 8, 16, 64, steadiness.SAMPLED)
+        n = max((size for size in sizes if least <= size <= n), default=least)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(9,)))
         return steadiness.sample(score, self.problem.rows, rng, n=n, max_batch=self.max_batch)
-
-    def _rate_rows(self, pace: float, task: Task) -> int:
-        """Rows to measure each rate on; fewer where they would outlast a fifth of the seconds."""
-        if self.budget.max_seconds is None:
-            return self.rate_rows
-        per_row = pace * (len(task.schema.combinations) + 1) * len(self._populations(task))
-        return min(self.rate_rows, int(self.budget.max_seconds / _RATE_SHARE / max(per_row, 1e-9)))
 
     def _populations(self, task: Task) -> list[str]:
         people = self.problem.people[0]
@@ -392,36 +568,68 @@ class _Plan:
 
     def result(self, searched: _Searched) -> Result:
         """Check every finding again, then sum up."""
+        watch, cut = self.watch, searched.cut
+        watch.owed = 0
+        watch.enter("second_check")
         found, dropped = self._verified(searched)
-        found, judged_by = self._judged(found)
-        where, shown = self._where(searched, found)
+        if dropped.unasked:
+            cut["second_check"] = (
+                f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
+                "was no time to ask for them again"
+            )
+        watch.enter("metrics")
+        found, judged_by = self._judged(found) if self._in_time(cut, _ODD) else (found, "")
+        watch.step(0.25)
+        where, shown = Where(), None
+        if self._in_time(cut, "where it happens"):
+            where, shown = self._where(searched, found)
+        watch.step(0.5)
         summary = self._summary(searched, found, dropped, shown, judged_by)
+        notes = (*summary.notes, *cut.values())
+        spent = {
+            name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
+            for name, spent in watch.took().items()
+        }
+        summary = dataclasses.replace(summary, notes=notes, phases=spent, cut=dict(cut))
         return Result(self.problem, found, summary, self.manifest, where.rules)
+
+    def _in_time(self, cut: dict[str, str], what: str) -> bool:
+        """Is there time for one more metric? Where not, it is said which are missing."""
+        if self.watch.seconds < self._max_seconds:
+            return True
+        missing = cut.get("metrics", "").removeprefix(_LATE)
+        cut["metrics"] = _LATE + ", ".join(filter(None, [missing, what]))
+        return False
 
     def _verified(self, searched: _Searched) -> tuple[Found, _Dropped]:
         """Findings that flip when the model is asked again; every time, where it is not steady."""
         target, found = self.problem.target, searched.run.findings.all()
-        again, flips = _asked_again(target, found)
+        again, flips = _asked_again(target, found, self.watch)
+        unasked = len(found) - len(again)
+        found = found[: len(again)]
         moved = ~flips & (
             steadiness.apart(found.score, again.score)
             | steadiness.apart(found.partner_score, again.partner_score)
         )
         steady = searched.steadiness.steady
         if steady and not moved.any():
-            return again[flips], _Dropped(rounded=int((~flips).sum()))
+            return again[flips], _Dropped(rounded=int((~flips).sum()), unasked=unasked)
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(10,)))
         places = np.flatnonzero(flips)
-        always, _ = steadiness.always_flip(
-            target.score,
-            again.rows[places],
-            again.partner[places],
-            rng,
-            company=self.problem.rows if searched.steadiness.in_company else None,
-            max_batch=self.max_batch,
-        )
+        try:
+            always, _ = steadiness.always_flip(
+                self.watch.counted(self.watch.timed(target.score)),
+                again.rows[places],
+                again.partner[places],
+                rng,
+                company=self.problem.rows if searched.steadiness.in_company else None,
+                max_batch=self.watch.at_once(self.max_batch),
+            )
+        except OutOfTime:
+            always, unasked = np.zeros(len(places), dtype=bool), unasked + len(places)
         rounded = int((~flips & ~moved).sum())
         dropped = len(found) - rounded - int(always.sum())
-        return again[places[always]], _Dropped(rounded, dropped, surprise=steady)
+        return again[places[always]], _Dropped(rounded, dropped, steady, unasked)
 
     def _judged(self, found: Found) -> tuple[Found, str]:
         """Findings with the naturalness of both rows, and what it was told by."""
@@ -457,8 +665,21 @@ class _Plan:
         rates = dict(searched.measured.rates)
         own, ledger = self._own_population(searched.steadiness.steady), searched.run.findings
         if own is not None and ledger.rows_checked:
-            rates[own] = rate_of(ledger.flips, ledger.rows_checked)
+            # Where flips have a say in the number of rows, only an interval for any end holds.
+            by_flips = (
+                searched.task.thrifty
+                or getattr(self.method, "margin", None) is not None
+                or searched.run.stop == Stop.INTERRUPTED
+            )
+            rate = anytime_rate if by_flips else rate_of
+            rates[own] = rate(ledger.flips, ledger.rows_checked)
         return dict(sorted(rates.items()))
+
+    def _effort(self, searched: _Searched, queries: int) -> measures.Effort:
+        """What the search took: labels and boundary prepare it, as in published numbers."""
+        seconds = self.watch.took().get("search", Spent()).seconds
+        prepared = searched.prepared + max(0.0, searched.run.seconds - seconds)
+        return measures.Effort(seconds, prepared, queries)
 
     def _unmeasured(self, searched: _Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
         """Populations without a rate, and why; "because" goes before it."""
@@ -484,7 +705,12 @@ class _Plan:
     ) -> Summary:
         problem, ran = self.problem, searched.run
         ledger = ran.findings
-        look = _look(problem, found, searched.measured.flipping.get(problem.people[0]), self.seed)
+        flipping = searched.measured.flipping.get(problem.people[0])
+        if not self._in_time(searched.cut, "naturalness"):
+            flipping, judged = None, found[:0]
+        else:
+            judged = found
+        look = _look(problem, judged, flipping, self.seed)
         scored = dict(searched.task.facts)
         if isinstance(self.method, methods.Scored):
             scored |= self.method.scores(ledger)
@@ -505,6 +731,7 @@ class _Plan:
             notes.append("the run was interrupted; it shows what was found until then")
         rates = self._rates(searched)
         queries = ran.queries + searched.measured.queries + searched.asked
+        self.watch.step(0.75)
         metrics = measures.take(
             problem.schema,
             problem.rows,
@@ -514,8 +741,9 @@ class _Plan:
             searched.decided,
             likeness=look["naturalness"],
             judged_by=judged_by,
-            effort=measures.Effort(ran.seconds, searched.prepared, queries),
+            effort=self._effort(searched, queries),
             seed=self.seed,
+            in_time=lambda what: self._in_time(searched.cut, what),
         )
         return Summary(
             table=problem.table_name,
@@ -526,7 +754,7 @@ class _Plan:
             favorable=str(problem.favorable),
             unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
             method=self.method_name,
-            settings=self.settings,
+            settings=_with_used(self.settings, searched.task.used),
             protected=protected_values(problem.schema),
             combinations=len(problem.schema.combinations),
             findings=len(found),
@@ -549,6 +777,7 @@ class _Plan:
             notes=tuple(notes),
             unconfirmed=dropped.rounded + dropped.moved,
             steadiness=searched.steadiness.as_dict(),
+            estimate=searched.expected.as_dict(),
             command=self.command,
             versions=self.manifest["versions"],
             held_out=None if problem.held_out is None else problem.held_out.name,
@@ -570,6 +799,8 @@ class _Searched:
     task: Task
     prepared: float  # seconds to fit the generator
     steadiness: Steadiness
+    expected: Estimate
+    cut: dict[str, str]  # by phase: what time or budget left out, in words
     decided: measures.Decided | None = None
     asked: int = 0  # queries for them
 
@@ -581,6 +812,7 @@ class _Dropped:
     rounded: int = 0  # their scores lie within rounding of 0.5
     moved: int = 0  # the model gave another answer
     surprise: bool = False  # that, although it had answered steadily before the run
+    unasked: int = 0  # there was no time to ask for them again
 
     @property
     def notes(self) -> list[str]:
@@ -605,26 +837,36 @@ class _Dropped:
         return notes
 
 
-def _asked_again(target: Target, found: Found) -> tuple[Found, Mask]:
-    """Findings with the scores of a second answer, and which of them flip in it.
+def _asked_again(target: Target, found: Found, watch: Watch) -> tuple[Found, Mask]:
+    """Findings with the scores of a second answer, and which of them flip in it; as many of them
+    as there is time for.
 
     Where the model says decisions of its own (`predict`), those must differ as well.
     """
-    starts = range(0, len(found), _VERIFIED_AT_ONCE)
-    parts = [slice(start, start + _VERIFIED_AT_ONCE) for start in starts]
+    score = watch.counted(watch.timed(target.score))
     mine, other = [np.empty(0)], [np.empty(0)]
     flips = [np.zeros(0, dtype=bool)]
-    for part in parts:
-        rows, partner = found.rows[part], found.partner[part]
-        mine.append(target.score(rows))
-        other.append(target.score(partner))
-        flipped = differ(mine[-1], other[-1])
+    start = 0
+    while start < len(found):
+        size = _VERIFIED_AT_ONCE
+        if watch.limited:
+            size = min(size, max(1, watch.at_once(2 * size) // 2))
+        rows, partner = found.rows[start : start + size], found.partner[start : start + size]
+        try:
+            one, two = score(rows), score(partner)
+        except OutOfTime:
+            break
+        flipped = differ(one, two)
         decided, decided_other = target.decide(rows), target.decide(partner)
         if decided is not None and decided_other is not None:
+            watch.count(2 * len(rows))
             flipped &= decided != decided_other
+        mine.append(one)
+        other.append(two)
         flips.append(flipped)
+        start += len(rows)
     again = dataclasses.replace(
-        found, score=np.concatenate(mine), partner_score=np.concatenate(other)
+        found[:start], score=np.concatenate(mine), partner_score=np.concatenate(other)
     )
     return again, np.concatenate(flips)
 
@@ -675,6 +917,14 @@ def _way_back(place: Path) -> str:
         return os.path.relpath(here, place)
     except ValueError:  # on another drive
         return str(here)
+
+
+def _with_used(settings: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what the budget made of them; those of a pair's parts as well."""
+    return {
+        name: _with_used(value, used) if isinstance(value, dict) else used.get(name, value)
+        for name, value in settings.items()
+    }
 
 
 def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:

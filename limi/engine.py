@@ -64,6 +64,7 @@ def run(
         and not getattr(method, "exhaustive", False)
     )
     findings = Findings(task.schema)
+    watch.owed = 0
     start, asked = watch.seconds, watch.questions
     watch.done = _share(budget, task, findings, watch)
     watch.enter("search")
@@ -111,7 +112,7 @@ def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Call
 def _reached(budget: Budget, task: Task, findings: Findings) -> Stop | None:
     if budget.max_findings is not None and len(findings) >= budget.max_findings:
         return Stop.FINDINGS
-    if task.watch.ran_out or (task.watch.limited and task.watch.left <= 0):
+    if task.watch.ran_out or task.watch.late:
         return Stop.SECONDS
     if task.rows_left < 1:
         return Stop.ROWS

@@ -12,7 +12,7 @@ import csv
 import dataclasses
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -45,7 +45,7 @@ from limi.metrics.row_naturalness import (
     judge_by_distance,
     nearest_neighbour_distance,
 )
-from limi.metrics.sequential import anytime_interval
+from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.metrics.severity import expected_affected, losers, margin, score_gap
 from limi.rates import Measured
 from limi.schema import Column, Schema
@@ -129,14 +129,18 @@ def take(
     judged_by: str,
     effort: Effort,
     seed: int,
+    in_time: Callable[[str], bool] = lambda what: True,
 ) -> Tree:
-    """Every metric of a run; plain data that JSON can hold."""
+    """Every metric of a run; plain data that JSON can hold.
+
+    `in_time` is asked before each that takes long, and those that it denies are left out.
+    """
     streams = np.random.SeedSequence(seed, spawn_key=(6,)).spawn(3)
     natural, detected, diverse = (np.random.default_rng(stream) for stream in streams)
     return {
-        "individual": _individual(schema, rates, measured, decided, natural),
+        "individual": _individual(schema, rates, measured, decided, natural, in_time),
         "group": {} if decided is None else _group(schema, decided),
-        "naturalness": _naturalness(schema, table, found, likeness, judged_by, detected),
+        "naturalness": _naturalness(schema, table, found, likeness, judged_by, detected, in_time),
         "severity": _severity(schema, found, measured),
         "effectiveness": _effectiveness(schema, found, effort, diverse),
     }
@@ -180,11 +184,13 @@ def _individual(
     measured: Measured,
     decided: Decided | None,
     rng: np.random.Generator,
+    in_time: Callable[[str], bool],
 ) -> Tree:
     tree: Tree = {"flip_rates": {name: _share(rate) for name, rate in rates.items()}}
     uniform = rates.get("uniform")
     if uniform is not None and uniform.n:
-        themis = rate_of(round(uniform.estimate * uniform.n), uniform.n, 0.99)
+        counted = anytime_rate if uniform.anytime else rate_of
+        themis = counted(round(uniform.estimate * uniform.n), uniform.n, 0.99)
         tree["causal_discrimination"] = _interval(themis) | {"confidence": 0.99}
     checked = measured.checked.get("uniform")
     if checked is not None and len(checked.favorable):
@@ -193,7 +199,7 @@ def _individual(
     if decided is None:
         return tree
     chosen = rng.permutation(len(decided.rows))[:_MOST_CONSISTENT]
-    if len(chosen) >= 5:
+    if len(chosen) >= 5 and in_time("consistency"):
         alike = consistency(decided.favorable[chosen], decided.rows[chosen], schema)
         tree["consistency"] = {"value": _short(alike), "n": len(chosen)}
     if decided.labels is not None and (decided.labels >= 0).any():
@@ -217,7 +223,7 @@ def _interval(rate: Rate) -> Tree:
         "low": _short(rate.low),
         "high": _short(rate.high),
         "n": rate.n,
-    }
+    } | ({"holds": "whenever one stops"} if rate.anytime else {})
 
 
 # -- groups -----------------------------------------------------------------------------
@@ -432,6 +438,7 @@ def _naturalness(
     likeness: Mapping[str, Likeness],
     judged_by: str,
     rng: np.random.Generator,
+    in_time: Callable[[str], bool],
 ) -> Tree:
     tree: Tree = {
         "average_tabular_naturalness": {
@@ -452,10 +459,14 @@ def _naturalness(
     tree["detection"] = {}
     classifiers: tuple[Classifier, ...] = ("logistic", "svc")
     for name in classifiers:
+        if not in_time(f"detection ({name})"):
+            continue
         auc = two_sample_auc(
             table, found.rows, schema, rng, classifier=name, max_rows=_MOST_DETECTED[name]
         )
         tree["detection"][name] = {"value": _short(detection_score(auc)), "auc": _short(auc)}
+    if not in_time("distance to real rows"):
+        return tree
     half = len(table) // 2
     tree["nearest_neighbour_distance"] = {
         "value": _short(nearest_neighbour_distance(shuffled[:half], found.rows, schema, rng)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,8 +103,13 @@ def prepare(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table_name: str = "table",
+    max_seconds: float | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Problem:
-    """Bring model, table and protected columns together; an error says what does not fit."""
+    """Bring model, table and protected columns together; an error says what does not fit.
+
+    Looking at the model on real rows takes `max_seconds` at most, where there is such a limit.
+    """
     columns = columns_of(frame)
     names = [name for name, _, _ in columns]
     if target is not None and target not in names:
@@ -129,7 +135,7 @@ def prepare(
         judge(codec, frame)
     bound = bind(terms.model(model), codec)
     rows = bound.codec.encode(frame)
-    bound = bound.settled(rows)
+    bound = bound.settled(rows, seconds=max_seconds, clock=clock)
     return Problem(
         target=bound,
         rows=rows,

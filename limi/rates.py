@@ -6,18 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limi.check import Checked, check_rows
+from limi.check import Checked
 from limi.defaults import MEASURED_ROWS
 from limi.metrics.individual import Rate, flip_rate
 from limi.rows import uniform
+from limi.schema import Schema
 from limi.steadiness import Steadiness, confirmed
 from limi.task import Task
 from limi.tried import most_queries
 from limi.types import Index, Rows
+from limi.watch import OutOfTime
 
-__all__ = ["Measured", "measure"]
+__all__ = ["MOST_QUERIES", "Measured", "measurable_rows", "measure"]
 
-_MOST_QUERIES = 250_000  # many protected combinations make a row dear; then fewer rows are measured
+MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,11 @@ def measure(
     """Rates of these populations, each on a sample of fixed size drawn from its own stream.
 
     The population `real` is the task's table, `held-out` the rows that are given as such.
-    `max_queries` bounds the cost of all of them together. Where the model is `told` to be unsteady,
-    only rows that flip every time they are asked count as flipping.
+    `max_queries` bounds the cost of all of them together; where time runs out, a rate is that of
+    the rows asked until then, whose number no flip has a say in. Where the model is `told` to be
+    unsteady, only rows that flip every time they are asked count as flipping.
     """
-    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
-    per_row = max(len(task.schema.combinations) + 1, most_queries(task.schema))
-    per_row += 0 if told is None else told.per_flip
-    most = _MOST_QUERIES if max_queries is None else max_queries // max(1, len(populations))
-    n = min(rows, most // per_row)
+    n = min(rows, measurable_rows(task.schema, len(populations), max_queries, told))
     rates: dict[str, Rate] = {}
     verdicts: dict[str, Checked] = {}
     tables = {"real": task.rows, "held-out": held_out}
@@ -67,18 +66,39 @@ def measure(
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
         table = tables.get(name)
         if table is not None:
-            places[name] = _places(len(table), n, rng)
+            places[name] = _places(task, len(table), n, rng)
             rows_of = table[places[name]]
         else:
             rows_of = _sample(task, name, n, rng)
-        checked = check_rows(task.score, task.schema, rows_of, max_batch=task.max_batch)
-        if told is not None and not told.steady:
-            company = task.rows if told.in_company else None
-            checked = confirmed(checked, task.score, rng, company=company, max_batch=task.max_batch)
+        try:
+            checked = task.survey(rows_of)
+            if told is not None and not told.steady:
+                company = task.rows if told.in_company else None
+                checked = confirmed(
+                    checked, task.scores, rng, company=company, max_batch=task.max_batch
+                )
+        except OutOfTime:
+            break
+        if table is not None:
+            places[name] = places[name][: len(checked)]
         rates[name] = flip_rate(checked.flips)
         verdicts[name] = checked
         queries += checked.queries
     return Measured(rates, queries, verdicts, places)
+
+
+def measurable_rows(
+    schema: Schema,
+    n_populations: int,
+    max_queries: int | None = None,
+    told: Steadiness | None = None,
+) -> int:
+    """On how many rows each rate can be measured, where all may ask so many queries together."""
+    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
+    per_row = max(len(schema.combinations) + 1, most_queries(schema))
+    per_row += 0 if told is None else told.per_flip
+    most = MOST_QUERIES if max_queries is None else max_queries // max(1, n_populations)
+    return most // per_row
 
 
 def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
@@ -88,7 +108,7 @@ def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
     return task.generator.decode(task.generator.sample_latents(n, rng))
 
 
-def _places(size: int, n: int, rng: np.random.Generator) -> Index:
-    if n >= size:
-        return np.arange(size)
-    return np.sort(rng.choice(size, n, replace=False))
+def _places(task: Task, size: int, n: int, rng: np.random.Generator) -> Index:
+    chosen = np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
+    # Time may end the asking, and the first rows of a table are no fair part of it.
+    return rng.permutation(chosen) if task.watch.limited else chosen

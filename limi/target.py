@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
 
 from limi.decisions import contradicts, favors
-from limi.errors import BadModel, listed
+from limi.errors import BadModel, LimiError, listed
 from limi.foreign import at_work, reason
 from limi.frames import Codec
 from limi.models._base import Model
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Target", "bind", "settling_rows"]
+__all__ = ["CONTRACT_ROWS", "Target", "bind", "settling_rows"]
 
 _SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
-_CONTRACT_ROWS = 16
+_TIMED_ROWS = 8  # asked first where time is short
+CONTRACT_ROWS = 16
 
 T = TypeVar("T")
 
@@ -69,29 +72,42 @@ class Target:
         decided: Mask = self._ask(decide, rows)
         return decided
 
-    def settled(self, rows: Rows) -> Target:
+    def settled(
+        self,
+        rows: Rows,
+        *,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Target:
         """The same target once its model has seen real rows, with notes on what they showed.
 
         A model that decides otherwise than by a score above 0.5 is asked for its decisions from
         then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
-        to three times.
+        to three times; fewer where they would take more than these seconds.
         """
         settle: Callable[[Any], Model] | None = getattr(self.model, "settle", None)
         if settle is None or not len(rows):
             return self
-        model = self._ask(settle, rows[settling_rows(len(rows))])
+        most = _SETTLING_ROWS
+        if seconds is not None:
+            few, start = rows[_spread(len(rows), _TIMED_ROWS)], clock()
+            with suppress(LimiError):  # more rows may settle what these do not
+                self._ask(settle, few)
+            per_row = max((clock() - start) / len(few), 1e-9)
+            most = int(np.clip(seconds / per_row, _TIMED_ROWS, most))
+        model = self._ask(settle, rows[_spread(len(rows), most)])
         known = _notes(self.model)
         return replace(
             self, model=model, notes=(*self.notes, *(n for n in _notes(model) if n not in known))
         )
 
-    def contract(self, rows: Rows) -> int:
+    def contract(self, rows: Rows, *, most: int = CONTRACT_ROWS) -> int:
         """Hold the model to what the search relies on; the number of rows it was asked.
 
         It leaves its input as it is, and scores lie on the side of 0.5 that its own decisions take.
         Whether it answers the same each time is told by `limi.steadiness`.
         """
-        rows = rows[_spread(len(rows), _CONTRACT_ROWS)]
+        rows = rows[_spread(len(rows), most)]
         n = len(rows)
         if not n:
             return 0

@@ -111,18 +111,20 @@ class Task:
             return self._check_thriftily(rows).named(origin)
         return self._checked(self._check, rows).named(origin)
 
-    def survey(self, rows: Rows) -> Checked:
+    def survey(self, rows: Rows, *, alone: bool = False) -> Checked:
         """Verdicts of rows beside any budget but that of seconds: for rates."""
-        return self._checked(lambda part: self._oracle(part, distinct(self.schema, part)), rows)
+        return self._checked(
+            lambda part: self._oracle(part, distinct(self.schema, part), alone=alone), rows
+        )
+
+    def scores(self, rows: Rows) -> Scores:
+        """Scores of rows as they are, beside any budget but that of seconds."""
+        return self._ask(rows)
 
     def _checked(self, check: Callable[[Rows], Checked], rows: Rows) -> Checked:
         if not self.watch.limited or not len(rows):
             return check(rows)
-        parts = []
-        for part in self._in_time(check, rows, len(self.schema.combinations)):
-            parts.append(part)
-            self.watch.owed += self.recheck * int(part.flips.sum())
-        return _together(parts)
+        return _together(list(self._in_time(check, rows, len(self.schema.combinations))))
 
     def _in_time(self, ask: Callable[[Any], Any], rows: Any, cost: int) -> Iterator[Any]:
         """Answers to rows in parts of about a second, as many as budget and time allow.
@@ -149,9 +151,10 @@ class Task:
         self.rows_left -= len(rows)
         self.queries_left -= checked.queries
         self._note(known.keys[known.first])
+        self.watch.owed += self.recheck * int(checked.flips.sum())
         return checked
 
-    def _oracle(self, rows: Rows, known: Distinct) -> Checked:
+    def _oracle(self, rows: Rows, known: Distinct, *, alone: bool = False) -> Checked:
         return check_rows(
             self._ask,
             self.schema,
@@ -160,6 +163,7 @@ class Task:
             max_batch=self.max_batch,
             known=known,
             keep_scores=self.keep_scores,
+            alone=alone,
         )
 
     def _check_thriftily(self, rows: Rows) -> Checked:
@@ -288,4 +292,5 @@ def _together(parts: Sequence[Checked]) -> Checked:
         Checked.join(parts),
         queries=sum(part.queries for part in parts),
         favorable=np.sum(favorable, axis=0) if favorable else parts[0].favorable,
+        alone=tuple(map(np.concatenate, zip(*(part.alone for part in parts), strict=True))),
     )

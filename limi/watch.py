@@ -20,6 +20,7 @@ __all__ = ["OutOfTime", "Progress", "Spent", "Watch"]
 
 _CALL_SECONDS = 1.0  # what a call of the model takes at most, as far as its speed is known
 _FIRST_ROWS = 64  # asked at once while the speed is unknown and time is short
+_GROWTH = 16  # times more rows at once than ever before, at most
 
 
 class OutOfTime(Exception):
@@ -47,6 +48,51 @@ class Progress:
     findings: int = 0
 
 
+class _Speed:
+    """What calls of a model cost: so much each, and so much for every row."""
+
+    def __init__(self) -> None:
+        self._small = self._big = (0, 0.0)  # rows and seconds of the smallest and largest call
+        self._per_call = self._per_row = 0.0
+        self._drift = 1.0  # how much dearer the last call was than it should have been
+
+    @property
+    def known(self) -> bool:
+        """Was anything asked yet?"""
+        return self._big[0] > 0
+
+    def learn(self, n: int, seconds: float) -> None:
+        """So many rows took so long together."""
+        if n >= self._big[0]:
+            self._big = (n, seconds)
+        if n <= self._small[0] or not self._small[0]:
+            self._small = (n, seconds)
+        (few, short), (many, long) = self._small, self._big
+        if many >= 2 * few:
+            self._per_row = max(0.0, long - short) / (many - few)
+            self._per_call = max(0.0, long - self._per_row * many)
+        else:
+            self._per_row, self._per_call = long / many, 0.0
+        expected = self._per_call + self._per_row * n
+        self._drift = seconds / expected if expected > 0 else 1.0
+
+    def seconds(self, n: float) -> float:
+        """What a call of n rows takes."""
+        return self._drift * (self._per_call + self._per_row * n)
+
+    def rows(self, seconds: float) -> float:
+        """How many rows a call of so many seconds has; not far more than were ever asked at once,
+        for nobody knows what they would take."""
+        most = _GROWTH * self._big[0]
+        if self.seconds(most) <= seconds:
+            return most
+        return max(0.0, seconds / self._drift - self._per_call) / self._per_row
+
+    def call(self) -> float:
+        """Seconds of a call that is worth its own cost: about one, as far as it can be."""
+        return max(_CALL_SECONDS, 2 * self._drift * self._per_call)
+
+
 class Watch:
     """A clock that knows the phases of a run and the speed of its model."""
 
@@ -61,12 +107,12 @@ class Watch:
         self.until = math.inf if max_seconds is None else max_seconds  # the present phase's end
         self.ran_out = False  # was a question left unasked because it was too late?
         self.owed = 0  # questions that must still be asked after this phase
-        self.per_row: float | None = None  # seconds of the model for one row, as seen last
+        self._speed = _Speed()
         self.spent: dict[str, Spent] = {}
         self.planned: dict[str, float] = {}  # questions of each phase, as far as they are known
         self.rows = self.findings = 0  # what the search has to tell
         self.done: Callable[[], float] | None = None  # of the search, which may end by any budget
-        self._phase = ""
+        self._phase, self._stepped = "", 0.0
         self._entered = self._began
         self._ends = self.until
 
@@ -85,18 +131,41 @@ class Watch:
     @property
     def left(self) -> float:
         """Seconds until the present phase has to end, less what is owed afterwards."""
-        return self.until - self.seconds - self.owed * (self.per_row or 0.0)
+        return self.until - self.seconds - self.owed * self.per_row
+
+    @property
+    def late(self) -> bool:
+        """Is there less time than the model takes for one row?"""
+        return self.limited and self.left < max(self._speed.seconds(1), 1e-9)
 
     @property
     def affordable(self) -> float:
         """Questions that there is time for, at the speed seen last."""
         if not self.limited or not self.per_row:
             return math.inf
-        return max(0.0, self.left) / self.per_row
+        left = max(0.0, self.left)
+        return self._speed.rows(left) if left < self._speed.call() else left / self.per_row
+
+    @property
+    def per_row(self) -> float:
+        """Seconds of the model for one row among many; 0 while nothing is known."""
+        if not self._speed.known:
+            return 0.0
+        n = max(1.0, self._speed.rows(self._speed.call()))
+        return self._speed.seconds(n) / n
+
+    @contextmanager
+    def ending(self, at: float) -> Iterator[None]:
+        """A phase that has to end by then, so that something is left for those behind it."""
+        before, self.until = self.until, min(self.until, at)
+        try:
+            yield
+        finally:
+            self.until, self.ran_out = before, False
 
     def look(self) -> None:
         """OutOfTime where the present phase has to end."""
-        if self.limited and self.left <= 0:
+        if self.late:
             self.ran_out = True
             raise OutOfTime
 
@@ -106,7 +175,7 @@ class Watch:
         """From now on, time and questions are those of this phase."""
         now = self._clock()
         self._now.seconds += now - self._entered
-        self._phase, self._entered = phase, now
+        self._phase, self._entered, self._stepped = phase, now, 0.0
         self.tell()
 
     @contextmanager
@@ -138,12 +207,14 @@ class Watch:
     def at_once(self, most: int) -> int:
         """How many rows to ask in one call, so that it takes about a second and no longer than
         there is time."""
-        if self.per_row is None:
+        if not self._speed.known:
             return min(most, _FIRST_ROWS) if self.limited else most
-        seconds = min(_CALL_SECONDS, max(self.left, 0.0)) if self.limited else _CALL_SECONDS
-        if seconds >= self.per_row * most:
+        seconds = self._speed.call()
+        if self.limited:
+            seconds = min(seconds, max(self.left, 0.0))
+        elif self._speed.seconds(most) <= seconds:
             return most
-        return max(1, int(seconds / self.per_row))
+        return max(1, min(most, int(self._speed.rows(seconds))))
 
     def timed(self, score: Callable[[Rows], Scores]) -> Callable[[Rows], Scores]:
         """The same function, whose speed the watch learns."""
@@ -159,7 +230,7 @@ class Watch:
     def learn(self, n: int, seconds: float) -> None:
         """So many rows took so long."""
         if n:
-            self.per_row = seconds / n
+            self._speed.learn(n, seconds)
 
     def ask(self, score: Callable[[Rows], Scores], rows: Rows, most: int) -> Scores:
         """The scores of rows, asked in calls of at most so many; OutOfTime where it is too late."""
@@ -176,6 +247,22 @@ class Watch:
     def count(self, n: int) -> None:
         """n rows were asked."""
         self._now.questions += n
+        self.tell()
+
+    def counted(self, score: Callable[[Rows], Scores]) -> Callable[[Rows], Scores]:
+        """The same function, whose questions count; its batches are left as they are."""
+
+        def ask(rows: Rows) -> Scores:
+            self.look()
+            scores = score(rows)
+            self.count(len(rows))
+            return scores
+
+        return ask
+
+    def step(self, done: float) -> None:
+        """So much of a phase is done that asks no questions."""
+        self._stepped = done
         self.tell()
 
     # -- progress -----------------------------------------------------------------------
@@ -199,11 +286,12 @@ class Watch:
         if self._phase == "search" and self.done is not None:
             return min(1.0, self.done())
         planned = self.planned.get(self._phase, 0.0)
-        return min(1.0, self._now.questions / planned) if planned else 0.0
+        asked = self._now.questions / planned if planned else 0.0
+        return min(1.0, max(asked, self._stepped))
 
     def _left(self, seconds: float, done: float) -> float:
         """What is left of this phase at its own speed, and of later ones at the model's."""
-        per_row = self.per_row or 0.0
+        per_row = self.per_row
         here = self._now.seconds + self._clock() - self._entered
         names = list(self.planned)
         later = names[names.index(self._phase) + 1 :] if self._phase in names else names

@@ -29,6 +29,7 @@ LAYERS = [
     ["target", "device"],
     ["trial"],
     ["report"],
+    ["estimate"],
     ["store", "drafts"],
     ["problems"],
     ["results"],

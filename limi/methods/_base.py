@@ -25,6 +25,9 @@ class Method(Protocol):
         """Capabilities of the task that the method cannot do without; mostly a class variable."""
         ...
 
+    # Where a method knows how many rows it checks at most, it says so by
+    # `most_rows(n_table: int) -> int`, for the estimate before a run.
+
     population: ClassVar[str | None]
     """The population whose rate the method's own rows estimate, if they are a plain sample."""
 

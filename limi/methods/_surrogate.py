@@ -13,14 +13,15 @@ from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Linear", "Moments", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]
 
-_SHARE = 2  # a surrogate takes at most half of the queries that are left
+_SHARE = 2  # a surrogate takes at most half of the queries, or of the time, that is left
 _CLIMB_ROWS = 2048
 _CHUNK = 256  # rows explained at once; bounds the matrix of weights
 
 
 def n_affordable(task: Task, n: int) -> int:
-    """How many of n rows may be asked for a surrogate, so that the search has queries left too."""
-    return n if np.isinf(task.queries_left) else min(n, int(task.queries_left) // _SHARE)
+    """How many of n rows may be asked for a surrogate, so that something is left for the search."""
+    allowed = min(task.queries_left, task.watch.affordable)
+    return n if np.isinf(allowed) else min(n, int(allowed) // _SHARE)
 
 
 @dataclass(frozen=True)

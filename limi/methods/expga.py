@@ -113,8 +113,11 @@ class ExpGA:
         pool = _surrogate.gaussian(ladder, table, n_pool, rng)
         pool = pool[: _surrogate.n_affordable(task, n_pool)]
         yield Checked.nothing(len(task.schema))
-        explainer = _surrogate.Linear.of(ladder, table, pool, task.ask(pool))
-        influence = explainer.coefficients(candidates, task.ask(candidates))
+        answers = task.ask(pool)
+        explainer = _surrogate.Linear.of(ladder, table, pool[: len(answers)], answers)
+        answers = task.ask(candidates)
+        candidates = candidates[: len(answers)]
+        influence = explainer.coefficients(candidates, answers)
         ranks = protected_ranks(influence, task.schema.protected_index)
         seeds = candidates[ranks < self._threshold(ranks)][: self.n_seeds]
         yield task.check(seeds, origin="explore")

@@ -81,6 +81,10 @@ class LIMI:
         "released": {"n_labelled": None, "choice": "best"},
     }
 
+    def most_rows(self, n_table: int) -> int:
+        """Rows that a search checks at most: three candidates of every latent."""
+        return 3 * self.n_latents
+
     def __post_init__(self) -> None:
         if self.n_latents < 1 or self.per_class < 1:
             raise InvalidInput("n_latents and per_class must be at least 1")
@@ -104,6 +108,7 @@ class LIMI:
         assert task.generator is not None
         latents = LatentStream(task.generator, self.n_latents, int(rng.integers(2**62)))
         plane = yield from self._plane(task, latents, rng)
+        task.enter("search")
         seen = KeySet()
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
 
@@ -144,6 +149,7 @@ class LIMI:
         seed = int(rng.integers(2**62))
         latents = TensorStream(here.generator, self.n_latents, seed, here.chunk)
         plane = yield from self._plane(task, latents, rng)
+        task.enter("search")
         seen = Seen(here.packing)
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
 
@@ -198,7 +204,6 @@ class LIMI:
             if len(score) < len(chunk):
                 break
         task.used["n_labelled"] = sum(map(len, scores))
-        task.enter("search")
         down, up = sides
         if not len(down) or not len(up):
             task.notes.append(

@@ -31,6 +31,10 @@ class Real:
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = "real"
 
+    def most_rows(self, n_table: int) -> int:
+        """Rows that a search checks at most: the table's."""
+        return n_table
+
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """The table in rounds."""
         order = rng.permutation(len(task.rows))

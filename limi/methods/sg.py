@@ -94,6 +94,10 @@ class SG:
                 "n_seeds, clusters, limit, n_samples and block must be at least 1 each"
             )
 
+    def most_rows(self, n_table: int) -> int:
+        """Rows that a search checks at most."""
+        return self.limit
+
     def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table first, then what follows from them."""
         n = min(self.n_seeds, self.limit)

@@ -18,6 +18,7 @@ class Rate:
     low: float
     high: float
     n: int
+    anytime: bool = False  # does the interval hold whenever one stops? Else n was fixed before
 
 
 @dataclass(frozen=True)

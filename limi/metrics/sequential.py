@@ -7,14 +7,17 @@ is then believed to be among those p that nobody grew rich against.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, xlog1py, xlogy
 
 from limi.errors import InvalidInput
+from limi.metrics._rate import Rate
 from limi.types import Mask
 
-__all__ = ["anytime_interval", "confidence_sequence", "log_capital"]
+__all__ = ["anytime_interval", "anytime_rate", "confidence_sequence", "log_capital"]
 
 # The stakes of Krichevsky and Trofimov, (hits + 1/2) / (rows + 1): the capital is a beta-binomial
 # mixture in closed form, exact for yes and no. Half a hit of prior suits the small shares of flips.
@@ -56,6 +59,14 @@ def anytime_interval(
         np.where(h > 0, _end(h, rows, middle, np.zeros_like(middle), confidence), 0.0),
         np.where(h < rows, _end(h, rows, middle, np.ones_like(middle), confidence), 1.0),
     )
+
+
+def anytime_rate(hits: int, n: int, confidence: float = 0.95) -> Rate:
+    """A share from counts of rows whose number the hits had a say in."""
+    if n == 0:
+        return Rate(math.nan, 0.0, 1.0, 0, anytime=True)
+    low, high = anytime_interval(hits, n, confidence)
+    return Rate(hits / n, float(low), float(high), n, anytime=True)
 
 
 def confidence_sequence(

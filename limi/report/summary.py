@@ -154,6 +154,10 @@ class Summary:
     notes: tuple[str, ...] = ()
     unconfirmed: int = 0
     steadiness: dict[str, Any] = field(default_factory=dict)  # see limi.steadiness
+    estimate: dict[str, Any] = field(default_factory=dict)  # what was expected; see limi.estimate
+    phases: dict[str, dict[str, float]] = field(default_factory=dict)
+    # ^ seconds and questions of each phase, in their order
+    cut: dict[str, str] = field(default_factory=dict)  # by phase: what budgets left out, in words
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)
@@ -202,8 +206,8 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _rate(estimate: float | None, low: float, high: float, n: int) -> Rate:
-    return Rate(math.nan if estimate is None else estimate, low, high, n)
+def _rate(estimate: float | None, low: float, high: float, n: int, anytime: bool = False) -> Rate:
+    return Rate(math.nan if estimate is None else estimate, low, high, n, anytime)
 
 
 def _likeness(given: Any) -> Likeness:
