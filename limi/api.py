@@ -387,12 +387,12 @@ class _Plan:
         most = CONTRACT_ROWS
         if watch.limited:
             # One row, then a few: what a call costs itself is told by the difference.
-            ask = watch.counted(watch.timed(target.score))
+            ask = watch.counted(watch.timed(target.score), in_any_case=True)
             ask(rows[:1])
             most = int(np.clip(self._affordable(_CONTRACT_SHARE), 2, most))
             ask(rows[:most])
         watch.count(target.contract(rows, most=most))
-        return self._steadiness(watch.counted(score))
+        return self._steadiness(watch.counted(score, in_any_case=True))
 
     def _affordable(self, share: int) -> float:
         """Questions that one part in so many of the seconds pays for."""
@@ -445,7 +445,7 @@ class _Plan:
         fitted = self.source.to_fit and (self.rate_rows or "generator" in self.method.needs)
         return Estimate(
             questions,
-            self.watch.per_row,
+            self.watch.best_per_row,
             budget.max_seconds,
             self.source.name if fitted else None,
         )

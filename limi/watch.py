@@ -16,7 +16,10 @@ import numpy as np
 
 from limi.types import Rows, Scores
 
-__all__ = ["OutOfTime", "Progress", "Spent", "Watch"]
+__all__ = ["PHASES", "OutOfTime", "Progress", "Spent", "Watch"]
+
+PHASES = ("contract", "generator", "rates", "labels", "search", "second_check", "metrics")
+"""What a run does, in this order."""
 
 _CALL_SECONDS = 1.0  # what a call of the model takes at most, as far as its speed is known
 _FIRST_ROWS = 64  # asked at once while the speed is unknown and time is short
@@ -63,10 +66,11 @@ class _Speed:
 
     def learn(self, n: int, seconds: float) -> None:
         """So many rows took so long together."""
+        # Of calls of one size the fastest: what else the machine does only ever adds to it.
         if n >= self._big[0]:
-            self._big = (n, seconds)
+            self._big = (n, min(seconds, self._big[1]) if n == self._big[0] else seconds)
         if n <= self._small[0] or not self._small[0]:
-            self._small = (n, seconds)
+            self._small = (n, min(seconds, self._small[1]) if n == self._small[0] else seconds)
         (few, short), (many, long) = self._small, self._big
         if many >= 2 * few:
             self._per_row = max(0.0, long - short) / (many - few)
@@ -75,6 +79,11 @@ class _Speed:
             self._per_row, self._per_call = long / many, 0.0
         expected = self._per_call + self._per_row * n
         self._drift = seconds / expected if expected > 0 else 1.0
+
+    def at_best(self) -> float:
+        """Seconds for one row among as many as may be asked at once."""
+        n = _GROWTH * self._big[0]
+        return (self._per_call + self._per_row * n) / n if n else 0.0
 
     def seconds(self, n: float) -> float:
         """What a call of n rows takes."""
@@ -147,6 +156,11 @@ class Watch:
         return self._speed.rows(left) if left < self._speed.call() else left / self.per_row
 
     @property
+    def best_per_row(self) -> float:
+        """Seconds of the model for one row of a large call, where nothing else keeps it waiting."""
+        return self._speed.at_best()
+
+    @property
     def per_row(self) -> float:
         """Seconds of the model for one row among many; 0 while nothing is known."""
         if not self._speed.known:
@@ -198,9 +212,9 @@ class Watch:
         return sum(spent.questions for spent in self.spent.values())
 
     def took(self) -> Mapping[str, Spent]:
-        """What each phase took until now, in the order in which they began."""
+        """What each phase took until now, in their order."""
         self.enter(self._phase)
-        return {name: spent for name, spent in self.spent.items() if name}
+        return {name: self.spent[name] for name in PHASES if name in self.spent}
 
     # -- questions ----------------------------------------------------------------------
 
@@ -249,11 +263,14 @@ class Watch:
         self._now.questions += n
         self.tell()
 
-    def counted(self, score: Callable[[Rows], Scores]) -> Callable[[Rows], Scores]:
+    def counted(
+        self, score: Callable[[Rows], Scores], *, in_any_case: bool = False
+    ) -> Callable[[Rows], Scores]:
         """The same function, whose questions count; its batches are left as they are."""
 
         def ask(rows: Rows) -> Scores:
-            self.look()
+            if not in_any_case:
+                self.look()
             scores = score(rows)
             self.count(len(rows))
             return scores

@@ -1,11 +1,16 @@
 """Budgets of seconds, with a clock that only the model's work moves: 2 ms a row."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import limi
+from limi.metrics.individual import clopper_pearson
+from limi.metrics.sequential import anytime_interval
 from limi.report import html, text
+from limi.report.summary import Summary
 from limi.watch import OutOfTime, Watch
 
 PER_ROW = 0.002
@@ -177,6 +182,67 @@ def test_rates_say_on_how_many_rows_they_were_measured(table):
     assert "a fifth of --max-queries" in result.summary.cut["rates"]
     result, _ = audit(table, clock, Slow(clock), max_seconds=None, max_rows=50, rate_rows=200_000)
     assert "a rate asks 250,000 questions at most" in result.summary.cut["rates"]
+
+
+@pytest.mark.parametrize(("method", "population"), [("real", "real"), ("themis", "uniform")])
+def test_a_short_search_does_not_shorten_the_rate_of_its_population(table, method, population):
+    clock = Clock()
+    given = {"method": method, "max_seconds": None, "rate_rows": 2_000}
+    result, _ = audit(table, clock, Slow(clock), max_rows=100, **given)
+    assert result.summary.rows_checked == 100
+    assert result.rates[population].n == 2_000
+    # A search that checks enough is the sample itself, and nothing is asked twice.
+    result, _ = audit(table, clock, Slow(clock), max_rows=2_500, **given)
+    assert result.rates[population].n == result.summary.rows_checked == 2_500
+    assert not result.rates[population].anytime
+
+
+def test_a_number_of_rows_that_hangs_on_flips_gets_an_interval_for_any_end(table):
+    clock = Clock()
+    given = {"max_seconds": None, "rate_rows": 500}
+    by_margin, _ = audit(
+        table, clock, Slow(clock), method="themis", settings={"margin": 0.02}, **given
+    )
+    thrifty, _ = audit(
+        table, clock, Slow(clock), method="real", protected=["job"], max_queries=9_000, **given
+    )
+    fixed, _ = audit(table, clock, Slow(clock), method="real", max_queries=9_000, **given)
+    for result, name, anytime in (
+        (by_margin, "uniform", True),
+        (thrifty, "real", True),
+        (fixed, "real", False),
+    ):
+        rate = result.rates[name]
+        assert rate.anytime is anytime
+        hits = round(rate.estimate * rate.n)
+        ends = anytime_interval(hits, rate.n) if anytime else clopper_pearson(hits, rate.n)
+        assert (rate.low, rate.high) == pytest.approx((float(ends[0]), float(ends[1])))
+        words = " ".join(text.render(result.summary).split())
+        assert ("so the interval is one that holds at any end" in words) is anytime
+        again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
+        assert again.rates == result.summary.rates
+    assert "holds" in thrifty.summary.metrics["individual"]["flip_rates"]["real"]
+
+
+def test_a_run_with_a_budget_of_seconds_can_be_resumed(table, tmp_path):
+    """Other batches, other samples: what was answered is found by its rows."""
+
+    class Dying(Slow):
+        def __call__(self, frame):
+            if self.clock.now > 1006:
+                raise KeyboardInterrupt
+            return super().__call__(frame)
+
+    out = tmp_path / "run"
+    clock = Clock()
+    result, _ = audit(table, clock, Dying(clock), method="natural", out=out)
+    assert result.stop == "interrupted"
+    clock = Clock()
+    slow = Slow(clock, per_row=0.0011)
+    result, took = audit(table, clock, slow, method="natural", out=out, resume=True)
+    assert took <= 16.5
+    assert result.stop == "seconds"
+    assert any("answers are from the log" in note for note in result.summary.notes)
 
 
 # -- the watch itself -------------------------------------------------------------------

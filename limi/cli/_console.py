@@ -113,17 +113,28 @@ def command_line() -> str:
 
 
 @contextmanager
-def run_progress(
-    max_rows: int, max_queries: int | None = None
-) -> Iterator[Callable[[RunProgress], None]]:
-    """A bar over a run: the larger share of its budget, findings, rate and time left."""
+def run_progress() -> Iterator[Callable[[RunProgress], None]]:
+    """A bar over the phases of a run, with findings, speed, and the time that all will take yet."""
+    import time
+
     from rich.progress import (
         BarColumn,
         Progress,
+        ProgressColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
+    from rich.text import Text
+
+    from limi.report import wording
+
+    class Left(ProgressColumn):
+        """Seconds left, which go on between two answers of the model."""
+
+        def render(self, task: Task) -> Text:
+            left = task.fields["left"] - (time.perf_counter() - task.fields["told"])
+            return Text(f"about {wording.seconds(max(left, 0.0))} left")
 
     columns = (
         TextColumn("{task.description}"),
@@ -131,22 +142,22 @@ def run_progress(
         TextColumn("{task.fields[found]:,} findings"),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        Left(),
     )
+    now = time.perf_counter()
     with Progress(*columns, console=err, transient=True) as bars:
-        bar = bars.add_task("searching", total=1.0, found=0, rate="")
+        bar = bars.add_task("", total=1.0, found=0, rate="", left=0.0, told=now)
 
         def show(progress: RunProgress) -> None:
             speed = progress.queries / progress.seconds if progress.seconds else 0.0
             bars.update(
                 bar,
-                completed=max(
-                    progress.rows / max_rows,
-                    progress.queries / max_queries if max_queries else 0.0,
-                ),
+                description=wording.phase(progress.phase),
+                completed=progress.done,
                 found=progress.findings,
                 rate=f"{speed:,.0f} queries/s",
+                left=progress.left,
+                told=time.perf_counter(),
             )
 
         yield show

@@ -11,7 +11,6 @@ from typer import Option
 
 from limi.cli import _console
 from limi.cli.test import finish
-from limi.defaults import DEFAULT_MAX_ROWS
 
 __all__ = ["demo"]
 
@@ -28,7 +27,7 @@ def demo(
     _console.err.print(
         f"Training a gradient-boosting income model on {len(adult.frame):,} census rows ..."
     )
-    with _console.run_progress(DEFAULT_MAX_ROWS) as show:
+    with _console.run_progress() as show:
         result = limi.audit(
             "demo:income",  # so that a run folder says where its model comes from
             adult.frame,
@@ -41,6 +40,7 @@ def demo(
             force=_is_demo(out),
             table_name="adult",
             command=f"limi demo --out {out} --seed {seed}",
+            on_plan=lambda estimate: _console.err.print(str(estimate), soft_wrap=True),
             on_progress=show,
         )
     finish(result, out, as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ from limi.cli import _console
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
+    from limi.estimate import Estimate
     from limi.results import Result
 
 __all__ = ["finish", "test"]
@@ -60,7 +62,9 @@ def test(
     max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
     max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
     max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
-    max_seconds: Annotated[float | None, Option(help="Seconds to search at most.")] = None,
+    max_seconds: Annotated[
+        float | None, Option(help="Seconds that the whole run may take.")
+    ] = None,
     rate_rows: Annotated[
         int, Option(help="Rows to measure each population's rate on; 0 for none.")
     ] = MEASURED_ROWS,
@@ -78,6 +82,9 @@ def test(
     trust: Annotated[
         list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
     ] = None,
+    plan: Annotated[
+        bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
+    ] = False,
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
@@ -85,8 +92,18 @@ def test(
     from limi import tables
     from limi.cli._tables import source
 
+    def tell(estimate: Estimate) -> None:
+        if not plan:
+            _console.err.print(str(estimate), soft_wrap=True)
+            return
+        if as_json:
+            _console.print_json(estimate.as_dict())
+        else:
+            _console.out.print(str(estimate), soft_wrap=True)
+        raise typer.Exit
+
     given = source(table, target, favorable, schema)
-    with _console.run_progress(max_rows, max_queries) as show:
+    with nullcontext(lambda progress: None) if plan else _console.run_progress() as show:
         result = limi.audit(
             model,
             given.pop("frame"),
@@ -105,13 +122,14 @@ def test(
             seed=seed,
             max_batch=max_batch,
             device=device,
-            out=out,
+            out=None if plan else out,
             force=force,
             resume=resume,
             trust_pickle=trust_pickle,
             trust=trust or (),
             table_name=table,
             command=_console.command_line(),
+            on_plan=tell,
             on_progress=show,
             **given,
         )

@@ -114,15 +114,18 @@ def _found(summary: Summary) -> Iterator[RenderableType]:
     count = wording.count
     yield _facts(
         [
-            ("findings", count(summary.findings)),
+            ("findings", wording.found(summary)),
             ("rows checked", count(summary.rows_checked)),
             ("queries", count(summary.queries)),
             ("findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
             ("time", wording.seconds(summary.seconds)),
             ("stopped because", wording.stopped(summary)),
+            ("of the run", ", ".join(f"{name} {took}" for name, took in wording.phases(summary))),
         ]
     )
-    if not summary.findings:
+    if not wording.searched(summary):
+        yield _text(summary.cut.get("search", "No time was left to search."))
+    elif not summary.findings:
         yield Text("No finding is no certificate of fairness: it speaks of the rows checked.")
 
 

@@ -15,6 +15,7 @@ from limi.report.summary import Direction, Example, Field, Region, Summary
 from limi.shown import clean
 
 __all__ = [
+    "ANYTIME",
     "ATN",
     "DENSITIES",
     "FEWEST_TOLD",
@@ -33,6 +34,7 @@ __all__ = [
     "decision",
     "either",
     "flipped_by",
+    "found",
     "generator",
     "hash_of",
     "is_unsteady",
@@ -42,11 +44,14 @@ __all__ = [
     "number",
     "opposed",
     "percent",
+    "phase",
+    "phases",
     "places",
     "places_aid",
     "population",
     "rates_aid",
     "score",
+    "searched",
     "seconds",
     "sentence",
     "share",
@@ -88,6 +93,8 @@ ATN = (
 )
 
 FEWEST_TOLD = 30  # rows under which a rate makes no headline
+
+ANYTIME = "flips had a say in the number of rows, so the interval is one that holds at any end"
 
 TOO_FEW = "The findings were too few to be judged as a set."
 
@@ -211,6 +218,8 @@ def answer(summary: Summary) -> Answer:
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
+            if rate.anytime:
+                evidence += f"; {ANYTIME}"
             tables = {"real": ("table", summary.n_rows), "held-out": ("file", summary.n_held_out)}
             if name in tables and rate.n == tables[name][1]:
                 evidence += (
@@ -222,16 +231,25 @@ def answer(summary: Summary) -> Answer:
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
+    if not searched(summary):
+        return Answer(
+            "Nothing",
+            f"is known of rows that {change}",
+            "not searched, and no rate measured: no time was left",
+        )
     noun = "row was" if summary.findings == 1 else "rows were"
     few = any(math.isfinite(rate.estimate) for rate in summary.rates.values())
     rate_of = f"no rate of {FEWEST_TOLD} rows or more" if few else "no rate measured"
-    searched = f"{count(summary.rows_checked)} rows checked, {rate_of}"
-    return Answer(count(summary.findings), f"{noun} found that {change}", searched)
+    checked = f"{count(summary.rows_checked)} rows checked, {rate_of}"
+    return Answer(count(summary.findings), f"{noun} found that {change}", checked)
 
 
 def rates_aid(summary: Summary) -> list[str]:
     """What to know of the rates: of the rows they come from, and of those that are not there."""
     told = unmeasured(summary)
+    anytime = [population(name) for name, rate in summary.rates.items() if rate.anytime]
+    if anytime:
+        told.append(f"{_both(anytime).capitalize()}: {ANYTIME}, and so it is wider.")
     if "real" in summary.rates and summary.held_out is None:
         told.insert(
             0,
@@ -557,8 +575,49 @@ def generator(summary: Summary) -> str:
     return f"{summary.generator}, ready after {seconds(spent)}" if spent else summary.generator
 
 
+_PHASES = {
+    "contract": "looking at the model",
+    "generator": "fitting the generator",
+    "rates": "measuring rates",
+    "labels": "labelling",
+    "search": "searching",
+    "second_check": "asking findings again",
+    "metrics": "working out metrics",
+}
+
+
+def phase(name: str) -> str:
+    """What a run does in a phase.
+
+    >>> phase("second_check"), phase("other")
+    ('asking findings again', 'other')
+    """
+    return _PHASES.get(name, name)
+
+
+def phases(summary: Summary) -> list[tuple[str, str]]:
+    """How long each phase took, in words, where it was told."""
+    return [
+        (phase(name), seconds(spent["seconds"]))
+        for name, spent in summary.phases.items()
+        if spent["seconds"] >= 0.05 or spent["questions"]
+    ]
+
+
+def searched(summary: Summary) -> bool:
+    """Did the search get to check anything, or was no time left for it?"""
+    return bool(summary.rows_checked) or summary.stop != "seconds"
+
+
+def found(summary: Summary) -> str:
+    """The number of findings; no number where nothing was searched."""
+    return count(summary.findings) if searched(summary) else "not searched"
+
+
 def stopped(summary: Summary) -> str:
     """Why the search ended."""
+    if not searched(summary):
+        return "no time was left for it"
     return _STOPS.get(str(summary.stop), str(summary.stop))
 
 

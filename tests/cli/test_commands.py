@@ -1,6 +1,7 @@
 """The commands as a user runs them: output, files, exit codes, sentences."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,45 @@ TEST = ["test", "people.csv", "--model", "python:model.py:approve", "--target", 
 FULL = [*TEST, "--favorable", "yes", "--protected", "sex", "--max-rows", "3000"]
 
 
+def test_a_plan_is_one_line_and_writes_nothing(folder, limi):
+    before = sorted(path.name for path in folder.iterdir())
+    words = (*FULL, "--max-rows", "2000", "--rate-rows", "300", "--out", "run", "--plan")
+    code, out, err = limi(*words)
+    assert (code, err) == (0, "")
+    words_of = r"about [\d,]+ questions, .* s at the measured speed, after the fit of .* trees\n"
+    assert re.fullmatch(words_of, out)
+    code, out, err = limi(*words, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert told["phases"]["search"] == 2 * 2000
+    assert told["phases"]["rates"] == 3 * 2 * 300
+    assert told["questions"] == sum(told["phases"].values())
+    assert told["generator_to_fit"] == "trees"
+    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".pyc") in (
+        before,
+        sorted([*before, "__pycache__"]),
+    )
+
+
+def test_a_run_says_what_it_will_cost_and_what_each_phase_took(folder, limi):
+    code, out, err = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--json")
+    assert code == 0
+    assert err.startswith("about ")
+    assert "at the measured speed" in err
+    told = json.loads(out)
+    assert told["estimate"]["phases"]["search"] == 1000
+    phases = told["phases"]
+    assert list(phases) == [
+        *("contract", "generator", "rates", "labels", "search", "second_check", "metrics")
+    ]
+    assert phases["second_check"]["questions"] == 2 * told["findings"]
+    assert phases["labels"]["questions"] == told["settings"]["n_labelled"] == 200
+    assert all(spent["seconds"] >= 0 for spent in phases.values())
+    code, out, _ = limi(*FULL, "--max-rows", "500", "--rate-rows", "100")
+    assert "searching" in out
+    assert "asking findings again" in out
+
+
 def test_test_prints_the_answer_and_writes_the_folder(folder, limi):
     code, out, _ = limi(*FULL, "--out", "run")
     assert code == 0
@@ -82,7 +122,7 @@ def test_test_prints_the_answer_and_writes_the_folder(folder, limi):
 
 
 def test_json_is_one_object_with_the_promised_names(folder, limi):
-    code, out, _ = limi(*FULL, "--method", "themis", "--json")
+    code, out, _ = limi(*FULL, "--method", "themis", "--rate-rows", "3000", "--json")
     assert code == 0
     tree = json.loads(out)
     assert tree["method"] == "themis"
@@ -94,7 +134,7 @@ def test_json_is_one_object_with_the_promised_names(folder, limi):
     assert tree["seconds"] >= 0
     assert set(tree["rates"]) == {"real", "uniform", "natural"}
     for rate in tree["rates"].values():
-        assert set(rate) == {"estimate", "low", "high", "n"}
+        assert set(rate) == {"estimate", "low", "high", "n", "anytime"}
         assert rate["low"] <= rate["estimate"] <= rate["high"]
     assert tree["scores"]["causal_discrimination"] == pytest.approx(
         tree["rates"]["uniform"]["estimate"]
