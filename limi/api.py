@@ -16,7 +16,7 @@ import numpy as np
 
 from limi import device as devices
 from limi import generators, gradients, measures, methods, steadiness
-from limi.budget import Budget, Stop
+from limi.budget import Budget, Stop, check_seed
 from limi.check import MAX_BATCH, Partner
 from limi.decisions import differ
 from limi.defaults import (
@@ -928,8 +928,7 @@ def _with_used(settings: dict[str, Any], used: Mapping[str, Any]) -> dict[str, A
 
 
 def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:
-    if seed < 0:
-        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+    check_seed(seed)
     if rate_rows < 0:
         raise InvalidInput(f"rate-rows is {rate_rows}; it must be 0 or more")
     if max_batch < 1:

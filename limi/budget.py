@@ -8,7 +8,10 @@ from enum import StrEnum
 
 from limi.errors import InvalidInput
 
-__all__ = ["Budget", "Stop"]
+__all__ = ["MOST", "Budget", "Stop", "check_seed"]
+
+MOST = 10**15
+"""A larger budget is a slip of the hand, and counts of such size are no longer exact."""
 
 
 class Stop(StrEnum):
@@ -20,6 +23,12 @@ class Stop(StrEnum):
     SECONDS = "seconds"
     EXHAUSTED = "exhausted"  # the method had nothing left to check
     INTERRUPTED = "interrupted"
+
+
+def check_seed(seed: int) -> None:
+    """InvalidInput where no stream of random numbers starts at a seed."""
+    if seed < 0:
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +43,13 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("max_rows", "max_queries", "max_findings", "max_seconds"):
             value = getattr(self, name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
+            if value is not None and not (value > 0 and value != math.inf):
                 raise InvalidInput(
                     f"{name.replace('_', '-')} is {value}; a budget must be above 0 "
                     "(leave it out for no limit)"
+                )
+            if value is not None and value > MOST:
+                raise InvalidInput(
+                    f"{name.replace('_', '-')} is {value:.6g}, more than can ever be spent; use "
+                    f"{MOST:,} or less (or leave it out for no limit)"
                 )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from limi.api import MOST_COMPARED, MOST_TO_JUDGE, audit
+from limi.budget import check_seed
 from limi.defaults import DEFAULT_GENERATOR
 from limi.device import settled
 from limi.errors import LimiError, MissingCapability
@@ -64,6 +65,7 @@ def compare(
     """
     from limi import generators
 
+    check_seed(seed)
     names = (
         *("protected", "target", "favorable", "output", "schema"),
         *("trust_pickle", "trust", "table_name"),

@@ -29,7 +29,6 @@ __all__ = [
     "check_names",
     "columns_of",
     "plain",
-    "plain_frame",
     "reading_cells",
 ]
 
@@ -190,7 +189,7 @@ def reading_cells(name: str, dtype: Any) -> Iterator[None]:
         if repr(name) in str(error):
             raise
         raise BadTable(f"column {name!r} cannot be used: {error}") from None
-    except (LimiError, MemoryError, KeyboardInterrupt):
+    except (LimiError, MemoryError, ImportError, KeyboardInterrupt):
         raise
     # Each library has its own for lists, structures and the like; those of polars that come from
     # Rust are not even exceptions.
@@ -238,25 +237,6 @@ def _moment(value: Any) -> str:
         return str(moment(value).isoformat())
     except ValueError:  # before or after all the years that pandas knows
         return str(value)
-
-
-def plain_frame(schema: Schema, rows: Rows) -> Frame:
-    """A pandas frame of rows where no table tells how they are stored: levels as they are named,
-    whole numbers as integers, gaps as pandas' own."""
-    import pandas as pd
-
-    columns: dict[str, Any] = {}
-    for column, codes in zip(schema.columns, rows.T, strict=True):
-        if column.kind == "numerical":
-            whole = column.step >= 1 and column.step == int(column.step)
-            columns[column.name] = pd.Series(codes).astype("Int64" if whole else "float64")
-            if whole and not np.isnan(codes).any():
-                columns[column.name] = columns[column.name].astype("int64")
-        else:
-            levels = pd.Series(list(column.levels))
-            slots = np.where(np.isnan(codes), -1, codes).astype(np.intp)
-            columns[column.name] = levels.reindex(slots).reset_index(drop=True)
-    return pd.DataFrame(columns)
 
 
 # -- columns ----------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def read(path: str | Path) -> Frame:
         )
     try:
         frame = (_read_parquet if name.endswith(_PARQUET) else _read_csv)(path)
-    except (LimiError, MemoryError):
+    except (LimiError, MemoryError, ImportError):  # of pandas itself, for want of memory
         raise
     except Exception as error:  # parsers have an exception for each kind of damage
         said = str(error).strip().partition("\n")[0] or type(error).__name__

@@ -14,7 +14,7 @@ LAYERS = [
     ["_registry", "decisions"],
     ["schema", "protected"],
     ["rows", "frames"],
-    ["tables"],
+    ["tables", "sheets"],
     ["schema_files"],
     ["tried"],
     ["check", "generators", "gradients"],

@@ -13,13 +13,14 @@ from limi.budget import Budget, Stop
 from limi.check import check_rows
 from limi.engine import run
 from limi.errors import BadModel
-from limi.frames import Codec, plain_frame
+from limi.frames import Codec
 from limi.generators._counter import normals
 from limi.methods._tensors import probe
 from limi.methods.limi import LIMI
 from limi.models._scores import Outputs
 from limi.rows import group, keys, uniform
 from limi.schema import Column, Schema
+from limi.sheets import plain_frame
 from limi.task import Task
 from limi.tensors import OnDevice, Packing, Seen
 from tests.naive import limi as naive

@@ -21,6 +21,7 @@ from limi.cli import (
     study,
     test,
 )
+from limi.cli._net import require_memory
 
 __all__ = ["app"]
 
@@ -44,11 +45,12 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    pass
+    require_memory(context.invoked_subcommand)
 
 
 app.command("demo")(demo.demo)

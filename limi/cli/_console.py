@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from limi.errors import InvalidInput
+from limi.errors import FailedWrite
 from limi.shown import clean_lines, to_json
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class _Stream:
                 return
             if isinstance(error, BrokenPipeError):
                 raise
-            raise InvalidInput(
+            raise FailedWrite(
                 f"standard output cannot be written: {error.strerror or error}"
             ) from None
 
@@ -137,7 +137,7 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
             return Text(f"about {wording.seconds(max(left, 0.0))} left")
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.fields[found]:,} findings"),
         TextColumn("{task.fields[rate]}"),
@@ -145,7 +145,7 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
         Left(),
     )
     now = time.perf_counter()
-    with Progress(*columns, console=err, transient=True) as bars:
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         bar = bars.add_task("", total=1.0, found=0, rate="", left=0.0, told=now)
 
         def show(progress: RunProgress) -> None:
@@ -168,7 +168,7 @@ def steps(words: str) -> Iterator[Callable[[float, str], None]]:
     """A bar over work whose fraction done is known."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err, transient=True) as bars:
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
         bar = bars.add_task(words, total=1.0)
         yield lambda done, what: bars.update(bar, completed=done, description=what)

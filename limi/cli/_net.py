@@ -19,11 +19,13 @@ from typing import Any
 from limi.errors import InvalidInput, LimiError
 from limi.shown import clean_lines, one_line
 
-__all__ = ["DEBUG", "exit_code_of"]
+__all__ = ["DEBUG", "exit_code_of", "require_memory"]
 
 DEBUG = "LIMI_DEBUG"
 
 _FAULT = 4
+_LIGHT = ("schema", "datasets", "doctor")  # commands that load pandas at most
+_LEAST, _LEAST_TO_COMPUTE, _PLENTY = 192 << 20, 1 << 30, 4 << 30  # bytes
 _INTERRUPTED = 130
 _READER_GONE = 141  # as a shell calls what SIGPIPE has ended
 _NO_MEMORY = (
@@ -39,6 +41,7 @@ def exit_code_of(run: Callable[[], None]) -> int:
     with _hooks():
         try:
             _ready_streams()
+            _spare_memory()
             run()
             sys.stdout.flush()
         except BaseException as error:
@@ -66,6 +69,39 @@ def _ready_streams() -> None:
         )
 
 
+def _spare_memory() -> None:
+    """Under a tight limit on memory, have one thread: each takes its own, and where there is none
+    for it, the library of linear algebra does not raise but ends the program."""
+    allowed = _allowed_memory()
+    if allowed is not None and allowed < _PLENTY:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def require_memory(command: str | None) -> None:
+    """InvalidInput under a limit with which a command cannot even load what it computes with.
+
+    Python says that it lacks memory; numerical libraries, while they are loaded, end the program
+    or try for ever.
+    """
+    allowed, needed = _allowed_memory(), _LEAST if command in _LIGHT else _LEAST_TO_COMPUTE
+    if allowed is not None and allowed < needed:
+        raise InvalidInput(
+            f"this process may have {allowed >> 20:,} MB of memory (ulimit -v), and limi "
+            f"{command} needs {needed >> 20:,} MB at least; raise the limit"
+        )
+
+
+def _allowed_memory() -> int | None:
+    """Bytes that this process may have (`ulimit -v`); None where there is no limit."""
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
 def _tell(error: BaseException) -> int:
     if _debugging():
         _write(clean_lines("".join(traceback.format_exception(error))))
@@ -87,7 +123,7 @@ def _judge(error: BaseException) -> tuple[int, str]:
     """The exit code of an exception, and a sentence; none where there is nothing to say."""
     if isinstance(error, LimiError):
         return error.exit_code, str(error)
-    if _lacks_memory(error):
+    if _lacks_memory(error) or _is_from_loading(error):
         return _FAULT, _NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED, "interrupted"
@@ -123,6 +159,14 @@ def _lacks_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in said for words in _MEMORY_WORDS)
 
 
+def _is_from_loading(error: BaseException) -> bool:
+    """Did a library that found no memory for its threads interrupt us, as OpenBLAS does?"""
+    if not isinstance(error, KeyboardInterrupt) or _allowed_memory() is None:
+        return False
+    innermost = [frame.filename for frame in traceback.extract_tb(error.__traceback__)[-1:]]
+    return any("importlib" in name for name in innermost)
+
+
 def _is_gone_reader(error: BaseException) -> bool:
     """Has the reader of our output gone, as `head` does? That is not an error of ours."""
     if isinstance(error, SystemExit):  # how rich takes it, which shows the help
@@ -139,7 +183,8 @@ def _refusal(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and _is_nowhere():
         return "the folder you are in does not exist any more; go to another one"
     why = error.strerror or str(error) or type(error).__name__
-    place = "" if error.filename is None else f" ({os.fsdecode(error.filename)!r})"
+    named = isinstance(error.filename, (str, bytes))
+    place = f" ({os.fsdecode(error.filename)!r})" if named else ""
     return f"the operating system refused: {why}{place}"
 
 

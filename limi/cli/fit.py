@@ -39,6 +39,7 @@ def fit(
     import numpy as np
 
     from limi import files, generators
+    from limi.budget import check_seed
     from limi.cli._tables import features
     from limi.device import chosen
     from limi.errors import InvalidInput
@@ -46,8 +47,7 @@ def fit(
 
     place = files.place(out, replace=force)
     page = files.place(place.with_name(place.name + ".html"), replace=force)
-    if seed < 0:
-        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+    check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)

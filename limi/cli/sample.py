@@ -11,6 +11,9 @@ from limi.cli import _console
 
 __all__ = ["sample"]
 
+_MOST = 1_000_000_000
+_AT_ONCE = 1 << 16  # rows, so that memory does not grow with their number
+
 
 def sample(
     file: Annotated[Path, Argument(help="Generator file of `limi fit`.")],
@@ -23,23 +26,31 @@ def sample(
     """Draw rows from a saved generator."""
     import numpy as np
 
-    from limi import files, generators
-    from limi.errors import InvalidInput
-    from limi.frames import plain_frame
+    from limi import files, generators, sheets
+    from limi.budget import check_seed
+    from limi.errors import InvalidInput, listed
 
-    if seed < 0:
-        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
-    if n < 1:
-        raise InvalidInput(f"--rows is {n}; draw at least one row")
+    check_seed(seed)
+    if not 1 <= n <= _MOST:
+        raise InvalidInput(f"--rows is {n:,}; draw at least one row, and {_MOST:,} at most")
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
     place = files.place(out, replace=force)
     made = generators.load(file)
-    rows = made.decode(made.sample_latents(n, np.random.default_rng(seed)))
-    frame = plain_frame(made.schema, rows)
-    to_file = frame.to_csv if out.suffix == ".csv" else frame.to_parquet
-    files.write(place, lambda file: to_file(file, index=False))
+    rng = np.random.default_rng(seed)
+    sizes = (min(_AT_ONCE, n - start) for start in range(0, n, _AT_ONCE))
+    parts = (made.decode(made.sample_latents(size, rng)) for size in sizes)
+    as_csv = out.suffix == ".csv"
+    put = sheets.write_csv if as_csv else sheets.write_parquet
+    files.write(place, lambda file: put(file, made.schema, parts))
+    spelled = sheets.formulas(made.schema) if as_csv else []
+    if spelled:
+        _console.err.print(
+            f"Text that a spreadsheet would run as a formula has a ' in front of it, in "
+            f"{listed(spelled)}; a .parquet file keeps it as it is."
+        )
     if as_json:
-        _console.print_json({"file": str(out), "rows": n, "seed": seed, "generator": made.kind})
+        told = {"file": str(out), "rows": n, "seed": seed, "generator": made.kind}
+        _console.print_json(told | {"guarded": spelled})
     else:
         _console.out.print(f"Written: {out} ({n:,} rows)")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from limi import data
+from limi.budget import check_seed
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.findings import Found
 from limi.frames import Frame
@@ -419,8 +420,7 @@ def _check(
         )
     if not 1 <= seeds <= _MOST_SEEDS:
         raise InvalidInput(f"seeds is {seeds}; at least one is needed, and {_MOST_SEEDS:,} at most")
-    if seed < 0:
-        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+    check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out:g}; it must lie between 0 and 0.5")
     if not 0 <= limit <= 1:
