@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from limi import cores, generators, gradients, measures, methods, steadiness
 from limi import device as devices
-from limi import generators, gradients, measures, methods, steadiness
 from limi.budget import Budget, Stop, check_seed
 from limi.check import MAX_BATCH, Partner
 from limi.decisions import differ
@@ -169,6 +169,13 @@ def audit(
     )
     plan.check()
     score = watch.timed(asked.score)
+    # Now that model and libraries are loaded: a limit holds for what is there.
+    with cores.shared():
+        return _run(plan, score, draft)
+
+
+def _run(plan: _Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Result:
+    """Search and sum up; with a draft, log the answers and write the folder."""
     if draft is None:
         return plan.result(plan.search(score))
     with draft:

@@ -10,7 +10,6 @@ comes from a tenth of the rows.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.cores import n_cores
 from limi.errors import InvalidInput
 from limi.types import Latents
 
@@ -254,7 +254,7 @@ class _Products(Protocol):
 def _products(latents: Any) -> Iterator[_Products]:
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1), ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as threads:
+    with threadpool_limits(limits=1), ThreadPoolExecutor(min(4, n_cores())) as threads:
         yield _BlockProducts(latents, threads)
 
 

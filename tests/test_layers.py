@@ -10,7 +10,18 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 # A module may import from its own layer or a lower one. `_registry` and the package itself are
 # below everything; a name stands for a module or for a folder of them.
 LAYERS = [
-    ["types", "errors", "foreign", "typed", "shown", "defaults", "reading", "files", "watch"],
+    [
+        "types",
+        "errors",
+        "foreign",
+        "typed",
+        "shown",
+        "defaults",
+        "reading",
+        "files",
+        "watch",
+        "cores",
+    ],
     ["_registry", "decisions"],
     ["schema", "protected"],
     ["rows", "frames"],

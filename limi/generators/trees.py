@@ -17,7 +17,6 @@ million samples of ten columns about ten cells ignore their tree.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -28,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from limi.cores import n_cores
 from limi.errors import BadTable, InvalidInput
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, column_order, cut
@@ -258,9 +258,7 @@ def from_state(
 
 def _n_threads() -> int:
     """Cores that this process may use, at most 8."""
-    if hasattr(os, "sched_getaffinity"):
-        return min(len(os.sched_getaffinity(0)), 8)
-    return min(os.cpu_count() or 1, 8)
+    return min(n_cores(), 8)
 
 
 # -- growing ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from limi import data
+from limi import cores, data
 from limi.budget import check_seed
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.findings import Found
@@ -46,6 +46,7 @@ _MOST_QUERIES = 400_000  # of one check; many protected combinations make a row 
 OnStep = Callable[[float, str], None]
 
 
+@cores.shared()
 def repair(
     result: Result,
     *,

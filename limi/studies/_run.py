@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from limi import data, files
+from limi.cores import n_cores
 from limi.errors import InvalidInput, LimiError
 from limi.studies import _results
 from limi.studies._cells import Cell, expand
@@ -70,7 +70,7 @@ def run(
         raise InvalidInput(
             f"seeds is {seeds}; a study needs at least one, and {_MOST_SEEDS:,} at most"
         )
-    workers = workers if workers is not None else (os.cpu_count() or 1)
+    workers = workers if workers is not None else n_cores()
     if workers < 1:
         raise InvalidInput(f"workers is {workers}; use at least one")
     start = time.perf_counter()
