@@ -26,6 +26,7 @@ from limi.gradients import by_loss
 from limi.rows import distinct, uniform
 from limi.testing.methods import the_last_digits_change_nothing
 from limi.thrift import Habits, check_thriftily
+from limi.watch import Watch
 from tests.methods.small import SMALL
 from tests.naive import check as naive
 from tests.networks import declared, target_of
@@ -175,7 +176,7 @@ def test_the_second_check_drops_what_lies_on_the_edge():
     claimed = check_rows(lambda rows: rows[:, 1], schema, grid(schema))
     findings = Findings(schema)
     findings.add(claimed)
-    _, flips = _asked_again(target, findings.all())
+    _, flips = _asked_again(target, findings.all(), Watch())
     assert flips.tolist() == [True, False, False, False]
 
 
