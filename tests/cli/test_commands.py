@@ -137,7 +137,8 @@ def test_json_is_one_object_with_the_promised_names(folder, limi):
         assert set(rate) == {"estimate", "low", "high", "n", "anytime"}
         assert rate["low"] <= rate["estimate"] <= rate["high"]
     assert tree["scores"]["causal_discrimination"] == pytest.approx(
-        tree["rates"]["uniform"]["estimate"]
+        tree["rates"]["uniform"]["estimate"],
+        abs=5e-7,  # a method's own numbers are written with six digits
     )
 
 
