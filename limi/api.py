@@ -219,8 +219,15 @@ class _GeneratorSource:
             return
         if not isinstance(self.given, (str, Path)):
             _fitting(self.given, problem.schema)
-        elif not is_file(self.given):
+        elif is_file(self.given):
+            _fitting(self._loaded, problem.schema)
+        else:
             generators.get(str(self.given))
+
+    @cached_property
+    def _loaded(self) -> Generator:
+        """The generator of a file, read once."""
+        return generators.load(str(self.given), device=self.device)
 
     @property
     def to_fit(self) -> bool:
@@ -242,7 +249,7 @@ class _GeneratorSource:
         if not isinstance(self.given, (str, Path)):
             return _fitting(self.given, problem.schema)
         if is_file(self.given):
-            return _fitting(generators.load(self.given, device=self.device), problem.schema)
+            return _fitting(self._loaded, problem.schema)
         module = generators.get(str(self.given))
         rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))
         made: Generator = module.fit(
