@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check fuzz bench study study-page study-check mutants survive docs clean
+.PHONY: help demo test test-kernels check fuzz bench study study-page study-check mutants survive docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ demo: $(VENV)/.core ## test a real model on real data and write a report
 test: $(VENV)/.dev ## run the tests
 	@tools/chromium.sh
 	$(BIN)/python -m pytest -n 2
+
+test-kernels: $(VENV)/.dev ## the same findings with the kernels of other processors (five minutes)
+	$(BIN)/python tools/kernels.py
 
 survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
 	$(BIN)/python tools/survive.py

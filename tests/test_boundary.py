@@ -21,6 +21,7 @@ def problem(seed, n, d, noise, shift=0.0):
     return latents, favorable
 
 
+@pytest.mark.kernels
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

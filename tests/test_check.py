@@ -29,6 +29,7 @@ def by_definition(score, schema, rows, rule):
     return [v[0] for v in verdicts], [v[1] for v in verdicts], [list(v[2]) for v in verdicts]
 
 
+@pytest.mark.kernels
 @settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10_000),
@@ -74,6 +75,7 @@ def named(schema, causes):
     return [[s for bit, s in enumerate(sets) if mask >> bit & 1] for mask in causes]
 
 
+@pytest.mark.kernels
 def test_a_neural_network_gives_the_same_verdicts_in_any_batch():
     rng = np.random.default_rng(5)
     schema = schema_of((0, 9), (0, 9), (-3, 3), (0, 1), (1, 4), protected=["x3", "x4"])
@@ -87,6 +89,7 @@ def test_a_neural_network_gives_the_same_verdicts_in_any_batch():
         assert check_rows(score, schema, rows, max_batch=max_batch).flips.tolist() == flips
 
 
+@pytest.mark.kernels
 def test_the_nine_points_of_the_linear_rule():
     checked = check_rows(MODEL, SCHEMA, grid(SCHEMA))
     assert {tuple(row[:2].astype(int)) for row in checked.rows[checked.flips]} == FLIPPING

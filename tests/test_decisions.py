@@ -97,6 +97,7 @@ TWO = schema_of((0, 30), (0, 4), (0, 1), protected=["x2"])
 MANY = schema_of((0, 30), (0, 2), (0, 1), (0, 2), protected=["x2", "x3"])
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("rule", ["widest", "first"])
 @pytest.mark.parametrize("schema", [TWO, MANY], ids=["two", "many"])
 @pytest.mark.parametrize("seed", range(4))

@@ -36,6 +36,7 @@ def test_real_checks_every_row_once():
     assert len(ran.findings) == 9
 
 
+@pytest.mark.kernels
 def test_findings_are_those_of_the_plain_loop():
     rows = uniform(WIDE, 300, np.random.default_rng(1))
     rows = np.concatenate([rows, rows[::3]])

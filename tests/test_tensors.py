@@ -143,6 +143,7 @@ def test_few_bits_take_one_word_and_many_take_more():
 # -- verdicts ---------------------------------------------------------------------------
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("rule", ["widest", "first"])
 @pytest.mark.parametrize(
     "schema",
@@ -246,6 +247,7 @@ def probed(here, plane, latents, step, chunk):
 PROBLEMS = [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL), (WIDE, WIDE_MODEL)]
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("step", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(("schema", "module"), PROBLEMS, ids=["coarse", "fine", "wide"])

@@ -27,6 +27,7 @@ def thriftily(score, schema, rows, max_batch=1000):
     return check_thriftily(score, schema, rows, known=known, habits=habits, max_batch=max_batch)
 
 
+@pytest.mark.kernels
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10_000),

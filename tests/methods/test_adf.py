@@ -113,6 +113,7 @@ def test_fallbacks_are_those_of_the_twin(fallback):
         assert any(row) or fallback == "released"
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(8))
 def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
     here = wide_task(seed)
@@ -136,6 +137,7 @@ def seeds_of(here, n=1):
     return checked[checked.flips][:n]
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("restart", ["metropolis", "reset_to_seed", "never", "stay"])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_walk_is_the_twin_s(seed, restart):

@@ -33,6 +33,7 @@ def test_the_whole_set_of_flips_is_reached():
     assert {k[:2] for k in found_keys(ran)} == FLIPPING
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("variant", ["random", "semi-directed", "fully-directed"])
 def test_one_walk_at_a_time_is_the_naive_loop(variant):
     schema = schema_of((0, 9), (-3, 6), (0, 4), (0, 1), (1, 3), protected=["x3", "x4"])
@@ -50,6 +51,7 @@ def test_one_walk_at_a_time_is_the_naive_loop(variant):
         assert len(ran.findings) > 30
 
 
+@pytest.mark.kernels
 def test_one_walk_at_a_time_is_the_naive_loop_with_mixed_columns():
     method = Aequitas(n_samples=40, exploit_steps=40, walks=1)
     rows = uniform(PROTECTED_MIXED, 5, np.random.default_rng(0))

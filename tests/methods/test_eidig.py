@@ -70,6 +70,7 @@ def test_without_momentum_it_explores_as_the_paper_s_adf(seed):
         assert sorted(map(tuple, mine)) == sorted(map(tuple, theirs))
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(6))
 def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
     here = wide_task(seed)
@@ -84,6 +85,7 @@ def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
     }
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("update_every", [1, 5, None])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_walk_is_the_twin_s(seed, update_every):

@@ -182,6 +182,7 @@ def test_copies_are_counted_by_their_key():
     assert len(_genetic.n_copies(SCHEMA, rows[:0])) == 0
 
 
+@pytest.mark.kernels
 def test_it_is_the_naive_loop():
     table = uniform(WIDE, 60, np.random.default_rng(2))
     for seed, more in ((0, {}), (1, {"fitness": "labels"}), (2, {"copies": "count"})):
@@ -193,6 +194,7 @@ def test_it_is_the_naive_loop():
         assert len(expected) > 5
 
 
+@pytest.mark.kernels
 def test_it_is_the_naive_loop_with_mixed_columns():
     table = mixed_table(60)
     problem = task(PROTECTED_MIXED, WIDE_MODEL, table)

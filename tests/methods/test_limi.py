@@ -46,6 +46,7 @@ def probed(here, plane, latents, step, chunk):
     return found, seen
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("step", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize(("schema", "model"), [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL)])

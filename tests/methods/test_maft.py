@@ -70,6 +70,7 @@ def test_a_gradient_costs_a_query_a_free_column_and_one_for_the_row():
     assert here.watch.questions == 5 * (3 + 1)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(4))
 def test_it_explores_as_the_twin_does(seed):
     here = task(WIDE, RULE, rows_of(4, seed))

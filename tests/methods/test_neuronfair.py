@@ -198,6 +198,7 @@ def test_further_neurons_are_drawn_anew_after_some_steps():
 # -- walks -------------------------------------------------------------------------------
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(5))
 def test_a_walk_to_a_flip_is_the_twin_s(seed):
     here = wide_task(seed, n=1)
@@ -240,6 +241,7 @@ def test_the_released_walk_takes_a_straight_line_for_a_swing():
     assert (steady == steady[0]).all()
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize("seed", range(4))
 def test_the_released_walk_is_the_twin_s(seed):
     here = straight()

@@ -211,6 +211,7 @@ def test_a_missing_solver_says_what_to_install(monkeypatch):
         run(SG(solver="z3", n_samples=50), task(), Budget(), 0)
 
 
+@pytest.mark.kernels
 @pytest.mark.parametrize(
     "settings",
     [
@@ -231,6 +232,7 @@ def test_one_row_at_a_time_is_the_naive_loop(settings):
         assert len(expected) > 20
 
 
+@pytest.mark.kernels
 def test_one_row_at_a_time_is_the_naive_loop_with_mixed_columns():
     problem = mixed_task(60)
     method = SG(block=1, limit=100, n_samples=80, n_seeds=12)

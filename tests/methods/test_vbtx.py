@@ -207,6 +207,7 @@ def test_the_whole_set_of_flips_is_reached():
     assert ran.stop is Stop.EXHAUSTED
 
 
+@pytest.mark.kernels
 def test_pair_by_pair_is_the_naive_loop():
     for seed, more in ((0, {}), (1, {"solutions": 7})):
         method = VBTX(n_samples=60, **more)
@@ -217,6 +218,7 @@ def test_pair_by_pair_is_the_naive_loop():
         assert len(expected) > 20
 
 
+@pytest.mark.kernels
 def test_pair_by_pair_is_the_naive_loop_with_mixed_columns():
     problem = task(PROTECTED_MIXED, WIDE_MODEL, np.zeros((1, 7)))
     problem.score = mixed_score
