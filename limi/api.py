@@ -17,7 +17,7 @@ import numpy as np
 from limi import cores, generators, gradients, measures, methods, steadiness
 from limi import device as devices
 from limi.budget import Budget, Stop, check_seed
-from limi.check import MAX_BATCH, Partner
+from limi.check import MAX_BATCH, Checked, Partner
 from limi.decisions import differ
 from limi.defaults import (
     BUDGETED_METHOD,
@@ -42,7 +42,14 @@ from limi.problems import Problem, prepare, protected_values, with_held_out
 from limi.rates import Measured, measurable_rows, measure
 from limi.reading import is_file
 from limi.report import pictures, wording
-from limi.report.summary import Regions, Summary, directions, examples, regions
+from limi.report.summary import Regions, Summary, examples, regions
+from limi.report.what_if import (
+    WhatIf,
+    families,
+    favorable_findings,
+    in_regions,
+    what_ifs,
+)
 from limi.results import Result, draw_representative, files, representative_size
 from limi.rows import KeySet, keys
 from limi.schema import Schema
@@ -391,9 +398,7 @@ class _Plan:
             budget = dataclasses.replace(budget, max_queries=left)
         with watch.ending(watch.until - self._summing_up):
             ran = self._searched(task, budget, cut)
-            watch.enter("rates")
-            decided, asked = self._decided(task, measured, ran)
-        return _Searched(ran, measured, task, prepared, told, expected, cut, decided, asked)
+        return _Searched(ran, measured, task, prepared, told, expected, cut)
 
     def _contract(self, score: Callable[[Rows], Scores]) -> Steadiness:
         """Look whether the model can be searched; its speed is seen on the way."""
@@ -439,7 +444,7 @@ class _Plan:
         if bounded is not None:
             most = min(most, bounded(len(self.problem.rows)))
         populations = 2 + (self.source.name is not None)
-        populations -= self._own_population(told.steady) is not None
+        populations -= self._own_population(told.steady) == "uniform"
         n = min(self.rate_rows, measurable_rows(schema, populations, self._rate_queries, told))
         rates = populations * n * per_row
         search = most * per_row
@@ -486,9 +491,14 @@ class _Plan:
             return None
 
     def _measured(self, task: Task, told: Steadiness, cut: dict[str, str]) -> Measured:
-        """Rates of the populations that the search does not measure itself."""
-        own = self._own_population(told.steady)
-        populations = [p for p in self._populations(task) if p != own]
+        """Rates of all populations but uniform rows that the search measures itself.
+
+        People are measured in any case: a search keeps no decision that does not flip, and who is
+        favored takes all of them.
+        """
+        populations = self._populations(task)
+        if self._own_population(told.steady) == "uniform":
+            populations.remove("uniform")
         allowed = self._rate_queries
         n = measurable_rows(task.schema, len(populations), allowed, told)
         if n < self.rate_rows and populations:
@@ -533,31 +543,13 @@ class _Plan:
             )
         return ran
 
-    def _decided(
-        self, task: Task, measured: Measured, ran: Run
-    ) -> tuple[measures.Decided | None, int]:
-        """Decisions on rows of people, for metrics that compare groups, and queries for them.
-
-        The rows of their rate were decided already. A search of the table itself has kept no
-        decision that does not flip, so there as many rows are asked as a rate takes.
-        """
+    def _decided(self, measured: Measured) -> measures.Decided | None:
+        """Decisions on rows of people, for metrics that compare groups: those of their rate."""
         name, rows, labels = self.problem.people
-        if name in measured.checked:
-            score, index = measured.checked[name].score, measured.places[name]
-            return measures.Decided.of(name, rows, score, labels, index), 0
-        n = min(len(rows), self.rate_rows, MEASURED_ROWS)
-        if self.budget.max_queries is not None:
-            n = min(n, self.budget.max_queries - measured.queries - ran.queries)
-        n = int(min(n, self.watch.affordable / 2))
-        if n < 1 or ran.stop == Stop.INTERRUPTED:
-            return None, 0
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(5,)))
-        index = np.sort(rng.permutation(len(rows))[:n])
-        try:
-            scores = task.scores(rows[index])
-        except OutOfTime:
-            return None, 0
-        return measures.Decided.of(name, rows, scores, labels, index), n
+        if name not in measured.checked:
+            return None
+        score, index = measured.checked[name].score, measured.places[name]
+        return measures.Decided.of(name, rows, score, labels, index)
 
     def _steadiness(self, score: Callable[[Rows], Scores]) -> Steadiness:
         """How much of what the model answers moves when it is asked again.
@@ -664,7 +656,7 @@ class _Plan:
             if population in checked:
                 sample = checked[population]
                 where = find_rules(schema, sample.rows, sample.flips, rng)
-                return where, regions(schema, where, population, sample[sample.flips])
+                return where, regions(where, population, self._inside(searched, where, population))
         own = self._own_population(searched.steadiness.steady)
         if own == "real" and searched.run.stop == Stop.EXHAUSTED:
             # The search has checked the whole table, so a row flips where its key was found.
@@ -672,8 +664,25 @@ class _Plan:
             known.add(keys(schema, found.rows))
             flips = known.contains(keys(schema, self.problem.rows))
             where = find_rules(schema, self.problem.rows, flips, rng)
-            return where, regions(schema, where, "real", found)
+            return where, regions(where, "real")
         return Where(), None
+
+    def _inside(
+        self, searched: _Searched, where: Where, population: str
+    ) -> list[WhatIf | None] | None:
+        """How the people of each region fare under every value, of those that verified it."""
+        samples = self._people(searched)
+        if population not in samples or not where.rules:
+            return None
+        schema, sample = self.problem.schema, samples[population][where.verified_on]
+        masks = [rule.mask(sample.rows) for rule in where.rules]
+        n_families = families(schema, samples, regions=True)
+        return in_regions(schema, population, sample, masks, n_families=n_families)
+
+    def _people(self, searched: _Searched) -> dict[str, Checked]:
+        """Samples whose people can be compared under all values; none where an answer hangs on
+        the other rows of a batch."""
+        return {} if searched.steadiness.in_company else searched.measured.checked
 
     def _rates(self, searched: _Searched) -> dict[str, Rate]:
         rates = dict(searched.measured.rates)
@@ -739,12 +748,12 @@ class _Plan:
         if searched.task.thrifty and len(found):
             notes.append(
                 "a partner is the first protected value that was seen to flip its row, as queries "
-                "were few: who is favored over whom leans to values that were asked early"
+                "were few: how a finding fares under its other values was not asked"
             )
         if ran.stop == Stop.INTERRUPTED:
             notes.append("the run was interrupted; it shows what was found until then")
         rates = self._rates(searched)
-        queries = ran.queries + searched.measured.queries + searched.asked
+        queries = ran.queries + searched.measured.queries
         self.watch.step(0.75)
         metrics = measures.take(
             problem.schema,
@@ -752,7 +761,7 @@ class _Plan:
             found,
             searched.measured,
             rates,
-            searched.decided,
+            self._decided(searched.measured),
             likeness=look["naturalness"],
             judged_by=judged_by,
             effort=self._effort(searched, queries),
@@ -786,7 +795,13 @@ class _Plan:
             where=where,
             naturalness=look["naturalness"],
             pictures=look["pictures"] | {"curve": pictures.curve(ran.curve)},
-            directions=directions(problem.schema, found),
+            rates_by_column=searched.measured.alone,
+            what_if=what_ifs(
+                problem.schema,
+                self._people(searched),
+                regions=where is not None and bool(where.rules),
+            ),
+            favorable_findings=favorable_findings(problem.schema, found),
             examples=examples(problem.schema, found),
             notes=tuple(notes),
             unconfirmed=dropped.rounded + dropped.moved,
@@ -815,8 +830,6 @@ class _Searched:
     steadiness: Steadiness
     expected: Estimate
     cut: dict[str, str]  # by phase: what time or budget left out, in words
-    decided: measures.Decided | None = None
-    asked: int = 0  # queries for them
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, rounded
+from limi.decisions import differ, favors, rounded, sides
 from limi.rows import Distinct, distinct
 from limi.schema import Schema
 from limi.tried import Mixed, Tried, ask_mixed, mixture_counts
@@ -61,9 +61,10 @@ class Checked:
     # ^ (n, K) where the task keeps them: the score under every combination, NaN if not asked
     bits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
     # ^ of flipping rows, the favorable combinations as packed bits; empty if not all were asked
-    alone: tuple[NDArray[np.bool_], ...] = ()
-    # ^ where asked for: by protected column, (n, values): is a row decided favorably if it has
-    #   this value instead of its own, and all else as it is?
+    as_if: tuple[NDArray[np.int8], ...] = ()
+    # ^ where asked for: by protected column, (n, values): which way a row is decided if it has
+    #   this value instead of its own, and all else is as it is (see `decisions.sides`). With
+    #   several columns the last is (n, K), under every combination
     unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
 
     def __len__(self) -> int:
@@ -81,7 +82,7 @@ class Checked:
             causes=self.causes[index] if len(self.causes) else self.causes,
             scores=self.scores[index] if len(self.scores) else self.scores,
             bits=self.bits[index] if len(self.bits) else self.bits,
-            alone=tuple(told[index] for told in self.alone),
+            as_if=tuple(told[index] for told in self.as_if),
         )
 
     def where(self, mask: Mask, otherwise: Checked) -> Checked:
@@ -139,12 +140,12 @@ def check_rows(
     max_batch: int = MAX_BATCH,
     known: Distinct | None = None,
     keep_scores: bool = False,
-    alone: bool = False,
+    as_if: bool = False,
 ) -> Checked:
     """Verdicts of rows; `score` sees at most `max_batch` rows at a time (but at least one key's).
 
-    `known` spares the keys where the caller has them already; `alone` asks what each protected
-    column does alone, which costs no query.
+    `known` spares the keys where the caller has them already; `as_if` keeps what is decided under
+    every value of each protected column.
     """
     combinations = schema.combinations
     n_combinations = len(combinations)
@@ -153,7 +154,7 @@ def check_rows(
     known = known or distinct(schema, rows)
     first, key_of = known.first, known.of
 
-    verdict = _Verdicts.empty(schema, n, partner, alone)
+    verdict = _Verdicts.empty(schema, n, partner, as_if)
     kept = np.empty((n if keep_scores else 0, n_combinations))
     stray = np.flatnonzero(own < 0)
     mixed = ask_mixed(score, schema, rows[stray], max_batch)
@@ -195,7 +196,7 @@ def check_rows(
         causes=verdict.causes,
         scores=kept,
         bits=verdict.bits,
-        alone=verdict.alone,
+        as_if=verdict.as_if,
     )
 
 
@@ -231,12 +232,13 @@ class _Verdicts:
     favorable: NDArray[np.int64]
     causes: NDArray[np.uint8]
     bits: NDArray[np.uint8]
-    alone: tuple[NDArray[np.bool_], ...]
+    as_if: tuple[NDArray[np.int8], ...]
 
     @staticmethod
-    def empty(schema: Schema, n: int, rule: Partner, alone: bool) -> _Verdicts:
+    def empty(schema: Schema, n: int, rule: Partner, as_if: bool) -> _Verdicts:
         n_combinations, sets = len(schema.combinations), cause_sets(schema)
-        sizes = [len(codes) for codes in schema.protected_codes] if alone else []
+        sizes = [len(codes) for codes in schema.protected_codes] if as_if else []
+        sizes += [n_combinations] if len(sizes) > 1 else []
         return _Verdicts(
             schema,
             rule,
@@ -248,7 +250,7 @@ class _Verdicts:
             np.zeros(n_combinations, dtype=np.int64),
             np.zeros(n if sets else 0, dtype=np.uint8),
             np.zeros((n, (n_combinations + 7) // 8), dtype=np.uint8),
-            tuple(np.zeros((n, size), dtype=bool) for size in sizes),
+            tuple(np.zeros((n, size), dtype=np.int8) for size in sizes),
         )
 
     def settle_all(
@@ -279,8 +281,12 @@ class _Verdicts:
         decided = favors(scores)
         self.favorable[:] += decided[:, : tried.n_combinations].sum(axis=0)
         mine = scores[line, own]
-        for column, told in enumerate(self.alone):
-            told[where] = decided[line[:, None], tried.alone(tried.places[own], column)]
+        for column, told in enumerate(self.as_if):
+            if column < len(self.schema.protected):
+                chosen = tried.alone(tried.places[own], column)
+                told[where] = sides(scores[line[:, None], chosen])
+            else:
+                told[where] = sides(scores[:, : tried.n_combinations])
         self.score[where] = mine
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.

@@ -29,6 +29,7 @@ __all__ = [
     "favors",
     "opposes",
     "rounded",
+    "sides",
 ]
 
 _DIGITS = 6
@@ -69,6 +70,16 @@ def differ(scores: Any, others: Any) -> Any:
 def contradicts(scores: Any, favorable: Any) -> Any:
     """Where scores clearly say another decision than this mask."""
     return (opposes(scores) & favorable) | (favors(scores) & ~favorable)
+
+
+def sides(scores: Any) -> Any:
+    """Which way scores decide: 1 favorable, -1 unfavorable, 0 on the edge.
+
+    >>> import numpy as np
+    >>> sides(np.array([0.4, 0.5 + 1e-12, 0.6])).tolist()
+    [-1, 0, 1]
+    """
+    return favors(scores).astype("int8") - opposes(scores).astype("int8")
 
 
 def rounded(scores: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ class Found:
     naturalness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     # ^ p-value of the row (`limi.metrics.row_naturalness`); empty where none was told
     partner_naturalness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    bits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
+    # ^ see `limi.check.Checked.bits`; empty where not every combination was asked
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -44,6 +46,7 @@ class Found:
             self.causes[index],
             self.naturalness[index] if len(self.naturalness) else self.naturalness,
             self.partner_naturalness[index] if len(self.naturalness) else self.naturalness,
+            self.bits[index] if len(self.bits) else self.bits,
         )
 
 
@@ -83,6 +86,7 @@ class Findings:
                 np.full(len(new), checked.origin),
                 np.full(len(new), seconds),
                 checked.causes[new] if len(checked.causes) else np.zeros(len(new), dtype=np.uint8),
+                bits=checked.bits[new] if len(checked.bits) else checked.bits,
             )
         )
         return len(new)
@@ -96,7 +100,11 @@ class Findings:
             origin, causes = np.empty(0, dtype=str), np.empty(0, dtype=np.uint8)
             return Found(nothing, nothing, empty, empty, origin, empty, causes)
         if len(self._parts) > 1:
+            parts = self._parts
+            if not all(len(part.bits) for part in parts):
+                none = np.zeros((0, 0), dtype=np.uint8)
+                parts = [replace(part, bits=none) for part in parts]
             fields = Found.__dataclass_fields__
-            joined = [np.concatenate([getattr(part, f) for part in self._parts]) for f in fields]
+            joined = [np.concatenate([getattr(part, f) for part in parts]) for f in fields]
             self._parts = [Found(*joined)]
         return self._parts[0]

@@ -46,7 +46,7 @@ from limi.metrics.row_naturalness import (
     nearest_neighbour_distance,
 )
 from limi.metrics.sequential import anytime_interval, anytime_rate
-from limi.metrics.severity import expected_affected, losers, margin, score_gap
+from limi.metrics.severity import expected_affected, margin, score_gap
 from limi.rates import Measured
 from limi.schema import Column, Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
@@ -76,7 +76,6 @@ _MOST_GROUPS = 1000  # values of a column whose counts are kept
 _MANY_VALUES = 10  # a number with more of them is cut at its median instead
 _MOST_CONSISTENT = 4_000
 _MOST_DETECTED: dict[Classifier, int] = {"logistic": 2_000, "svc": 1_000}
-_MOST_LOSERS = 12
 _BETWEEN = re.compile(r"\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*-\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*", re.I)
 
 
@@ -141,7 +140,7 @@ def take(
         "individual": _individual(schema, rates, measured, decided, natural, in_time),
         "group": {} if decided is None else _group(schema, decided),
         "naturalness": _naturalness(schema, table, found, likeness, judged_by, detected, in_time),
-        "severity": _severity(schema, found, measured),
+        "severity": _severity(found),
         "effectiveness": _effectiveness(schema, found, effort, diverse),
     }
 
@@ -187,6 +186,11 @@ def _individual(
     in_time: Callable[[str], bool],
 ) -> Tree:
     tree: Tree = {"flip_rates": {name: _share(rate) for name, rate in rates.items()}}
+    if measured.alone:
+        tree["flip_rates_by_column"] = {
+            column: {name: _share(rate) for name, rate in alone.items()}
+            for column, alone in measured.alone.items()
+        }
     uniform = rates.get("uniform")
     if uniform is not None and uniform.n:
         counted = anytime_rate if uniform.anytime else rate_of
@@ -487,38 +491,12 @@ def _p_values(values: NDArray[np.float64]) -> Tree:
 # -- severity ---------------------------------------------------------------------------
 
 
-def _severity(schema: Schema, found: Found, measured: Measured) -> Tree:
+def _severity(found: Found) -> Tree:
     tree: Tree = {}
     if len(found):
         tree["score_gap"] = _spread(score_gap(found.score, found.partner_score))
         tree["margin"] = _spread(margin(found.score, found.partner_score))
-    pairs: dict[str, Any] = {"findings": found}
-    for name in ("held-out", "real", "natural"):
-        checked = measured.checked.get(name)
-        if checked is not None:
-            pairs[name] = checked[checked.flips]
-    tree["losers"] = {name: _losers(schema, pair) for name, pair in pairs.items() if len(pair)}
     return tree
-
-
-def _losers(schema: Schema, pairs: Any) -> list[Tree]:
-    counted = losers(pairs.rows, pairs.partner, pairs.score, pairs.partner_score, schema)
-    return [
-        {
-            "group": _words(schema, loser.codes),
-            "loses": loser.loses,
-            "wins": loser.wins,
-            "p_value": float(f"{loser.p_value:.3g}"),
-        }
-        for loser in counted[:_MOST_LOSERS]
-    ]
-
-
-def _words(schema: Schema, codes: Sequence[float]) -> str:
-    return ", ".join(
-        f"{name} {schema[name].show(code)}"
-        for name, code in zip(schema.protected, codes, strict=True)
-    )
 
 
 def _spread(values: Scores) -> Tree:

@@ -21,7 +21,9 @@ from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.representative import representative
 from limi.metrics.severity import priority, score_gap
 from limi.problems import Problem
+from limi.report import favored
 from limi.report.summary import Summary, causes_in_words
+from limi.report.what_if import WhatIf
 from limi.report.wording import FEWEST_TOLD
 from limi.schema_files import dump
 from limi.shown import to_json
@@ -65,6 +67,24 @@ class Result:
         return Rates(self.summary.rates, self.summary.unmeasured)
 
     @property
+    def rates_by_column(self) -> dict[str, Rates]:
+        """With several protected columns, the rates for each alone: rows that flip if it changes
+        and all else is as it is. Rows that flip only if two change together are in none of them."""
+        return {
+            column: Rates(rates, self.summary.unmeasured)
+            for column, rates in self.summary.rates_by_column.items()
+        }
+
+    def what_if(self, column: str | None = None, population: str | None = None) -> WhatIf:
+        """The same people decided as if they had each value of a protected column: `values` with
+        their rates, `pairs` with differences, and `favored`, which names nobody without support.
+
+        By default the only column, or all of them together; and the table's people, or natural
+        ones where those were not measured.
+        """
+        return _chosen(self.summary, column, population)
+
+    @property
     def stop(self) -> str:
         """Why the search ended."""
         return self.summary.stop
@@ -106,7 +126,7 @@ class Result:
         default the group with the highest selection rate, as the answer says.
         """
         return measures.asked_for(
-            self.summary.metrics, self.problem.schema, volume=volume, privileged=privileged
+            self.summary.all_metrics, self.problem.schema, volume=volume, privileged=privileged
         )
 
     def where(self) -> list[Rule]:
@@ -144,6 +164,24 @@ class Result:
         from limi.report import html
 
         return html.snippet(self.summary)
+
+
+def _chosen(summary: Summary, column: str | None, population: str | None) -> WhatIf:
+    tables = summary.what_if
+    if not tables:
+        raise InvalidInput(f"who is favored is not known. {favored.lacking(summary)}")
+    columns = tuple(summary.protected) if column is None else (column,)
+    if column is not None and column not in summary.protected:
+        raise InvalidInput(
+            f"{column!r} is no protected column of the run; {nearest(column, summary.protected)}"
+        )
+    known = dict.fromkeys(table.population for table in tables)
+    if population is not None and population not in known:
+        raise InvalidInput(
+            f"the people of {population!r} were not compared; {nearest(population, known)}"
+        )
+    wanted = population or next(iter(known))
+    return next(t for t in tables if t.columns == columns and t.population == wanted)
 
 
 def representative_size(problem: Problem, found: Found) -> int:

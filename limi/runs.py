@@ -239,17 +239,9 @@ def _found(folder: Path, problem: Problem) -> Found:
         raise CorruptStore(
             f"the findings in {str(folder)!r} cannot be read: {reason(error)}"
         ) from None
-    n = len(rows)
-    return Found(
-        rows,
-        partner,
-        score,
-        partner_score,
-        origin,
-        np.zeros(n),
-        causes,
-        *(np.empty(0) if np.isnan(told).all() else told for told in natural),
-    )
+    mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
+    seconds = np.zeros(len(rows))
+    return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
 
 
 def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:

@@ -111,10 +111,11 @@ class Task:
             return self._check_thriftily(rows).named(origin)
         return self._checked(self._check, rows).named(origin)
 
-    def survey(self, rows: Rows, *, alone: bool = False) -> Checked:
-        """Verdicts of rows beside any budget but that of seconds: for rates."""
+    def survey(self, rows: Rows) -> Checked:
+        """Verdicts of rows beside any budget but that of seconds, with what is decided under every
+        value: for rates."""
         return self._checked(
-            lambda part: self._oracle(part, distinct(self.schema, part), alone=alone), rows
+            lambda part: self._oracle(part, distinct(self.schema, part), as_if=True), rows
         )
 
     def scores(self, rows: Rows) -> Scores:
@@ -154,7 +155,7 @@ class Task:
         self.watch.owed += self.recheck * int(checked.flips.sum())
         return checked
 
-    def _oracle(self, rows: Rows, known: Distinct, *, alone: bool = False) -> Checked:
+    def _oracle(self, rows: Rows, known: Distinct, *, as_if: bool = False) -> Checked:
         return check_rows(
             self._ask,
             self.schema,
@@ -163,7 +164,7 @@ class Task:
             max_batch=self.max_batch,
             known=known,
             keep_scores=self.keep_scores,
-            alone=alone,
+            as_if=as_if,
         )
 
     def _check_thriftily(self, rows: Rows) -> Checked:
@@ -292,5 +293,5 @@ def _together(parts: Sequence[Checked]) -> Checked:
         Checked.join(parts),
         queries=sum(part.queries for part in parts),
         favorable=np.sum(favorable, axis=0) if favorable else parts[0].favorable,
-        alone=tuple(map(np.concatenate, zip(*(part.alone for part in parts), strict=True))),
+        as_if=tuple(map(np.concatenate, zip(*(part.as_if for part in parts), strict=True))),
     )

@@ -134,6 +134,8 @@ class Where:
     share: float = 0.0  # of the verifying rows that lie in any of the rules
     flips: float = 0.0  # of the verifying rows that flip, those that do
     reason: str = ""  # why there are no rules
+    verified_on: Index = field(default_factory=lambda: np.arange(0), repr=False, compare=False)
+    # ^ places of the verifying rows in the sample
 
 
 def _either(words: Sequence[str]) -> str:
@@ -175,7 +177,8 @@ def find_rules(
     cut = min(len(rows) // 2, _MOST_LEARNED)
     learning, verifying = order[:cut], order[cut:]
     candidates = _learn(schema, rows[learning], flips[learning], most)
-    return _verify(candidates, rows[verifying], flips[verifying], level, learned=cut)
+    where = _verify(candidates, rows[verifying], flips[verifying], level, learned=cut)
+    return replace(where, verified_on=verifying)
 
 
 def _verify(

@@ -9,6 +9,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from limi.check import Checked, cause_names, cause_sets, check_rows, query_cost
+from limi.decisions import sides
 from limi.rows import distinct, uniform
 from limi.schema import Schema
 from limi.tried import most_queries
@@ -252,13 +253,16 @@ def test_queries_are_those_that_were_told_before(seed, n, max_batch):
 def test_each_column_alone_is_asked_with_all_else_as_it_is():
     score = deep(3, THREE)
     rows = uniform(THREE, 200, np.random.default_rng(2))
-    checked = check_rows(score, THREE, rows, max_batch=64, alone=True)
-    for column, told in enumerate(checked.alone):
+    checked = check_rows(score, THREE, rows, max_batch=64, as_if=True, keep_scores=True)
+    *alone, together = checked.as_if
+    np.testing.assert_array_equal(together, sides(checked.scores))
+    assert len(alone) == 3
+    for column, told in enumerate(alone):
         expected = [naive.as_if(score, THREE, row, column) for row in rows]
         np.testing.assert_array_equal(told, expected)
-        assert (told != (checked.score > 0.5)[:, None]).any()
+        assert (told != sides(checked.score)[:, None]).any()
     plain = check_rows(score, THREE, rows)
-    assert plain.alone == ()
+    assert plain.as_if == ()
     assert plain.queries == checked.queries
 
 

@@ -48,7 +48,8 @@ def result():
 def test_the_tree_is_plain_and_complete(result):
     tree = result.metrics()
     assert json.loads(json.dumps(tree, allow_nan=False)) == tree
-    assert list(tree) == ["individual", "group", "naturalness", "severity", "effectiveness"]
+    families = ["individual", "group", "naturalness", "severity", "effectiveness", "what_if"]
+    assert list(tree) == families
     for name, rate in result.rates.items():
         told = tree["individual"]["flip_rates"][name]
         assert told["value"] == pytest.approx(rate.estimate, rel=1e-5)
@@ -152,15 +153,12 @@ def test_a_volume_becomes_people(result):
     assert "affected" not in result.metrics()["severity"]
 
 
-def test_the_side_that_loses_is_named(result):
-    losers = result.metrics()["severity"]["losers"]
-    assert {"findings", "real", "natural"} == set(losers)
-    for pairs in losers.values():
-        assert {row["group"]: row["wins"] for row in pairs[:-1]} == {
-            row["group"]: 0 for row in pairs[:-1]
-        }
-        assert pairs[-1]["group"] == "sex M"
-        assert pairs[-1]["loses"] == 0
+def test_whoever_is_favored_is_named_among_the_metrics(result):
+    tables = result.metrics()["what_if"]
+    assert [table["population"] for table in tables] == ["real", "natural"]
+    for table in tables:
+        assert {pair["favored"] for pair in table["pairs"] if pair["supported"]} == {"M"}
+    assert set(result.metrics()["severity"]) == {"score_gap", "margin"}
 
 
 def test_findings_carry_severity_and_naturalness_and_can_be_ranked(result):
@@ -200,7 +198,8 @@ def test_no_findings_have_metrics_all_the_same():
     )
     tree = flat.metrics(volume=100)
     affected = tree["severity"]["affected"]
-    assert set(tree["severity"]) == {"losers", "affected"}
+    assert set(tree["severity"]) == {"affected"}
+    assert [table["n_supported"] for table in tree["what_if"]] == [0, 0]
     assert [(affected[name]["value"], affected[name]["low"]) for name in ("real", "natural")] == [
         (0, 0),
         (0, 0),
@@ -211,7 +210,8 @@ def test_no_findings_have_metrics_all_the_same():
     assert list(flat.findings)[-3:] == ["severity", "naturalness", "partner_naturalness"]
 
 
-def test_a_search_of_the_table_asks_for_its_decisions_within_the_budget():
+def test_a_search_of_the_table_is_no_sample_for_groups():
+    """They are compared on the rows of the rate, which is measured apart from any search."""
     free = audit(method="real", generator=None)
     assert free.metrics()["group"]["sex"]["selection_rate"]["others"]["n"] > 0
     tight = audit(method="real", generator=None, max_queries=3_000, max_rows=None)

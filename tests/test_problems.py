@@ -104,12 +104,11 @@ def test_float_labels_are_not_silently_taken_for_scores():
         audit(harsh, favorable=0)
     assert "--output label" in str(caught.value)
     said = audit(harsh, favorable=0, output="label")
-    (direction,) = said.summary.directions
-    assert (direction.favored, direction.disfavored) == ("sex Female", "sex Male")
-    other = audit(harsh, favorable=0, output="score").summary.directions[0]
-    assert (other.favored, other.disfavored) == ("sex Male", "sex Female")
-    whole = audit(lambda frame: harsh(frame).astype(int), favorable=0).summary.directions[0]
-    assert whole == direction
+    (pair,) = said.what_if().favored
+    assert (pair.favored, pair.disfavored) == ("Female", "Male")
+    (other,) = audit(harsh, favorable=0, output="score").what_if().favored
+    assert (other.favored, other.disfavored) == ("Male", "Female")
+    assert audit(lambda frame: harsh(frame).astype(int), favorable=0).what_if().favored == (pair,)
 
 
 def test_floats_need_no_word_where_it_comes_to_the_same():
@@ -121,7 +120,7 @@ def test_floats_need_no_word_where_it_comes_to_the_same():
 
     prepared(model=model, favorable=1)
     assert asked == []  # nothing to settle, so nothing was asked
-    assert audit(harsh, favorable=1).summary.directions[0].favored == "sex Male"
+    assert audit(harsh, favorable=1).what_if().favored[0].favored == "Male"
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, pl.from_pandas, pa.Table.from_pandas])

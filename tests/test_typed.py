@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from limi.report.summary import Direction, Summary
+from limi.report.summary import Summary
 from limi.typed import hold, hold_fields
+from tests.report.fixtures import people
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,9 @@ def test_a_summary_is_held_to_its_fields():
         "stop": "rows",
         "seed": 0,
     }
-    hold_fields(Summary(**known, directions=(Direction("sex F", "sex M", 1),)))
+    hold_fields(Summary(**known, what_if=(people(("sex",), {"F": 1, "M": 2}, 9),)))
+    odd = replace(people(("sex",), {"F": 1, "M": 2}, 9), n="9")
+    with pytest.raises(ValueError, match="what_if"):
+        hold_fields(Summary(**known, what_if=(odd,)))
     with pytest.raises(ValueError, match="seed is 'x'"):
         hold_fields(Summary(**{**known, "seed": "x"}))

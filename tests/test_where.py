@@ -398,9 +398,12 @@ def test_an_audit_says_where(options, population):
     shown = result.summary.where
     assert shown is not None
     assert shown.population == population
-    assert shown.rules[0].favored is not None
-    assert shown.rules[0].favored.favored == "sex M"
-    assert shown.rules[0].favored.findings == shown.rules[0].flips
+    people = shown.rules[0].what_if
+    assert people is not None
+    assert people.n == rule.rate.n  # of the verifying half, like the rate
+    (pair,) = people.favored
+    assert (pair.favored, pair.disfavored) == ("M", "F")
+    assert (pair.only_favored, pair.only_disfavored) == (people.n, 0)
 
 
 def test_rules_cost_no_query():
@@ -430,9 +433,9 @@ def test_a_small_query_budget_says_that_flips_are_too_few():
 
 def test_the_report_shows_rules_in_every_form(summary):
     [place] = wording.places(summary)
-    assert str(place).endswith("times the average")
+    assert str(place).endswith("times the average)")
     assert "100 % of" in place.figures
-    assert place.favored == "sex M over sex F in 100 % of the flips"
+    assert place.favored.startswith("sex M over sex F by 100.0 points, ")
     page, plain = html.render(summary), " ".join(text.render(summary).split())
     for condition in place.conditions:
         assert condition in page

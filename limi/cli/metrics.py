@@ -45,7 +45,7 @@ def metrics(
     schema = read_schema(folder)
     with reading("summary", folder):
         tree = measures.asked_for(
-            summary.metrics, schema, volume=volume, privileged=privileged or None
+            summary.all_metrics, schema, volume=volume, privileged=privileged or None
         )
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
         text.print_metrics(tree, Console(file=io.StringIO()))

@@ -2,13 +2,14 @@
 
 Decisions are a table (people, values): each row of a sample of a population, decided under every
 value of a protected column, its own among them. Columns of one table are the same people, so they
-are compared pair by pair within people: only those count who are decided favorably as one and not
-as the other. The shares of values among the people have no say in it.
+are compared pair by pair within people: only those count who are decided favorably as one and
+unfavorably as the other. The shares of values among the people have no say in it.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,8 +38,9 @@ MOST_PAIRS = 45  # pairs that are kept, all of ten values; of more the widest su
 _HALVINGS = 40
 _FEWEST_MIXED, _FEWEST_CELLS = 4, 24  # under these Q is not near its chi-squared distribution
 
-Decisions = NDArray[np.bool_]
-"""(n, values): is a person decided favorably under a value?"""
+Decisions = NDArray[np.bool_] | NDArray[np.int8]
+"""(n, values): is a person decided favorably under a value? As numbers: 1 yes, -1 no, and 0 where
+the score lies on the edge and decides neither."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,13 @@ class Pair:
 
     first: int  # the value that more people are decided favorably under
     second: int
-    only_first: int  # people decided favorably as the first and not as the second
+    only_first: int  # people decided favorably as the first and unfavorably as the second
     only_second: int
-    difference: float  # share decided favorably as the first, minus as the second
-    low: float  # all intervals of a table hold together with 95 % confidence
+    difference: float  # of the two, as a share of all people
+    low: float  # all intervals of a family hold together with 95 % confidence
     high: float
     p_value: float  # McNemar's, exact
-    corrected: float  # Holm's over all pairs of the table, times the tables of a report
+    corrected: float  # Holm's over all pairs of the family, times the families of a report
 
     @property
     def supported(self) -> bool:
@@ -88,7 +90,7 @@ def what_if_rates(
     """
     n, n_values = decided.shape
     each = 1 - (1 - confidence) / n_values if together else confidence
-    return tuple(rate_of(int(hits), n, each) for hits in decided.sum(axis=0))
+    return tuple(rate_of(int(hits), n, each) for hits in (decided > 0).sum(axis=0))
 
 
 def mcnemar(only_first: ArrayLike, only_second: ArrayLike) -> NDArray[np.float64]:
@@ -159,9 +161,12 @@ def cochran_q(decided: Decisions) -> tuple[float, float]:
     (K - 1) sum over values of (favorable - mean)^2 * K / sum over people of u (K - u), where u is
     under how many of the K values a person is decided favorably; chi-squared with K - 1 degrees of
     freedom if the values are exchangeable. The p-value of two values is McNemar's exact one; it is
-    NaN where fewer than four people, or 24 of their decisions, tell the values apart.
+    NaN where fewer than four people, or 24 of their decisions, tell the values apart. People on
+    the edge under any value are left out.
     """
     n_values = decided.shape[1]
+    if decided.dtype != np.bool_:
+        decided = decided[(decided != 0).all(axis=1)] > 0
     favorable = decided.sum(axis=0, dtype=np.float64)
     held = decided.sum(axis=1, dtype=np.int64)
     mixed = held[(held > 0) & (held < n_values)]
@@ -176,63 +181,88 @@ def cochran_q(decided: Decisions) -> tuple[float, float]:
 
 
 def compare_values(
-    decided: Decisions, *, tables: int = 1, together: bool = False, most: int = MOST_PAIRS
-) -> WhatIf:
+    tables: Sequence[Decisions],
+    *,
+    families: int = 1,
+    together: Sequence[bool] = (),
+    most: int = MOST_PAIRS,
+) -> list[WhatIf]:
     """The same people under every value, and every pair of values compared within people.
 
-    P-values are corrected for all pairs (Holm), and once more for the number of `tables` that a
-    report shows (Bonferroni): it names anyone wrongly at most one time in twenty. Intervals of
-    differences hold for all pairs of the table at once.
+    P-values are corrected for all pairs of all tables (Holm), and once more for the number of such
+    families that a report shows (Bonferroni): it names anyone wrongly at most one time in twenty.
+    Intervals of differences hold for all these pairs at once. Where `together` says so, a table's
+    rates have a band.
     """
-    n, n_values = decided.shape
-    first, second = np.triu_indices(n_values, 1)
-    only_first, only_second = _discordant(decided, first, second)
-    # The value that more people are decided favorably under stands first.
-    turned = only_second > only_first
-    first, second = np.where(turned, second, first), np.where(turned, first, second)
-    only_first, only_second = (
-        np.where(turned, only_second, only_first),
-        np.where(turned, only_first, only_second),
-    )
-    p_values = mcnemar(only_first, only_second)
-    corrected = np.minimum(1.0, tables * holm(p_values))
-    confidence = 1 - LEVEL / len(first)
-    low, high = paired_interval(only_first, only_second, n, confidence)
-    supported = (corrected <= LEVEL) & (low > 0)
-    order = np.argsort(only_second - only_first, kind="stable")
-    if len(order) > most:
-        order = order[supported[order]][:most]
-    pairs = tuple(
-        Pair(
-            int(first[k]),
-            int(second[k]),
-            int(only_first[k]),
-            int(only_second[k]),
-            float((only_first[k] - only_second[k]) / n),
-            float(low[k]),
-            float(high[k]),
-            float(p_values[k]),
-            float(corrected[k]),
+    compared = [_pairs(decided) for decided in tables]
+    p_values = [mcnemar(pairs.only_first, pairs.only_second) for pairs in compared]
+    n_pairs = sum(map(len, p_values))
+    corrected = np.split(
+        np.minimum(1.0, families * holm(np.concatenate([np.empty(0), *p_values]))),
+        np.cumsum([len(part) for part in p_values]),
+    )[:-1]
+    confidence = 1 - LEVEL / max(1, n_pairs)
+    return [
+        pairs.told(decided, p_value, adjusted, confidence, most, band)
+        for decided, pairs, p_value, adjusted, band in zip(
+            tables, compared, p_values, corrected, together or [False] * len(tables), strict=True
         )
-        for k in order
-    )
-    q, q_p_value = cochran_q(decided)
-    return WhatIf(
-        n,
-        what_if_rates(decided, together=together),
-        pairs,
-        len(first),
-        int(supported.sum()),
-        q,
-        q_p_value,
-    )
+    ]
 
 
-def _discordant(
-    decided: Decisions, first: NDArray[np.intp], second: NDArray[np.intp]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For pairs of values, the people decided favorably under one of them alone."""
-    as_numbers = decided.astype(np.float64)  # sums of ones are exact, and a product is fast
-    both = (as_numbers.T @ as_numbers)[first, second]
-    favorable = as_numbers.sum(axis=0)
-    return (favorable[first] - both).astype(np.int64), (favorable[second] - both).astype(np.int64)
+@dataclass(frozen=True)
+class _Pairs:
+    """All pairs of values of a table, the one that more people are favorable under first."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    only_first: NDArray[np.int64]
+    only_second: NDArray[np.int64]
+
+    def told(
+        self,
+        decided: Decisions,
+        p_values: NDArray[np.float64],
+        corrected: NDArray[np.float64],
+        confidence: float,
+        most: int,
+        together: bool,
+    ) -> WhatIf:
+        """What there is to say of a table."""
+        n = len(decided)
+        low, high = paired_interval(self.only_first, self.only_second, n, confidence)
+        supported = (corrected <= LEVEL) & (low > 0)
+        order = np.argsort(self.only_second - self.only_first, kind="stable")
+        if len(order) > most:
+            order = order[supported[order]][:most]
+        pairs = tuple(
+            Pair(
+                int(self.first[k]),
+                int(self.second[k]),
+                int(self.only_first[k]),
+                int(self.only_second[k]),
+                float((self.only_first[k] - self.only_second[k]) / n),
+                float(low[k]),
+                float(high[k]),
+                float(p_values[k]),
+                float(corrected[k]),
+            )
+            for k in order
+        )
+        rates = what_if_rates(decided, together=together)
+        return WhatIf(n, rates, pairs, len(low), int(supported.sum()), *cochran_q(decided))
+
+
+def _pairs(decided: Decisions) -> _Pairs:
+    first, second = np.triu_indices(decided.shape[1], 1)
+    against = ~decided if decided.dtype == np.bool_ else decided < 0
+    # Sums of ones are exact in floating point, and their product is fast.
+    counts = (decided > 0).T.astype(np.float64) @ against.astype(np.float64)
+    one, other = counts[first, second], counts[second, first]
+    turned = other > one
+    return _Pairs(
+        np.where(turned, second, first),
+        np.where(turned, first, second),
+        np.where(turned, other, one).astype(np.int64),
+        np.where(turned, one, other).astype(np.int64),
+    )

@@ -23,7 +23,7 @@ from limi.check import check_rows
 from limi.engine import run
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
-from limi.metrics.severity import sign_test
+from limi.metrics.what_if import mcnemar
 from limi.problems import Problem
 from limi.repairs._figures import Figures
 from limi.schema import Schema
@@ -88,7 +88,7 @@ class Check:
         Rows of a search depend on each other, so there it is a rough measure.
         """
         if self.gone is not None:
-            return sign_test(self.gone, self.new)
+            return float(mcnemar(self.gone, self.new))
         rows_after = self.rows_after or self.rows
         table = [
             [self.before, max(0, self.rows - self.before)],

@@ -53,6 +53,7 @@ def environment() -> Environment:
         "count": wording.count,
         "hash_of": wording.hash_of,
         "number": wording.number,
+        "percent": wording.percent,
         "score": wording.score,
         "share": wording.share,
         "label": _label,

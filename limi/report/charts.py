@@ -13,18 +13,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from limi.report import wording
+from limi.report.what_if import AsIf
 
 __all__ = [
+    "Band",
     "Curve",
     "Densities",
     "Dot",
     "Front",
     "Line",
     "Mark",
+    "band",
     "curve",
     "densities",
     "dots",
     "front",
+    "span",
     "ticks",
 ]
 
@@ -79,6 +83,17 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Band:
+    """Rates over a number, and the band that holds them all at once."""
+
+    path: str
+    area: str
+    dots: tuple[Dot, ...]  # where there are few
+    across: list[tuple[float, str]]
+    up: list[tuple[float, str]]
+
+
+@dataclass(frozen=True)
 class Mark:
     """A labelled place of a front, in units of its drawing."""
 
@@ -108,6 +123,50 @@ def ticks(highest: float, most: int = 5, *, whole: bool = False) -> list[float]:
     step = next(s for s in steps if s * most >= highest * (1 - 1e-9) and not (whole and s % 1))
     n = math.ceil(highest / step - 1e-9)
     return [round(step * i, 9) for i in range(n + 1)]
+
+
+def span(low: float, high: float, most: int = 5) -> list[float]:
+    """Round numbers from just below the lowest value to just above the highest, not from 0.
+
+    >>> span(22.1, 24.9), span(0.0, 0.0)
+    ([22.0, 23.0, 24.0, 25.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+    """
+    # A shorter axis would make next to nothing look large.
+    wide = max(high - low, 1.0)
+    size = 10.0 ** math.floor(math.log10(wide / most))
+    step = next(size * k for k in _AXIS_STEPS if size * k * most >= wide * (1 - 1e-9))
+    first = math.floor(low / step + 1e-9)
+    n = max(math.ceil(high / step - 1e-9) - first, math.ceil(1 / step - 1e-9))
+    return [round(step * (first + k), 9) for k in range(n + 1)]
+
+
+def band(values: Sequence[AsIf]) -> Band | None:
+    """Rates over a number with their band; None where there are not three values to join."""
+    known = sorted(
+        (v.at, v.rate) for v in values if v.at is not None and _finite([v.at, v.rate.estimate])
+    )
+    if len(known) < 3:
+        return None
+    across = [at for at, _ in known]
+    up = span(100 * min(r.low for _, r in known), 100 * max(r.high for _, r in known))
+
+    def x(at: float) -> float:
+        return (at - across[0]) / (across[-1] - across[0])
+
+    def y(share: float) -> float:
+        return (100 * share - up[0]) / (up[-1] - up[0])
+
+    line = [(x(at), y(rate.estimate)) for at, rate in known]
+    edge = [(x(at), y(rate.high)) for at, rate in known]
+    edge += [(x(at), y(rate.low)) for at, rate in reversed(known)]
+    marked = across if len(across) <= 6 else [across[k * (len(across) - 1) // 4] for k in range(5)]
+    return Band(
+        _path(line),
+        _path(edge),
+        tuple(Dot(*place) for place in line) if len(line) <= _FEW_POINTS else (),
+        [(x(at), f"{at:g}") for at in marked],
+        [(y(tick / 100), f"{tick:g}") for tick in up],
+    )
 
 
 def densities(picture: dict[str, Any] | None) -> Densities | None:

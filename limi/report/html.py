@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from limi.decisions import favors
-from limi.report import _pages, charts, metrics, wording
+from limi.metrics.individual import Rate
+from limi.report import _pages, charts, favored, metrics, wording
 from limi.report.summary import Example, Field, Summary
 
 __all__ = ["render", "snippet"]
@@ -19,6 +20,7 @@ __all__ = ["render", "snippet"]
 _SHOWN_FINDINGS = 3
 _SHOWN_COLUMNS = 18  # columns that a pair shares, before the rest is folded away
 _SHOWN_VALUES = 12
+_SHOWN_BARS = 24  # values of a column
 
 
 def render(summary: Summary) -> str:
@@ -46,6 +48,17 @@ class _Bar:
     estimate: float = 0.0
     low: float = 0.0
     high: float = 0.0
+    alone: bool = False  # of one of several columns
+
+
+@dataclass(frozen=True)
+class _People:
+    """The same people under every value, as bars or as a curve."""
+
+    table: favored.Table
+    bars: list[_Bar]  # none where there are too many
+    ticks: list[tuple[float, str]]
+    band: charts.Band | None
 
 
 @dataclass(frozen=True)
@@ -75,13 +88,12 @@ class _Pair:
 
 def _content(summary: Summary) -> dict[str, Any]:
     pairs = [_pair(summary, place, e) for place, e in enumerate(summary.examples, 1)]
-    rivals = wording.opposed(summary.directions, summary.findings)
+    whom = [_people(table) for table in favored.tables(summary)]
     bars, ticks = _bars(summary)
     places, place_ticks, average = _places(summary)
     return {
         "summary": summary,
         "answer": wording.answer(summary),
-        "changed": wording.either(list(summary.protected)),
         "bars": bars,
         "rates_aid": wording.rates_aid(summary),
         "ticks": ticks,
@@ -89,9 +101,12 @@ def _content(summary: Summary) -> dict[str, Any]:
         "place_ticks": place_ticks,
         "average": average,
         "places_aid": wording.places_aid(summary),
-        "rivals": rivals,
-        "widest": max((max(r.findings, r.reverse) for r in rivals), default=1),
-        "unlisted": wording.unlisted(summary),
+        "whom": whom,
+        "others": _other_people(summary),
+        "nobody": favored.lacking(summary),
+        "chance": favored.CHANCE,
+        "band_aid": favored.BAND if any(people.band for people in whom) else "",
+        "counts": favored.among_findings(summary),
         "pairs": pairs[:_SHOWN_FINDINGS],
         "more_pairs": pairs[_SHOWN_FINDINGS:],
         "facts": [
@@ -121,26 +136,50 @@ def _content(summary: Summary) -> dict[str, Any]:
 
 
 def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
-    rates = wording.listed_rates(summary)
-    known = [x for _, r in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
-    ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
-    top = ticks[-1] / 100
-    bars = [
-        _Bar(name, wording.aid(name), wording.percent(rate), rate.n, False)
-        if not math.isfinite(rate.estimate)
-        else _Bar(
-            name,
-            wording.aid(name),
-            wording.percent(rate),
-            rate.n,
-            True,
-            rate.estimate / top,
-            rate.low / top,
-            rate.high / top,
-        )
-        for name, rate in rates
+    rates = [
+        entry
+        for name, rate in wording.listed_rates(summary)
+        for entry in [
+            (name, wording.aid(name), rate, False),
+            *(
+                (f"only {column}", f"if {column} alone changed", alone, True)
+                for column, alone in wording.alone(summary, name)
+            ),
+        ]
     ]
+    known = [x for *_, r, _ in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
+    ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
+    bars = [_bar(name, aid, rate, 0.0, ticks[-1], alone) for name, aid, rate, alone in rates]
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
+
+
+def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool = False) -> _Bar:
+    """A rate on an axis between two percentages."""
+    percent = wording.percent(rate)
+    if not math.isfinite(rate.estimate):
+        return _Bar(name, aid, percent, rate.n, False, alone=alone)
+    at, low, high = (
+        (100 * x - first) / (last - first) for x in (rate.estimate, rate.low, rate.high)
+    )
+    return _Bar(name, aid, percent, rate.n, True, at, low, high, alone)
+
+
+def _people(table: favored.Table) -> _People:
+    values = table.what_if.values
+    band = charts.band(values) if table.what_if.curve else None
+    if band or len(values) > _SHOWN_BARS or len(table.what_if.columns) > 1:
+        return _People(table, [], [], band)
+    lows, highs = ([getattr(v.rate, end) for v in values] for end in ("low", "high"))
+    steps = charts.span(100 * min(lows), 100 * max(highs))
+    bars = [_bar(v.value, "", v.rate, steps[0], steps[-1]) for v in values]
+    ticks = [((t - steps[0]) / (steps[-1] - steps[0]), f"{t:g}") for t in steps]
+    return _People(table, bars, ticks, None)
+
+
+def _other_people(summary: Summary) -> list[tuple[str, list[favored.Table]]]:
+    """Populations beside the one that is shown first."""
+    names = list(dict.fromkeys(table.population for table in summary.what_if))
+    return [(wording.population(name), favored.tables(summary, name)) for name in names[1:]]
 
 
 def _places(

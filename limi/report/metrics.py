@@ -8,6 +8,7 @@ from typing import Any
 
 from limi.metrics.individual import Rate
 from limi.report import wording
+from limi.report.what_if import WhatIf
 
 __all__ = ["Line", "Section", "sections"]
 
@@ -53,10 +54,16 @@ def sections(tree: Tree) -> list[Section]:
             "How often a person's decision depends on protected values alone.",
             list(_individual(tree.get("individual", {}))),
         ),
+        Section(
+            "Who is favored",
+            "The same people, all decided as if they had each value of a column, all else as it "
+            "is; p-values are corrected for all comparisons of the report.",
+            list(_what_if(tree.get("what_if", []))),
+        ),
         *(_group(name, entry) for name, entry in tree.get("group", {}).items()),
         Section(
             "Severity",
-            "How bad a flip is, and whom it hurts.",
+            "How bad a flip is, and how many people it would be.",
             list(_severity(tree.get("severity", {}))),
         ),
         Section(
@@ -81,6 +88,34 @@ _MORE = "0 to 1, higher is better"
 _RATES = {"held-out": "", "real": "IF_o", "natural": "", "uniform": "IF_r"}
 
 
+def _what_if(tables: list[Tree]) -> Iterator[Line]:
+    for table in map(WhatIf.from_dict, tables):
+        rows = wording.population(table.population)
+        together = " together" if len(table.columns) > 1 else ""
+        highest = sorted(table.values, key=lambda value: -value.rate.estimate)
+        ends = highest if len(highest) <= 4 else [highest[0], highest[-1]]
+        shares = ", ".join(
+            f"{wording.percent(v.rate).estimate} % as {wording.value_of(table, v.value)}"
+            for v in ends
+        )
+        pairs = wording.count(table.n_pairs)
+        if table.favored:
+            pair = table.favored[0]
+            figures = (
+                f"{wording.over(table, pair)}: {wording.points(pair)}",
+                wording.chance(pair.corrected),
+            )
+        else:
+            figures = ("nobody", "no difference is larger than chance explains")
+        yield Line(
+            f"favored by {wording.both(table.columns)}{together}, {rows}",
+            aid=f"favorable decisions on the same {wording.count(table.n)} rows: {shares}; "
+            f"{wording.count(table.n_supported)} of {pairs} pairs of values differ beyond chance",
+            figures=figures,
+            reads="0 points is best",
+        )
+
+
 def _individual(tree: Tree) -> Iterator[Line]:
     rates = tree.get("flip_rates", {})
     for name in [*(n for n in _RATES if n in rates), *(n for n in rates if n not in _RATES)]:
@@ -91,6 +126,14 @@ def _individual(tree: Tree) -> Iterator[Line]:
             reads=_LESS_SHARE,
             short=_RATES.get(name, ""),
         )
+        for column, alone in tree.get("flip_rates_by_column", {}).items():
+            if name in alone:
+                yield Line(
+                    f"flip rate of {wording.population(name)}, {column} alone",
+                    aid=f"the share that flips if {column} changes and all else is as it is",
+                    figures=_percent(alone[name]),
+                    reads=_LESS_SHARE,
+                )
     if "causal_discrimination" in tree:
         yield Line(
             "causal discrimination",
@@ -202,17 +245,6 @@ def _severity(tree: Tree) -> Iterator[Line]:
             "findings",
             (_figure(margin["value"]), f"largest {_figure(margin['largest'])}"),
             "0 to 0.5, lower is better",
-        )
-    for source, groups in tree.get("losers", {}).items():
-        worst = groups[0]
-        rows = "findings" if source == "findings" else f"{wording.population(source)} that flip"
-        searched = "; the search chose these rows" if source == "findings" else ""
-        yield Line(
-            f"who loses among {rows}",
-            f"loses in {wording.count(worst['loses'])} and wins in {wording.count(worst['wins'])}; "
-            f"two-sided sign test{searched}",
-            (worst["group"], _chance(worst["p_value"])),
-            main=source != "natural",
         )
     affected = tree.get("affected", {})
     for source in [name for name in affected if name != "volume"]:
@@ -341,7 +373,3 @@ def _figure(value: float | None) -> str:
     if value and abs(value) < 0.0005:
         return f"{value:.1g}"
     return f"{value:.3f}"
-
-
-def _chance(p_value: float) -> str:
-    return "p under 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"

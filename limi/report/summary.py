@@ -4,45 +4,36 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked, cause_names
-from limi.decisions import favors, rounded
+from limi.check import cause_names
+from limi.decisions import rounded
 from limi.findings import Found
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
+from limi.report.what_if import WhatIf
 from limi.schema import Schema
 from limi.where import Condition, Rule, Where
 
 __all__ = [
     "Clause",
-    "Direction",
     "Example",
     "Field",
     "Region",
     "Regions",
     "Summary",
     "causes_in_words",
-    "directions",
     "examples",
     "regions",
     "rules_of",
 ]
 
 FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Direction:
-    """How many findings favor one combination of protected values over another."""
-
-    favored: str
-    disfavored: str
-    findings: int
 
 
 @dataclass(frozen=True)
@@ -90,15 +81,14 @@ class Clause:
 
 @dataclass(frozen=True)
 class Region:
-    """Rows that flip often (see `limi.where.Rule`), and who is favored in most of them."""
+    """Rows that flip often (see `limi.where.Rule`), and how their people fare under each value."""
 
     conditions: tuple[Clause, ...]
     rate: Rate
     share: float
     lift: float
     p_value: float
-    flips: int = 0  # rows of the whole sample that lie here and flip
-    favored: Direction | None = None  # the most frequent direction among those
+    what_if: WhatIf | None = None  # of the verifying rows (see `limi.report.what_if.in_regions`)
 
 
 @dataclass(frozen=True)
@@ -149,7 +139,11 @@ class Summary:
     # ^ ATN against the table at equal numbers of rows: of all findings, of representative ones, of
     #   the table's own rows that flip ("ceiling": what to hold the others against)
     pictures: dict[str, Any] = field(default_factory=dict)  # see limi.report.pictures
-    directions: tuple[Direction, ...] = ()
+    rates_by_column: dict[str, dict[str, Rate]] = field(default_factory=dict)
+    # ^ with several protected columns, by column and population: rows that flip if it alone changes
+    what_if: tuple[WhatIf, ...] = ()  # the same people under every value, of populations of people
+    favorable_findings: dict[str, int] = field(default_factory=dict)
+    # ^ how many findings are decided favorably under each combination; empty if not all were asked
     examples: tuple[Example, ...] = ()
     notes: tuple[str, ...] = ()
     unconfirmed: int = 0
@@ -162,6 +156,14 @@ class Summary:
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)
     format: int = FORMAT
+
+    @property
+    def all_metrics(self) -> dict[str, Any]:
+        """The tree of metrics, with how the same people fare under every value."""
+        if not self.metrics:
+            return {}
+        tables = [dataclasses.asdict(table) for table in self.what_if]
+        return self.metrics | {"what_if": _without_nan(tables)}
 
     @property
     def per_thousand_queries(self) -> float:
@@ -184,7 +186,11 @@ class Summary:
         values = {name: value for name, value in tree.items() if name in known}
         values["protected"] = tree["protected_values"]
         values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
-        values["directions"] = tuple(Direction(**d) for d in tree["directions"])
+        values["rates_by_column"] = {
+            column: {name: _rate(**rate) for name, rate in rates.items()}
+            for column, rates in tree.get("rates_by_column", {}).items()
+        }
+        values["what_if"] = tuple(map(WhatIf.from_dict, tree.get("what_if", ())))
         values["examples"] = tuple(
             Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
             for e in tree["examples"]
@@ -219,41 +225,49 @@ def _likeness(given: Any) -> Likeness:
 def _regions(tree: dict[str, Any] | None) -> Regions | None:
     if tree is None:
         return None
-    rules = tuple(
-        Region(
-            **rule
-            | {
-                "conditions": tuple(_clause(**clause) for clause in rule["conditions"]),
-                "rate": _rate(**rule["rate"]),
-                "favored": Direction(**rule["favored"]) if rule["favored"] else None,
-            }
-        )
-        for rule in tree["rules"]
-    )
+    rules = tuple(_region(**rule) for rule in tree["rules"])
     return Regions(**tree | {"base": _rate(**tree["base"]), "rules": rules})
+
+
+def _region(
+    conditions: list[dict[str, Any]],
+    rate: dict[str, Any],
+    share: float,
+    lift: float,
+    p_value: float,
+    what_if: dict[str, Any] | None = None,
+    **_: Any,  # earlier versions counted directions among the rows that flip
+) -> Region:
+    return Region(
+        tuple(_clause(**clause) for clause in conditions),
+        _rate(**rate),
+        share,
+        lift,
+        p_value,
+        None if what_if is None else WhatIf.from_dict(what_if),
+    )
 
 
 def _clause(levels: list[str] | None = None, **cells: Any) -> Clause:
     return Clause(levels=None if levels is None else tuple(levels), **cells)
 
 
-def regions(schema: Schema, where: Where, population: str, flipping: Found | Checked) -> Regions:
-    """Rules as a report shows them; `flipping` are the sample's rows that flip."""
-    shown = []
-    for rule in where.rules:
-        inside = flipping[rule.mask(flipping.rows)]
-        favored = directions(schema, inside, most=1)
-        shown.append(
-            Region(
-                tuple(map(_as_clause, rule.conditions)),
-                rule.rate,
-                rule.share,
-                rule.lift,
-                rule.p_value,
-                len(inside),
-                favored[0] if favored else None,
-            )
+def regions(
+    where: Where, population: str, what_if: Sequence[WhatIf | None] | None = None
+) -> Regions:
+    """Rules as a report shows them, each with what is known of its people."""
+    told = [None] * len(where.rules) if what_if is None else what_if
+    shown = tuple(
+        Region(
+            tuple(map(_as_clause, rule.conditions)),
+            rule.rate,
+            rule.share,
+            rule.lift,
+            rule.p_value,
+            people,
         )
+        for rule, people in zip(where.rules, told, strict=True)
+    )
     return Regions(
         population,
         where.base,
@@ -262,7 +276,7 @@ def regions(schema: Schema, where: Where, population: str, flipping: Found | Che
         where.share,
         where.flips,
         where.reason,
-        tuple(shown),
+        shown,
     )
 
 
@@ -311,28 +325,6 @@ def _condition(schema: Schema, clause: Clause) -> Condition:
     )
 
 
-def directions(schema: Schema, found: Found | Checked, most: int = 12) -> tuple[Direction, ...]:
-    """Which protected values are favored over which, most frequent first."""
-    if not len(found):
-        return ()
-    index = schema.protected_index
-    mine, other = found.rows[:, index], found.partner[:, index]
-    up = favors(found.score)[:, None]
-    pairs = np.concatenate([np.where(up, mine, other), np.where(up, other, mine)], axis=1)
-    # NaN differs from itself; -1 and below are no codes of levels, infinity is none of numbers.
-    distinct, counts = np.unique(np.nan_to_num(pairs, nan=np.inf), axis=0, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[:most]
-    width = len(index)
-    return tuple(
-        Direction(
-            _words(schema, distinct[place, :width]),
-            _words(schema, distinct[place, width:]),
-            int(counts[place]),
-        )
-        for place in order
-    )
-
-
 def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str_]:
     """For each finding the protected columns that flip it: `"sex"`, `"sex, race"` where either
     does, `"sex+race"` where only both together do."""
@@ -368,12 +360,3 @@ def _example(schema: Schema, found: Found, place: int) -> Example:
         str(found.origin[place]),
         str(causes_in_words(schema, found.causes[place : place + 1])[0]),
     )
-
-
-def _words(schema: Schema, codes: np.ndarray[Any, Any]) -> str:
-    names = zip(schema.protected, codes, strict=True)
-    shown = [
-        f"{name} {schema[name].show(float(code) if np.isfinite(code) else float('nan'))}"
-        for name, code in names
-    ]
-    return ", ".join(shown)

@@ -12,14 +12,14 @@ from rich.table import Table
 from rich.text import Text
 
 from limi.errors import listed
-from limi.report import metrics, wording
+from limi.metrics.individual import Rate
+from limi.report import favored, metrics, wording
 from limi.report.summary import Example, Summary
 
 __all__ = ["print_metrics", "print_summary", "render"]
 
 _SHOWN_FINDINGS = 3
 _SHOWN_COLUMNS = 24
-_BAR = 20  # columns of the longest bar
 
 
 def render(summary: Summary, width: int = 80) -> str:
@@ -29,23 +29,23 @@ def render(summary: Summary, width: int = 80) -> str:
     """
     plain = io.StringIO()
     console = Console(file=plain, width=width, color_system=None, legacy_windows=False)
-    _print(summary, console, bar="#")
+    _print(summary, console)
     lines = (line.rstrip() for line in plain.getvalue().splitlines())
     return "\n".join(lines).strip("\n") + "\n"
 
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print a summary, coloured where the console has colours."""
-    _print(summary, console, bar="#" if console.options.ascii_only else "━")
+    _print(summary, console)
 
 
-def _print(summary: Summary, console: Console, bar: str) -> None:
+def _print(summary: Summary, console: Console) -> None:
     console.print(_headline(summary))
     for title, blocks in (
         ("How often decisions flip", _rates(summary)),
+        ("Who is favored", _favored(summary)),
         ("Where it happens", _places(summary)),
         ("What the search found", _found(summary)),
-        ("Who is favored", _favored(summary, bar)),
         ("Strongest findings", _findings(summary)),
         ("How natural the findings are", _natural(summary)),
         ("More metrics", _measured(summary)),
@@ -79,15 +79,9 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
     for justify in ("left", "right", "left", "left", "left"):
         grid.add_column(justify=justify, no_wrap=justify == "right")
     for name, rate in wording.listed_rates(summary):
-        shown = wording.percent(rate)
-        measured = bool(shown.low)
-        grid.add_row(
-            _text(name, "bold"),
-            _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
-            Text(f"{shown.low} to {shown.high}" if measured else "", no_wrap=True),
-            Text(f"n = {wording.count(rate.n)}", no_wrap=True),
-            Text(wording.aid(name), style="dim"),
-        )
+        _add_rate(grid, name, rate, wording.aid(name), "bold")
+        for column, alone in wording.alone(summary, name):
+            _add_rate(grid, f"  only {column}", alone, f"if {column} alone changed")
     if summary.rates:
         yield grid
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
@@ -97,14 +91,26 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         yield _text(line, "dim")
 
 
+def _add_rate(grid: Table, name: str, rate: Rate, aid: str, style: str = "") -> None:
+    shown = wording.percent(rate)
+    measured = bool(shown.low)
+    grid.add_row(
+        _text(name, style),
+        _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
+        Text(f"{shown.low} to {shown.high}" if measured else "", no_wrap=True),
+        Text(f"n = {wording.count(rate.n)}", no_wrap=True),
+        _text(aid, "dim"),
+    )
+
+
 def _places(summary: Summary) -> Iterator[RenderableType]:
     for number, place in enumerate(wording.places(summary), 1):
         grid = Table.grid(padding=(0, 1))
         words = Text(" and ", style="dim").join(_text(c, "bold") for c in place.conditions)
         grid.add_row(Text(f"{number}.", style="bold"), words)
         grid.add_row("", _text(f"{place.figures}, {place.chance}"))
-        favored = f", favors {place.favored}" if place.favored else ""
-        grid.add_row("", _text(f"{place.share}{favored}", "dim"))
+        whom = f"; favors {place.favored}" if place.favored else ""
+        grid.add_row("", _text(f"{place.share}{whom}", "dim"))
         yield grid
     if aid := wording.places_aid(summary):
         yield _text(aid, "dim")
@@ -123,36 +129,49 @@ def _found(summary: Summary) -> Iterator[RenderableType]:
             ("of the run", ", ".join(f"{name} {took}" for name, took in wording.phases(summary))),
         ]
     )
+    if counts := favored.among_findings(summary):
+        yield _text(counts, "dim")
     if not wording.searched(summary):
         yield _text(summary.cut.get("search", "No time was left to search."))
     elif not summary.findings:
         yield Text("No finding is no certificate of fairness: it speaks of the rows checked.")
 
 
-def _favored(summary: Summary, bar: str) -> Iterator[RenderableType]:
-    if not summary.directions:
-        return
-    most = max(d.findings for d in summary.directions)
+def _favored(summary: Summary) -> Iterator[RenderableType]:
+    shown = favored.tables(summary)
+    for table in shown:
+        if len(shown) > 1:
+            yield _text(table.title, "bold")
+        yield _text(table.sentence)
+        if table.listed:
+            yield _as_if(table)
+        for verdict in table.verdicts:
+            yield _text(verdict, "bold" if table.what_if.favored else "")
+        if len(shown) > 1:
+            yield Text(" ")
+    if shown:
+        curve = any(table.what_if.curve for table in shown)
+        yield _text(f"{favored.CHANCE} {favored.BAND}" if curve else favored.CHANCE, "dim")
+    else:
+        yield _text(favored.lacking(summary), "dim")
+
+
+def _as_if(table: favored.Table) -> Table:
     grid = Table.grid(padding=(0, 2))
-    grid.add_column()
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(no_wrap=True)
-    for direction in summary.directions:
+    for justify in ("left", "right", "left"):
+        grid.add_column(justify=justify, no_wrap=justify == "right")
+    values = table.what_if.values
+    for value in favored.spaced(values):
+        shown = wording.percent(value.rate)
         grid.add_row(
-            Text.assemble(
-                (wording.clean(direction.favored), "bold"),
-                " over ",
-                wording.clean(direction.disfavored),
-            ),
-            wording.count(direction.findings),
-            wording.share(direction.findings, summary.findings),
-            Text(bar * max(1, round(_BAR * direction.findings / most)), style="cyan"),
+            _text(value.value),
+            _text(f"{shown.estimate} %", "cyan"),
+            Text(f"{shown.low} to {shown.high}", no_wrap=True),
         )
-    yield grid
-    rest = wording.unlisted(summary)
-    if rest:
-        yield Text(f"{wording.count(rest)} more findings in other directions", style="dim")
+    hidden = len(values) - len(favored.spaced(values))
+    if hidden:
+        grid.add_row(_text(f"and {wording.count(hidden)} more between them", "dim"), "", "")
+    return grid
 
 
 def _findings(summary: Summary) -> Iterator[RenderableType]:

@@ -11,7 +11,8 @@ from limi.decisions import favors
 from limi.errors import listed
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
-from limi.report.summary import Direction, Example, Field, Region, Summary
+from limi.report.summary import Example, Field, Region, Summary
+from limi.report.what_if import Versus, WhatIf
 from limi.shown import clean
 
 __all__ = [
@@ -23,15 +24,19 @@ __all__ = [
     "TOO_FEW",
     "Answer",
     "Natural",
-    "Opposed",
     "Percent",
     "Place",
     "Sentence",
     "aid",
+    "alone",
     "answer",
+    "both",
+    "chance",
+    "change",
     "clean",
     "count",
     "decision",
+    "digits",
     "either",
     "flipped_by",
     "found",
@@ -42,12 +47,13 @@ __all__ = [
     "markdown",
     "natural",
     "number",
-    "opposed",
+    "over",
     "percent",
     "phase",
     "phases",
     "places",
     "places_aid",
+    "points",
     "population",
     "rates_aid",
     "score",
@@ -61,9 +67,9 @@ __all__ = [
     "telling",
     "title",
     "told",
-    "unlisted",
     "unmeasured",
     "unsteady",
+    "value_of",
 ]
 
 LIMITS = (
@@ -147,17 +153,6 @@ class Percent:
 
 
 @dataclass(frozen=True)
-class Opposed:
-    """Two combinations of protected values, and how many findings favor each over the other."""
-
-    favored: str
-    disfavored: str
-    findings: int
-    reverse: int
-    reverse_known: bool  # False: `reverse` is an upper bound, for the list was cut
-
-
-@dataclass(frozen=True)
 class Natural:
     """How natural a set of rows is."""
 
@@ -177,7 +172,7 @@ class Place:
     share: str  # "8.7 % of natural rows"
     times: str  # "much more often (6.1 times the average)"
     chance: str  # "p = 0.012"
-    favored: str  # "sex Male over sex Female in 97 % of the flips"; empty where none prevails
+    favored: str  # "sex Male over sex Female by 9.2 points, 5.1 to 13.3"; empty where none is
 
     @property
     def figures(self) -> str:
@@ -213,7 +208,7 @@ def answer(summary: Summary) -> Answer:
 
     A few rows make no headline: one flip of two is "50 %", and says nothing.
     """
-    change = f"would be decided differently if only {either(list(summary.protected))} changed"
+    would = f"would be decided differently if {change(list(summary.protected))}"
     for name, rate in listed_rates(summary):
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
@@ -230,18 +225,18 @@ def answer(summary: Summary) -> Answer:
                 evidence += f"; only flips seen {times} times of {times} count, as answers move"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
-            return Answer(f"{shown.estimate} %", f"of {population(name)} {change}", evidence)
+            return Answer(f"{shown.estimate} %", f"of {population(name)} {would}", evidence)
     if not searched(summary):
         return Answer(
             "Nothing",
-            f"is known of rows that {change}",
+            f"is known of rows that {would}",
             "not searched, and no rate measured: no time was left",
         )
     noun = "row was" if summary.findings == 1 else "rows were"
     few = any(math.isfinite(rate.estimate) for rate in summary.rates.values())
     rate_of = f"no rate of {FEWEST_TOLD} rows or more" if few else "no rate measured"
     checked = f"{count(summary.rows_checked)} rows checked, {rate_of}"
-    return Answer(count(summary.findings), f"{noun} found that {change}", checked)
+    return Answer(count(summary.findings), f"{noun} found that {would}", checked)
 
 
 def rates_aid(summary: Summary) -> list[str]:
@@ -249,7 +244,7 @@ def rates_aid(summary: Summary) -> list[str]:
     told = unmeasured(summary)
     anytime = [population(name) for name, rate in summary.rates.items() if rate.anytime]
     if anytime:
-        told.append(f"{_both(anytime).capitalize()}: {ANYTIME}, and so it is wider.")
+        told.append(f"{both(anytime).capitalize()}: {ANYTIME}, and so it is wider.")
     if "real" in summary.rates and summary.held_out is None:
         told.insert(
             0,
@@ -259,12 +254,28 @@ def rates_aid(summary: Summary) -> list[str]:
     return told
 
 
+def change(names: list[str]) -> str:
+    """What has to happen for a flip: with several columns any of them may change, or several.
+
+    >>> change(["sex"]), change(["sex", "race"])
+    ('only sex changed', 'sex, race or both changed')
+    >>> change(["sex", "race", "age"])
+    'one or more of sex, race and age changed'
+    """
+    if len(names) == 1:
+        return f"only {names[0]} changed"
+    if len(names) == 2:
+        return f"{names[0]}, {names[1]} or both changed"
+    some = both(names) if len(names) <= 4 else f"the {len(names)} protected columns"
+    return f"one or more of {some} changed"
+
+
 def unmeasured(summary: Summary) -> list[str]:
     """Which populations have no rate and why, a sentence for each reason."""
     reasons: dict[str, list[str]] = {}
     for name, reason in summary.unmeasured.items():
         reasons.setdefault(reason, []).append(population(name))
-    return [f"Not measured: {_both(names)}, because {why}." for why, names in reasons.items()]
+    return [f"Not measured: {both(names)}, because {why}." for why, names in reasons.items()]
 
 
 def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
@@ -272,6 +283,12 @@ def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
     order = [name for name in _POPULATIONS if name in summary.rates]
     order += [name for name in summary.rates if name not in _POPULATIONS]
     return [(name, summary.rates[name]) for name in order]
+
+
+def alone(summary: Summary, name: str) -> list[tuple[str, Rate]]:
+    """With several protected columns, the rates of a population for each of them alone."""
+    rates = summary.rates_by_column
+    return [(column, rates[column][name]) for column in rates if name in rates[column]]
 
 
 def population(name: str) -> str:
@@ -291,19 +308,53 @@ def places(summary: Summary) -> list[Place]:
 
 
 def _place(region: Region, rows: str) -> Place:
-    favored = region.favored
     return Place(
         tuple(clause.words for clause in region.conditions),
         percent(region.rate),
         f"{count(region.rate.n)} {rows}",
         f"{100 * region.share:.1f} % of {rows}",
         _times(region.lift),
-        "p under 0.001" if region.p_value < 0.001 else f"p = {region.p_value:.3f}",
-        f"{favored.favored} over {favored.disfavored} in "
-        f"{share(favored.findings, region.flips)} of the flips"
-        if favored and favored.findings > region.flips / 2
-        else "",
+        chance(region.p_value),
+        _favored_in(region),
     )
+
+
+def _favored_in(region: Region) -> str:
+    """Who is favored among the people of a region; empty where chance explains it."""
+    table = region.what_if
+    if table is None or not table.favored:
+        return ""
+    return f"{over(table, table.favored[0])} by {points(table.favored[0])}"
+
+
+def over(table: WhatIf, pair: Versus, verb: str = "over") -> str:
+    """Two values, the favored one first: "sex Male over sex Female"."""
+    return f"{value_of(table, pair.favored)} {verb} {value_of(table, pair.disfavored)}"
+
+
+def value_of(table: WhatIf, value: str) -> str:
+    """A value with its column; a combination has them already."""
+    return f"{table.columns[0]} {value}" if len(table.columns) == 1 else value
+
+
+def points(pair: Versus) -> str:
+    """A difference in percentage points, with as many digits as its interval supports.
+
+    >>> points(Versus("a", "b", 200, 100, 0.01, 0.0066, 0.0135, 1e-9, 1e-9, True))
+    '1.0 points, 0.7 to 1.4'
+    """
+    places = digits(pair.low, pair.high)
+    value, low, high = (f"{100 * x:.{places}f}" for x in (pair.difference, pair.low, pair.high))
+    return f"{value} points, {low} to {high}"
+
+
+def chance(p_value: float) -> str:
+    """A p-value.
+
+    >>> chance(0.0123), chance(1e-9)
+    ('p = 0.012', 'p under 0.001')
+    """
+    return "p under 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
 
 
 def _times(lift: float) -> str:
@@ -345,10 +396,15 @@ def percent(rate: Rate) -> Percent:
     """A rate in percent; "not measured" where there is no estimate."""
     if not math.isfinite(rate.estimate):
         return Percent("not measured", "", "")
-    width = 100 * (rate.high - rate.low)
-    digits = math.ceil(-math.log10(width / 3)) if math.isfinite(width) and width > 0 else 1
-    digits = min(max(digits, 1), 6)
-    return Percent(*(_hundredth(x, digits) for x in (rate.estimate, rate.low, rate.high)))
+    places = digits(rate.low, rate.high)
+    return Percent(*(_hundredth(x, places) for x in (rate.estimate, rate.low, rate.high)))
+
+
+def digits(low: float, high: float) -> int:
+    """Digits behind the point that a percentage with this interval deserves."""
+    width = 100 * (high - low)
+    wanted = math.ceil(-math.log10(width / 3)) if math.isfinite(width) and width > 0 else 1
+    return min(max(wanted, 1), 6)
 
 
 def _hundredth(x: float, digits: int) -> str:
@@ -370,30 +426,6 @@ def share(part: int, whole: int) -> str:
     if 99 < ratio < 100:
         return "over 99 %"
     return f"{ratio:.0f} %"
-
-
-def opposed(directions: tuple[Direction, ...], findings: int) -> list[Opposed]:
-    """Directions with their reverse beside them, most findings first."""
-    counts = {(d.favored, d.disfavored): d.findings for d in directions}
-    complete = sum(counts.values()) >= findings
-    least = min(counts.values(), default=0)
-    seen: set[tuple[str, str]] = set()
-    pairs = []
-    for (favored, disfavored), n in sorted(counts.items(), key=lambda item: -item[1]):
-        if (favored, disfavored) in seen:
-            continue
-        seen |= {(favored, disfavored), (disfavored, favored)}
-        known = complete or (disfavored, favored) in counts
-        reverse = counts.get((disfavored, favored), 0 if complete else least)
-        # No more can be hidden than the list leaves over.
-        reverse = reverse if known else min(reverse, findings - sum(counts.values()))
-        pairs.append(Opposed(favored, disfavored, n, reverse, known))
-    return pairs
-
-
-def unlisted(summary: Summary) -> int:
-    """Findings whose direction is none of the listed ones."""
-    return max(0, summary.findings - sum(d.findings for d in summary.directions))
 
 
 def decision(summary: Summary, value: float) -> str:
@@ -425,7 +457,7 @@ def told(example: Example, summary: Summary) -> Sentence:
         known = ", ".join(map(_cell, same[1:]))
         subject = f"{article} {age}-year-old" + (f" ({known})" if known else "")
     else:
-        subject = f"A row with {_both(map(_cell, same))}" if same else "A row"
+        subject = f"A row with {both(map(_cell, same))}" if same else "A row"
     changed = [field for field in example.fields if field.changed]
     order = list(summary.protected)  # as everywhere else in a report
     changed.sort(key=lambda f: order.index(f.name) if f.name in order else len(order))
@@ -470,7 +502,7 @@ def _rank(field: Field) -> int:
 
 def _side(fields: list[Field]) -> str:
     cells = [_cell(field) for field in fields]
-    return _both(cells) if len(cells) <= _MOST_SIDES else listed(cells, most=_MOST_SIDES)
+    return both(cells) if len(cells) <= _MOST_SIDES else listed(cells, most=_MOST_SIDES)
 
 
 def _cell(field: Field) -> str:
@@ -481,9 +513,14 @@ def _cut(value: str) -> str:
     return value if len(value) <= _LONGEST_TOLD else f"{value[: _LONGEST_TOLD - 3]}..."
 
 
-def _both(words: Iterable[str]) -> str:
+def both(words: Iterable[str], separator: str = ", ") -> str:
+    """Words in a row, "and" before the last.
+
+    >>> both(["sex", "race", "age"])
+    'sex, race and age'
+    """
     *first, last = [*words] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
+    return f"{separator.join(first)} and {last}" if first else last
 
 
 def flipped_by(example: Example, summary: Summary) -> str:
@@ -494,7 +531,7 @@ def flipped_by(example: Example, summary: Summary) -> str:
         return example.flipped_by
     alone = [names[0] for names in sets if len(names) == 1]
     parts = [f"{' or '.join(alone)} alone"] if alone else []
-    parts += [f"{_both(names)} together" for names in sets if len(names) > 1]
+    parts += [f"{both(names)} together" for names in sets if len(names) > 1]
     return ", or ".join(parts)
 
 

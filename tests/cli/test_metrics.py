@@ -61,7 +61,7 @@ def test_every_metric_has_a_number_and_a_reading_aid(limi):
     for words in (
         *("flip rate of real rows (IF_o)", "flip rate of uniform rows (IF_r)"),
         *("(SPD)", "(AOD)", "Privileged: sex M, because it has the highest selection rate"),
-        *("lower is better", "higher is better", "who loses among real rows that flip"),
+        *("lower is better", "higher is better", "favored by sex, real rows"),
         *("odd partners", "nearest-neighbour distance", "findings per second (EGS)"),
     ):
         assert words in shown

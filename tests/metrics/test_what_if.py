@@ -45,7 +45,7 @@ def test_mcnemar_is_exact(only_first, only_second):
 @given(table=tables)
 def test_people_are_compared_one_by_one(table):
     decided = np.array(table)
-    told = compare_values(decided)
+    (told,) = compare_values([decided])
     n, k = decided.shape
     assert [rate.estimate for rate in told.rates] == [sum(c) / n for c in zip(*table, strict=True)]
     assert told.n_pairs == len(told.pairs) == k * (k - 1) // 2
@@ -67,12 +67,49 @@ def test_people_are_compared_one_by_one(table):
 
 
 @settings(max_examples=60, deadline=None)
-@given(table=tables, tables_shown=st.integers(1, 5))
-def test_nobody_is_called_favored_without_the_corrected_test(table, tables_shown):
-    told = compare_values(np.array(table), tables=tables_shown)
+@given(table=tables, families=st.integers(1, 5))
+def test_nobody_is_called_favored_without_the_corrected_test(table, families):
+    (told,) = compare_values([np.array(table)], families=families)
     named = {(pair.first, pair.second) for pair in told.pairs if pair.supported}
-    assert named <= set(naive.supported(table, tables_shown))
+    assert named <= set(naive.supported(table, families))
     assert told.n_supported == len(named)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    table=st.integers(2, 4).flatmap(
+        lambda k: st.lists(
+            st.lists(st.sampled_from([-1, 0, 1]), min_size=k, max_size=k), min_size=1, max_size=30
+        )
+    )
+)
+def test_a_score_on_the_edge_tells_no_two_values_apart(table):
+    (told,) = compare_values([np.array(table, dtype=np.int8)])
+    clear = [person for person in table if all(person)]
+    for place, rate in enumerate(told.rates):
+        assert rate.estimate == sum(person[place] > 0 for person in table) / len(table)
+    for pair in told.pairs:
+        sides = [(person[pair.first], person[pair.second]) for person in table]
+        assert (pair.only_first, pair.only_second) == (sides.count((1, -1)), sides.count((-1, 1)))
+    expected = naive.cochran_q([[side > 0 for side in person] for person in clear]) if clear else 0
+    assert told.q == pytest.approx(expected)
+
+
+def test_the_pairs_of_several_tables_are_one_family():
+    rng = np.random.default_rng(0)
+    several = [rng.random((200, k)) < np.linspace(0.2, 0.4, k) for k in (2, 4, 3)]
+    together = compare_values(several, families=2)
+    raw = [pair.p_value for table in together for pair in table.pairs]
+    expected = np.minimum(1, 2 * np.array(naive.holm(raw)))
+    told = [pair.corrected for table in together for pair in table.pairs]
+    np.testing.assert_allclose(told, expected)
+    for decided, table in zip(several, together, strict=True):
+        (single,) = compare_values([decided])
+        assert single.rates == table.rates
+        for mine, other in zip(single.pairs, table.pairs, strict=True):
+            assert mine.p_value == other.p_value
+            assert other.low < mine.low < mine.high < other.high
+    assert compare_values([]) == []
 
 
 def test_with_two_values_the_interval_never_contradicts_the_test():
@@ -133,13 +170,13 @@ def test_of_very_many_pairs_the_widest_supported_are_kept():
     rng = np.random.default_rng(1)
     places = np.arange(40)
     decided = rng.random((800, 1)) < (places / 40)[None, :] * 0.6 + 0.2
-    told = compare_values(decided, most=10)
+    (told,) = compare_values([decided], most=10)
     assert told.n_pairs == 780
     assert len(told.pairs) == 10 < told.n_supported
     assert all(pair.supported for pair in told.pairs)
     assert told.pairs[0].first > 30
     assert told.pairs[0].second < 10
-    steady = compare_values(np.repeat(rng.random((800, 1)) < 0.5, 40, axis=1))
+    (steady,) = compare_values([np.repeat(rng.random((800, 1)) < 0.5, 40, axis=1)])
     assert (steady.pairs, steady.n_supported, steady.q) == ((), 0, 0.0)
 
 
@@ -210,7 +247,7 @@ def suspicious(decided):
 @pytest.mark.parametrize("k", [2, 3, 5, 9])
 def test_values_that_are_alike_are_rarely_told_apart(k):
     models = itertools.islice(exchangeable(np.random.default_rng(k), 300, k), 2000)
-    accused = sum(compare_values(d).n_supported > 0 for d in models if suspicious(d))
+    accused = sum(compare_values([d])[0].n_supported > 0 for d in models if suspicious(d))
     assert 0 < accused <= 0.05 * 2000
 
 
@@ -223,6 +260,6 @@ def test_a_point_of_difference_among_ten_thousand_is_found():
         decided = np.repeat(rng.random((10_000, 1)) < 0.24, 2, axis=1)
         decided[kind == 0] = (True, False)
         decided[kind == 1] = (False, True)
-        (pair,) = compare_values(decided, tables=3).pairs
+        (pair,) = compare_values([decided], families=3)[0].pairs
         found += pair.supported and pair.first == 0
     assert found >= 0.9 * 200

@@ -51,12 +51,12 @@ def causes(score, schema, row):
 
 
 def as_if(score, schema, row, column):
-    """Is a row decided favorably with each value of one protected column, all else as it is?"""
+    """Which way a row is decided with each value of one protected column, all else as it is."""
     decided = []
     for code in schema.protected_codes[column]:
         twin = row.copy()
         twin[schema.protected_index[column]] = code
-        decided.append(side(score(twin[None])[0]) > 0)
+        decided.append(side(score(twin[None])[0]))
     return decided
 
 

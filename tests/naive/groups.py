@@ -49,20 +49,3 @@ def generalized_entropy(decisions, labels, alpha):
     else:
         parts = [((b / mean) ** alpha - 1) / (alpha * (alpha - 1)) for b in benefits]
     return sum(parts) / len(parts)
-
-
-def sign_test(loses, wins):
-    """Probability that a fair coin is at least as one-sided as this."""
-    n = loses + wins
-    chances = [math.comb(n, k) / 2**n for k in range(n + 1)]
-    return sum(chance for chance in chances if chance <= chances[loses] * (1 + 1e-9))
-
-
-def losers(pairs):
-    """{protected values: [loses, wins]} of pairs (mine, other, my score)."""
-    counted = {}
-    for mine, other, score in pairs:
-        loser, winner = (other, mine) if score > 0.5 else (mine, other)
-        counted.setdefault(loser, [0, 0])[0] += 1
-        counted.setdefault(winner, [0, 0])[1] += 1
-    return counted

@@ -10,7 +10,9 @@ import numpy as np
 
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
-from limi.report.summary import Clause, Direction, Example, Field, Region, Regions, Summary
+from limi.metrics.what_if import mcnemar, paired_interval
+from limi.report.summary import Clause, Example, Field, Region, Regions, Summary
+from limi.report.what_if import AsIf, Versus, WhatIf
 from limi.steadiness import Steadiness
 from tests.report.measured import tree
 
@@ -58,6 +60,57 @@ def example(
     return Example(fields, score, partner_score, origin, flipped_by)
 
 
+def people(
+    columns: tuple[str, ...],
+    hits: dict[str, int],
+    n: int,
+    only_second: int = 0,
+    *,
+    population: str = "real",
+    curve: bool = False,
+    most: int = 45,
+) -> WhatIf:
+    """Values with so many favorable decisions; of each pair so many go against the rest."""
+    names = list(hits)
+    confidence = 1 - 0.05 / max(1, len(names) * (len(names) - 1) // 2)
+    pairs = []
+    for place, one in enumerate(names):
+        for other in names[place + 1 :]:
+            first, second = (one, other) if hits[one] >= hits[other] else (other, one)
+            surplus = hits[first] - hits[second]
+            counts = surplus + only_second, only_second
+            low, high = (float(end) for end in paired_interval(*counts, n, confidence))
+            p_value = float(mcnemar(*counts))
+            corrected = min(1.0, 3 * len(names) * p_value)
+            supported = corrected <= 0.05 and low > 0
+            pairs.append(
+                Versus(
+                    first, second, *counts, surplus / n, low, high, p_value, corrected, supported
+                )
+            )
+    pairs.sort(key=lambda pair: -pair.difference)
+    n_pairs, n_supported = len(pairs), sum(pair.supported for pair in pairs)
+    if n_pairs > most:
+        pairs = [pair for pair in pairs if pair.supported][:most]
+    values = tuple(
+        AsIf(name, rate_of(count, n), float(name) if curve else None)
+        for name, count in hits.items()
+    )
+    q = 0.0 if len(set(hits.values())) == 1 else 12.3
+    return WhatIf(
+        population,
+        columns,
+        n,
+        values,
+        tuple(pairs),
+        n_pairs,
+        n_supported,
+        q,
+        1.0 if not q else 0.0064,
+        curve,
+    )
+
+
 SEX = Summary(
     table="adult.parquet",
     n_rows=32_561,
@@ -77,10 +130,8 @@ SEX = Summary(
     stop="exhausted",
     seed=0,
     rates={"real": rate_of(1_233, 10_000), "uniform": rate_of(2_871, 10_000)},
-    directions=(
-        Direction("sex Male", "sex Female", 3_104),
-        Direction("sex Female", "sex Male", 807),
-    ),
+    what_if=(people(("sex",), {"Female": 2_289, "Male": 2_410}, 10_000, 556),),
+    favorable_findings={"Female": 807, "Male": 3_104},
     examples=(
         example({"sex": "Female"}, 0.7134, 0.2921),
         example(
@@ -140,17 +191,46 @@ MANY = dataclasses.replace(
         "error_bound": 0.0033,
         "confidence": 0.99,
     },
-    directions=tuple(
-        Direction(favored, disfavored, n)
-        for favored, disfavored, n in (
-            ("sex Male, race White, age 58", "sex Female, race Black, age 22", 4_120),
-            ("sex Male, race White, age 61", "sex Female, race Amer-Indian-Eskimo, age 19", 2_966),
-            ("sex Female, race Asian-Pac-Islander, age 49", "sex Male, race Other, age 17", 1_204),
-            ("sex Female, race Black, age 22", "sex Male, race White, age 58", 611),
-            ("sex Male, race Asian-Pac-Islander, age 55", "sex Female, race Other, age 17", 408),
-            ("sex Male, race White, age 47", "sex Male, race White, age 18", 77),
-        )
+    rates_by_column={
+        "sex": {"real": rate_of(61, 2_000), "natural": rate_of(70, 2_000)},
+        "race": {"real": rate_of(33, 2_000), "natural": rate_of(31, 2_000)},
+        "age": {"real": rate_of(290, 2_000), "natural": rate_of(302, 2_000)},
+    },
+    what_if=(
+        people(("sex",), {"Female": 440, "Male": 488}, 2_000, 7),
+        people(
+            ("race",),
+            {
+                "White": 460,
+                "Asian-Pac-Islander": 466,
+                "Amer-Indian-Eskimo": 455,
+                "Other": 462,
+                "Black": 458,
+            },
+            2_000,
+            15,
+        ),
+        people(
+            ("age",),
+            {str(age): 180 + 9 * (age - 17) for age in range(17, 91)},
+            2_000,
+            20,
+            curve=True,
+        ),
+        people(
+            ("sex", "race", "age"),
+            {
+                f"sex {sex}, race {race}, age {age}": 150 + 20 * (sex == "Male") + 9 * (age - 17)
+                for sex in ("Female", "Male")
+                for race in ("White", "Black")
+                for age in range(17, 91, 4)
+            },
+            2_000,
+            20,
+            most=20,
+        ),
     ),
+    favorable_findings={},
     examples=tuple(
         example(
             {"sex": "Female", "race": "Black", "age": "22"},
@@ -269,8 +349,7 @@ PICTURED = dataclasses.replace(
                 0.087,
                 3.66,
                 3.1e-12,
-                150,
-                Direction("sex Male, race White", "sex Female, race Black", 146),
+                people(("sex",), {"Female": 21, "Male": 59}, 87, 3, population="natural"),
             ),
             Region(
                 (Clause("occupation is missing", "occupation", levels=(), missing=True),),
@@ -278,8 +357,7 @@ PICTURED = dataclasses.replace(
                 0.118,
                 1.94,
                 0.0123,
-                99,
-                Direction("sex Male, race White", "sex Female, race Black", 20),
+                None,
             ),
         ),
     ),
@@ -297,12 +375,31 @@ PICTURED = dataclasses.replace(
         "score_pairs": _score_pairs(400),
         "curve": _curve(120, 970_000, 4_398),
     },
-    directions=(
-        Direction("sex Male, race White", "sex Female, race Black", 2_120),
-        Direction("sex Male, race White", "sex Female, race White", 1_370),
-        Direction("sex Female, race Black", "sex Male, race White", 511),
-        Direction("sex Female, race Other", "sex Male, race Other", 385),
+    rates_by_column={
+        "sex": {"real": rate_of(61, 2_000), "natural": rate_of(70, 2_000)},
+        "race": {"real": rate_of(33, 2_000), "natural": rate_of(31, 2_000)},
+    },
+    what_if=tuple(
+        people(columns, hits, 2_000, 9, population=population)
+        for population in ("real", "natural")
+        for columns, hits in (
+            (("sex",), {"Female": 440, "Male": 488}),
+            (("race",), {"White": 470, "Other": 466, "Black": 455}),
+            (
+                ("sex", "race"),
+                {
+                    f"sex {sex}, race {race}": 430 + 40 * (sex == "Male") + 7 * (race == "White")
+                    for sex in ("Female", "Male")
+                    for race in ("White", "Other", "Black")
+                },
+            ),
+        )
     ),
+    favorable_findings={
+        "sex Female, race White": 1_420,
+        "sex Female, race Other": 1_113,
+        "sex Male, race White": 3_261,
+    },
     examples=(
         example(
             {"sex": "Male"},
@@ -356,20 +453,23 @@ FEW = dataclasses.replace(
     ),
     naturalness={"ceiling": Likeness(0.9312, None, 412, 1)},
     pictures={"densities": {}, "score_pairs": [[0.49, 0.53]], "curve": [[40, 0], [90, 1]]},
-    directions=PICTURED.directions[:1],
+    rates_by_column={},
+    what_if=(people(("sex",), {"Female": 40, "Male": 42}, 90),),
+    favorable_findings={"sex Female, race White": 0, "sex Male, race White": 1},
     examples=PICTURED.examples[:1],
 )
 
 NOTHING = dataclasses.replace(
     SEX,
     findings=0,
-    directions=(),
+    what_if=(people(("sex",), {"Female": 2_300, "Male": 2_300}, 10_000),),
+    favorable_findings={},
     examples=(),
     rates={"real": rate_of(0, 10_000), "uniform": rate_of(0, 10_000)},
 )
 
-UNMEASURED = dataclasses.replace(SEX, rates={})
-UNMEASURED_NOTHING = dataclasses.replace(NOTHING, rates={}, rows_checked=0, queries=0)
+UNMEASURED = dataclasses.replace(SEX, rates={}, what_if=())
+UNMEASURED_NOTHING = dataclasses.replace(NOTHING, rates={}, what_if=(), rows_checked=0, queries=0)
 NOT_A_NUMBER = dataclasses.replace(
     SEX, rates={"real": Rate(math.nan, 0.0, 1.0, 0), "uniform": rate_of(2_871, 10_000)}
 )
@@ -406,8 +506,7 @@ ATTACKED = dataclasses.replace(
                 0.2,
                 5.0,
                 0.01,
-                10,
-                Direction(_SCRIPT, _IMAGE, 9),
+                people((_SCRIPT,), {_IMAGE: 90, _BRACES: 10}, 100, population=_STYLE),
             ),
         ),
     ),
@@ -419,7 +518,12 @@ ATTACKED = dataclasses.replace(
     },
     stop=_SCRIPT,
     rates={_SCRIPT: rate_of(5, 50)},
-    directions=(Direction(_SCRIPT, _IMAGE, 3_000), Direction(_IMAGE, _SCRIPT, 911)),
+    rates_by_column={_IMAGE: {_SCRIPT: rate_of(4, 50)}},
+    what_if=(
+        people((_IMAGE,), {_SCRIPT: 30, _BRACES: 20, LONG: 2}, 50),
+        people((_IMAGE, _QUOTE), {_STYLE: 40, _SCRIPT: 5}, 50, population="natural"),
+    ),
+    favorable_findings={_SCRIPT: 3_000, _IMAGE: 911},
     examples=(
         Example(
             (

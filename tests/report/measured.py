@@ -63,12 +63,6 @@ def tree(name: str = "sex", privileged: str = "Male", other: str = "Female") -> 
         "severity": {
             "score_gap": {"value": 0.1413, "median": 0.127, "largest": 0.525},
             "margin": {"value": 0.0352, "median": 0.0253, "largest": 0.2325},
-            "losers": {
-                "findings": [
-                    {"group": f"{name} {other}", "loses": 3948, "wins": 265, "p_value": 0.0}
-                ],
-                "real": [{"group": f"{name} {other}", "loses": 9, "wins": 7, "p_value": 0.804}],
-            },
             "affected": {"volume": 100_000, "real": {"value": 2710, "low": 2401, "high": 3047}},
         },
         "effectiveness": {

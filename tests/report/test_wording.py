@@ -1,4 +1,4 @@
-"""Numbers in words: digits that the interval supports, directions that face each other."""
+"""Numbers in words: digits that the interval supports, and what has to change."""
 
 import dataclasses
 import doctest
@@ -9,8 +9,8 @@ import pytest
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.report import wording
-from limi.report.summary import Direction, Example, Field
-from limi.report.wording import Opposed, Percent
+from limi.report.summary import Example, Field
+from limi.report.wording import Percent
 from tests.report.fixtures import PICTURED, SEX, SUMMARIES, example
 
 
@@ -52,24 +52,6 @@ def test_the_answer_prefers_real_rows_to_natural_to_uniform_ones():
 def test_one_finding_is_one_row():
     answer = wording.answer(dataclasses.replace(SEX, rates={}, findings=1))
     assert str(answer).startswith("1 row was found that would be")
-
-
-def test_opposed_puts_a_direction_and_its_reverse_side_by_side():
-    directions = (Direction("a", "b", 7), Direction("c", "d", 5), Direction("b", "a", 3))
-    assert wording.opposed(directions, 15) == [
-        Opposed("a", "b", 7, 3, True),
-        Opposed("c", "d", 5, 0, True),
-    ]
-
-
-def test_opposed_bounds_what_a_cut_list_may_hide():
-    directions = (Direction("a", "b", 7), Direction("c", "d", 5))
-    assert wording.opposed(directions, 14) == [
-        Opposed("a", "b", 7, 2, False),
-        Opposed("c", "d", 5, 2, False),
-    ]
-    assert wording.opposed(directions, 100)[0] == Opposed("a", "b", 7, 5, False)
-    assert wording.unlisted(dataclasses.replace(SEX, directions=directions, findings=14)) == 2
 
 
 def test_a_score_of_one_half_is_unfavorable():

@@ -1,0 +1,184 @@
+"""Who is favored, in words: the same people under every value, and what chance explains.
+
+No sentence names a direction that the corrected test does not support.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from limi.report import wording
+from limi.report.summary import Summary
+from limi.report.what_if import AsIf, WhatIf
+
+__all__ = [
+    "CHANCE",
+    "Table",
+    "among_findings",
+    "lacking",
+    "spaced",
+    "tables",
+    "told",
+]
+
+CHANCE = (
+    "Each person was decided as if they had each value, with all else as it is. P-values "
+    "(McNemar's exact test) are corrected for all comparisons of this report: at most one report "
+    "in twenty calls anyone favored where nobody is. Intervals of differences hold together. That "
+    "nobody is called favored does not prove that all are treated alike."
+)
+BAND = "The band of a curve holds for all its values at once."
+
+_IN_A_SENTENCE = 4  # values whose rates fit into one
+_MOST_TOLD = 3  # pairs
+_MOST_LISTED = 12  # combinations; the values of a column are listed however many there are
+_MOST_COUNTED = 12  # combinations of findings
+_PEOPLE = {
+    "held-out": "held-out people",
+    "real": "people of the table",
+    "natural": "natural people",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The same people under every value of a column, ready to be shown."""
+
+    what_if: WhatIf
+    title: str  # "sex", "sex alone", "sex and race together"
+    people: str  # "The same 10,000 people of the table"
+    sentence: str  # with the rates where they are few
+    verdicts: tuple[str, ...]
+    listed: bool  # are there too many values for the sentence?
+
+    @property
+    def at_once(self) -> str:
+        """What Cochran's test says of all values at once; empty where it says nothing."""
+        table = self.what_if
+        if len(table.values) < 3 or not math.isfinite(table.q_p_value):
+            return ""
+        values = "combinations" if len(table.columns) > 1 else "values"
+        return (
+            f"All {len(table.values)} {values} at once: Cochran's Q = {table.q:.1f}, "
+            f"{wording.chance(table.q_p_value)}."
+        )
+
+
+def tables(summary: Summary, population: str | None = None) -> list[Table]:
+    """The tables of a population, by default of the most telling one: columns alone, then all."""
+    known = [name for name in _PEOPLE if any(t.population == name for t in summary.what_if)]
+    chosen = population or (known[0] if known else None)
+    return [told(t, summary) for t in summary.what_if if t.population == chosen]
+
+
+def told(table: WhatIf, summary: Summary) -> Table:
+    """A table in words."""
+    several = len(summary.protected) > 1
+    title = table.columns[0] + (" alone" if several else "")
+    if len(table.columns) > 1:
+        title = f"{wording.both(list(table.columns))} together"
+    people = f"The same {wording.count(table.n)} {_PEOPLE.get(table.population, table.population)}"
+    if table.n < wording.FEWEST_TOLD:
+        few = f"{people}: too few to tell who is favored."
+        return Table(table, title, people, few, (), False)
+    listed = table.curve or len(table.columns) > 1 or len(table.values) > _IN_A_SENTENCE
+    sentence = _sentence(table, people, f"decided {summary.favorable}", listed)
+    listed &= len(table.columns) == 1 or len(table.values) <= _MOST_LISTED
+    return Table(table, title, people, sentence, tuple(_verdicts(table)), listed)
+
+
+def _sentence(table: WhatIf, people: str, decided: str, listed: bool) -> str:
+    if len(table.columns) > 1 and len(table.values) > _MOST_LISTED:
+        rates = sorted((value.rate for value in table.values), key=lambda rate: rate.estimate)
+        low, high = (wording.percent(rate).estimate for rate in (rates[0], rates[-1]))
+        return (
+            f"{people} as each of the {wording.count(len(table.values))} combinations: from {low} "
+            f"to {high} % are {decided}."
+        )
+    if listed:
+        column = table.columns[0] if len(table.columns) == 1 else "they"
+        return f"{people}, {decided} as if {column} were ..."
+    shares = ", ".join(
+        f"{wording.percent(v.rate).estimate} %{'' if k else f' are {decided}'} as "
+        f"{wording.value_of(table, v.value)}"
+        for k, v in enumerate(table.values)
+    )
+    return f"{people}: {shares}{_difference(table)}."
+
+
+def _difference(table: WhatIf) -> str:
+    """The one difference of two values."""
+    if len(table.values) != 2:
+        return ""
+    (pair,) = table.pairs
+    return f"; difference {wording.points(pair)}"
+
+
+def _verdicts(table: WhatIf) -> list[str]:
+    favored = table.favored
+    if len(table.values) == 2:
+        (pair,) = table.pairs
+        if not pair.only_favored + pair.only_disfavored:
+            return ["Nobody is decided differently under the two, so nobody is called favored."]
+        chance = wording.chance(pair.corrected)
+        if favored:
+            return [f"{wording.over(table, pair, 'is favored over')} ({chance})."]
+        return [f"That is no more than chance explains ({chance}), so nobody is called favored."]
+    if not favored:
+        return [
+            f"None of the {wording.count(table.n_pairs)} pairs of values differs by more than "
+            "chance explains, so nobody is called favored."
+        ]
+    lines = [
+        f"{wording.over(table, pair, 'is favored over')}: {wording.points(pair)} "
+        f"({wording.chance(pair.corrected)})."
+        for pair in favored[:_MOST_TOLD]
+    ]
+    more = table.n_supported - len(lines)
+    if more > 0:
+        pairs = "pair differs" if more == 1 else "pairs differ"
+        lines.append(f"{wording.count(more)} more {pairs} by more than chance explains.")
+    return lines
+
+
+def among_findings(summary: Summary) -> str:
+    """How many findings are decided favorably under each value: counts, and what they are not."""
+    counts = summary.favorable_findings
+    if not counts or len(counts) > _MOST_COUNTED:
+        return ""
+    column = f"{next(iter(summary.protected))} " if len(summary.protected) == 1 else ""
+    listed = [f"{wording.count(n)} as {column}{value}" for value, n in counts.items()]
+    findings = f"{wording.count(summary.findings)} finding{'s' * (summary.findings != 1)}"
+    return (
+        f"Of the {findings}, decided {summary.favorable}: "
+        f"{wording.both(listed, separator='; ' if not column else ', ')}. The search went looking "
+        "for these rows, so the counts do not say whom the model favors."
+    )
+
+
+def lacking(summary: Summary) -> str:
+    """Why there is no table; empty where there is one."""
+    if summary.what_if:
+        return ""
+    moved = summary.steadiness.get("moved_by", {})
+    if moved.get("other batches") and sum(moved.values()) == moved["other batches"]:
+        return (
+            "Not measured: the model's answers hang on the other rows of a batch, so the same "
+            "people cannot be compared under two values."
+        )
+    if not any(name in summary.rates for name in _PEOPLE):
+        return (
+            "Not measured: it takes people whom no search has chosen, and there is no rate of real "
+            "or natural rows."
+        )
+    return "Not measured: this run is of an earlier limi; test again to see who is favored."
+
+
+def spaced(values: Sequence[AsIf], most: int = 12) -> list[AsIf]:
+    """So many values at most, evenly spaced, the first and the last among them."""
+    if len(values) <= most:
+        return list(values)
+    steps = (len(values) - 1) / (most - 1)
+    return [values[round(k * steps)] for k in range(most)]
