@@ -7,11 +7,15 @@ import pandas as pd
 import pytest
 
 import limi
+from limi import methods
+from limi.budget import Budget
+from limi.engine import run
 from limi.metrics.individual import clopper_pearson
 from limi.metrics.sequential import anytime_interval
 from limi.report import html, text
 from limi.report.summary import Summary
 from limi.watch import OutOfTime, Watch
+from tests.toy import Linear, Rounding, schema_of, task
 
 PER_ROW = 0.002
 
@@ -243,6 +247,47 @@ def test_a_run_with_a_budget_of_seconds_can_be_resumed(table, tmp_path):
     assert took <= 16.5
     assert result.stop == "seconds"
     assert any("answers are from the log" in note for note in result.summary.notes)
+
+
+@pytest.mark.parametrize("method", ["guided", "limi", "natural"])
+def test_what_limi_computes_itself_counts_too(method):
+    """A generator that takes half a millisecond a row, and a model that takes no time at all."""
+    clock = Clock()
+
+    class Slowly(Rounding):
+        def decode(self, latents):
+            clock.now += 0.0005 * len(latents)
+            return super().decode(latents)
+
+    schema = schema_of((0, 60), (0, 60), (0, 30), (0, 1), protected=["x3"])
+    here = task(schema, Linear((0.125, -0.0625, 0.0625, 1.0), -2.28125), generator=Slowly(schema))
+    settings = {"limi": {"n_labelled": 1_000}}.get(method, {})
+    start = clock.now
+    ran = run(methods.parse(method, settings), here, Budget(max_seconds=15), 0, clock=clock)
+    assert ran.stop == "seconds"
+    assert clock.now - start <= 16.5
+    assert len(ran.findings) > 50
+
+
+def test_a_model_is_settled_on_fewer_rows_where_it_is_slow(table):
+    class Classes:
+        """Answers labels, so that it must be seen on many rows what they are."""
+
+        __name__ = "classes"
+
+        def __init__(self, clock):
+            self.slow = Slow(clock, 0.02)
+
+        def __call__(self, frame):
+            return np.where(self.slow(frame) > 0.5, "yes", "no")
+
+    labelled = table.assign(ok=np.where(table["debt"] < 0, "yes", "no"))
+    given = {"target": "ok", "favorable": "yes", "method": "themis"}
+    clock = Clock()
+    model = Classes(clock)
+    _, took = audit(labelled, clock, model, **given)
+    assert took <= 16.5
+    assert max(model.slow.calls) <= 60
 
 
 # -- the watch itself -------------------------------------------------------------------

@@ -387,6 +387,31 @@ def test_the_clock_and_an_interrupt_end_a_search_on_the_device():
     assert len(ran.findings)
 
 
+def test_a_slow_module_on_the_device_is_asked_until_its_time_is_up():
+    _, there = both(FINE, FINE_MODEL)
+    here = there.on_device
+    now = [0.0]
+    asked = []
+
+    def slowly(matrix):
+        asked.append(len(matrix))
+        now[0] += 0.001 * len(matrix)
+        return here.forward(matrix)
+
+    slow = replace(there, on_device=replace(here, forward=slowly))
+    method = LIMI(n_latents=100_000, boundary="random")
+    ran = run(method, slow, Budget(max_seconds=12), 0, clock=lambda: now[0])
+    assert ran.stop == Stop.SECONDS
+    assert 10 < now[0] <= 13
+    assert max(asked) <= 1_100
+    # What was asked until then is found, in the order of the loop as far as it got.
+    whole = run(method, there, Budget(max_rows=ran.findings.rows_checked), 0)
+    mine, theirs = ran.findings.all().rows, whole.findings.all().rows
+    assert len(mine) > 50
+    n = len(mine) // 2
+    np.testing.assert_array_equal(mine[:n], theirs[:n])
+
+
 def test_a_pair_searches_in_arrays():
     """Its second method knows arrays only, and its first ends in the middle of a stream."""
     _, there = both(FINE, FINE_MODEL)

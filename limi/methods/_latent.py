@@ -33,6 +33,8 @@ __all__ = [
 CHUNK = 1 << 16  # latents drawn at once; part of what a seed means, so it is fixed
 _FEW = 64  # latents under which it pays to look ahead for those that bring anything new
 _AHEAD = 256  # latents looked at then
+_GROWTH = 8  # times more latents than before, where time is short
+_PART_SECONDS = 2.0  # what probing some of them may take then
 _PER_FINDING = 4  # latents probed together for each finding that is still wanted
 
 
@@ -161,13 +163,14 @@ def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any])
 
     A latent costs a row for each of its candidates at most. Where less is left than one latent may
     cost, they come one by one; `fresh` says which bring a key that was not seen, so that no time
-    is lost with the others.
+    is lost with the others. Where seconds are limited, a part takes a second or two in all.
     """
     ahead = _AHEAD
+    in_time = _AHEAD if task.watch.limited else len(latents)
     while len(latents):
         most = int(min(task.affordable / n_stages, len(latents)))
         wanted = max(_AHEAD, min(_PER_FINDING * task.findings_left, len(latents)))
-        size = int(min(most, wanted))
+        size = int(min(most, wanted, in_time))
         if most < min(_FEW, len(latents)):
             first = latents[:ahead]
             new = first[fresh(first)]
@@ -175,8 +178,18 @@ def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any])
             size = min(max(size, 1), len(new))
             ahead = _AHEAD if size else 2 * ahead
         if size:
+            start = task.watch.seconds
             yield latents[:size]
             latents = latents[size:]
+            if task.watch.limited:
+                in_time = _in_time(task, size, task.watch.seconds - start)
+
+
+def _in_time(task: Task, size: int, took: float) -> int:
+    """How many latents to probe together after so many took so long: not far more, and a second's
+    worth or two."""
+    allowed = min(_PART_SECONDS, max(task.watch.left, 0.0) / 2)
+    return int(min(_GROWTH * size, max(1.0, size * allowed / max(took, 1e-9))))
 
 
 Decode = Callable[[Mask], Rows]

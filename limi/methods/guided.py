@@ -62,6 +62,8 @@ _FEWEST_WEIGHED = 30
 _FIRST_WEIGHTS = np.array([2.0, 0.5, 0.7])  # before there is a round to weigh them by
 _POWERS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0, 50.0, 1e6)
 _LEARNERS = 2
+_PREPARED_SHARE = 3  # of the time left, the part that choosing a round may take
+_LEAST_ROUND = 0.1  # of the last round; a smaller one is not worth its learners
 _ONE_NUMBER_OF = 32  # a neighbour has one new number of so many
 
 Guesses = NDArray[np.float64]
@@ -110,10 +112,14 @@ class Guided:
         asked = _fresh(task, parents, 0.0, size, rng)
         checked = task.check(asked.rows, origin="natural")
         yield checked
+        prepared = 0.0
         while len(checked):
             memory.add(checked)
             parents.add(asked[np.flatnonzero(checked.flips)])  # the budget may end inside a round
-            size = min(int(size * self.growth) + 1, self.largest)
+            size = self._next(task, size, prepared)
+            if not size:
+                return
+            start = task.watch.seconds
             pool = _fresh(task, parents, self.neighbours, size * self.pool, rng)
             if not len(pool.rows):
                 return
@@ -121,6 +127,7 @@ class Guided:
             chosen = self._choose(scale.log_odds(guesses), pool.bred, size, rng)
             asked = pool[chosen]
             del pool  # the next one is as large
+            prepared = task.watch.seconds - start
             checked = task.check(asked.rows, origin="guided")
             yield checked
             scale.learn(guesses[chosen[: len(checked)]], checked.flips)
@@ -129,6 +136,20 @@ class Guided:
         """A twentieth of what the budget pays for, within reason."""
         paid = min(task.rows_left, task.queries_left / len(task.schema.combinations))
         return self.first if not np.isfinite(paid) else int(np.clip(paid / 20, 40, self.first))
+
+    def _next(self, task: Task, size: int, prepared: float) -> int:
+        """Rows of the next round: more than of the last, but no more than there is time to choose.
+
+        `prepared` is how long the last round took to be chosen.
+        """
+        grown = min(int(size * self.growth) + 1, self.largest)
+        if not prepared:
+            return grown
+        share = task.watch.left / (_PREPARED_SHARE * prepared)
+        if share >= self.growth:
+            return grown
+        task.watch.ran_out = share < _LEAST_ROUND
+        return 0 if task.watch.ran_out else max(1, int(size * share))
 
     def _guesses(
         self, schema: Schema, memory: _Memory, pool: _Pool, rng: np.random.Generator
