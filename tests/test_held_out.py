@@ -129,7 +129,7 @@ def test_a_run_is_held_to_them_and_opens_with_them(held, tmp_path):
     assert again.summary == result.summary
 
     def stop(progress):
-        if progress.queries > 1000:
+        if progress.phase == "search":
             raise KeyboardInterrupt
 
     given = {"out": tmp_path / "run", "max_batch": 200}

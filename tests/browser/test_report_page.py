@@ -296,7 +296,7 @@ def test_the_landmarks_of_the_page(opened):
         '- region "How often decisions flip"',
     ):
         assert landmark in tree
-    assert 'img "Share of real rows that flip' in tree
+    assert 'img "Share of rows that flip, real' in tree
 
 
 def test_paper_is_white_and_shows_what_the_screen_folds_away(opened):
