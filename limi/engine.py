@@ -67,10 +67,10 @@ def run(
     watch.owed = 0
     start, asked = watch.seconds, watch.questions
     watch.done = _share(budget, task, findings, watch)
-    watch.enter("search")
     stop = Stop.EXHAUSTED
     curve: list[tuple[int, int]] = []
     try:
+        watch.enter("search")
         for checked in method.search(task, rng):
             room = None if budget.max_findings is None else budget.max_findings - len(findings)
             findings.add(checked, watch.seconds - start, most=room)
