@@ -348,8 +348,9 @@ BY_MODULE = {
     "shutil": {"copy", "copy2", "copyfile", "copytree", "move", "rmtree"},
     "tempfile": {"mkstemp", "NamedTemporaryFile", "mktemp"},
 }
-# Folders take their place, and are removed file by file.
-ALLOWED = {"files.py": set(), "store.py": {"rename", "unlink"}}
+# Folders take their place, and are removed file by file; a tried process tells the kernel that it
+# is the first to go when memory runs out.
+ALLOWED = {"store.py": {"rename", "unlink"}, "trial.py": {"write_text"}}
 
 
 def writing_calls(path):

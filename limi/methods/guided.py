@@ -54,6 +54,8 @@ from limi.types import Latents, Mask, Rows, Scores
 __all__ = ["Guided"]
 
 _LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
+_LOGIT_STEPS = 100  # in one unit of log-odds
+_ODD_EDGE = 1 / np.pi
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
 _MOST_EXAMPLES = 120_000  # scores to fit on at most; a row gives one for each combination asked
 _MOST_VAIN = 8  # pools without a new key, after which the generator counts as exhausted
@@ -303,8 +305,10 @@ class _ScoreLearner:
             **_shape(schema, every, len(rows), trees, leaves), random_state=int(rng.integers(2**31))
         )
         # The last digits of a score may depend on the batch it was asked in; what is learned
-        # must not.
-        log_odds = np.round(np.log(bounded / (1 - bounded)), 2)
+        # must not. Log-odds of plain models are round numbers, so that the edges of the steps,
+        # where the last digit would tell, lie at odd ones.
+        log_odds = np.floor(np.log(bounded / (1 - bounded)) * _LOGIT_STEPS + _ODD_EDGE)
+        log_odds /= _LOGIT_STEPS
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
             model.fit(rows, log_odds)
