@@ -35,7 +35,7 @@ from limi.generators import ctgan as ctgan_module
 from limi.generators._conditions import Conditions
 from limi.generators._modes import Encoding
 from limi.metrics.naturalness import average_tabular_naturalness
-from limi.schema_files import dump, parse
+from limi.table.schema_files import dump, parse
 
 TABLES = ("census", "credit", "bank", "meps")
 ATN = {
@@ -55,7 +55,7 @@ def table(name: str, packed: Path | None):
         kept = np.load(packed / f"{name}.npz")
         return kept["rows"].astype(np.float64), parse(str(kept["schema"]))
     from limi import data
-    from limi.frames import Codec
+    from limi.table.frames import Codec
 
     dataset = data.load(name)
     return Codec.learn(dataset.frame, dataset.schema).encode(dataset.frame), dataset.schema

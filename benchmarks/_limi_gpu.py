@@ -32,19 +32,21 @@ try:
 except ImportError:  # packed problems need no frames
     sys.modules["narwhals"] = types.ModuleType("narwhals")
 
-from limi import boundary, device, generators, gradients, methods
-from limi.api import _asked_again
-from limi.budget import Budget
-from limi.engine import run
-from limi.frames import Codec
+from limi import generators, methods
+from limi.audits.plan import _asked_again
+from limi.gpu import place as device
 from limi.methods.limi import LIMI
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.metrics.representative import representative
-from limi.models import benchmark
-from limi.schema_files import dump, parse
-from limi.target import Target
-from limi.task import Task
-from limi.watch import Watch
+from limi.models import benchmark, gradients
+from limi.models.target import Target
+from limi.search import boundary
+from limi.search.budget import Budget
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.system.watch import Watch
+from limi.table.frames import Codec
+from limi.table.schema_files import dump, parse
 
 BENCHMARKS = [
     ("census", "sex"),
@@ -93,7 +95,7 @@ class Problems:
         """A benchmark network as limi tests it, and the table's rows."""
         if self.folder is None:
             from limi import data
-            from limi.target import bind
+            from limi.models.target import bind
 
             known = data.load(table)
             codec = Codec.learn(known.frame, known.schema.protect([protected]))
@@ -194,7 +196,7 @@ def paper(problems):
         words = f"limi {table} {protected}, ctgan, paper"
         schema, rows = task.schema, task.rows
         rng = np.random.default_rng(0)
-        from limi.check import check_rows
+        from limi.search.check import check_rows
 
         report(f"{words}: rows checked", ran.findings.rows_checked)
         real = check_rows(task.score, schema, rows).flips
@@ -253,7 +255,7 @@ def gradient(problems):
 
 def same(problems):
     """Keys that differ between the device and arrays on the CPU, by the same latents."""
-    from limi.rows import keys
+    from limi.table.rows import keys
 
     for table, protected in (("census", "sex"), ("meps", "sex")):
         task, target = problems.task(table, protected)

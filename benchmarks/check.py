@@ -22,11 +22,11 @@ import time
 import numpy as np
 
 from limi import data
-from limi.check import MAX_BATCH, check_rows
-from limi.frames import Codec
 from limi.models import benchmark
-from limi.rows import uniform
-from limi.target import bind
+from limi.models.target import bind
+from limi.search.check import MAX_BATCH, check_rows
+from limi.table.frames import Codec
+from limi.table.rows import uniform
 
 
 def report(name: str, value: float, bar: float, *, at_least: bool) -> None:

@@ -26,8 +26,8 @@ import numpy as np
 
 from limi import data, generators
 from limi.errors import LimiError
-from limi.frames import Codec
 from limi.metrics.naturalness import average_tabular_naturalness, copy_shares, two_sample_auc
+from limi.table.frames import Codec
 
 ATN = {
     "trees": {"census": 0.99, "credit": 0.955, "bank": 0.99, "meps": 0.99},

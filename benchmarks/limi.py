@@ -24,17 +24,18 @@ import time
 import numpy as np
 
 import limi
-from limi import boundary, data, generators
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
-from limi.frames import Codec
+from limi import data, generators
 from limi.methods.limi import LIMI
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.metrics.representative import representative
 from limi.models import benchmark
-from limi.target import bind
-from limi.task import Task
+from limi.models.target import bind
+from limi.search import boundary
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.frames import Codec
 
 BENCHMARKS = [
     ("census", "sex"),

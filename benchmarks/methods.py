@@ -26,15 +26,15 @@ from importlib import import_module
 
 import numpy as np
 
-from limi import data, generators, gradients, methods
-from limi.budget import Budget
-from limi.engine import run
-from limi.frames import Codec
+from limi import data, generators, methods
 from limi.methods import neuronfair
 from limi.methods._seeds import clustered
-from limi.models import benchmark
-from limi.target import bind
-from limi.task import Task
+from limi.models import benchmark, gradients
+from limi.models.target import bind
+from limi.search.budget import Budget
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.frames import Codec
 
 SMALL = {
     "aequitas": {"n_samples": 300, "exploit_steps": 60},

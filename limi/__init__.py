@@ -9,38 +9,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limi.api import audit as audit
-    from limi.budget import Budget as Budget
-    from limi.budget import Stop as Stop
-    from limi.check import Checked as Checked
-    from limi.check import check_rows as check_rows
-    from limi.engine import run as run
+    from limi.audits.plan import audit as audit
+    from limi.audits.reopen import reopen as reopen
+    from limi.audits.result import Result as Result
     from limi.errors import LimiError as LimiError
     from limi.repairs import Repair as Repair
     from limi.repairs import repair as repair
-    from limi.results import Result as Result
-    from limi.runs import reopen as reopen
-    from limi.schema import Column as Column
-    from limi.schema import Schema as Schema
-    from limi.task import Task as Task
+    from limi.search.budget import Budget as Budget
+    from limi.search.budget import Stop as Stop
+    from limi.search.check import Checked as Checked
+    from limi.search.check import check_rows as check_rows
+    from limi.search.engine import run as run
+    from limi.search.task import Task as Task
+    from limi.table.schema import Column as Column
+    from limi.table.schema import Schema as Schema
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Budget": "limi.budget",
-    "Checked": "limi.check",
-    "Column": "limi.schema",
+    "Budget": "limi.search.budget",
+    "Checked": "limi.search.check",
+    "Column": "limi.table.schema",
     "LimiError": "limi.errors",
     "Repair": "limi.repairs",
-    "Result": "limi.results",
-    "Schema": "limi.schema",
-    "Stop": "limi.budget",
-    "Task": "limi.task",
-    "audit": "limi.api",
-    "check_rows": "limi.check",
-    "reopen": "limi.runs",
+    "Result": "limi.audits.result",
+    "Schema": "limi.table.schema",
+    "Stop": "limi.search.budget",
+    "Task": "limi.search.task",
+    "audit": "limi.audits.plan",
+    "check_rows": "limi.search.check",
+    "reopen": "limi.audits.reopen",
     "repair": "limi.repairs",
-    "run": "limi.engine",
+    "run": "limi.search.engine",
 }
 _PACKAGES = ("data", "generators", "methods", "metrics", "models", "report", "studies", "testing")
 

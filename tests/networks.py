@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import torch
 
-from limi import gradients
-from limi.frames import Codec
+from limi.models import gradients
 from limi.models._base import Decision
+from limi.models.target import bind
 from limi.models.torch import wrap
-from limi.rows import uniform
-from limi.target import bind
-from limi.task import Task
+from limi.search.task import Task
+from limi.table.frames import Codec
+from limi.table.rows import uniform
 from tests.toy import clear
 
 

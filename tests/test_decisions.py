@@ -8,9 +8,8 @@ import pytest
 import torch
 
 import limi
-from limi import device, methods
-from limi.api import _asked_again
-from limi.check import check_rows
+from limi import methods
+from limi.audits.plan import _asked_again
 from limi.decisions import (
     DECIDED_AGAINST,
     DECIDED_FOR,
@@ -21,16 +20,18 @@ from limi.decisions import (
     opposes,
     rounded,
 )
-from limi.findings import Findings
-from limi.gradients import by_loss
-from limi.rows import distinct, uniform
+from limi.gpu import place
+from limi.models.gradients import by_loss
+from limi.search.check import check_rows
+from limi.search.findings import Findings
+from limi.search.frugal_check import Habits, check_thriftily
+from limi.system.watch import Watch
+from limi.table.rows import distinct, uniform
 from limi.testing.methods import the_last_digits_change_nothing
-from limi.thrift import Habits, check_thriftily
-from limi.watch import Watch
+from tests.gpu.test_verdicts import Tensors
 from tests.methods.small import SMALL
 from tests.naive import check as naive
 from tests.networks import declared, target_of
-from tests.test_tensors import Tensors
 from tests.toy import Linear, Rounding, grid, schema_of, task
 
 ON_EDGE = [0.5 + step for step in (0.0, 1e-16, -1e-16, 1e-12, -1e-12, 0.9 * EDGE, -0.9 * EDGE)]
@@ -124,7 +125,7 @@ def test_every_oracle_leaves_the_edge_alone(schema, seed, rule):
     np.testing.assert_array_equal(thrifty.flips, full.flips)
     assert differ(thrifty.score, thrifty.partner_score)[thrifty.flips].all()
 
-    there = device.together(target, Tensors(schema))
+    there = place.together(target, Tensors(schema))
     found = there.check(torch.tensor(rows), lambda n: None, 64, rule)
     np.testing.assert_array_equal(found.flips.numpy(), full.flips)
     np.testing.assert_array_equal(found.partner.numpy(), full.partner[:, schema.protected_index])

@@ -27,7 +27,7 @@ def test_the_version_is_the_package_s():
 
 def test_importing_limi_imports_nothing_heavy():
     code = (
-        "import sys, limi, limi.schema, limi.check, limi.models, limi.methods;"
+        "import sys, limi, limi.table.schema, limi.search.check, limi.models, limi.methods;"
         "heavy = {'torch', 'pandas', 'sklearn', 'pyarrow', 'onnxruntime', 'jinja2', 'typer'};"
         "print(sorted(heavy & set(sys.modules)))"
     )

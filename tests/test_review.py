@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 import limi
-from limi import schema_files, tables
-from limi.check import check_rows
 from limi.errors import BadTable, InvalidInput
-from limi.frames import plain
-from limi.rows import distinct, uniform
-from limi.schema import Column, Schema
+from limi.search.check import check_rows
+from limi.table import files, schema_files
+from limi.table.frames import plain
+from limi.table.rows import distinct, uniform
+from limi.table.schema import Column, Schema
 from tests.toy import MIXED, Linear, integers
 
 
@@ -70,14 +70,14 @@ def test_rows_longer_than_the_header_are_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("sex,a,y\nM,M,1,0\nF,F,2,1\n")
     with pytest.raises(BadTable, match="more cells than the header"):
-        tables.read(path)
+        files.read(path)
 
 
 def test_a_cut_gzip_file_is_one_sentence(tmp_path):
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:60])
     with pytest.raises(BadTable, match="cannot be read as a table"):
-        tables.read(path)
+        files.read(path)
 
 
 def test_columns_of_text_and_numbers_are_refused_before_any_query():

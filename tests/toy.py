@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.decisions import EDGE
-from limi.rows import snap
-from limi.schema import Column, Schema
-from limi.task import Task
+from limi.search.task import Task
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 
 
 def are_clear(scores):

@@ -31,16 +31,18 @@ from typing import Any
 import numpy as np
 
 import limi
-from limi import data, device, generators, gradients, methods
-from limi.budget import Budget
-from limi.engine import run
+from limi import data, generators, methods
+from limi.audits.problem import prepare
 from limi.generators import Generator
-from limi.problems import prepare
-from limi.rates import measure
-from limi.rows import uniform
-from limi.schema import Column, Schema
-from limi.target import Target
-from limi.task import Task
+from limi.gpu import place
+from limi.metrics.rates import measure
+from limi.models import gradients
+from limi.models.target import Target
+from limi.search.budget import Budget
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.rows import uniform
+from limi.table.schema import Column, Schema
 from limi.types import Rows, Scores
 
 _SEED = 7
@@ -192,7 +194,7 @@ def _searched(
     task = problem.task(generator())
     if on_device:
         assert problem.target is not None
-        task.on_device = device.together(problem.target, task.generator)
+        task.on_device = place.together(problem.target, task.generator)
         assert task.on_device is not None
     found = run(method, task, budget, _SEED).findings.all()
     return found.rows, found.partner[:, problem.schema.protected_index]

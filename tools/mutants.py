@@ -29,12 +29,12 @@ from mutmut.mutation.file_mutation import mutate_file_contents
 ROOT = Path(__file__).resolve().parents[1]
 
 SUITES: dict[str, tuple[str, list[str]]] = {
-    "check": ("limi/check.py", ["tests/test_check.py"]),
-    "rates": ("limi/rates.py", ["tests/test_rates.py"]),
-    "engine": ("limi/engine.py", ["tests/test_engine.py"]),
-    "thrift": ("limi/thrift.py", ["tests/test_thrift.py"]),
-    "rows": ("limi/rows.py", ["tests/test_rows.py"]),
-    "where": ("limi/where.py", ["tests/test_where.py"]),
+    "check": ("limi/search/check.py", ["tests/search/test_check.py"]),
+    "rates": ("limi/metrics/rates.py", ["tests/metrics/test_rates.py"]),
+    "engine": ("limi/search/engine.py", ["tests/search/test_engine.py"]),
+    "thrift": ("limi/search/frugal_check.py", ["tests/search/test_frugal_check.py"]),
+    "rows": ("limi/table/rows.py", ["tests/table/test_rows.py"]),
+    "where": ("limi/metrics/regions.py", ["tests/metrics/test_regions.py"]),
     **{
         f"metrics.{name}": (f"limi/metrics/{name}.py", [f"tests/metrics/test_{name}.py"])
         for name in (

@@ -12,10 +12,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from limi.errors import FailedWrite
-from limi.shown import clean_lines, to_json
+from limi.system.shown import clean_lines, to_json
 
 if TYPE_CHECKING:
-    from limi.engine import Progress as RunProgress
+    from limi.search.engine import Progress as RunProgress
 
 __all__ = ["command_line", "err", "out", "print_json", "print_text", "run_progress", "steps"]
 
@@ -128,13 +128,14 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
     from rich.text import Text
 
     from limi.report import wording
+    from limi.system import words
 
     class Left(ProgressColumn):
         """Seconds left, which go on between two answers of the model."""
 
         def render(self, task: Task) -> Text:
             left = task.fields["left"] - (time.perf_counter() - task.fields["told"])
-            return Text(f"about {wording.seconds(max(left, 0.0))} left")
+            return Text(f"about {words.seconds(max(left, 0.0))} left")
 
     columns = (
         TextColumn("{task.description}", markup=False),

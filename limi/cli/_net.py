@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from limi.errors import InvalidInput, LimiError
-from limi.shown import clean_lines, one_line
+from limi.system.shown import clean_lines, one_line
 
 __all__ = ["DEBUG", "exit_code_of", "require_memory"]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from limi import data, schema_files, tables
+from limi import data
 from limi.errors import BadTable, InvalidInput, nearest
-from limi.frames import Codec
-from limi.schema import Schema
+from limi.table import files, schema_files
+from limi.table.frames import Codec
+from limi.table.schema import Schema
 from limi.types import Rows
 
 __all__ = ["features", "is_known", "source"]
@@ -34,7 +35,7 @@ def source(
             "favorable": favorable if favorable is not None else known.favorable,
             "schema": given,
         }
-    frame = tables.read(table)
+    frame = files.read(table)
     if target is None:
         raise InvalidInput(
             f"--target is missing: name the column of {table!r} that the model predicts"
@@ -50,7 +51,7 @@ def features(table: str, target: str | None, schema: Path | None) -> tuple[Schem
         known = data.load(table)
         frame, target, inferred = known.frame, known.target, known.schema
     else:
-        frame = tables.read(table)
+        frame = files.read(table)
         if target is not None:
             _check_target(table, frame, target)
         inferred = None
@@ -58,7 +59,7 @@ def features(table: str, target: str | None, schema: Path | None) -> tuple[Schem
     if schema is not None:
         inferred = schema_files.read_for(frame, schema, exclude=left_out)
     if inferred is None:
-        inferred = tables.infer(frame, exclude=left_out)
+        inferred = files.infer(frame, exclude=left_out)
     return inferred, Codec.learn(frame, inferred).encode(frame)
 
 

@@ -39,19 +39,19 @@ def compare(
     as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
-    from limi import files
     from limi import methods as known
+    from limi.audits.compare import compare as run_all
     from limi.cli._tables import source
-    from limi.comparison import compare as run_all
     from limi.errors import InvalidInput
     from limi.report import comparison as page
+    from limi.system import writing
 
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
         raise InvalidInput("--methods names none; for example --methods limi,natural")
     for name in names:
         known.parse(name)
-    place = None if html is None else files.place(html)
+    place = None if html is None else writing.place(html)
     given = source(table, target, favorable, schema)
     with _console.steps("comparing") as on_step:
         lines = run_all(
@@ -73,7 +73,7 @@ def compare(
         )
     title = f"{model} on {table}, protected {', '.join(protected)}, {max_queries:,} queries each"
     if place is not None:
-        files.write(place, page.render(title, lines))
+        writing.write(place, page.render(title, lines))
     if as_json:
         _console.print_json(
             {"title": title, "seed": seed, "methods": [line.as_dict() for line in lines]}

@@ -60,8 +60,8 @@ def _next_steps(out: Path) -> str:
 
 def _is_demo(out: Path) -> bool:
     """The demo replaces its own earlier folder, finished or not, and no other."""
+    from limi.audits.run_folder import read_json
     from limi.errors import CorruptStore
-    from limi.store import read_json
 
     # An unfinished one without a manifest was killed before it had anything to lose.
     begun = Path(f"{out}.partial", "manifest.json")

@@ -13,7 +13,7 @@ from limi.cli import _console
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
-    from limi.schema import Schema
+    from limi.table.schema import Schema
     from limi.types import Rows
 
 __all__ = ["fit"]
@@ -38,15 +38,16 @@ def fit(
     """Fit a generator to a table; print how natural its rows are and draw them beside real ones."""
     import numpy as np
 
-    from limi import files, generators
-    from limi.budget import check_seed
+    from limi import generators
     from limi.cli._tables import features
-    from limi.device import chosen
     from limi.errors import InvalidInput
+    from limi.gpu.place import chosen
     from limi.report import marginals
+    from limi.search.budget import check_seed
+    from limi.system import writing
 
-    place = files.place(out, replace=force)
-    page = files.place(place.with_name(place.name + ".html"), replace=force)
+    place = writing.place(out, replace=force)
+    page = writing.place(place.with_name(place.name + ".html"), replace=force)
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
@@ -73,7 +74,7 @@ def fit(
     }
     drawn = made.decode(made.sample_latents(min(len(rows), _MOST_JUDGED), rng))
     shown_page = marginals.render(f"{generator} on {table}", known, rows, drawn, judged)
-    files.write_all({page: shown_page, place: generators.content(made)})
+    writing.write_all({page: shown_page, place: generators.content(made)})
     if as_json:
         _console.print_json(judged)
         return

@@ -32,10 +32,10 @@ def metrics(
 
     from rich.console import Console
 
-    from limi import measures
+    from limi.audits.run_folder import read_schema, read_summary, reading
     from limi.errors import CorruptStore
+    from limi.metrics import collect
     from limi.report import text
-    from limi.store import read_schema, read_summary, reading
 
     summary = read_summary(folder)
     if not summary.metrics:
@@ -44,7 +44,7 @@ def metrics(
         )
     schema = read_schema(folder)
     with reading("summary", folder):
-        tree = measures.asked_for(
+        tree = collect.asked_for(
             summary.all_metrics, schema, volume=volume, privileged=privileged or None
         )
         # Drawn once before anything is shown: a damaged file must not be shown half-way.

@@ -66,15 +66,15 @@ def repair(
     """Train a tested model again with its findings; measure it before and after, and judge."""
     import os
 
-    from limi import files
-    from limi.drafts import Draft
+    from limi.audits.drafts import Draft
+    from limi.audits.reopen import reopen
     from limi.errors import InvalidInput
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
     from limi.repairs import require_saving
-    from limi.runs import reopen
+    from limi.system import writing
 
-    here, there = (os.path.realpath(files.absolute(path)) for path in (folder, out))
+    here, there = (os.path.realpath(writing.absolute(path)) for path in (folder, out))
     if here == there:
         raise InvalidInput(
             f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
@@ -115,7 +115,7 @@ def repair(
 
 def _show(tree: dict[str, Any], out: Path) -> None:
     from limi.report import repair as page
-    from limi.shown import clean
+    from limi.system.shown import clean
 
     _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
     shown = Table(box=None, padding=(0, 2, 0, 0))

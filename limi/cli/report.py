@@ -22,12 +22,12 @@ def report(
 
     from rich.console import Console
 
-    from limi import files
+    from limi.audits.run_folder import read_summary, reading
     from limi.report import html as page
     from limi.report import text
-    from limi.store import read_summary, reading
+    from limi.system import writing
 
-    place = None if html is None else files.place(html)
+    place = None if html is None else writing.place(html)
     summary = read_summary(folder)
     with reading("summary", folder):
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
@@ -38,4 +38,4 @@ def report(
     else:
         text.print_summary(summary, _console.out)
     if place is not None:
-        files.write(place, drawn)
+        writing.write(place, drawn)

@@ -26,23 +26,25 @@ def sample(
     """Draw rows from a saved generator."""
     import numpy as np
 
-    from limi import files, generators, sheets
-    from limi.budget import check_seed
+    from limi import generators
     from limi.errors import InvalidInput, listed
+    from limi.search.budget import check_seed
+    from limi.system import writing
+    from limi.table import sheets
 
     check_seed(seed)
     if not 1 <= n <= _MOST:
         raise InvalidInput(f"--rows is {n:,}; draw at least one row, and {_MOST:,} at most")
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
-    place = files.place(out, replace=force)
+    place = writing.place(out, replace=force)
     made = generators.load(file)
     rng = np.random.default_rng(seed)
     sizes = (min(_AT_ONCE, n - start) for start in range(0, n, _AT_ONCE))
     parts = (made.decode(made.sample_latents(size, rng)) for size in sizes)
     as_csv = out.suffix == ".csv"
     put = sheets.write_csv if as_csv else sheets.write_parquet
-    files.write(place, lambda file: put(file, made.schema, parts))
+    writing.write(place, lambda file: put(file, made.schema, parts))
     spelled = sheets.formulas(made.schema) if as_csv else []
     if spelled:
         _console.err.print(

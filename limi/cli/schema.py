@@ -20,15 +20,17 @@ def schema(
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
-    from limi import data, files, schema_files, tables
+    from limi import data
     from limi.cli._tables import is_known
+    from limi.system import writing
+    from limi.table import files, schema_files
 
-    place = None if out is None else files.place(out, replace=force)
+    place = None if out is None else writing.place(out, replace=force)
     known = is_known(table)
-    inferred = data.load(table).schema if known else tables.infer(tables.read(table))
+    inferred = data.load(table).schema if known else files.infer(files.read(table))
     words = schema_files.dump(inferred)
     if place is None:
         _console.print_text(words)
         return
-    files.write(place, words)
+    writing.write(place, words)
     _console.out.print(f"Written: {out} ({len(inferred)} columns)")

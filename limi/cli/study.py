@@ -129,12 +129,13 @@ def plot(
     file: Annotated[Path | None, Option(help="SVG file to write; NAME-SCALE.svg if none.")] = None,
 ) -> None:
     """Draw the figure of a study as an SVG file."""
-    from limi import files, studies
+    from limi import studies
+    from limi.system import writing
 
     study = studies.load(name)
     results = _results(study, scale, out)
     place = file or Path(f"{name}-{results.scale}.svg")
-    files.write(place, studies.figure(study, results))
+    writing.write(place, studies.figure(study, results))
     _console.err.print(f"wrote {place}")
 
 
@@ -146,9 +147,10 @@ def page(
     file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
 ) -> None:
     """Write the page Reproduction from kept results, and its figures into `figures` beside it."""
-    from limi import files, studies
+    from limi import studies
+    from limi.system import writing
 
-    target = None if file is None else files.place(file)
+    target = None if file is None else writing.place(file)
     place = results or studies.shipped_results()
     text = studies.page(place)
     if target is None:
@@ -157,8 +159,8 @@ def page(
     drawn = studies.figures(place)
     beside = target.parent / "figures"
     if drawn:
-        files.make_folder(beside)
-    files.write_all({target: text, **{beside / name: svg for name, svg in drawn.items()}})
+        writing.make_folder(beside)
+    writing.write_all({target: text, **{beside / name: svg for name, svg in drawn.items()}})
 
 
 @app.command()

@@ -13,8 +13,8 @@ from limi.cli import _console
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
-    from limi.estimate import Estimate
-    from limi.results import Result
+    from limi.audits.estimate import Estimate
+    from limi.audits.result import Result
 
 __all__ = ["finish", "test"]
 
@@ -89,8 +89,8 @@ def test(
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
-    from limi import tables
     from limi.cli._tables import source
+    from limi.table import files
 
     def tell(estimate: Estimate) -> None:
         if not plan:
@@ -109,7 +109,7 @@ def test(
             given.pop("frame"),
             protected=protected,
             output=output,  # type: ignore[arg-type]
-            held_out=None if held_out is None else tables.read(held_out),
+            held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             method=method,
             settings=settings or (),

@@ -15,11 +15,11 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from limi import schema_files, tables
 from limi.data import _encodings
 from limi.errors import BadTable, InvalidInput, listed, nearest
-from limi.frames import Codec
-from limi.schema import Schema
+from limi.table import files, schema_files
+from limi.table.frames import Codec
+from limi.table.schema import Schema
 from limi.types import Value
 
 __all__ = ["Dataset", "Domain", "Part", "encodings", "load", "names", "title"]
@@ -140,7 +140,7 @@ def _shipped(name: str, part: Part) -> Any:
         return _encodings.credit(_shipped("german-credit", part), _schema(name), rows)
     if name == "bank":
         return _encodings.bank(_shipped("bank-marketing", part), _schema(name))
-    frame = tables.read(_HERE / "tables" / f"{name}{'-test' if part == 'test' else ''}.parquet")
+    frame = files.read(_HERE / "tables" / f"{name}{'-test' if part == 'test' else ''}.parquet")
     # pandas before 3 reads missing text as None from Parquet, and as NaN from text files.
     gaps = [name for name in frame if frame[name].dtype == object and frame[name].hasnans]
     return frame.assign(**{name: frame[name].where(frame[name].notna(), np.nan) for name in gaps})

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 
 __all__ = ["bank", "census", "clip", "credit"]
 

@@ -16,7 +16,6 @@ from types import ModuleType
 
 import numpy as np
 
-from limi import files
 from limi._registry import Registry
 from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
 from limi.generators._adapter import adapt
@@ -24,8 +23,9 @@ from limi.generators._base import Encoder, Generator, OnStep, WithDensity, packe
 from limi.generators._checks import check_rows
 from limi.generators._ctgan_package import from_ctgan
 from limi.generators._state import read, require
-from limi.schema import Schema
-from limi.schema_files import dump, parse
+from limi.system import writing
+from limi.table.schema import Schema
+from limi.table.schema_files import dump, parse
 
 __all__ = [
     "Encoder",
@@ -57,10 +57,10 @@ def get(name: str) -> ModuleType:
 
 def save(generator: Generator, path: str | Path) -> None:
     """Keep a generator in a file."""
-    files.write(path, content(generator))
+    writing.write(path, content(generator))
 
 
-def content(generator: Generator) -> files.Content:
+def content(generator: Generator) -> writing.Content:
     """What the file of a generator holds, to be written with others."""
     arrays, facts = generator.state()
     head = {"kind": generator.kind, "schema": dump(generator.schema), "facts": facts}

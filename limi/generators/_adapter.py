@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, listed
-from limi.frames import Codec, Frame
 from limi.generators._checks import check_latents
-from limi.rows import snap
-from limi.schema import Schema
+from limi.table.frames import Codec, Frame
+from limi.table.rows import snap
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["Adapted", "Sample", "adapt"]

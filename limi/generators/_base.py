@@ -15,9 +15,9 @@ from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkab
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.files import Content
 from limi.generators._state import FORMAT
-from limi.schema import Schema
+from limi.system.writing import Content
+from limi.table.schema import Schema
 from limi.types import Latents, Rows, Scores
 
 __all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "packed"]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, nearest
 from limi.generators._state import MOST_ROWS, require
-from limi.schema import Column, Schema, off_steps
+from limi.table.schema import Column, Schema, off_steps
 from limi.types import Index, Mask
 
 __all__ = ["Bins", "column_order", "cut", "inside_interval"]

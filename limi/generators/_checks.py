@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["check_latents", "check_rows"]

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.generators._bins import Bins, inside_interval
+from limi.generators._decision_diagram import Codes, Walk
 from limi.generators._state import MOST_ROWS, Arrays, require
-from limi.generators._walk import Codes, Walk
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.types import Index, Scores
 
 __all__ = ["HIGHEST", "RARE", "Conditional", "counted", "from_arrays"]

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, listed, missing
-from limi.frames import Frame
 from limi.generators._adapter import Adapted, adapt
-from limi.schema import Schema
+from limi.table.frames import Frame
+from limi.table.schema import Schema
 from limi.types import Index, Latents
 
 __all__ = ["from_ctgan"]

@@ -23,7 +23,7 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from limi.generators._bins import Bins, cut
 from limi.generators._state import Arrays, require
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = ["Encoded", "Encoding", "Modes", "mixture", "pack"]

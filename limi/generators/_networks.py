@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from limi.generators._counter import normals
+from limi.generators._counter_rng import normals
 from limi.generators._training import Tensor, decoded, decoded_array
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["NormalLatents", "OnDevice"]

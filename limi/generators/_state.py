@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import CorruptStore
-from limi.reading import regular
-from limi.typed import hold_fields
+from limi.system.reading import regular
+from limi.system.validate import hold_fields
 
 __all__ = ["FORMAT", "MOST_ROWS", "Arrays", "facts_of", "read", "require"]
 

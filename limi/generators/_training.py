@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from limi.errors import BadTable, InvalidInput, missing
 from limi.generators._checks import check_latents, check_rows
 from limi.generators._state import Arrays
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = [

@@ -35,11 +35,11 @@ from scipy.special import ndtr
 
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
-from limi.generators._blocks import Blocks, CellDecoder
 from limi.generators._conditions import Conditions, data_chances, released_chances
-from limi.generators._counter import normals
+from limi.generators._counter_rng import normals
 from limi.generators._modes import Encoded, Encoding
 from limi.generators._networks import OnDevice
+from limi.generators._onehot import Blocks, CellDecoder
 from limi.generators._state import Arrays, facts_of, require
 from limi.generators._training import (
     Tensor,
@@ -54,7 +54,7 @@ from limi.generators._training import (
     torch_for,
     update,
 )
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["CTGAN", "Settings", "fit", "from_state"]

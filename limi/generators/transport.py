@@ -28,10 +28,10 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput
 from limi.generators._base import OnStep
 from limi.generators._bins import column_order, cut, inside_interval
-from limi.generators._blocks import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._checks import check_rows
-from limi.generators._masked import Layout, Place, Walk
+from limi.generators._made import Layout, Place, Walk
 from limi.generators._networks import NormalLatents
+from limi.generators._onehot import HIGHEST, BinCells, Blocks, interval, pick
 from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,
@@ -48,7 +48,7 @@ from limi.generators._training import (
     torch_for,
     update,
 )
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Transport", "fit", "from_state"]

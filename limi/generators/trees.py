@@ -27,15 +27,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from limi.cores import n_cores
 from limi.errors import BadTable, InvalidInput
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, check_rows
 from limi.generators._conditional import HIGHEST, Conditional, counted, from_arrays
+from limi.generators._decision_diagram import Codes, Walk
 from limi.generators._state import Arrays, facts_of
-from limi.generators._walk import Codes, Walk
-from limi.schema import Schema
+from limi.system.cores import n_cores
+from limi.table.schema import Schema
 from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Trees", "fit", "from_state"]

@@ -32,10 +32,10 @@ from scipy.special import ndtri
 from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
-from limi.generators._blocks import HIGHEST, Blocks, CellDecoder
 from limi.generators._checks import check_rows
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._networks import NormalLatents
+from limi.generators._onehot import HIGHEST, Blocks, CellDecoder
 from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,
@@ -53,7 +53,7 @@ from limi.generators._training import (
     torch_for,
     update,
 )
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["TVAE", "Settings", "fit", "from_state"]

@@ -10,8 +10,8 @@ from typing import Any
 
 from limi._registry import Registry
 from limi.errors import InvalidInput, listed, nearest
-from limi.methods._base import Method, Scored
 from limi.methods._phases import Exploiter, Pair
+from limi.search.method import Method, Scored
 
 __all__ = ["Method", "Pair", "Scored", "get", "names", "parse"]
 

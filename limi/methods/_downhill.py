@@ -9,11 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from limi.check import Checked
 from limi.methods import _gradient, _seeds
 from limi.methods._gradient import Restart, Slopes
 from limi.methods._phases import two_phase
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
 
 __all__ = ["Downhill"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.rows import distinct, uniform
-from limi.schema import Schema
+from limi.table.rows import distinct, uniform
+from limi.table.schema import Schema
 from limi.types import Index, Rows
 
 __all__ = [

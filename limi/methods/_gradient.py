@@ -16,12 +16,12 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import differ, favors
 from limi.errors import InvalidInput, MissingCapability
-from limi.rows import snap
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import snap
+from limi.table.schema import Schema
 from limi.types import Mask, Rows, Scores
 
 __all__ = [

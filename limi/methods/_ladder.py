@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.rows import snap
-from limi.schema import Schema
+from limi.table.rows import snap
+from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = ["Ladder"]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.generators._base import Generator, WithTensors
-from limi.generators._counter import ranks
-from limi.rows import KeySet, group, keys
-from limi.schema import Schema
-from limi.task import Task
+from limi.generators._counter_rng import ranks
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import KeySet, group, keys
+from limi.table.schema import Schema
 from limi.types import Keys, Latents, Mask, Rows
 
 __all__ = [

@@ -8,12 +8,12 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from limi.check import Checked
 from limi.errors import InvalidInput
-from limi.methods._base import Method
-from limi.rows import KeySet, distinct
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.method import Method
+from limi.search.task import Task
+from limi.table.rows import KeySet, distinct
+from limi.table.schema import Schema
 
 __all__ = ["Exploiter", "Explorer", "Pair", "SeedPool", "two_phase"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from limi.task import Task
+from limi.search.task import Task
 from limi.types import Rows
 
 __all__ = ["clustered", "filled"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.methods._ladder import Ladder
-from limi.task import Task
+from limi.search.task import Task
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Linear", "Moments", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]

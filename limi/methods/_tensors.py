@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from limi.check import Checked
-from limi.tensors import BY_ROW, Collision, OnDevice, Seen, Tensor, Verdicts, same
+from limi.gpu.verdicts import BY_ROW, Collision, OnDevice, Seen, Tensor, Verdicts, same
+from limi.search.check import Checked
 
 __all__ = ["Probed", "probe", "unseen"]
 

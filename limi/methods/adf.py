@@ -35,12 +35,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from limi.check import Checked
 from limi.methods import _gradient, _seeds
 from limi.methods._gradient import Moves, Restart
 from limi.methods._phases import two_phase
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
 __all__ = ["ADF"]

@@ -33,14 +33,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import differ
 from limi.errors import InvalidInput
 from limi.methods._ladder import Ladder
 from limi.methods._phases import two_phase
-from limi.rows import snap, uniform
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import snap, uniform
+from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = ["Aequitas"]

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 from limi.methods import _gradient
 from limi.methods._downhill import Downhill
 from limi.methods._gradient import Slopes
-from limi.task import Task
+from limi.search.task import Task
 
 __all__ = ["EIDIG"]
 

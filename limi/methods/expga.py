@@ -38,13 +38,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import rounded
 from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.methods._ladder import Ladder
-from limi.rows import snap, uniform
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import snap, uniform
 from limi.types import Index, Rows
 
 __all__ = ["ExpGA"]

@@ -44,11 +44,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import favors
 from limi.errors import InvalidInput
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.schema import Schema
 from limi.types import Latents, Mask, Rows, Scores
 
 __all__ = ["Guided"]

@@ -29,11 +29,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from limi import boundary as planes
-from limi.boundary import Boundary
-from limi.check import Checked
 from limi.decisions import favors, opposes, rounded
 from limi.errors import InvalidInput
+from limi.gpu.verdicts import OnDevice, Seen
 from limi.methods._latent import (
     Confident,
     Decode,
@@ -47,9 +45,11 @@ from limi.methods._latent import (
 )
 from limi.methods._tensors import Probed, unseen
 from limi.methods._tensors import probe as probe_tensors
-from limi.rows import KeySet, keys
-from limi.task import Task
-from limi.tensors import OnDevice, Seen
+from limi.search import boundary as planes
+from limi.search.boundary import Boundary
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import KeySet, keys
 from limi.types import Latents, Mask, Rows
 
 __all__ = ["LIMI"]

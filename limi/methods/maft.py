@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from limi.errors import InvalidInput
 from limi.methods._downhill import Downhill
 from limi.methods._gradient import Estimated, Slopes
-from limi.task import Task
+from limi.search.task import Task
 
 __all__ = ["MAFT"]
 

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from limi.check import Checked
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
 
 __all__ = ["Natural"]
 

@@ -37,14 +37,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.errors import InvalidInput
-from limi.gradients import Activations, Gradients
 from limi.methods import _gradient, _seeds
 from limi.methods._gradient import Heading, Moves, Restart, Twofold
 from limi.methods._phases import two_phase
-from limi.schema import Schema
-from limi.task import Task
+from limi.models.gradients import Activations, Gradients
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
 __all__ = ["NeuronFair"]

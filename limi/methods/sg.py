@@ -36,7 +36,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _regions, _surrogate
@@ -44,9 +43,10 @@ from limi.methods._ladder import Ladder
 from limi.methods._regions import Regions, Values
 from limi.methods._seeds import clustered
 from limi.methods._surrogate import Paths, Tree
-from limi.rows import KeySet, distinct, snap
-from limi.schema import Schema
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import KeySet, distinct, snap
+from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
 __all__ = ["SG"]

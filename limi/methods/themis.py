@@ -22,13 +22,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from limi.check import Checked
 from limi.decisions import favors
 from limi.errors import InvalidInput
-from limi.findings import Findings
 from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
-from limi.rows import uniform
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.findings import Findings
+from limi.search.task import Task
+from limi.table.rows import uniform
 from limi.types import Mask
 
 __all__ = ["Themis"]

@@ -33,15 +33,15 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.check import Checked
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _surrogate
 from limi.methods._ladder import Ladder
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
-from limi.rows import uniform
-from limi.task import Task
+from limi.search.check import Checked
+from limi.search.task import Task
+from limi.table.rows import uniform
 from limi.types import Index, Mask, Rows
 
 __all__ = ["VBTX"]

@@ -8,7 +8,7 @@ from limi._registry import Registry
 
 __all__ = ["names"]
 
-_REGISTRY = Registry("limi.metrics", "metric")
+_REGISTRY = Registry("limi.metrics", "metric", apart=frozenset({"collect", "rates", "regions"}))
 
 
 def names() -> dict[str, str]:

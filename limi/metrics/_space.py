@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Index, Rows
 
 __all__ = ["Points", "Space", "nearest"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Rows
 
 __all__ = ["distinct_cells", "pairwise_distance"]

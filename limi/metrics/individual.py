@@ -12,7 +12,7 @@ from scipy.stats import norm
 from limi.errors import InvalidInput
 from limi.metrics._rate import Rate, clopper_pearson, rate_of
 from limi.metrics._space import Space, nearest
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Labels, Mask, Rows
 
 __all__ = [

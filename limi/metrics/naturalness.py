@@ -26,9 +26,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi import rows as row_sets
 from limi.errors import InvalidInput, listed
-from limi.schema import Column, Schema
+from limi.table import rows as row_sets
+from limi.table.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = [

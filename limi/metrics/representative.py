@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Index, Rows
 
 __all__ = ["population_odds", "representative"]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.metrics._space import Space, nearest
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
 __all__ = [

@@ -19,10 +19,10 @@ from typing import Any, get_args
 
 from limi._registry import Registry
 from limi.errors import BadModel, InvalidInput, nearest
-from limi.foreign import at_work, reason
 from limi.models._base import Answers, Decision, Meaning, Model
 from limi.models._function import FunctionModel
-from limi.reading import is_file
+from limi.system.foreign import at_work, reason
+from limi.system.reading import is_file
 from limi.types import Value
 
 __all__ = [
@@ -38,7 +38,7 @@ __all__ = [
     "wrap",
 ]
 
-_REGISTRY = Registry("limi.models", "model kind")
+_REGISTRY = Registry("limi.models", "model kind", apart=frozenset({"gradients", "target", "trial"}))
 
 _GENERAL = ("sklearn", "python")
 """Kinds that accept whatever has `predict` or can be called, so they are asked last."""

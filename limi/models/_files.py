@@ -9,9 +9,9 @@ from typing import Any, cast, get_args
 from urllib.parse import parse_qsl
 
 from limi.errors import BadModel, InvalidInput, listed, nearest
-from limi.foreign import reason
 from limi.models._scores import Output
-from limi.reading import is_file
+from limi.system.foreign import reason
+from limi.system.reading import is_file
 
 __all__ = [
     "content_of",

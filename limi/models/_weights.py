@@ -12,7 +12,7 @@ from pathlib import Path
 
 from limi.errors import BadModel, LimiError
 from limi.models._files import content_of, unreadable
-from limi.reading import is_file
+from limi.system.reading import is_file
 
 __all__ = ["beside"]
 

@@ -46,12 +46,12 @@ from numpy.typing import NDArray
 from limi import data
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
-from limi.files import make_folder
-from limi.files import write as write_file
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
 from limi.models._scores import from_margin, from_pairs
 from limi.models._trees import check_nodes
+from limi.system.writing import make_folder
+from limi.system.writing import write as write_file
 from limi.types import Labels, Rows, Scores
 
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]

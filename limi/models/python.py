@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from limi.errors import BadModel, InvalidInput, listed, nearest
-from limi.foreign import at_work, reason
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
-from limi.reading import is_file
+from limi.system.foreign import at_work, reason
+from limi.system.reading import is_file
 
 __all__ = ["FunctionModel", "accepts", "attribute", "load", "wrap"]
 

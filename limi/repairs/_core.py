@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from limi import cores, data
-from limi.budget import check_seed
+from limi import data
+from limi.audits.problem import Problem, prepare
+from limi.audits.result import Result
 from limi.errors import BadTable, InvalidInput, listed, nearest
-from limi.findings import Found
-from limi.frames import Frame
-from limi.measures import Privileged
-from limi.problems import Problem, prepare
+from limi.metrics.collect import Privileged
+from limi.models.target import Target
 from limi.repairs import _ensemble, _labels, _recipes, _verify
 from limi.repairs._figures import (
     NAMES,
@@ -30,8 +29,10 @@ from limi.repairs._labels import Policy
 from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Mixed, Preset, mixed, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
-from limi.results import Result
-from limi.target import Target
+from limi.search.budget import check_seed
+from limi.search.findings import Found
+from limi.system import cores
+from limi.table.frames import Frame
 from limi.types import Index, Labels, Mask, Rows
 
 __all__ = ["repair"]

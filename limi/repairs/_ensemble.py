@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from limi.decisions import favors
-from limi.schema import Schema
+from limi.table.schema import Schema
 from limi.types import Index, Labels, Rows, Scores
 
 __all__ = ["Ensemble", "fit"]

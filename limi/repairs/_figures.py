@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from limi.check import check_rows
+from limi.audits.problem import Problem
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.generators import Generator
-from limi.measures import Privileged, Split, is_lowest, stated
+from limi.metrics.collect import Privileged, Split, is_lowest, stated
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import flip_rate
-from limi.problems import Problem
-from limi.rows import uniform
-from limi.schema import Schema
+from limi.search.check import check_rows
+from limi.table.rows import uniform
+from limi.table.schema import Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
 
 __all__ = [

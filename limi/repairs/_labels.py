@@ -7,10 +7,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from limi.check import check_rows
 from limi.decisions import favors
 from limi.repairs._ensemble import Ensemble
-from limi.schema import Schema
+from limi.search.check import check_rows
+from limi.table.schema import Schema
 from limi.types import Labels, Mask, Rows, Scores
 
 __all__ = ["POLICIES", "Policy", "decide", "vote"]

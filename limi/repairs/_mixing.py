@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from limi.findings import Found
 from limi.repairs import _labels, _recipes
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._labels import Policy
 from limi.repairs._recipes import Rng, Training
+from limi.search.findings import Found
 from limi.types import Labels, Rows, Scores
 
 __all__ = ["PAPER_FRACTION", "PRESETS", "Mixed", "Preset", "mixed", "n_findings"]

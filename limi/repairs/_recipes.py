@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.errors import InvalidInput, nearest
-from limi.findings import Found
-from limi.schema import Schema
+from limi.search.findings import Found
+from limi.table.schema import Schema
 from limi.types import Index, Labels, Rows
 
 __all__ = ["RECIPES", "WITHOUT_FINDINGS", "Chosen", "Training", "choose", "get", "mix"]

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from limi import models
+from limi.audits.problem import Problem
 from limi.errors import BadModel, InvalidInput
-from limi.foreign import at_work, reason
 from limi.models._classifier import SklearnModel
 from limi.models._function import FunctionModel
 from limi.models._trees import forget_caches
 from limi.models.benchmark import BenchmarkModel
 from limi.models.benchmark import fit as fit_benchmark
-from limi.problems import Problem
-from limi.target import Target, bind
+from limi.models.target import Target, bind
+from limi.system.foreign import at_work, reason
 from limi.types import Labels, Rows, Value
 
 __all__ = ["Fit", "Fitted", "Refit", "refit_of"]

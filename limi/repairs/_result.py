@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from limi.drafts import Draft
-from limi.files import Content
-from limi.problems import Problem
+from limi.audits.drafts import Draft
+from limi.audits.problem import Problem
+from limi.audits.run_folder import versions
 from limi.repairs import _saving
 from limi.repairs._figures import NAMES, Figure, Figures, Groups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
-from limi.shown import to_json
-from limi.store import versions
+from limi.system.shown import to_json
+from limi.system.writing import Content
 from limi.types import Labels, Rows
 
 __all__ = ["FORMAT", "Point", "Repair"]

@@ -6,10 +6,10 @@ import io
 from importlib.util import find_spec
 from typing import Any
 
+from limi.audits.problem import Problem
 from limi.errors import MissingDependency
 from limi.models import benchmark
 from limi.models.benchmark import BenchmarkModel
-from limi.problems import Problem
 from limi.repairs._refit import Fitted
 
 __all__ = ["name_of", "require", "require_saving", "stored"]

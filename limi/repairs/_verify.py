@@ -18,17 +18,17 @@ import numpy as np
 from scipy.stats import fisher_exact
 
 from limi import generators, methods
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
+from limi.audits.problem import Problem
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
-from limi.problems import Problem
+from limi.models.target import Target
 from limi.repairs._figures import Figures
-from limi.schema import Schema
-from limi.target import Target
-from limi.task import Task
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
 __all__ = [

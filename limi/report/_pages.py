@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from limi.report import wording
+from limi.system import words
 
 __all__ = ["environment", "render"]
 
@@ -50,9 +51,9 @@ def environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters |= {
-        "count": wording.count,
+        "count": words.count,
         "hash_of": wording.hash_of,
-        "number": wording.number,
+        "number": words.number,
         "percent": wording.percent,
         "score": wording.score,
         "share": wording.share,

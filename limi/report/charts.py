@@ -1,4 +1,4 @@
-"""Where the marks of a page's charts lie, from the numbers of `limi.report.pictures`.
+"""Where the marks of a page's charts lie, from the numbers of `limi.audits.pictures`.
 
 Places are fractions of a chart's frame, from its lower left; paths are drawn in a frame of 100 by
 100 that the page stretches. Numbers that a chart cannot show leave it out: a report never fails.
@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from limi.audits.what_if import AsIf
 from limi.report import wording
-from limi.report.what_if import AsIf
+from limi.system import words
 
 __all__ = [
     "Band",
@@ -312,7 +313,7 @@ def _label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
 
 def _marked(highest: int, length: float, most: int) -> list[tuple[float, str]]:
     steps = ticks(highest, most, whole=True)
-    return [(step / length, wording.short(step)) for step in steps if step <= highest]
+    return [(step / length, words.short(step)) for step in steps if step <= highest]
 
 
 def _path(places: Iterable[tuple[float, float]]) -> str:

@@ -9,9 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from limi.audits.summary import FEWEST_TOLD, Summary
+from limi.audits.what_if import AsIf, WhatIf
 from limi.report import wording
-from limi.report.summary import Summary
-from limi.report.what_if import AsIf, WhatIf
+from limi.system import words
 
 __all__ = [
     "CHANCE",
@@ -78,9 +79,9 @@ def told(table: WhatIf, summary: Summary) -> Table:
     several = len(summary.protected) > 1
     title = table.columns[0] + (" alone" if several else "")
     if len(table.columns) > 1:
-        title = f"{wording.both(list(table.columns))} together"
-    people = f"The same {wording.count(table.n)} {_PEOPLE.get(table.population, table.population)}"
-    if table.n < wording.FEWEST_TOLD:
+        title = f"{words.both(list(table.columns))} together"
+    people = f"The same {words.count(table.n)} {_PEOPLE.get(table.population, table.population)}"
+    if table.n < FEWEST_TOLD:
         few = f"{people}: too few to tell who is favored."
         return Table(table, title, people, few, (), False)
     listed = table.curve or len(table.columns) > 1 or len(table.values) > _IN_A_SENTENCE
@@ -94,7 +95,7 @@ def _sentence(table: WhatIf, people: str, decided: str, listed: bool) -> str:
         rates = sorted((value.rate for value in table.values), key=lambda rate: rate.estimate)
         low, high = (wording.percent(rate).estimate for rate in (rates[0], rates[-1]))
         return (
-            f"{people} as each of the {wording.count(len(table.values))} combinations: from {low} "
+            f"{people} as each of the {words.count(len(table.values))} combinations: from {low} "
             f"to {high} % are {decided}."
         )
     if listed:
@@ -128,7 +129,7 @@ def _verdicts(table: WhatIf) -> list[str]:
         return [f"That is no more than chance explains ({chance}), so nobody is called favored."]
     if not favored:
         return [
-            f"None of the {wording.count(table.n_pairs)} pairs of values differs by more than "
+            f"None of the {words.count(table.n_pairs)} pairs of values differs by more than "
             "chance explains, so nobody is called favored."
         ]
     lines = [
@@ -139,7 +140,7 @@ def _verdicts(table: WhatIf) -> list[str]:
     more = table.n_supported - len(lines)
     if more > 0:
         pairs = "pair differs" if more == 1 else "pairs differ"
-        lines.append(f"{wording.count(more)} more {pairs} by more than chance explains.")
+        lines.append(f"{words.count(more)} more {pairs} by more than chance explains.")
     return lines
 
 
@@ -149,11 +150,11 @@ def among_findings(summary: Summary) -> str:
     if not counts or len(counts) > _MOST_COUNTED:
         return ""
     column = f"{next(iter(summary.protected))} " if len(summary.protected) == 1 else ""
-    listed = [f"{wording.count(n)} as {column}{value}" for value, n in counts.items()]
-    findings = f"{wording.count(summary.findings)} finding{'s' * (summary.findings != 1)}"
+    listed = [f"{words.count(n)} as {column}{value}" for value, n in counts.items()]
+    findings = f"{words.count(summary.findings)} finding{'s' * (summary.findings != 1)}"
     return (
         f"Of the {findings}, decided {summary.favorable}: "
-        f"{wording.both(listed, separator='; ' if not column else ', ')}. The search went looking "
+        f"{words.both(listed, separator='; ' if not column else ', ')}. The search went looking "
         "for these rows, so the counts do not say whom the model favors."
     )
 

@@ -10,10 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
 from limi.metrics.individual import Rate
 from limi.report import _pages, charts, favored, metrics, wording
-from limi.report.summary import Example, Field, Summary
+from limi.system import words
 
 __all__ = ["render", "snippet"]
 
@@ -111,10 +112,10 @@ def _content(summary: Summary) -> dict[str, Any]:
         "more_pairs": pairs[_SHOWN_FINDINGS:],
         "facts": [
             ("Findings", wording.found(summary)),
-            ("Rows checked", wording.count(summary.rows_checked)),
-            ("Queries", wording.count(summary.queries)),
+            ("Rows checked", words.count(summary.rows_checked)),
+            ("Queries", words.count(summary.queries)),
             ("Findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
-            ("Time", wording.seconds(summary.seconds)),
+            ("Time", words.seconds(summary.seconds)),
         ],
         "stopped": wording.stopped(summary),
         "searched": wording.searched(summary),

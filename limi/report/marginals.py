@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from limi.report import _pages
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.types import Rows
 
 __all__ = ["render"]

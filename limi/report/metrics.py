@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from limi.audits.what_if import WhatIf
 from limi.metrics.individual import Rate
 from limi.report import wording
-from limi.report.what_if import WhatIf
+from limi.system import words
 
 __all__ = ["Line", "Section", "sections"]
 
@@ -98,7 +99,7 @@ def _what_if(tables: list[Tree]) -> Iterator[Line]:
             f"{wording.percent(v.rate).estimate} % as {wording.value_of(table, v.value)}"
             for v in ends
         )
-        pairs = wording.count(table.n_pairs)
+        pairs = words.count(table.n_pairs)
         if table.favored:
             pair = table.favored[0]
             figures = (
@@ -108,9 +109,9 @@ def _what_if(tables: list[Tree]) -> Iterator[Line]:
         else:
             figures = ("nobody", "no difference is larger than chance explains")
         yield Line(
-            f"favored by {wording.both(table.columns)}{together}, {rows}",
-            aid=f"favorable decisions on the same {wording.count(table.n)} rows: {shares}; "
-            f"{wording.count(table.n_supported)} of {pairs} pairs of values differ beyond chance",
+            f"favored by {words.both(table.columns)}{together}, {rows}",
+            aid=f"favorable decisions on the same {words.count(table.n)} rows: {shares}; "
+            f"{words.count(table.n_supported)} of {pairs} pairs of values differ beyond chance",
             figures=figures,
             reads="0 points is best",
         )
@@ -154,7 +155,7 @@ def _individual(tree: Tree) -> Iterator[Line]:
             "consistency",
             aid="how alike a row's decision and those of its five nearest are, the row itself "
             "counted among them and protected columns left aside; on "
-            f"{wording.count(tree['consistency']['n'])} rows",
+            f"{words.count(tree['consistency']['n'])} rows",
             figures=_number(tree["consistency"]),
             reads=_MORE,
             main=True,
@@ -223,7 +224,7 @@ def _group(name: str, entry: Tree) -> Section:
     return Section(
         f"Groups by {name}",
         f"Privileged: {group}, because {entry['chosen']}; compared with all others, on "
-        f"{wording.count(rows)} {whose}.",
+        f"{words.count(rows)} {whose}.",
         lines,
     )
 
@@ -251,10 +252,10 @@ def _severity(tree: Tree) -> Iterator[Line]:
         people = affected[source]
         yield Line(
             f"people affected, by {wording.population(source)}",
-            f"of {wording.count(affected['volume'])} people like these, how many would flip",
+            f"of {words.count(affected['volume'])} people like these, how many would flip",
             (
-                wording.count(people["value"]),
-                f"{wording.count(people['low'])} to {wording.count(people['high'])}",
+                words.count(people["value"]),
+                f"{words.count(people['low'])} to {words.count(people['high'])}",
             ),
             "lower is better",
             main=True,
@@ -325,7 +326,7 @@ def _effectiveness(tree: Tree) -> Iterator[Line]:
         yield Line(
             "distinct cells",
             "cells of a coarse grid that hold a finding: how much of the domain they reach",
-            (wording.count(tree["distinct_cells"]["value"]), ""),
+            (words.count(tree["distinct_cells"]["value"]), ""),
             reads="higher is more diverse",
         )
     if "pairwise_distance" in tree:
@@ -342,7 +343,7 @@ def _drawn(entry: Tree) -> str:
     if entry.get("n") is None:
         return ", as a set"
     times = f", mean of {entry['draws']} draws" if entry["draws"] > 1 else ""
-    return f", as a set of {wording.count(entry['n'])} rows{times}"
+    return f", as a set of {words.count(entry['n'])} rows{times}"
 
 
 def _natural(entry: Tree) -> tuple[str, str]:

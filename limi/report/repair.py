@@ -12,6 +12,7 @@ from typing import Any
 
 from limi.metrics.individual import Rate
 from limi.report import _pages, charts, wording
+from limi.system import words
 
 __all__ = [
     "Line",
@@ -85,13 +86,13 @@ def basis(tree: Tree) -> str:
 def lines(tree: Tree) -> list[Line]:
     """Every figure that was measured."""
     shown = []
-    for name, (words, aid) in _ROWS.items():
+    for name, (label, aid) in _ROWS.items():
         before, after = tree["before"][name], tree["after"][name]
         if before["value"] is None and name == "accuracy":
             continue
         shown.append(
             Line(
-                words,
+                label,
                 aid,
                 _figure(name, before),
                 _figure(name, after),
@@ -104,7 +105,7 @@ def lines(tree: Tree) -> list[Line]:
 
 def heading(tree: Tree) -> str:
     """Of the column with the model that was trained without the protected columns."""
-    return f"without {wording.either(list(tree['run']['protected']))}"
+    return f"without {words.either(list(tree['run']['protected']))}"
 
 
 def means(tree: Tree) -> str:
@@ -173,9 +174,9 @@ def card(tree: Tree) -> str:
     run, settings = tree["run"], tree["settings"]
     return "\n".join(
         [
-            "# " + wording.markdown(f"{run['model']} on {run['table']}, repaired"),
+            "# " + words.markdown(f"{run['model']} on {run['table']}, repaired"),
             "",
-            f"**Verdict: {wording.markdown(sentence(tree))}** {basis(tree)}",
+            f"**Verdict: {words.markdown(sentence(tree))}** {basis(tree)}",
             "",
             "## What was done",
             "",
@@ -185,7 +186,7 @@ def card(tree: Tree) -> str:
             "",
             _measured_on(settings),
             "",
-            f"| figure | before | after | change | {wording.markdown(heading(tree))} |",
+            f"| figure | before | after | change | {words.markdown(heading(tree))} |",
             "|---|---|---|---|---|",
             *(
                 f"| {line.name} | {line.before} | {line.after} | {line.change} | {line.blind} |"
@@ -222,9 +223,9 @@ def card(tree: Tree) -> str:
     )
 
 
-def _item(words: str) -> str:
+def _item(text: str) -> str:
     """A line of a list in Markdown; names of columns, levels and files are text in it."""
-    return f"- {wording.markdown(words)}"
+    return f"- {words.markdown(text)}"
 
 
 def _code(text: str) -> str:

@@ -11,10 +11,11 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from limi.audits.summary import Example, Summary
 from limi.errors import listed
 from limi.metrics.individual import Rate
 from limi.report import favored, metrics, wording
-from limi.report.summary import Example, Summary
+from limi.system import words
 
 __all__ = ["print_metrics", "print_summary", "render"]
 
@@ -98,7 +99,7 @@ def _add_rate(grid: Table, name: str, rate: Rate, aid: str, style: str = "") -> 
         _text(name, style),
         _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
         Text(f"{shown.low} to {shown.high}" if measured else "", no_wrap=True),
-        Text(f"n = {wording.count(rate.n)}", no_wrap=True),
+        Text(f"n = {words.count(rate.n)}", no_wrap=True),
         _text(aid, "dim"),
     )
 
@@ -117,14 +118,14 @@ def _places(summary: Summary) -> Iterator[RenderableType]:
 
 
 def _found(summary: Summary) -> Iterator[RenderableType]:
-    count = wording.count
+    count = words.count
     yield _facts(
         [
             ("findings", wording.found(summary)),
             ("rows checked", count(summary.rows_checked)),
             ("queries", count(summary.queries)),
             ("findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
-            ("time", wording.seconds(summary.seconds)),
+            ("time", words.seconds(summary.seconds)),
             ("stopped because", wording.stopped(summary)),
             ("of the run", ", ".join(f"{name} {took}" for name, took in wording.phases(summary))),
         ]
@@ -170,7 +171,7 @@ def _as_if(table: favored.Table) -> Table:
         )
     hidden = len(values) - len(favored.spaced(values))
     if hidden:
-        grid.add_row(_text(f"and {wording.count(hidden)} more between them", "dim"), "", "")
+        grid.add_row(_text(f"and {words.count(hidden)} more between them", "dim"), "", "")
     return grid
 
 
@@ -271,9 +272,9 @@ def _lines(lines: list[metrics.Line]) -> Table:
 
 
 def _tested(summary: Summary) -> Iterator[RenderableType]:
-    count = wording.count
+    count = words.count
     settings = ", ".join(
-        f"{name} {wording.number(value)}" for name, value in summary.settings.items()
+        f"{name} {words.number(value)}" for name, value in summary.settings.items()
     )
     outcome = f"{summary.favorable} (favorable) or {summary.unfavorable}"
     yield _facts(
@@ -299,10 +300,7 @@ def _tested(summary: Summary) -> Iterator[RenderableType]:
             ("method", f"{summary.method} ({settings})" if settings else summary.method),
             ("generator", wording.generator(summary)),
             ("seed", str(summary.seed)),
-            *(
-                (wording.title(name), wording.number(value))
-                for name, value in summary.scores.items()
-            ),
+            *((wording.title(name), words.number(value)) for name, value in summary.scores.items()),
             *(
                 (wording.hash_of(name), _short(value) if value else "none")
                 for name, value in summary.hashes.items()

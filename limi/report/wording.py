@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from limi.audits.summary import FEWEST_TOLD, Example, Field, Region, Summary
+from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import favors
 from limi.errors import listed
-from limi.metrics.individual import Rate
+from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
-from limi.report.summary import Example, Field, Region, Summary
-from limi.report.what_if import Versus, WhatIf
-from limi.shown import clean
+from limi.system.shown import clean
+from limi.system.words import both, count, seconds
 
 __all__ = [
     "ANYTIME",
     "ATN",
     "DENSITIES",
-    "FEWEST_TOLD",
     "LIMITS",
     "TOO_FEW",
     "Answer",
@@ -30,23 +29,18 @@ __all__ = [
     "aid",
     "alone",
     "answer",
-    "both",
     "chance",
     "change",
     "clean",
-    "count",
     "decision",
     "digits",
-    "either",
     "flipped_by",
     "found",
     "generator",
     "hash_of",
     "is_unsteady",
     "listed_rates",
-    "markdown",
     "natural",
-    "number",
     "over",
     "percent",
     "phase",
@@ -58,10 +52,8 @@ __all__ = [
     "rates_aid",
     "score",
     "searched",
-    "seconds",
     "sentence",
     "share",
-    "short",
     "steadiness",
     "stopped",
     "telling",
@@ -98,7 +90,6 @@ ATN = (
     "are compared at the same number of rows."
 )
 
-FEWEST_TOLD = 30  # rows under which a rate makes no headline
 
 ANYTIME = "flips had a say in the number of rows, so the interval is one that holds at any end"
 
@@ -513,16 +504,6 @@ def _cut(value: str) -> str:
     return value if len(value) <= _LONGEST_TOLD else f"{value[: _LONGEST_TOLD - 3]}..."
 
 
-def both(words: Iterable[str], separator: str = ", ") -> str:
-    """Words in a row, "and" before the last.
-
-    >>> both(["sex", "race", "age"])
-    'sex, race and age'
-    """
-    *first, last = [*words] or [""]
-    return f"{separator.join(first)} and {last}" if first else last
-
-
 def flipped_by(example: Example, summary: Summary) -> str:
     """Which protected columns flip a finding, in words; empty where it is not known."""
     sets = [part.split("+") for part in example.flipped_by.split(", ")]
@@ -573,8 +554,7 @@ def steadiness(tree: dict[str, Any]) -> str:
     asked = f"{count(tree['rows'])} rows asked again, in another order and in small batches"
     if not is_unsteady(tree):
         return f"{asked}: always the same answer"
-    share = tree["share"]
-    shown = percent(Rate(share["value"], share["low"], share["high"], tree["rows"]))
+    shown = percent(rate_of(tree["decisions_moved"], tree["rows"]))
     return (
         f"{asked}: {count(tree['decisions_moved'])} got another decision "
         f"({shown.estimate} %, {shown.low} to {shown.high}), {count(tree['scores_moved'])} "
@@ -658,41 +638,6 @@ def stopped(summary: Summary) -> str:
     return _STOPS.get(str(summary.stop), str(summary.stop))
 
 
-def seconds(value: float) -> str:
-    """A duration.
-
-    >>> seconds(0.0042), seconds(1.84), seconds(200), seconds(7322)
-    ('under 0.1 s', '1.8 s', '3 min 20 s', '2 h 2 min')
-    """
-    if not math.isfinite(value):
-        return "unknown"
-    if value < 0.1:
-        return "under 0.1 s"
-    if value < 60:
-        return f"{value:.1f} s"
-    minutes, rest = divmod(round(value), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def count(n: int) -> str:
-    """A count with its thousands apart."""
-    return f"{n:,}"
-
-
-def short(n: float) -> str:
-    """A round count for an axis.
-
-    >>> short(0), short(2500), short(400_000), short(1_000_000)
-    ('0', '2.5k', '400k', '1M')
-    """
-    for size, letter in ((1_000_000, "M"), (1_000, "k")):
-        if n >= size:
-            return f"{n / size:g}{letter}"
-    return f"{n:g}"
-
-
 def title(name: str) -> str:
     """The name of a method's own number, as a label.
 
@@ -700,19 +645,6 @@ def title(name: str) -> str:
     ('boundary AUC train', 'error bound')
     """
     return " ".join("AUC" if word == "auc" else word for word in name.split("_"))
-
-
-def number(value: object) -> str:
-    """A setting or a score of a method, short."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.4g}" if math.isfinite(value) else "unknown"
-    if isinstance(value, int):
-        return count(value)
-    return str(value)
 
 
 def hash_of(name: str) -> str:
@@ -723,25 +655,3 @@ def hash_of(name: str) -> str:
     """
     stem = name.removesuffix("_sha256")
     return f"hash of {name}" if stem == name else f"SHA-256 of {stem.replace('_', ' ')}"
-
-
-def either(names: list[str], most: int = 4) -> str:
-    """Names in a row, "or" before the last.
-
-    >>> either(["sex"]), either(["sex", "race", "age"])
-    ('sex', 'sex, race or age')
-    """
-    if len(names) > most:
-        return f"the {len(names)} protected columns"
-    return " or ".join(part for part in (", ".join(names[:-1]), "".join(names[-1:])) if part)
-
-
-def markdown(text: str) -> str:
-    """Text with what Markdown would take for marks, and a reader for HTML, made harmless.
-
-    >>> markdown("a|b <i> *c*")
-    'a\\\\|b &lt;i> \\\\*c\\\\*'
-    """
-    for mark in ("\\", "|", "*", "_", "`", "["):
-        text = text.replace(mark, f"\\{mark}")
-    return clean(text.replace("<", "&lt;").replace("\n", " "))

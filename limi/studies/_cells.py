@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from limi import methods
-from limi.store import digest, versions
+from limi.audits.run_folder import digest, versions
 from limi.studies._files import Scale, Study, Variant, load
 
 __all__ = ["Cell", "expand", "tools"]

@@ -10,10 +10,10 @@ from html import escape
 
 from limi.errors import InvalidInput
 from limi.report.charts import ticks
-from limi.report.wording import short
 from limi.studies._files import Study, paper_numbers
 from limi.studies._results import DONE, Results
 from limi.studies._tables import MEASURES, completed
+from limi.system.words import short
 
 __all__ = ["figure"]
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from limi.errors import InvalidInput, nearest
-from limi.report.wording import clean, markdown
+from limi.system.shown import clean
+from limi.system.words import markdown
 
 __all__ = ["FORMATS", "Table", "latex", "note", "render"]
 

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.audits import pictures
 from limi.errors import InvalidInput
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.naturalness import Definition, average_tabular_naturalness, two_sample_auc
 from limi.metrics.representative import representative
 from limi.metrics.row_naturalness import judge_by_distance
-from limi.report import pictures
-from limi.schema import Schema
 from limi.studies._cells import Cell
 from limi.studies._search import searched
 from limi.studies._workshop import Workshop
+from limi.table.schema import Schema
 from limi.types import Rows
 
 __all__ = ["measured"]

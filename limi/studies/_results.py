@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from limi import files
+from limi.audits.run_folder import versions
 from limi.errors import CorruptStore, InvalidInput
-from limi.store import versions
 from limi.studies._cells import Cell
 from limi.studies._files import Study
-from limi.typed import hold, hold_fields
+from limi.system import writing
+from limi.system.validate import hold, hold_fields
 
 __all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
 
@@ -102,14 +102,14 @@ def read(study: Study, scale: str, *folders: Path) -> Results:
 def write_cell(folder: Path, cell: Cell, outcome: Outcome) -> None:
     """Keep a cell's outcome; beside, then renamed."""
     place = _cells_folder(folder, cell.scale, cell.study)
-    files.make_folder(place)
-    files.write(place / cell.file_name, outcome.line() + "\n")
+    writing.make_folder(place)
+    writing.write(place / cell.file_name, outcome.line() + "\n")
 
 
 def keep(results: Results, folder: Path) -> Path:
     """Write the results as one text file, one line a cell, in the order of their names."""
     path = folder / results.scale / f"{results.study}.json"
-    files.make_folder(path.parent)
+    writing.make_folder(path.parent)
     head = {
         "format": FORMAT,
         "study": results.study,
@@ -117,7 +117,7 @@ def keep(results: Results, folder: Path) -> Path:
         "made": dict(results.made),
     }
     lines = ",\n".join(outcome.line() for outcome in results.outcomes.values())
-    files.write(path, json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
+    writing.write(path, json.dumps(head)[:-1] + f', "cells": [\n{lines}\n]}}\n')
     return path
 
 

@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from limi import data, files
-from limi.cores import n_cores
+from limi import data
 from limi.errors import InvalidInput, LimiError
 from limi.studies import _results
 from limi.studies._cells import Cell, expand
@@ -20,6 +19,8 @@ from limi.studies._measure import measured
 from limi.studies._pool import Failure, Pool
 from limi.studies._results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_cell
 from limi.studies._workshop import Need, Workshop, needs_of
+from limi.system import writing
+from limi.system.cores import n_cores
 
 __all__ = ["Progress", "Ran", "run"]
 
@@ -74,8 +75,8 @@ def run(
     if workers < 1:
         raise InvalidInput(f"workers is {workers}; use at least one")
     start = time.perf_counter()
-    out = files.absolute(out)
-    kept = None if kept is None else files.absolute(kept)
+    out = writing.absolute(out)
+    kept = None if kept is None else writing.absolute(kept)
     plan = {study.name: expand(study, scale, seeds) for study in studies if not study.uses}
     for study in studies:
         if study.uses and study.uses not in plan:
@@ -87,9 +88,9 @@ def run(
             f"{every[0].name!r}, and * stands for anything"
         )
     # A folder that cannot be written is said at once, not after the first cell or the last.
-    files.make_folder(out, option="--out")
+    writing.make_folder(out, option="--out")
     if kept is not None:
-        files.make_folder(kept, option="--keep")
+        writing.make_folder(kept, option="--keep")
     book = _Book(out, kept, plan, scale, fresh)
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])

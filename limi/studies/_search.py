@@ -9,16 +9,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from limi import gradients, methods
-from limi.budget import Budget, Stop
+from limi import methods
+from limi.audits.problem import Problem
 from limi.decisions import differ
-from limi.engine import Run, run
 from limi.errors import InvalidInput
-from limi.findings import Found
-from limi.problems import Problem
+from limi.models import gradients
+from limi.search.budget import Budget, Stop
+from limi.search.engine import Run, run
+from limi.search.findings import Found
+from limi.search.task import Task
 from limi.studies._cells import Cell
 from limi.studies._workshop import Workshop
-from limi.task import Task
 from limi.types import Rows
 
 __all__ = ["Searched", "searched"]

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from limi import files
 from limi.errors import CorruptStore, InvalidInput
 from limi.studies import _results
 from limi.studies._cells import expand
 from limi.studies._files import folder, load
 from limi.studies._results import DONE, Results
 from limi.studies._run import Progress, run
-from limi.typed import hold
+from limi.system import writing
+from limi.system.validate import hold
 
 __all__ = ["Watched", "baseline_file", "compared", "watch"]
 
@@ -68,7 +68,7 @@ def watch(
     if update:
         now = {name: _measures(results, name, study.margins) for name in results.outcomes}
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(tree)}" for name, tree in now.items())
-        files.write(path, f"{{\n{lines}\n}}\n")
+        writing.write(path, f"{{\n{lines}\n}}\n")
         before = now
     return compared(results, before or {}, dict(study.margins))
 

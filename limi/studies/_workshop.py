@@ -12,18 +12,19 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from limi import data, files, generators
-from limi.check import check_rows
+from limi import data, generators
+from limi.audits.problem import Problem, prepare
+from limi.audits.run_folder import digest, read_json
 from limi.errors import CorruptStore
-from limi.frames import Codec
 from limi.generators import Generator
 from limi.metrics.individual import flip_rate
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
-from limi.problems import Problem, prepare
-from limi.schema import Schema
-from limi.store import digest, read_json
+from limi.search.check import check_rows
 from limi.studies._cells import Cell, tools
+from limi.system import writing
+from limi.table.frames import Codec
+from limi.table.schema import Schema
 from limi.types import Rows
 
 __all__ = ["Need", "Workshop", "natural_people", "needs_of", "rows_of"]
@@ -85,8 +86,8 @@ class Workshop:
         """What is true of a cell's target whatever the method: accuracy, flips of real rows."""
         path = self._facts_file(cell)
         if not path.exists():
-            files.make_folder(path.parent)
-            files.write(path, json.dumps(_facts(self.problem(cell))) + "\n")
+            writing.make_folder(path.parent)
+            writing.write(path, json.dumps(_facts(self.problem(cell))) + "\n")
         return _read(path)
 
     def generator(self, cell: Cell) -> Generator | None:
@@ -130,10 +131,10 @@ class Workshop:
         drawn = made.decode(made.sample_latents(len(rows), np.random.default_rng(0)))
         natural = average_tabular_naturalness(rows, drawn, schema).score
         facts = {"generator_seconds": round(seconds, 2), "generator_atn": round(natural, 4)}
-        files.make_folder(path.parent)
+        writing.make_folder(path.parent)
         # The generator comes last: where it lies, its facts do too.
         about = {path.with_suffix(".json"): json.dumps(facts) + "\n"}
-        files.write_all(about | {path: generators.content(made)})
+        writing.write_all(about | {path: generators.content(made)})
 
 
 def needs_of(cells: Sequence[Cell]) -> list[list[Need]]:

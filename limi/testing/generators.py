@@ -30,8 +30,8 @@ from limi import generators
 from limi.errors import InvalidInput, LimiError
 from limi.generators import Encoder, Generator, WithDensity
 from limi.generators._checks import check_rows
-from limi.rows import snap
-from limi.schema import Column, Schema
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 from limi.types import Rows
 
 __all__ = ["CHECKS", "FIT_CHECKS", "SCHEMA", "check", "table"]

@@ -17,13 +17,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from limi.budget import Budget, Stop
-from limi.check import check_rows
 from limi.decisions import differ
-from limi.engine import run
 from limi.methods import Method
-from limi.rows import distinct, snap
-from limi.task import Task
+from limi.search.budget import Budget, Stop
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.rows import distinct, snap
 from limi.types import Rows, Scores
 
 __all__ = [

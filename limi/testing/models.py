@@ -1,7 +1,8 @@
 """What every model owes the search; for the tests of anyone who writes one.
 
-Each check takes a `Target` (see `limi.target.bind`) and some rows of its table, and fails with an
-AssertionError that says what was broken. `CHECKS` holds them all; `check` runs them one by one.
+Each check takes a `Target` (see `limi.models.target.bind`) and some rows of its table, and fails
+with an AssertionError that says what was broken. `CHECKS` holds them all; `check` runs them one by
+one.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from limi.decisions import contradicts
 from limi.models._base import Model, Takes
-from limi.target import Target
+from limi.models.target import Target
 from limi.types import Rows
 
 __all__ = ["CHECKS", "check", "check_model"]

@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limi import generators, tables
+from limi import generators
 from limi.cli import _console, main
 from limi.cli import sample as sample_command
-from limi.shown import clean_lines
+from limi.system.shown import clean_lines
+from limi.table import files
 
 ROOT = Path(__file__).parents[2]
 MODEL = """
@@ -51,10 +52,10 @@ def home(tmp_path_factory):
 
 
 def _rows(path):
-    from limi.frames import Codec
+    from limi.table.frames import Codec
 
-    frame = tables.read(path)
-    schema = tables.infer(frame)
+    frame = files.read(path)
+    schema = files.infer(frame)
     return Codec.learn(frame, schema).encode(frame), schema
 
 

@@ -18,9 +18,9 @@ import pandas as pd
 import pytest
 
 import limi
-from limi import files
 from limi.cli import main
-from tests.test_repair import people, pipeline
+from limi.system import writing
+from tests.repairs.test_repair import people, pipeline
 from tests.toy import schema_of
 
 ROOT = Path(__file__).parent.parent.parent
@@ -460,4 +460,4 @@ def test_damaged_answers_are_told_as_damage(folder, call, monkeypatch):
     with path.open("r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert "another limi is writing" in call(*words, "--resume")[1]
-    assert [name for name in os.listdir(folder) if files.is_draft(name)] == []
+    assert [name for name in os.listdir(folder) if writing.is_draft(name)] == []

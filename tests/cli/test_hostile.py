@@ -20,9 +20,9 @@ from limi.errors import BadModel, CorruptStore, InvalidInput
 from limi.models.python import attribute
 from limi.repairs import _core, _verify
 from limi.report import repair as page
-from limi.report.wording import markdown
 from limi.studies import _formats, _pool, _results, _run, _watch
-from tests.test_repair import people, pipeline
+from limi.system.words import markdown
+from tests.repairs.test_repair import people, pipeline
 
 FIT = """
 def ends(frame, labels):

@@ -11,7 +11,7 @@ import typer
 
 from limi.cli import _console, _net, main
 from limi.errors import BadTable, InvalidInput
-from limi.shown import clean, clean_lines, one_line, to_json
+from limi.system.shown import clean, clean_lines, one_line, to_json
 
 ROOT = Path(__file__).parents[2]
 UNSAFE = "a\x1b[31m\x9b31m\x7f\u202eb\u2066c\u2028d\x00e\udcff"
@@ -271,7 +271,7 @@ def test_help_loads_nothing_heavy(words):
     )
     loaded = ran.stdout.splitlines()[-1].split()
     ours = {name for name in loaded if name.startswith("limi.") and "cli" not in name}
-    assert ours <= {"limi.defaults", "limi.errors", "limi.shown"}
+    assert ours <= {"limi.defaults", "limi.errors", "limi.system.shown"}
     packages = {name.partition(".")[0] for name in loaded}
     heavy = {"jinja2", "narwhals", "numpy", "pandas", "pyarrow", "scipy", "sklearn", "torch"}
     assert not heavy & packages

@@ -9,7 +9,7 @@ import skops.io as sio
 
 from limi.cli import main
 from limi.repairs import _core, _verify
-from tests.test_repair import people, pipeline
+from tests.repairs.test_repair import people, pipeline
 
 FIT = """
 from sklearn.compose import make_column_transformer

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from limi import gradients, methods
-from limi.rows import uniform
+from limi import methods
+from limi.models import gradients
+from limi.table.rows import uniform
 from limi.testing.methods import CHECKS
 from tests.methods.small import SMALL
 from tests.networks import linear, target_of

@@ -15,7 +15,7 @@ import pytest
 
 import limi.data
 from limi.errors import BadTable, InvalidInput
-from limi.frames import Codec
+from limi.table.frames import Codec
 
 _TOOL = Path(__file__).parents[2] / "tools" / "build_tables.py"
 _SPEC = importlib.util.spec_from_file_location("build_tables", _TOOL)

@@ -12,7 +12,7 @@ import pytest
 from limi import generators
 from limi.errors import BadTable, InvalidInput
 from limi.generators import adapt, from_ctgan
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.testing.generators import CHECKS
 
 SCHEMA = Schema(

@@ -10,7 +10,7 @@ import pytest
 
 from limi import generators
 from limi.errors import MissingDependency
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from limi.testing.generators import CHECKS, FIT_CHECKS, SCHEMA, table
 
 # Whatever of these a generator's settings have is cut down: the contract is not about quality.

@@ -14,8 +14,8 @@ from limi.generators import ctgan
 from limi.generators._conditions import Conditions, data_chances, released_chances
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._training import generator_of
-from limi.rows import snap
-from limi.schema import Column, Schema
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
 
 FAST = ctgan.Settings(

@@ -16,7 +16,7 @@ from limi.errors import CorruptStore, InvalidInput, MissingDependency
 from limi.generators import _state, ctgan, transport, trees, tvae
 from limi.generators._base import WithDensity
 from limi.generators._checks import check_rows
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 
 SCHEMA = Schema(
     (
@@ -299,7 +299,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 
 
 def test_a_generator_that_needs_torch_says_so_itself(monkeypatch):
-    from limi.device import chosen
+    from limi.gpu.place import chosen
 
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(MissingDependency, match="the generator 'ctgan' needs the package torch"):

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.mixture import BayesianGaussianMixture
 
-from limi.generators import _blocks
+from limi.generators import _onehot
 from limi.generators._bins import cut
-from limi.generators._blocks import BinCells, Blocks, CellDecoder, interval, pick
 from limi.generators._modes import Encoding, Modes, mixture
+from limi.generators._onehot import BinCells, Blocks, CellDecoder, interval, pick
 from limi.generators._state import Arrays
-from limi.rows import snap
-from limi.schema import Column, Schema
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
 
 CPU = torch.device("cpu")
@@ -210,7 +210,7 @@ WIDTHS = [np.array([3, 1, 40, 2, 7, 3]), np.array([1]), np.array([5, 5])]
 @pytest.fixture(params=["groups", "one group"])
 def grouping(request, monkeypatch):
     if request.param == "one group":
-        monkeypatch.setattr(_blocks, "_alike", lambda widths, order: [order])
+        monkeypatch.setattr(_onehot, "_alike", lambda widths, order: [order])
 
 
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)

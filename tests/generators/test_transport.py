@@ -10,8 +10,8 @@ import torch
 
 from limi.errors import InvalidInput
 from limi.generators import transport
-from limi.rows import snap
-from limi.schema import Column, Schema
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
 
 FAST = transport.Settings(steps=20, hidden=16, embedding=3, batch=64)

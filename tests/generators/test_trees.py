@@ -15,12 +15,12 @@ from scipy.stats import kstest
 
 from limi import data, generators
 from limi.errors import CorruptStore, InvalidInput
-from limi.frames import Codec
-from limi.generators import _bins, _walk, trees
-from limi.generators._walk import Walk
+from limi.generators import _bins, _decision_diagram, trees
+from limi.generators._decision_diagram import Walk
 from limi.metrics.naturalness import average_tabular_naturalness, copy_shares
-from limi.rows import uniform
-from limi.schema import Column, Schema
+from limi.table.frames import Codec
+from limi.table.rows import uniform
+from limi.table.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
 from tests.naive import trees as naive
 
@@ -357,8 +357,8 @@ def test_lookups_end_where_the_walk_ends(most_entries, most_tried, seed, n_colum
     rng = np.random.default_rng(seed)
     codes = np.asfortranarray(rng.integers(0, 6, (50, n_columns)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_walk, "_MOST_ENTRIES", most_entries)
-        patch.setattr(_walk, "_MOST_TRIED", most_tried)
+        patch.setattr(_decision_diagram, "_MOST_ENTRIES", most_entries)
+        patch.setattr(_decision_diagram, "_MOST_TRIED", most_tried)
         walk = random_walk(rng, n_columns, n_splits)
         found = walk.leaf_of(codes)
     expected = [naive.leaf_of(walk, row) for row in codes]

@@ -11,8 +11,8 @@ from limi.errors import InvalidInput
 from limi.generators import tvae
 from limi.generators._modes import Encoding
 from limi.generators._training import generator_of
-from limi.rows import snap
-from limi.schema import Column, Schema
+from limi.table.rows import snap
+from limi.table.schema import Column, Schema
 from limi.testing.generators import SCHEMA, table
 
 FAST = tvae.Settings(epochs=1, min_steps=4, batch=40, code=6, layers=(12, 10), max_rows=1000)

@@ -141,9 +141,9 @@ class _Maker:
         typed = self.people.astype({"sex": "category"}).assign(share=self.people["debt"] / 7)
         typed.loc[3, "share"] = np.nan
         self._write("typed.parquet", typed.to_parquet(index=False))
-        from limi import schema_files, tables
+        from limi.table import files, schema_files
 
-        self._write("schema.toml", schema_files.dump(tables.infer(self.people, exclude=("ok",))))
+        self._write("schema.toml", schema_files.dump(files.infer(self.people, exclude=("ok",))))
         self._write("model.py", PROGRAM)
 
     def _sklearn(self) -> None:
@@ -239,12 +239,13 @@ class _Maker:
             self._write(f"{kind}.npz", buffer.getvalue())
 
     def _generators(self) -> None:
-        from limi import generators, tables
-        from limi.frames import Codec
+        from limi import generators
         from limi.generators import ctgan, transport, tvae
+        from limi.table import files
+        from limi.table.frames import Codec
 
         frame = self.people.drop(columns="ok")
-        schema = tables.infer(frame)
+        schema = files.infer(frame)
         rows = Codec.learn(frame, schema).encode(frame)
         settings = {
             "trees": None,

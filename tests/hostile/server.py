@@ -145,7 +145,13 @@ def serve(scratch: Scratch, plan: Plan) -> None:
 
 def _warm_up(scratch: Scratch, plan: Plan, material: cases.Material) -> None:
     """Load every module that inputs load: those that a child has loaded after a few of them."""
-    for module in ("limi.cli._app", "limi.api", "limi.runs", "limi.repairs", "limi.comparison"):
+    for module in (
+        "limi.cli._app",
+        "limi.audits.plan",
+        "limi.audits.reopen",
+        "limi.repairs",
+        "limi.audits.compare",
+    ):
         importlib.import_module(module)
     for case in cases.WARM_UP:
         report = scratch.root / plan.name / "modules"

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from limi import methods
-from limi.budget import Budget, Stop
-from limi.check import Checked, check_rows
-from limi.engine import run
 from limi.errors import InvalidInput, MissingCapability
 from limi.methods import _gradient
 from limi.methods.adf import ADF, agreement
-from limi.rows import snap, uniform
-from limi.schema import Column, Schema
-from limi.task import Task
+from limi.search.budget import Budget, Stop
+from limi.search.check import Checked, check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.rows import snap, uniform
+from limi.table.schema import Column, Schema
 from limi.testing.methods import every_finding_flips, nothing_leaves_the_domain
 from tests.naive import adf as naive
 from tests.naive.check import key

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import parse
 from limi.methods._ladder import Ladder
 from limi.methods.aequitas import Aequitas, Taste
-from limi.rows import snap, uniform
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.table.rows import snap, uniform
 from tests.naive import aequitas as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, schema_of, task

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from limi import methods
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import _gradient
 from limi.methods.adf import ADF
 from limi.methods.eidig import EIDIG
-from limi.rows import uniform
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.table.rows import uniform
 from tests.naive import eidig as naive
 from tests.naive.check import key
 from tests.networks import balanced, linear, white

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import _genetic, parse
 from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Linear as Explainer
 from limi.methods._surrogate import Moments, gaussian
 from limi.methods.expga import ExpGA, protected_ranks
-from limi.rows import snap, uniform
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.table.rows import snap, uniform
 from tests.naive import expga as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, schema_of, task

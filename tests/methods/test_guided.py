@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from limi.budget import Budget, Stop
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import parse
 from limi.methods.guided import (
@@ -17,7 +15,9 @@ from limi.methods.guided import (
     _telling,
 )
 from limi.methods.natural import Natural
-from limi.rows import uniform
+from limi.search.budget import Budget, Stop
+from limi.search.engine import run
+from limi.table.rows import uniform
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
 
 WIDE = schema_of((0, 60), (0, 60), (0, 30), (0, 1), protected=["x3"])

@@ -5,15 +5,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from limi import boundary, methods
-from limi.budget import Budget, Stop
-from limi.check import check_rows
-from limi.engine import run
+from limi import methods
 from limi.errors import InvalidInput, MissingCapability
 from limi.methods._latent import Confident, LatentStream, oversampled, probe
 from limi.methods.limi import LIMI
 from limi.methods.natural import Natural
-from limi.rows import KeySet, keys
+from limi.search import boundary
+from limi.search.budget import Budget, Stop
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.table.rows import KeySet, keys
 from tests.naive import limi as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
-from limi.budget import Budget, Stop
-from limi.check import check_rows
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import _gradient
 from limi.methods.eidig import EIDIG
 from limi.methods.maft import MAFT
-from limi.rows import uniform
-from limi.schema import Column, Schema
-from limi.task import Task
+from limi.search.budget import Budget, Stop
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.rows import uniform
+from limi.table.schema import Column, Schema
 from tests.naive import maft as naive
 from tests.naive.check import key
 from tests.networks import linear, white

@@ -5,16 +5,17 @@ import pandas as pd
 import pytest
 import torch
 
-from limi import gradients, methods
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
+from limi import methods
 from limi.errors import InvalidInput, MissingCapability
-from limi.frames import Codec
 from limi.methods import neuronfair
 from limi.methods.neuronfair import NeuronFair, choose, pulled
-from limi.rows import uniform
-from limi.task import Task
+from limi.models import gradients
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.task import Task
+from limi.table.frames import Codec
+from limi.table.rows import uniform
 from limi.testing.methods import every_finding_flips, nothing_leaves_the_domain
 from tests.naive import neuronfair as naive
 from tests.networks import balanced, declared, linear, network, target_of, white

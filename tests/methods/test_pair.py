@@ -5,10 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from limi import gradients, methods
-from limi.budget import Budget
-from limi.check import Checked
-from limi.engine import run
+from limi import methods
 from limi.errors import InvalidInput, MissingCapability
 from limi.methods import Pair
 from limi.methods._phases import two_phase
@@ -17,7 +14,11 @@ from limi.methods.adf import ADF
 from limi.methods.eidig import EIDIG
 from limi.methods.limi import LIMI
 from limi.methods.real import Real
-from limi.rows import uniform
+from limi.models import gradients
+from limi.search.budget import Budget
+from limi.search.check import Checked
+from limi.search.engine import run
+from limi.table.rows import uniform
 from limi.testing.methods import CHECKS
 from tests.networks import linear, target_of
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task

@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from limi.budget import Budget
-from limi.check import check_rows
-from limi.engine import run
 from limi.errors import InvalidInput, MissingDependency
 from limi.methods import _regions, parse
 from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Paths, Tree, marginal
 from limi.methods.sg import SG, _Queue
-from limi.rows import snap, uniform
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.table.rows import snap, uniform
 from tests.naive import sg as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, SCHEMA, Linear, schema_of, task

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from limi.budget import Budget, Stop
-from limi.check import Checked
-from limi.engine import run
 from limi.errors import InvalidInput
 from limi.methods import _leaves, parse
 from limi.methods._ladder import Ladder
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
 from limi.methods.vbtx import VBTX, _Surrogate
-from limi.rows import snap, uniform
+from limi.search.budget import Budget, Stop
+from limi.search.check import Checked
+from limi.search.engine import run
+from limi.table.rows import snap, uniform
 from tests.naive import vbtx as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, grid, schema_of, task

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from limi.metrics.diversity import distinct_cells, pairwise_distance
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from tests.toy import integers
 
 SCHEMA = Schema(

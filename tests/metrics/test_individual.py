@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
-from limi.check import check_rows
 from limi.errors import InvalidInput
 from limi.metrics.individual import (
     causal_discrimination,
@@ -18,7 +17,8 @@ from limi.metrics.individual import (
     generalized_entropy_error,
     rate_of,
 )
-from limi.schema import Column, Schema
+from limi.search.check import check_rows
+from limi.table.schema import Column, Schema
 from tests.naive import groups as naive
 
 

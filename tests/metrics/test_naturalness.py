@@ -16,7 +16,7 @@ from limi.metrics.naturalness import (
     naturalness_at,
     two_sample_auc,
 )
-from limi.schema import Column, Schema
+from limi.table.schema import Column, Schema
 from tests.metrics import make_golden
 from tests.naive import naturalness as naive
 

@@ -1,7 +1,7 @@
 import numpy as np
 
 from limi.metrics.representative import population_odds, representative
-from limi.schema import Schema
+from limi.table.schema import Schema
 from tests.toy import integers
 
 SCHEMA = Schema((integers("a", 0, 20), integers("b", 0, 5)))

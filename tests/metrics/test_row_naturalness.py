@@ -10,15 +10,15 @@ from scipy.stats import kstest
 
 from limi import data
 from limi.errors import InvalidInput
-from limi.frames import Codec
 from limi.generators import trees
 from limi.metrics.row_naturalness import (
     conformal_p_values,
     judge_by_distance,
     nearest_neighbour_distance,
 )
-from limi.rows import uniform
-from limi.schema import Column, Schema
+from limi.table.frames import Codec
+from limi.table.rows import uniform
+from limi.table.schema import Column, Schema
 
 
 @settings(max_examples=60, deadline=None)

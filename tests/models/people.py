@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from limi import models
-from limi.frames import Codec
-from limi.tables import infer
-from limi.target import Target, bind
+from limi.models.target import Target, bind
+from limi.table.files import infer
+from limi.table.frames import Codec
 
 LABELS = ("bad", "good")
 

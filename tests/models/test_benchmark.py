@@ -14,10 +14,10 @@ from sklearn.svm import SVC
 
 import limi.data
 from limi.errors import InvalidInput, MissingDependency
-from limi.frames import Codec
 from limi.models import Decision, benchmark
 from limi.models import load as load_model
-from limi.target import bind
+from limi.models.target import bind
+from limi.table.frames import Codec
 from limi.testing.models import check
 
 KINDS = ["dnn", "rf", "svm"]

@@ -16,8 +16,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from limi import models
+from limi.audits.problem import prepare
 from limi.errors import BadModel, InvalidInput, MissingDependency
-from limi.problems import prepare
 from tests.models.kinds import onnx_case, to_onnx
 from tests.models.people import LABELS, bound, numbers, people, scored, spelled, truth
 

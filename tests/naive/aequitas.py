@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from limi.rows import uniform
+from limi.table.rows import uniform
 from tests.naive.check import key, verdict
 
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from limi.rows import uniform
+from limi.table.rows import uniform
 from tests.naive.check import key, verdict
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from limi.methods._seeds import clustered
-from limi.task import Task
+from limi.search.task import Task
 from tests.naive.check import key, side, verdict
 from tests.naive.expga import bounds, cell_at, positions
 

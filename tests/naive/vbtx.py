@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from limi.rows import uniform
+from limi.table.rows import uniform
 from tests.naive.check import key, side, verdict
 from tests.naive.expga import bounds, cell_at, positions
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from limi.audits.summary import Clause, Example, Field, Region, Regions, Summary
+from limi.audits.what_if import AsIf, Versus, WhatIf
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.metrics.what_if import mcnemar, paired_interval
-from limi.report.summary import Clause, Example, Field, Region, Regions, Summary
-from limi.report.what_if import AsIf, Versus, WhatIf
-from limi.steadiness import Steadiness
+from limi.search.steadiness import Steadiness
 from tests.report.measured import tree
 
 HOSTILE = (

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from limi.audits.summary import Field, Summary
 from limi.metrics.individual import rate_of
 from limi.metrics.naturalness import Likeness
 from limi.report import html, wording
-from limi.report.summary import Field, Summary
 from tests.report.fixtures import (
     ATTACKED,
     FEW,

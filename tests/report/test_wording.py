@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from limi.audits.summary import Example, Field
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.report import wording
-from limi.report.summary import Example, Field
 from limi.report.wording import Percent
 from tests.report.fixtures import PICTURED, SEX, SUMMARIES, example
 
@@ -61,7 +61,7 @@ def test_a_score_of_one_half_is_unfavorable():
 
 
 def test_every_stop_of_the_engine_has_words():
-    from limi.budget import Stop
+    from limi.search.budget import Stop
 
     for stop in Stop:
         assert " was" in wording.stopped(dataclasses.replace(SEX, stop=stop)) or stop == "exhausted"

@@ -1,0 +1,1 @@
+"""One audit from a model and a table to a result, and run folders."""

@@ -1,0 +1,153 @@
+"""Several methods on one problem, under equal budgets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from limi.audits.plan import MOST_COMPARED, MOST_TO_JUDGE, audit
+from limi.audits.problem import Problem, prepare
+from limi.audits.result import Result, draw_representative, representative_size
+from limi.defaults import DEFAULT_GENERATOR
+from limi.errors import LimiError, MissingCapability
+from limi.gpu.place import settled
+from limi.metrics.diversity import distinct_cells, pairwise_distance
+from limi.metrics.naturalness import FEWEST_TO_JUDGE, naturalness_at
+from limi.search.budget import check_seed
+from limi.search.findings import Found
+from limi.table.frames import Frame
+
+__all__ = ["Line", "compare"]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one method reached."""
+
+    method: str
+    findings: int
+    rows_checked: int
+    queries: int
+    seconds: float
+    findings_per_second: float
+    findings_per_thousand_queries: float
+    naturalness: float | None  # ATN of the findings, at the same number of rows for all methods
+    representative: float | None  # ATN of the representative ones, at that number too
+    naturalness_rows: int | None  # that number
+    diversity: float | None  # mean distance of two findings
+    cells: int
+    stop: str
+    problem: str = ""  # why it could not run
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+def compare(
+    model: Any,
+    frame: Frame,
+    methods: Sequence[str],
+    *,
+    generator: Any = DEFAULT_GENERATOR,
+    seed: int = 0,
+    device: str = "auto",
+    on_method: Callable[[str], None] = lambda name: None,
+    **given: Any,
+) -> list[Line]:
+    """One line a method, all with the same table, model, generator, budget and seed.
+
+    The generator is fitted once. A method that cannot run on this target says why in its line.
+    """
+    from limi import generators
+
+    check_seed(seed)
+    names = (
+        *("protected", "target", "favorable", "output", "schema"),
+        *("trust_pickle", "trust", "table_name"),
+    )
+    problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
+    place, _ = settled(device, problem.target, generator)
+    if isinstance(generator, str) and generator in generators.names():
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+        fit = generators.get(generator).fit
+        generator = fit(problem.rows, problem.schema, rng, device=place)
+    lines: dict[str, Line] = {}
+    results: dict[str, Result] = {}
+    for name in methods:
+        on_method(name)
+        try:
+            result = audit(
+                model,
+                frame,
+                method=name,
+                generator=generator,
+                seed=seed,
+                rate_rows=0,
+                device=place,
+                **given,
+            )
+        except MissingCapability as error:
+            lines[name] = _absent(name, error)
+        else:
+            results[name] = result
+    likeness = _likeness(problem, {name: result.found for name, result in results.items()}, seed)
+    lines |= {name: _line(name, result, likeness[name]) for name, result in results.items()}
+    return [lines[name] for name in methods]
+
+
+def _likeness(
+    problem: Problem, found: Mapping[str, Found], seed: int
+) -> dict[str, tuple[float | None, float | None, int | None]]:
+    """ATN of each method's findings and of its representative ones, and of how many rows.
+
+    All at one number of rows, that of the smallest set, because ATN falls with it; methods that
+    found too few to be judged stay out.
+    """
+    judged = {n: f for n, f in found.items() if len(f) >= FEWEST_TO_JUDGE}
+    sizes = [representative_size(problem, f) for f in judged.values()]
+    n = min([MOST_COMPARED, *(max(size, FEWEST_TO_JUDGE) for size in sizes)])
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    real = problem.rows[rng.permutation(len(problem.rows))[:MOST_TO_JUDGE]]
+    answer: dict[str, tuple[float | None, float | None, int | None]] = {}
+    for name, mine in found.items():
+        if name not in judged:
+            answer[name] = (None, None, None)
+            continue
+        chosen = mine.rows[draw_representative(problem, mine, n, seed)]
+        values = (
+            round(naturalness_at(n, real, rows, problem.schema, rng).value, 4)
+            for rows in (mine.rows, chosen)
+        )
+        answer[name] = (*values, n)  # type: ignore[assignment]
+    return answer
+
+
+def _line(
+    name: str, result: Result, likeness: tuple[float | None, float | None, int | None]
+) -> Line:
+    summary, schema = result.summary, result.problem.schema
+    distance = pairwise_distance(result.found.rows, schema, np.random.default_rng(0))
+    return Line(
+        method=name,
+        findings=summary.findings,
+        rows_checked=summary.rows_checked,
+        queries=summary.queries,
+        seconds=summary.seconds,
+        findings_per_second=round(summary.findings / max(summary.seconds, 1e-3), 1),
+        findings_per_thousand_queries=round(summary.per_thousand_queries, 2),
+        naturalness=likeness[0],
+        representative=likeness[1],
+        naturalness_rows=likeness[2],
+        diversity=None if math.isnan(distance) else round(distance, 4),
+        cells=distinct_cells(result.found.rows, schema),
+        stop=summary.stop,
+    )
+
+
+def _absent(name: str, error: LimiError) -> Line:
+    return Line(name, 0, 0, 0, 0.0, 0.0, 0.0, None, None, None, None, 0, "not run", str(error))

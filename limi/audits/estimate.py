@@ -1,0 +1,65 @@
+"""What a run will cost, told before it begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from limi.system import words
+
+__all__ = ["Estimate"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Questions by phase, as far as budgets and settings tell, and the speed of the model."""
+
+    questions: dict[str, int]
+    per_row: float  # seconds of the model for one row
+    max_seconds: float | None = None
+    generator: str | None = None  # one that has to be fitted first, which takes its own time
+
+    @property
+    def total(self) -> int:
+        """All questions that there is time for."""
+        asked = sum(self.questions.values())
+        if self.max_seconds is None or asked * self.per_row <= self.max_seconds:
+            return asked
+        return int(self.max_seconds / self.per_row)
+
+    @property
+    def seconds(self) -> float:
+        """How long the model will take to answer them."""
+        return self.total * self.per_row
+
+    def __str__(self) -> str:
+        """One line.
+
+        >>> print(Estimate({"rates": 60_000, "search": 153_800}, 0.000187))
+        about 214,000 questions, 40 s at the measured speed
+        """
+        words = f"about {_rounded(self.total):,} questions, {_duration(self.seconds)} at the "
+        words += "measured speed"
+        if self.generator is not None:
+            words += f", after the fit of the generator {self.generator}"
+        return words
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "questions": self.total,
+            "seconds": round(self.seconds, 3),
+            "questions_per_second": round(1 / self.per_row, 1) if self.per_row else None,
+            "phases": dict(self.questions),
+            "max_seconds": self.max_seconds,
+            "generator_to_fit": self.generator,
+        }
+
+
+def _rounded(n: int) -> int:
+    """Three digits: more would promise what nobody knows."""
+    return round(n, 3 - len(str(n))) if n >= 1000 else n
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if 1 <= seconds < 60 else words.seconds(seconds)

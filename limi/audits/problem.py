@@ -1,0 +1,337 @@
+"""A table, a model and protected columns, brought together."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi import models
+from limi.audits.run_folder import digest, file_digest
+from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.models import Meaning, trial
+from limi.models.target import Target, bind
+from limi.models.trial import Terms
+from limi.table.files import infer
+from limi.table.frames import Codec, Frame, columns_of, plain
+from limi.table.schema import Column, Schema, same_number
+from limi.table.schema_files import dump
+from limi.types import Labels, Mask, Rows, Value
+
+__all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
+
+_MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that the model has not seen, apart from the table."""
+
+    name: str
+    rows: Rows
+    labels: Labels | None  # as those of a problem
+
+    @property
+    def sha256(self) -> str:
+        """Of rows and labels."""
+        labels = b"" if self.labels is None else self.labels.tobytes()
+        return digest(np.ascontiguousarray(self.rows).tobytes(), labels)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A table, a model and protected columns that fit each other."""
+
+    target: Target
+    rows: Rows
+    label_column: str | None
+    favorable: Value
+    unfavorable: Value | None
+    table_name: str = "table"
+    model_name: str = "model"
+    model_sha256: str | None = None
+    labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    held_out: HeldOut | None = None
+    output: Meaning | None = None  # what a function's answers are, where the user said so
+    notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the model takes, with the protected ones."""
+        return self.target.codec.schema
+
+    @property
+    def people(self) -> tuple[str, Rows, Labels | None]:
+        """The population whose rows are people for whom the model decides, its rows and labels.
+
+        Rows that the model has not seen are nearer to those to come than rows it may have been
+        trained on.
+        """
+        held = self.held_out
+        if held is None:
+            return "real", self.rows, self.labels
+        return "held-out", held.rows, held.labels
+
+    @property
+    def labels_sha256(self) -> str | None:
+        """Of the label column, which no search depends on but every repair does."""
+        return None if self.labels is None else digest(self.labels.tobytes())
+
+    def hashes(self) -> dict[str, str | None]:
+        """What the run depends on, by content."""
+        schema = dump(self.schema).encode()
+        return {
+            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes()),
+            "model_sha256": self.model_sha256,
+        }
+
+
+def prepare(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | None = None,
+    output: Meaning | None = None,
+    schema: Schema | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+    max_seconds: float | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Problem:
+    """Bring model, table and protected columns together; an error says what does not fit.
+
+    Looking at the model on real rows takes `max_seconds` at most, where there is such a limit.
+    """
+    columns = columns_of(frame)
+    names = [name for name, _, _ in columns]
+    if target is not None and target not in names:
+        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
+    if not columns or not len(columns[0][1]):
+        raise BadTable("the table is empty; it needs at least one row")
+    labels = _labels(columns, target)
+    wanted = _favorable(favorable, labels, target)
+    sha256 = _model_digest(model) if isinstance(model, str) else None
+    terms = Terms(
+        favorable=wanted,
+        labels=labels,
+        output=output,
+        trust_pickle=trust_pickle,
+        trust=tuple(trust),
+        table=table_name,
+    )
+    with trial.begun(model, sha256, terms) as judge:
+        if schema is None:
+            schema = infer(frame, exclude=() if target is None else (target,))
+        schema = _protect(schema, protected, target)
+        codec = Codec.learn(frame, schema)
+        judge(codec, frame)
+    bound = bind(terms.model(model), codec)
+    rows = bound.codec.encode(frame)
+    bound = bound.settled(rows, seconds=max_seconds, clock=clock)
+    return Problem(
+        target=bound,
+        rows=rows,
+        label_column=target,
+        favorable=1 if wanted is None else wanted,
+        unfavorable=next((v for v in labels if v != wanted), None),
+        table_name=table_name,
+        model_name=_named(model),
+        model_sha256=sha256,
+        labels=_favorable_labels(columns, target, wanted),
+        output=output,
+        notes=(
+            *_by_default(favorable, wanted, target),
+            *_unheld(bound.codec.schema, rows),
+        ),
+    )
+
+
+def with_held_out(problem: Problem, frame: Frame, name: str = "held-out rows") -> Problem:
+    """The problem with rows that the model has not seen, held to the table's columns and labels.
+
+    A few rows may hold what the table does not, such as an age beyond its oldest; they are left
+    out, and noted. More than a few are another table.
+    """
+    columns = columns_of(frame)
+    target = problem.label_column
+    known = target is not None and target in [column for column, _, _ in columns]
+    try:
+        if not columns or not len(columns[0][1]):
+            raise BadTable("there are none")
+        if known:
+            _hold_labels(columns, target, problem)
+        rows, fits, why = problem.target.codec.encode_fitting(frame)
+    except BadTable as error:
+        raise BadTable(f"the held-out rows ({name}) do not fit the table: {error}") from None
+    left = len(fits) - len(rows)
+    if left > _MOST_LEFT_OUT * len(fits):
+        raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
+    labels = _favorable_labels(columns, target if known else None, problem.favorable)
+    held = HeldOut(name, rows, None if labels is None else labels[fits])
+    notes = problem.notes
+    if left:
+        notes += (
+            f"{left} of {len(fits)} held-out rows were left out, because the table's columns do "
+            f"not hold what they do: {why}",
+        )
+    return replace(problem, held_out=held, notes=notes)
+
+
+def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, problem: Problem) -> None:
+    """BadTable where the rows carry labels that the table does not know."""
+    strange = [
+        value
+        for value in _values(columns, target)
+        if value not in (problem.favorable, problem.unfavorable)
+    ]
+    if strange:
+        raise BadTable(
+            f"their target column {target!r} holds {strange[0]!r}, where the table's holds "
+            f"{problem.favorable!r} and {problem.unfavorable!r}"
+        )
+
+
+def _by_default(given: Value | None, taken: Value | None, target: str | None) -> tuple[str, ...]:
+    """A sentence where nobody said which label is favorable."""
+    if given is not None:
+        return ()
+    label = 1 if taken is None else taken
+    where = "" if target is None else f" of {target!r}"
+    return (
+        f"no favorable label was named, so {label!r}{where} was taken for the one people want; if "
+        "it is the other, say so with --favorable LABEL (favorable= in Python)",
+    )
+
+
+def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
+    """A sentence for each protected column of which values are tried that no row holds."""
+    notes = []
+    for name, codes in zip(schema.protected, schema.protected_codes, strict=True):
+        column, cells = schema[name], rows[:, schema.position(name)]
+        absent = np.array(codes)[~_held(column, np.array(codes), cells)]
+        if len(absent):
+            shown = listed([column.show(code) for code in absent], most=8)
+            has = "has" if column.kind != "numerical" or column.step else "comes near"
+            notes.append(
+                f"nobody in the table {has} {len(absent)} of the {len(codes)} values of {name!r} "
+                f"that were tried ({shown}); decisions under them are about people that the table "
+                "does not know"
+            )
+    return tuple(notes)
+
+
+def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:
+    """Which of a column's codes some cell holds; of real numbers, is nearest to."""
+    if column.kind != "numerical" or column.step:
+        return np.isin(codes, cells)
+    order = np.argsort(codes)
+    ascending = codes[order]
+    between = (ascending[1:] + ascending[:-1]) / 2
+    # As far beyond the first and the last as to the next value on their inner side.
+    edges = np.array([2 * ascending[0] - between[0], *between, 2 * ascending[-1] - between[-1]])
+    counts = np.histogram(cells[~np.isnan(cells)], bins=edges)[0]
+    held = np.empty(len(codes), dtype=bool)
+    held[order] = counts > 0
+    return held
+
+
+def _named(model: Any) -> str:
+    if isinstance(model, str):
+        return model
+    name: str = getattr(model, "__name__", type(model).__name__)
+    return name
+
+
+def _model_digest(uri: str) -> str | None:
+    """sha256 of the file that a model is read from, or of several together."""
+    try:
+        sums = [file_digest(path) for path in models.files(uri)]
+    except OSError:  # opening the model will say why
+        return None
+    return sums[0] if len(sums) == 1 else digest("".join(sums).encode()) if sums else None
+
+
+def protected_values(schema: Schema) -> dict[str, list[str]]:
+    """The values that are tried of each protected column, as words."""
+    return {
+        name: [schema[name].show(code) for code in codes]
+        for name, codes in zip(schema.protected, schema.protected_codes, strict=True)
+    }
+
+
+def _values(columns: list[tuple[str, Any, Any]], target: str | None) -> list[Value]:
+    """What a column holds beside missing cells."""
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    _, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
+
+
+def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
+    if target is None:
+        return ()
+    known = _values(columns, target)
+    if len(known) != 2:
+        raise BadTable(
+            f"the target column {target!r} has {len(known)} classes "
+            f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
+        )
+    return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
+
+
+def _favorable_labels(
+    columns: list[tuple[str, Any, Any]], target: str | None, favorable: Value | None
+) -> Labels | None:
+    """Which rows of the table carry the favorable label; -1 where the cell is missing."""
+    if target is None:
+        return None
+    series, backend = next((s, b) for name, s, b in columns if name == target)
+    codes, cells = backend.factorize(series)
+    values = [plain(cell) for cell in cells]
+    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
+    meaning = [-1 if gap else value == favorable for gap, value in zip(gaps, values, strict=True)]
+    known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
+    return known
+
+
+def _favorable(
+    favorable: Value | None, labels: tuple[Value, ...], target: str | None
+) -> Value | None:
+    if not labels:
+        return favorable
+    if favorable is None:
+        if set(labels) == {0, 1}:
+            return labels[1]
+        raise InvalidInput(
+            f"the target column {target!r} holds {listed(map(repr, labels))}; "
+            f"say which one people want, for example --favorable {str(labels[-1])!r}"
+        )
+    for label in labels:
+        if label == favorable or str(label) == str(favorable) or same_number(favorable, label):
+            return label
+    raise InvalidInput(
+        f"favorable label {favorable!r} is not in the target column {target!r}; "
+        f"{nearest(str(favorable), map(str, labels))}"
+    )
+
+
+def _protect(
+    schema: Schema, protected: str | Sequence[str] | Mapping[str, Any], target: str | None
+) -> Schema:
+    wanted = [protected] if isinstance(protected, str) else protected
+    for name in wanted:
+        if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
+            raise InvalidInput(
+                f"{target!r} is the target column; a protected column is one the model takes"
+            )
+    if not wanted and schema.protected:
+        return schema
+    return schema.protect(wanted)

@@ -1,0 +1,286 @@
+"""Finished runs opened again: the table, the model and the findings that a folder stands for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi import data, models
+from limi.audits import run_folder
+from limi.audits.problem import Problem, prepare
+from limi.audits.result import Result
+from limi.audits.summary import causes_in_words, rules_of
+from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
+from limi.search.check import cause_names
+from limi.search.findings import Found
+from limi.system import writing
+from limi.system.foreign import reason
+from limi.system.reading import is_file
+from limi.table import files
+from limi.table.frames import Frame
+from limi.table.schema import Schema
+from limi.types import Rows
+
+__all__ = ["reopen"]
+
+# Files of these kinds hold data alone; any other, and one of a package that limi does not know,
+# may run code when it is opened. Torch files are programs, whatever is checked of them first.
+_DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
+_TEXT = ("table", "model", "data_sha256")
+_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output", "origin")
+_WITHOUT_FILE = {"benchmark", "demo"}  # they know models by name, beside those in files
+_FILES = (".npz",)
+_LONGEST = 160  # characters of a path in a sentence
+_SPOT = 256  # findings that are put to the model again
+
+
+def reopen(
+    folder: str | Path,
+    *,
+    table: str | Path | Frame | None = None,
+    model: Any = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+) -> Result:
+    """The result of a finished run, with its table and model at hand again.
+
+    Both are held to what the run tested: a table or a model that has changed since is refused.
+    Relative paths start where the run was started. `table` and `model` say where the two are now,
+    or are a frame and a live model. A model whose file runs code when it is opened must be named:
+    a folder that somebody sent should not choose what runs here.
+    """
+    folder = writing.absolute(folder)  # a model may go to another one when it is loaded
+    summary = run_folder.read_summary(folder)
+    manifest = _manifest(folder)
+    base = _base(folder, manifest)
+    read = _table(folder, base, manifest["table"]) if table is None else _given(table)
+    named = _model(folder, base, manifest["model"]) if model is None else model
+    problem = _problem(folder, manifest, read, named, trust_pickle, trust)
+    found = _found(folder, problem)
+    # A model whose answers move cannot be held to those that it gave.
+    if not summary.steadiness.get("scores_moved"):
+        _same_model(problem, found, named)
+    with run_folder.reading("summary", folder):
+        rules = rules_of(problem.schema, summary.where)
+    return Result(problem, found, summary, manifest, rules)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table, and what to call it in a sentence."""
+
+    frame: Frame
+    words: str
+
+
+def _problem(
+    folder: Path,
+    manifest: dict[str, Any],
+    read: _Table,
+    named: Any,
+    trust_pickle: bool,
+    trust: Sequence[str],
+) -> Problem:
+    """The run's problem, once table and model are known to be the run's."""
+    try:
+        problem = prepare(
+            named,
+            read.frame,
+            protected=(),
+            target=manifest["target"],
+            favorable=manifest["favorable"],
+            output=manifest.get("output"),
+            schema=run_folder.read_schema(folder),
+            trust_pickle=trust_pickle,
+            trust=trust,
+            table_name=manifest["table"],
+        )
+    except BadTable as error:
+        raise BadTable(
+            f"{read.words} is not the one that the run {str(folder)!r} tested: {error}"
+        ) from None
+    except BadModel as error:
+        raise BadModel(f"the model does not fit the run {str(folder)!r}: {error}") from None
+    _same_table(problem, manifest, read.words)
+    if isinstance(named, str) and manifest["model_sha256"] not in (None, problem.model_sha256):
+        raise BadModel(
+            f"the model at {named!r} has changed since the run; give the one that was tested with "
+            "--model KIND:PLACE, or test the new one first"
+        )
+    return replace(problem, model_name=manifest["model"], model_sha256=manifest["model_sha256"])
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    tree = run_folder.read_json(folder / "manifest.json")
+    needed = ("format", "table", "model", "target", "favorable", "data_sha256", "model_sha256")
+    lacking = [name for name in needed if name not in tree]
+    if lacking:
+        raise CorruptStore(
+            f"the manifest in {str(folder)!r} is damaged: it lacks {listed(lacking)}"
+        )
+    odd = [
+        *(name for name in ("format",) if not isinstance(tree[name], int)),
+        *(name for name in _TEXT if not isinstance(tree[name], str)),
+        *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
+        *(name for name in ("favorable",) if isinstance(tree[name], (list, dict))),
+    ]
+    if odd:
+        raise CorruptStore(
+            f"the manifest in {str(folder)!r} is damaged: its {odd[0]} is {tree[odd[0]]!r}"
+        )
+    if tree["format"] > run_folder.FORMAT:
+        raise CorruptStore(
+            f"{str(folder)!r} was written by a newer limi (format {tree['format']}, this one reads "
+            f"up to {run_folder.FORMAT}); upgrade limi"
+        )
+    return tree
+
+
+def _base(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Where the run's relative paths start; earlier folders do not say, so it is here."""
+    origin = manifest.get("origin")
+    return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
+
+
+def _given(table: str | Path | Frame) -> _Table:
+    if not isinstance(table, (str, Path)):
+        return _Table(table, "the frame")
+    if str(table) in data.names() and not Path(table).exists():
+        return _Table(data.load(str(table)).frame, f"the table {str(table)!r}")
+    return _Table(files.read(table), f"the table {str(table)!r}")
+
+
+def _table(folder: Path, base: Path, place: str) -> _Table:
+    path = base / place
+    if place in data.names() and not path.exists():
+        return _Table(data.load(place).frame, f"the table {place!r}")
+    # A pipe or a device would be waited for; a folder that somebody sent may name any.
+    if not is_file(path):
+        raise InvalidInput(
+            f"the table of the run {str(folder)!r} is not at {_cut(path)!r} (moved, or given in "
+            "memory); say where it is with --table FILE (table= in Python), or repair the result "
+            "itself with limi.repair(result)"
+        )
+    return _Table(files.read(path), f"the table {str(path)!r}")
+
+
+def _model(folder: Path, base: Path, uri: str) -> str:
+    kind, _, place = uri.partition(":")
+    if not place or kind not in models.names():
+        raise InvalidInput(
+            f"the run {str(folder)!r} tested a {uri} that was given in memory; name its file "
+            "with --model KIND:PLACE (or give it as model= in Python), or repair the result "
+            "itself with limi.repair(result)"
+        )
+    if kind not in _DATA_ALONE:
+        raise InvalidInput(
+            f"the run {str(folder)!r} tested {uri}, and opening it may run code; if you know who "
+            f"wrote it, name it: --model {shlex.quote(uri)}"
+        )
+    there = f"{kind}:{base / place}"
+    if models.files(there):
+        return there
+    if kind in _WITHOUT_FILE and not place.partition("?")[0].endswith(_FILES):
+        return uri
+    raise InvalidInput(
+        f"the model of the run {str(folder)!r} is not at {_cut(base / place)!r}; say where it is "
+        f"with --model {kind}:PLACE (model= in Python)"
+    )
+
+
+def _cut(path: Path) -> str:
+    """A path of bearable length, its end above all."""
+    text = str(path)
+    return text if len(text) <= _LONGEST else f"... {text[-_LONGEST:]}"
+
+
+def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
+    hashes = {**problem.hashes(), "labels_sha256": problem.labels_sha256}
+    for name, what in (("data_sha256", "rows"), ("labels_sha256", "labels")):
+        # Folders of earlier versions know no sum of the labels.
+        if manifest.get(name) not in (None, hashes[name]):
+            raise BadTable(
+                f"{words} holds other {what} than the run tested; give the table as it was with "
+                "--table FILE, or test the model on the new one first"
+            )
+
+
+def _found(folder: Path, problem: Problem) -> Found:
+    """The findings as arrays; when they were found is not kept in the folder."""
+    schema = problem.schema
+    path = folder / "findings.parquet"
+    if not is_file(path):
+        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: it has no {path.name}")
+    try:
+        import pandas as pd
+
+        frame = pd.read_parquet(path)
+        rows = _encoded(problem, frame)
+        twins = frame[schema.names].assign(
+            **{name: frame[_free(f"{name}__partner", schema.names)] for name in schema.protected}
+        )
+        partner = _encoded(problem, twins)
+        score, partner_score = (
+            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+            for name in ("score", "partner_score")
+        )
+        origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
+        natural = [
+            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+            for name in ("naturalness", "partner_naturalness")
+        ]
+        causes = _causes(schema, frame)
+    except (KeyError, OSError, ValueError, TypeError) as error:
+        raise CorruptStore(
+            f"the findings in {str(folder)!r} cannot be read: {reason(error)}"
+        ) from None
+    mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
+    seconds = np.zeros(len(rows))
+    return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
+
+
+def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
+    """Which columns flip each finding, from the words that were written."""
+    name = _free("flipped_by", schema.names)
+    if name not in frame:
+        return np.zeros(len(frame), dtype=np.uint8)
+    masks = np.arange(1 << len(cause_names(schema)), dtype=np.uint8)
+    known = {
+        str(words): mask for mask, words in zip(masks, causes_in_words(schema, masks), strict=True)
+    }
+    return np.array([known[words] for words in frame[name]], dtype=np.uint8)
+
+
+def _encoded(problem: Problem, frame: Frame) -> Rows:
+    if not len(frame):
+        return np.empty((0, len(problem.schema)))
+    return problem.target.codec.encode(frame)
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    """The name that a column of ours got where the table has one of that name."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _same_model(problem: Problem, found: Found, named: Any) -> None:
+    """Scores that the run wrote must come back; a model without a file has no other sum."""
+    some = slice(0, _SPOT)
+    sides = ((found.rows, found.score), (found.partner, found.partner_score))
+    if not all(
+        np.allclose(problem.target.score(rows[some]), score[some], rtol=1e-3, atol=1e-3)
+        for rows, score in sides
+    ):
+        raise BadModel(
+            f"the model{f' {named!r}' if isinstance(named, str) else ''} answers otherwise than in "
+            "the run; give the one that was tested with --model KIND:PLACE, or test this one first"
+        )

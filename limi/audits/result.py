@@ -1,0 +1,255 @@
+"""What an audit found, as frames, metrics and files."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi.audits.problem import Problem
+from limi.audits.summary import FEWEST_TOLD, Summary, causes_in_words
+from limi.audits.what_if import WhatIf
+from limi.errors import InvalidInput, nearest
+from limi.metrics import collect
+from limi.metrics._rate import Rate, Unmeasured
+from limi.metrics.regions import Rule
+from limi.metrics.representative import representative
+from limi.metrics.severity import priority, score_gap
+from limi.search.check import cause_names
+from limi.search.findings import Found
+from limi.system.shown import to_json
+from limi.system.writing import Content, write
+from limi.table.frames import Codec, Frame
+from limi.table.schema_files import dump
+from limi.types import Index, Mask
+
+__all__ = ["Rates", "Result", "draw_representative", "files", "representative_size"]
+
+
+class Rates(dict[str, Rate]):
+    """Rates by population; one that was not measured is NaN, and its `reason` says why.
+
+    >>> Rates({}, {"natural": "no generator was given"})["natural"]
+    Unmeasured(estimate=nan, low=0.0, high=1.0, n=0, reason='no generator was given')
+    """
+
+    def __init__(self, rates: Mapping[str, Rate], unmeasured: Mapping[str, str]) -> None:
+        super().__init__(rates)
+        self.unmeasured = dict(unmeasured)
+
+    def __missing__(self, name: str) -> Rate:
+        if name in self.unmeasured:
+            return Unmeasured(reason=self.unmeasured[name])
+        known = [*self, *self.unmeasured]
+        raise InvalidInput(f"there is no population {name!r}; {nearest(str(name), known)}")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found."""
+
+    problem: Problem
+    found: Found
+    summary: Summary
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    rules: tuple[Rule, ...] = field(default=(), repr=False)
+
+    @property
+    def rates(self) -> Rates:
+        """Share of flipping rows by population, each with a 95 % interval."""
+        return Rates(self.summary.rates, self.summary.unmeasured)
+
+    @property
+    def rates_by_column(self) -> dict[str, Rates]:
+        """With several protected columns, the rates for each alone: rows that flip if it changes
+        and all else is as it is. Rows that flip only if two change together are in none of them."""
+        return {
+            column: Rates(rates, self.summary.unmeasured)
+            for column, rates in self.summary.rates_by_column.items()
+        }
+
+    def what_if(self, column: str | None = None, population: str | None = None) -> WhatIf:
+        """The same people decided as if they had each value of a protected column: `values` with
+        their rates, `pairs` with differences, and `favored`, which names nobody without support.
+
+        By default the only column, or all of them together; and the table's people, or natural
+        ones where those were not measured.
+        """
+        return _chosen(self.summary, column, population)
+
+    @property
+    def stop(self) -> str:
+        """Why the search ended."""
+        return self.summary.stop
+
+    @cached_property
+    def findings(self) -> Frame:
+        """One row a finding, in the type of the given frame: its columns, the partner's protected
+        values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
+        of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
+        return findings_frame(self.problem.target.codec, self.found)
+
+    def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
+        """The n findings that look most like the table, as a frame like `findings`.
+
+        Drawn by density-ratio resampling; by default as many as a quarter of the findings, and no
+        more than the table has rows.
+        """
+        if n is None:
+            n = representative_size(self.problem, self.found)
+        chosen = draw_representative(self.problem, self.found, n, seed)
+        return findings_frame(self.problem.target.codec, self.found[chosen])
+
+    def ranked(self, n: int | None = None) -> Frame:
+        """The n findings to look at first, or all: by severity times naturalness.
+
+        A pair is as natural as the less natural of its two rows.
+        """
+        order = ranking(self.found)[:n]
+        return findings_frame(self.problem.target.codec, self.found[order])
+
+    def metrics(
+        self, *, volume: int | None = None, privileged: collect.Privileged | None = None
+    ) -> dict[str, Any]:
+        """Every metric of the run as plain data: `value`, with `low` and `high` where there is an
+        interval, and `reason` where there is no number.
+
+        `volume` is a number of people, and adds how many of them would flip. `privileged` names the
+        group that others are compared with (`"sex=Male"`), or `"lowest"` for the paper's split; by
+        default the group with the highest selection rate, as the answer says.
+        """
+        return collect.asked_for(
+            self.summary.all_metrics, self.problem.schema, volume=volume, privileged=privileged
+        )
+
+    def where(self) -> list[Rule]:
+        """Regions in which decisions flip more often than on average, highest rate first.
+
+        Each was learned on one half of a sample and verified on the other; `str(rule)` has its
+        conditions in words, `rule.rate` its rate. An empty list: `summary.where.reason` says why.
+        """
+        return list(self.rules)
+
+    def inside(self, rule: Rule, frame: Frame) -> Mask:
+        """Which rows of a frame lie in the region of a rule."""
+        return rule.mask(self.problem.target.codec.encode(frame))
+
+    def report(self, path: str | Path) -> Path:
+        """Write the HTML report."""
+        from limi.report import html
+
+        write(path, html.render(self.summary))
+        return Path(path)
+
+    def __repr__(self) -> str:
+        rates = ", ".join(
+            f"{name} {rate.estimate:.2%}"
+            if rate.n >= FEWEST_TOLD
+            else f"{name} {round(rate.estimate * rate.n) if rate.n else 0} of {rate.n} rows"
+            for name, rate in self.rates.items()
+        )
+        return (
+            f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "
+            f"protected {', '.join(self.summary.protected)}; flip rates: {rates or 'none'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from limi.report import html
+
+        return html.snippet(self.summary)
+
+
+def _chosen(summary: Summary, column: str | None, population: str | None) -> WhatIf:
+    tables = summary.what_if
+    if not tables:
+        from limi.report import favored
+
+        raise InvalidInput(f"who is favored is not known. {favored.lacking(summary)}")
+    columns = tuple(summary.protected) if column is None else (column,)
+    if column is not None and column not in summary.protected:
+        raise InvalidInput(
+            f"{column!r} is no protected column of the run; {nearest(column, summary.protected)}"
+        )
+    known = dict.fromkeys(table.population for table in tables)
+    if population is not None and population not in known:
+        raise InvalidInput(
+            f"the people of {population!r} were not compared; {nearest(population, known)}"
+        )
+    wanted = population or next(iter(known))
+    return next(t for t in tables if t.columns == columns and t.population == wanted)
+
+
+def representative_size(problem: Problem, found: Found) -> int:
+    """How many representative findings to draw where nobody says."""
+    # Drawing nearly all findings cannot move them towards the population.
+    return min(len(problem.rows), max(1, len(found) // 4))
+
+
+def draw_representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
+    """Positions of n findings that look most like the table."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    return representative(problem.rows, found.rows, problem.schema, n, rng)
+
+
+def findings_frame(codec: Codec, found: Found) -> Frame:
+    schema, backend = codec.schema, codec.backend
+    names = schema.names
+    partner = codec.decode(found.partner)
+    frame = codec.decode(found.rows)
+    columns = {name: backend.column(frame, name) for name in names}
+    for name in schema.protected:
+        columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
+    unknown = np.full(len(found), np.nan)
+    told = len(found.naturalness) > 0
+    extra = {
+        "score": found.score,
+        "partner_score": found.partner_score,
+        "origin": found.origin,
+        "severity": score_gap(found.score, found.partner_score),
+        "naturalness": found.naturalness if told else unknown,
+        "partner_naturalness": found.partner_naturalness if told else unknown,
+    }
+    # A thrifty search does not ask every value, so it cannot say which columns flip a row.
+    if cause_names(schema) and (found.causes.any() or not len(found)):
+        extra["flipped_by"] = causes_in_words(schema, found.causes)
+    for name, cells in extra.items():
+        columns[_free_name(name, columns)] = backend.plain_column(cells)
+    return backend.frame(columns)
+
+
+def ranking(found: Found) -> Index:
+    """Findings in the order of severity times naturalness, the strongest first."""
+    natural = np.full(len(found), np.nan)
+    if len(found.naturalness):
+        natural = np.minimum(found.naturalness, found.partner_naturalness)
+    weight = priority(score_gap(found.score, found.partner_score), natural)
+    return np.argsort(-weight, kind="stable")
+
+
+def _free_name(name: str, taken: Mapping[str, Any]) -> str:
+    """A table may have a column called `score` itself; ours then gets an underscore more."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def files(result: Result) -> dict[str, Content]:
+    """The files of a run folder beside its manifest."""
+    import pyarrow.parquet as pq
+
+    from limi.report import html
+
+    sink = io.BytesIO()
+    pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
+    return {
+        "schema.toml": dump(result.problem.schema),
+        "findings.parquet": sink.getvalue(),
+        "summary.json": to_json(result.summary.as_dict()) + "\n",
+        "metrics.json": to_json(result.metrics()) + "\n",
+        "report.html": html.render(result.summary),
+    }

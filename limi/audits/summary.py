@@ -1,0 +1,369 @@
+"""What a run found, as plain data: the one thing that text, HTML and JSON are drawn from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.audits.what_if import WhatIf
+from limi.decisions import rounded
+from limi.metrics.individual import Rate
+from limi.metrics.naturalness import Likeness
+from limi.metrics.regions import Condition, Rule, Where
+from limi.search.check import cause_names
+from limi.search.findings import Found
+from limi.table.schema import Schema
+
+__all__ = [
+    "FEWEST_TOLD",
+    "Clause",
+    "Example",
+    "Field",
+    "Region",
+    "Regions",
+    "Summary",
+    "causes_in_words",
+    "examples",
+    "regions",
+    "rules_of",
+]
+
+FORMAT = 1
+FEWEST_TOLD = 30  # rows under which a rate makes no headline
+
+
+@dataclass(frozen=True)
+class Field:
+    """One column of a pair."""
+
+    name: str
+    value: str
+    partner: str
+    protected: bool
+
+    @property
+    def changed(self) -> bool:
+        """Does the partner differ here?"""
+        return self.value != self.partner
+
+
+@dataclass(frozen=True)
+class Example:
+    """A finding side by side with its partner."""
+
+    fields: tuple[Field, ...]
+    score: float
+    partner_score: float
+    origin: str
+    flipped_by: str = ""  # as `causes_in_words` says it; empty where it is not known
+
+    @property
+    def gap(self) -> float:
+        """Distance of the two scores."""
+        return abs(self.score - self.partner_score)
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A condition of a region: in words, and its values as the table writes them."""
+
+    words: str
+    column: str
+    low: float | str | None = None  # None: no bound; a level is text
+    high: float | str | None = None
+    levels: tuple[str, ...] | None = None
+    missing: bool = False  # does a missing cell meet it?
+
+
+@dataclass(frozen=True)
+class Region:
+    """Rows that flip often, and how their people fare under each value.
+
+    See `limi.metrics.regions.Rule`.
+    """
+
+    conditions: tuple[Clause, ...]
+    rate: Rate
+    share: float
+    lift: float
+    p_value: float
+    what_if: WhatIf | None = None  # of the verifying rows (see `limi.audits.what_if.in_regions`)
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Where decisions flip, in a sample of a population (see `limi.metrics.regions.Where`)."""
+
+    population: str
+    base: Rate
+    learned: int
+    tried: int
+    share: float
+    flips: float
+    reason: str
+    rules: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Everything a report shows."""
+
+    table: str
+    n_rows: int
+    n_columns: int
+    model: str
+    target: str | None
+    favorable: str
+    unfavorable: str
+    method: str
+    settings: dict[str, Any]
+    protected: dict[str, list[str]]  # the values that were tried
+    combinations: int
+    findings: int
+    rows_checked: int
+    queries: int
+    seconds: float
+    stop: str
+    seed: int
+    held_out: str | None = None  # rows that the model has not seen, where they were given
+    n_held_out: int = 0
+    preparation_seconds: float = 0.0  # to fit the generator
+    generator: str | None = None
+    rates: dict[str, Rate] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)  # populations without a rate, and why
+    scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
+    where: Regions | None = None  # None where no rows were checked apart from the search
+    metrics: dict[str, Any] = field(default_factory=dict)  # see limi.metrics.collect
+    naturalness: dict[str, Likeness] = field(default_factory=dict)
+    # ^ ATN against the table at equal numbers of rows: of all findings, of representative ones, of
+    #   the table's own rows that flip ("ceiling": what to hold the others against)
+    pictures: dict[str, Any] = field(default_factory=dict)  # see limi.audits.pictures
+    rates_by_column: dict[str, dict[str, Rate]] = field(default_factory=dict)
+    # ^ with several protected columns, by column and population: rows that flip if it alone changes
+    what_if: tuple[WhatIf, ...] = ()  # the same people under every value, of populations of people
+    favorable_findings: dict[str, int] = field(default_factory=dict)
+    # ^ how many findings are decided favorably under each combination; empty if not all were asked
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+    unconfirmed: int = 0
+    steadiness: dict[str, Any] = field(default_factory=dict)  # see limi.search.steadiness
+    estimate: dict[str, Any] = field(
+        default_factory=dict
+    )  # what was expected; see limi.audits.estimate
+    phases: dict[str, dict[str, float]] = field(default_factory=dict)
+    # ^ seconds and questions of each phase, in their order
+    cut: dict[str, str] = field(default_factory=dict)  # by phase: what budgets left out, in words
+    command: str = ""  # how to repeat the run
+    versions: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str | None] = field(default_factory=dict)
+    format: int = FORMAT
+
+    @property
+    def all_metrics(self) -> dict[str, Any]:
+        """The tree of metrics, with how the same people fare under every value."""
+        if not self.metrics:
+            return {}
+        tables = [dataclasses.asdict(table) for table in self.what_if]
+        return self.metrics | {"what_if": _without_nan(tables)}
+
+    @property
+    def per_thousand_queries(self) -> float:
+        """Findings for a thousand model queries."""
+        return 1000 * self.findings / self.queries if self.queries else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        tree = dataclasses.asdict(self)
+        tree["protected_values"] = tree["protected"]
+        tree["protected"] = list(self.protected)
+        tree["findings_per_thousand_queries"] = round(self.per_thousand_queries, 3)
+        cleaned: dict[str, Any] = _without_nan(tree)
+        return cleaned
+
+    @staticmethod
+    def from_dict(tree: dict[str, Any]) -> Summary:
+        """The inverse of `as_dict`."""
+        known = {f.name for f in dataclasses.fields(Summary)}
+        values = {name: value for name, value in tree.items() if name in known}
+        values["protected"] = tree["protected_values"]
+        values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
+        values["rates_by_column"] = {
+            column: {name: _rate(**rate) for name, rate in rates.items()}
+            for column, rates in tree.get("rates_by_column", {}).items()
+        }
+        values["what_if"] = tuple(map(WhatIf.from_dict, tree.get("what_if", ())))
+        values["examples"] = tuple(
+            Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
+            for e in tree["examples"]
+        )
+        values["notes"] = tuple(tree["notes"])
+        values["naturalness"] = {
+            name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
+        }
+        values["where"] = _regions(tree.get("where"))
+        return Summary(**values)
+
+
+def _without_nan(value: Any) -> Any:
+    """JSON has no NaN: an unknown number is null there."""
+    if isinstance(value, dict):
+        return {key: _without_nan(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _rate(estimate: float | None, low: float, high: float, n: int, anytime: bool = False) -> Rate:
+    return Rate(math.nan if estimate is None else estimate, low, high, n, anytime)
+
+
+def _likeness(given: Any) -> Likeness:
+    # Runs of before the sets were compared at equal size hold a bare number.
+    tree = given if isinstance(given, dict) else {"value": given}
+    return Likeness(**{**tree, "value": math.nan if tree["value"] is None else tree["value"]})
+
+
+def _regions(tree: dict[str, Any] | None) -> Regions | None:
+    if tree is None:
+        return None
+    rules = tuple(_region(**rule) for rule in tree["rules"])
+    return Regions(**tree | {"base": _rate(**tree["base"]), "rules": rules})
+
+
+def _region(
+    conditions: list[dict[str, Any]],
+    rate: dict[str, Any],
+    share: float,
+    lift: float,
+    p_value: float,
+    what_if: dict[str, Any] | None = None,
+    **_: Any,  # earlier versions counted directions among the rows that flip
+) -> Region:
+    return Region(
+        tuple(_clause(**clause) for clause in conditions),
+        _rate(**rate),
+        share,
+        lift,
+        p_value,
+        None if what_if is None else WhatIf.from_dict(what_if),
+    )
+
+
+def _clause(levels: list[str] | None = None, **cells: Any) -> Clause:
+    return Clause(levels=None if levels is None else tuple(levels), **cells)
+
+
+def regions(
+    where: Where, population: str, what_if: Sequence[WhatIf | None] | None = None
+) -> Regions:
+    """Rules as a report shows them, each with what is known of its people."""
+    told = [None] * len(where.rules) if what_if is None else what_if
+    shown = tuple(
+        Region(
+            tuple(map(_as_clause, rule.conditions)),
+            rule.rate,
+            rule.share,
+            rule.lift,
+            rule.p_value,
+            people,
+        )
+        for rule, people in zip(where.rules, told, strict=True)
+    )
+    return Regions(
+        population,
+        where.base,
+        where.learned,
+        where.tried,
+        where.share,
+        where.flips,
+        where.reason,
+        shown,
+    )
+
+
+def _as_clause(condition: Condition) -> Clause:
+    column, codes = condition.column, condition.codes
+    low, high = (
+        None
+        if not math.isfinite(bound)
+        else bound
+        if column.kind == "numerical"
+        else column.show(bound)
+        for bound in (condition.low, condition.high)
+    )
+    levels = None if codes is None else tuple(map(column.show, codes))
+    return Clause(str(condition), column.name, low, high, levels, condition.missing)
+
+
+def rules_of(schema: Schema, found: Regions | None) -> tuple[Rule, ...]:
+    """The rules that regions stand for: the inverse of `regions`."""
+    return tuple(
+        Rule(
+            tuple(_condition(schema, clause) for clause in region.conditions),
+            region.rate,
+            region.share,
+            region.lift,
+            region.p_value,
+        )
+        for region in (found.rules if found else ())
+    )
+
+
+def _condition(schema: Schema, clause: Clause) -> Condition:
+    column = schema[clause.column]
+    codes = {column.show(code): float(code) for code in range(len(column.levels))}
+
+    def code(shown: float | str) -> float:
+        return float(shown) if column.kind == "numerical" else codes[str(shown)]
+
+    return Condition(
+        column,
+        schema.position(column.name),
+        -math.inf if clause.low is None else code(clause.low),
+        math.inf if clause.high is None else code(clause.high),
+        None if clause.levels is None else tuple(map(code, clause.levels)),
+        clause.missing,
+    )
+
+
+def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str_]:
+    """For each finding the protected columns that flip it: `"sex"`, `"sex, race"` where either
+    does, `"sex+race"` where only both together do."""
+    names = cause_names(schema)
+    words = [
+        ", ".join(name for bit, name in enumerate(names) if mask >> bit & 1)
+        for mask in range(1 << len(names))
+    ]
+    return np.array(words)[causes.astype(np.intp)]
+
+
+def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:
+    """The findings with the widest gap between the two scores."""
+    gap = rounded(np.abs(found.score - found.partner_score))
+    strongest = np.argsort(-gap, kind="stable")[:most]
+    return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
+
+
+def _example(schema: Schema, found: Found, place: int) -> Example:
+    fields = tuple(
+        Field(
+            column.name,
+            column.show(float(found.rows[place, position])),
+            column.show(float(found.partner[place, position])),
+            not bool(schema.free_mask[position]),
+        )
+        for position, column in enumerate(schema.columns)
+    )
+    return Example(
+        fields,
+        float(found.score[place]),
+        float(found.partner_score[place]),
+        str(found.origin[place]),
+        str(causes_in_words(schema, found.causes[place : place + 1])[0]),
+    )

@@ -1,0 +1,1 @@
+"""The same search where tensors stay on a device."""

@@ -1,0 +1,245 @@
+"""Where target and generator run: chosen once, at the edge.
+
+Methods do not know devices. They find a target and a generator of one device together in
+`Task.on_device`, or not.
+"""
+
+from __future__ import annotations
+
+import copy
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import generators
+from limi.decisions import favors, opposes
+from limi.errors import BadModel, InvalidInput, nearest
+from limi.generators._base import WithTensors
+from limi.generators._state import read
+from limi.generators._training import device_of, torch_for
+from limi.gpu.verdicts import OnDevice
+from limi.models._scores import Outputs
+from limi.models.target import Target
+from limi.models.torch import TorchModel, _evaluating
+from limi.search.check import MAX_BATCH
+from limi.system.reading import is_file
+
+__all__ = ["CHOICES", "chosen", "placed", "settled", "together"]
+
+CHOICES = ("auto", "cpu", "cuda")
+
+_FEWEST, _MOST = 1 << 16, 1 << 20  # latents probed at once
+_SHARE = 8  # of the free memory, the part that these may take
+_BATCH = {"cuda": 1 << 20}  # rows that a module gets at once
+
+
+def chosen(wanted: str, target: Target | None, generator: Any) -> str:
+    """The device that a wish means; InvalidInput where there is none such, or no use for it.
+
+    `auto` is cuda where there is a GPU that target and generator can both use. Without a target,
+    as for the fit of a generator, the generator decides.
+    """
+    kind = wanted.partition(":")[0]
+    if kind not in CHOICES:
+        raise InvalidInput(f"the device is {wanted!r}; {nearest(wanted, CHOICES)}")
+    if kind == "cpu":
+        return "cpu"
+    module = None if target is None else _module(target)
+    if kind == "auto":
+        if not _can_follow(generator) or (target is not None and module is None):
+            return "cpu"
+        place = getattr(generator, "device", None)
+        if place is not None:
+            return str(place)  # a ready-made generator stays where it is
+        torch = torch_for(f"the generator {str(generator)!r}")
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    torch_for("the device 'cuda'")
+    device_of(wanted)
+    if module is None and not _can_follow(generator):
+        raise InvalidInput(
+            f"the device is {wanted!r}, but nothing here can run on it: the target is no torch "
+            "module and the generator needs none; use --device cpu, or a generator such as ctgan"
+        )
+    return wanted
+
+
+def settled(wanted: str, target: Target, generator: Any) -> tuple[str, Target]:
+    """The device that a wish means, and the target on it."""
+    device = chosen(wanted, target, generator)
+    try:
+        return device, placed(target, device)
+    except BadModel:
+        if wanted != "auto":
+            raise
+        return "cpu", target
+
+
+def placed(target: Target, device: str) -> Target:
+    """The target on a device: a copy of its module there, and all else as it is."""
+    module = _module(target)
+    if device == "cpu" or module is None:
+        return target
+    here = next((p.device.type for p in module.parameters()), "cpu")
+    if here == device.partition(":")[0]:
+        return target
+    moved = copy.deepcopy(module).to(device)
+    there = replace(
+        target,
+        model=TorchModel(
+            moved, _outputs(target), target.model.n_columns, device, notes=_notes(target)
+        ),
+    )
+    try:
+        there.score(target.codec.schema.low[None])
+    except BadModel as error:
+        raise BadModel(
+            f"the module cannot run on {device!r}: {error}; use --device cpu, or give the file on "
+            f"its device (torch:FILE?device={device})"
+        ) from None
+    return there
+
+
+def together(target: Target, generator: Any) -> OnDevice | None:
+    """Target and generator as tensors; None where one of them cannot be, or they are apart."""
+    module = _module(target)
+    if module is None or not isinstance(generator, WithTensors):
+        return None
+    import torch
+
+    weights = [p for p in module.parameters() if p.is_floating_point()]
+    if not weights or weights[0].device.type != generator.device.type:
+        return None
+    outputs = _outputs(target)
+
+    def forward(matrix: Any) -> Any:
+        with torch.inference_mode(), _evaluating(module):
+            raw = module(matrix)
+        if not isinstance(raw, torch.Tensor) or raw.ndim == 0 or len(raw) != len(matrix):
+            raise BadModel("the module must return one tensor with one or two outputs a row")
+        return raw
+
+    schema = target.codec.schema
+    return OnDevice(
+        schema,
+        forward,
+        lambda raw: _read(raw, outputs),
+        weights[0].dtype,
+        generator,
+        tuple(_numbers(target, generator.device)),
+        _chunk(generator, len(schema)),
+        _BATCH.get(generator.device.type, MAX_BATCH),
+    )
+
+
+def _module(target: Target) -> Any:
+    """The torch module behind a target that takes numbers; None where there is none."""
+    torch = sys.modules.get("torch")
+    module = getattr(target.model, "module", None)
+    if torch is None or not isinstance(module, torch.nn.Module) or target.model.takes != "matrix":
+        return None
+    return module
+
+
+def _outputs(target: Target) -> Outputs:
+    """How to read the module; a benchmark model has two logits and says the favorable one only."""
+    outputs = getattr(target.model, "outputs", None)
+    if isinstance(outputs, Outputs):
+        return outputs
+    return Outputs(getattr(target.model, "favorable_column", 1), "logits")
+
+
+def _notes(target: Target) -> tuple[str, ...]:
+    return tuple(getattr(target.model, "notes", ()))
+
+
+def _can_follow(generator: Any) -> bool:
+    """Can a generator, given by name, file or itself, decode on a device?"""
+    if generator is None or generator == "none":
+        return False
+    if not isinstance(generator, (str, Path)):
+        return isinstance(generator, WithTensors)
+    name = str(read(generator)[1].get("kind")) if is_file(generator) else str(generator)
+    known = vars(generators.get(name)).values()
+    return any(isinstance(made, type) and hasattr(made, "decode_tensor") for made in known)
+
+
+def _numbers(target: Target, device: Any) -> list[tuple[int, Any]]:
+    """Columns whose levels stand for other numbers than their position, with NaN for missing."""
+    import torch
+
+    found = []
+    for position, column in enumerate(target.codec.schema.columns):
+        numbers = column.level_numbers
+        if column.kind == "numerical" or numbers is None:
+            continue
+        if not np.array_equal(numbers, np.arange(len(numbers))):
+            found.append((position, torch.tensor(np.append(numbers, np.nan), device=device)))
+    return found
+
+
+def _chunk(generator: WithTensors, n_columns: int) -> int:
+    """Latents to probe at once: many, for a device waits for no one, but within its memory."""
+    if generator.device.type != "cuda":
+        return _FEWEST
+    import torch
+
+    free, _ = torch.cuda.mem_get_info(generator.device)
+    latent_dim = int(getattr(generator, "latent_dim", 256))
+    each = 4 * 4 * latent_dim + 3 * 8 * 4 * n_columns + 512
+    return int(np.clip(free // _SHARE // each // _FEWEST * _FEWEST, _FEWEST, _MOST))
+
+
+# -- what a module says -----------------------------------------------------------------
+
+
+def _read(raw: Any, outputs: Outputs) -> Any:
+    """(n,) float64 scores as `Outputs.read` gives them; NaN where it would complain."""
+    import torch
+
+    raw = raw.double()
+    raw = torch.where(raw.isfinite(), raw, torch.nan)
+    if raw.ndim == 2 and raw.shape[1] == 2:
+        return _two(raw, outputs)
+    if raw.numel() != len(raw):
+        raise BadModel(
+            f"the module returned outputs of shape {tuple(raw.shape)}; limi tests decisions "
+            "between two classes, so it needs one or two outputs a row"
+        )
+    return _one(raw.reshape(-1), outputs)
+
+
+def _one(raw: Any, outputs: Outputs) -> Any:
+    import torch
+
+    if outputs.kind == "logits":
+        return _from_margin(raw, outputs.favorable_column)
+    if outputs.kind is None:
+        raise InvalidInput(
+            "the module's outputs may be probabilities or logits; say which: set module.output = "
+            '"probability" or "logits"'
+        )
+    raw = torch.where((raw >= 0) & (raw <= 1), raw, torch.nan)
+    return raw if outputs.favorable_column == 1 else 1 - raw
+
+
+def _two(raw: Any, outputs: Outputs) -> Any:
+    import torch
+
+    logits = _from_margin(raw[:, 1] - raw[:, 0], outputs.favorable_column)
+    if outputs.kind == "logits":
+        return logits
+    mine, other = raw[:, outputs.favorable_column], raw[:, 1 - outputs.favorable_column]
+    compared = 0.5 + (mine - other) / 2
+    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
+    pairs = torch.where(agree, mine, compared)
+    if outputs.kind == "probability":
+        return torch.where((pairs >= 0) & (pairs <= 1), pairs, torch.nan)
+    whole = ((raw.sum(1) - 1).abs() <= 1e-5) & (raw >= 0).all(1)
+    return torch.where(whole, pairs, logits)
+
+
+def _from_margin(margin: Any, favorable_column: int) -> Any:
+    return (margin if favorable_column == 1 else -margin).sigmoid()

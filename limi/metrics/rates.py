@@ -1,0 +1,168 @@
+"""How often decisions flip in a named population, measured apart from any search."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from limi.decisions import sides
+from limi.defaults import MEASURED_ROWS
+from limi.metrics.individual import Rate, flip_rate
+from limi.search.check import Checked
+from limi.search.steadiness import Steadiness, always_flip, confirmed
+from limi.search.task import Task
+from limi.search.tried import most_queries
+from limi.system.watch import OutOfTime
+from limi.table.rows import uniform
+from limi.table.schema import Schema
+from limi.types import Index, Mask, Rows
+
+__all__ = ["MOST_QUERIES", "Measured", "measurable_rows", "measure"]
+
+MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Rates by population, and what they cost."""
+
+    rates: dict[str, Rate]
+    queries: int
+    checked: dict[str, Checked]  # the rows of each population with their verdicts
+    alone: dict[str, dict[str, Rate]]  # with several protected columns, by column and population:
+    # ^ the rates of rows that flip if that column alone changes
+    places: dict[str, Index]  # where those of a table stand in it
+
+    @property
+    def flipping(self) -> dict[str, Rows]:
+        """The rows of each population that flip."""
+        return {name: checked.rows[checked.flips] for name, checked in self.checked.items()}
+
+
+def measure(
+    task: Task,
+    populations: list[str],
+    seed: int,
+    *,
+    rows: int = MEASURED_ROWS,
+    max_queries: int | None = None,
+    told: Steadiness | None = None,
+    held_out: Rows | None = None,
+) -> Measured:
+    """Rates of these populations, each on a sample of fixed size drawn from its own stream.
+
+    The population `real` is the task's table, `held-out` the rows that are given as such.
+    `max_queries` bounds the cost of all of them together; where time runs out, a rate is that of
+    the rows asked until then, whose number no flip has a say in. Where the model is `told` to be
+    unsteady, only rows that flip every time they are asked count as flipping. With several
+    protected columns each has a rate alone as well, without the rows that flip only if two change
+    together.
+    """
+    n = min(rows, measurable_rows(task.schema, len(populations), max_queries, told))
+    columns = _alone(task.schema)
+    measured = Measured({}, 0, {}, {column: {} for column in columns}, {})
+    tables = {"real": task.rows, "held-out": held_out}
+    places = measured.places
+    for name in populations if n > 0 else []:
+        # Every population has a stream of its own, so that adding one changes no other's rows.
+        key = sum(name.encode())
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
+        table = tables.get(name)
+        if table is not None:
+            places[name] = _places(task, len(table), n, rng)
+            rows_of = table[places[name]]
+        else:
+            rows_of = _sample(task, name, n, rng)
+        doubt = _Doubt(task, told, rng) if told is not None and not told.steady else None
+        try:
+            checked = task.survey(rows_of)
+            checked = checked if doubt is None else doubt.confirmed(checked)
+            alone = [_flips_alone(task.schema, checked, k, doubt) for k in range(len(columns))]
+        except OutOfTime:
+            break
+        if table is not None:
+            places[name] = places[name][: len(checked)]
+        measured.rates[name] = flip_rate(checked.flips)
+        measured.checked[name] = checked
+        for column, flips in zip(columns, alone, strict=True):
+            measured.alone[column][name] = flip_rate(flips)
+        asked = checked.queries + (0 if doubt is None else doubt.queries)
+        measured = replace(measured, queries=measured.queries + asked)
+    return measured
+
+
+def _alone(schema: Schema) -> tuple[str, ...]:
+    """Columns that have a rate alone: one that is the only one needs none."""
+    return schema.protected if len(schema.protected) > 1 else ()
+
+
+@dataclass
+class _Doubt:
+    """Flips of a model whose answers move, asked again and again."""
+
+    task: Task
+    told: Steadiness
+    rng: np.random.Generator
+    queries: int = 0  # for columns alone
+
+    @property
+    def company(self) -> Rows | None:
+        """Rows to stand beside those in question."""
+        return self.task.rows if self.told.in_company else None
+
+    def confirmed(self, checked: Checked) -> Checked:
+        """Verdicts of which only those flips are left that are seen every time."""
+        task = self.task
+        return confirmed(
+            checked, task.scores, self.rng, company=self.company, max_batch=task.max_batch
+        )
+
+    def kept(self, rows: Rows, partner: Rows) -> Mask:
+        """Which pairs are decided differently every time."""
+        task = self.task
+        kept, asked = always_flip(
+            task.scores, rows, partner, self.rng, company=self.company, max_batch=task.max_batch
+        )
+        self.queries += asked
+        return kept
+
+
+def _flips_alone(schema: Schema, checked: Checked, place: int, doubt: _Doubt | None) -> Mask:
+    """Which rows flip if this protected column alone changes, and all else is as it is."""
+    flipped = checked.as_if[place] * sides(checked.score)[:, None] < 0
+    flips: Mask = flipped.any(axis=1)
+    if doubt is None or not flips.any():
+        return flips
+    partner = checked.rows[flips].copy()
+    codes = np.array(schema.protected_codes[place])
+    partner[:, schema.protected_index[place]] = codes[flipped[flips].argmax(axis=1)]
+    flips[flips] = doubt.kept(checked.rows[flips], partner)
+    return flips
+
+
+def measurable_rows(
+    schema: Schema,
+    n_populations: int,
+    max_queries: int | None = None,
+    told: Steadiness | None = None,
+) -> int:
+    """On how many rows each rate can be measured, where all may ask so many queries together."""
+    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
+    per_row = max(len(schema.combinations) + 1, most_queries(schema))
+    per_row += 0 if told is None else told.per_flip * (1 + len(_alone(schema)))
+    most = MOST_QUERIES if max_queries is None else max_queries // max(1, n_populations)
+    return most // per_row
+
+
+def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
+    if name == "uniform":
+        return uniform(task.schema, n, rng)
+    assert task.generator is not None
+    return task.generator.decode(task.generator.sample_latents(n, rng))
+
+
+def _places(task: Task, size: int, n: int, rng: np.random.Generator) -> Index:
+    chosen = np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
+    # Time may end the asking, and the first rows of a table are no fair part of it.
+    return rng.permutation(chosen) if task.watch.limited else chosen

@@ -1,0 +1,230 @@
+"""A model bound to a codec: rows in, scores out, exactly as the user's model receives them."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import numpy as np
+
+from limi.decisions import contradicts, favors
+from limi.errors import BadModel, LimiError, listed
+from limi.models._base import Model
+from limi.system.foreign import at_work, reason
+from limi.table.frames import Codec
+from limi.types import Index, Mask, Rows, Scores
+
+__all__ = ["CONTRACT_ROWS", "Target", "bind", "settling_rows"]
+
+_SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
+_TIMED_ROWS = 8  # asked first where time is short
+CONTRACT_ROWS = 16
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Target:
+    """Asks a model for the scores of rows."""
+
+    model: Model
+    codec: Codec
+    notes: tuple[str, ...] = field(default=())
+
+    def present(self, rows: Rows) -> Any:
+        """What the model is given for these rows."""
+        if self.model.takes == "frame":
+            return self.codec.decode(rows)
+        if self.model.takes == "array" and _text_columns(self.codec):
+            return _cells(self.codec.decode(rows))
+        return self.codec.matrix(rows)
+
+    def score(self, rows: Rows) -> Scores:
+        """One score a row; BadModel where the model raises or answers what it must not."""
+        if not len(rows):
+            return np.empty(0)
+        scores = np.asarray(self._ask(self.model.score, rows), dtype=np.float64)
+        if scores.shape != (len(rows),):
+            given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
+            raise BadModel(
+                f"the model returned {given} for {len(rows)} rows; it must return one a row"
+            )
+        # A NaN compares as false, so it is caught here too.
+        wrong = ~((scores >= 0) & (scores <= 1))
+        if wrong.any():
+            raise BadModel(
+                f"the model returned {int(wrong.sum())} scores of {len(scores)} that are no "
+                f"numbers in [0, 1], the first of them {scores[wrong][0]:g}"
+            )
+        return scores
+
+    def decide(self, rows: Rows) -> Mask | None:
+        """The model's own decisions, favorable or not; None where its scores are all it says."""
+        decide = getattr(self.model, "decide", None)
+        if decide is None:
+            return None
+        if not len(rows):
+            return np.empty(0, dtype=bool)
+        decided: Mask = self._ask(decide, rows)
+        return decided
+
+    def settled(
+        self,
+        rows: Rows,
+        *,
+        seconds: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> Target:
+        """The same target once its model has seen real rows, with notes on what they showed.
+
+        A model that decides otherwise than by a score above 0.5 is asked for its decisions from
+        then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
+        to three times; fewer where they would take more than these seconds.
+        """
+        settle: Callable[[Any], Model] | None = getattr(self.model, "settle", None)
+        if settle is None or not len(rows):
+            return self
+        most = _SETTLING_ROWS
+        if seconds is not None:
+            few, start = rows[_spread(len(rows), _TIMED_ROWS)], clock()
+            with suppress(LimiError):  # more rows may settle what these do not
+                self._ask(settle, few)
+            per_row = max((clock() - start) / len(few), 1e-9)
+            most = int(np.clip(seconds / per_row, _TIMED_ROWS, most))
+        model = self._ask(settle, rows[_spread(len(rows), most)])
+        known = _notes(self.model)
+        return replace(
+            self, model=model, notes=(*self.notes, *(n for n in _notes(model) if n not in known))
+        )
+
+    def contract(self, rows: Rows, *, most: int = CONTRACT_ROWS) -> int:
+        """Hold the model to what the search relies on; the number of rows it was asked.
+
+        It leaves its input as it is, and scores lie on the side of 0.5 that its own decisions take.
+        Whether it answers the same each time is told by `limi.search.steadiness`.
+        """
+        rows = rows[_spread(len(rows), most)]
+        n = len(rows)
+        if not n:
+            return 0
+        given = rows.copy()
+        first = self.score(rows)
+        if not np.array_equal(rows, given, equal_nan=True):
+            raise BadModel(
+                "the model changes the rows it is given; let it work on a copy of its input"
+            )
+        decided = self.decide(rows)
+        if decided is None:
+            return n
+        wrong = contradicts(first, decided)
+        if not wrong.any():
+            return 2 * n
+        # Decisions that move from one asking to the next contradict nothing.
+        again = self.decide(rows)
+        steady = again is not None and np.array_equal(decided, again)
+        if steady and np.array_equal(favors(first), favors(self.score(rows))):
+            raise BadModel(
+                f"the model's own decisions differ from the side of its scores for "
+                f"{int(wrong.sum())} of {n} rows; settle the target on real rows first, so that "
+                "decisions are asked for"
+            )
+        return 4 * n if steady else 3 * n
+
+    def _ask(self, question: Callable[[Any], T], rows: Rows) -> T:
+        inputs = self.present(rows)
+
+        def told(error: BaseException) -> BadModel:
+            return BadModel(f"the model raised {reason(error)} (it was given {_described(inputs)})")
+
+        with at_work(told):
+            return question(inputs)
+
+
+def bind(model: Model, codec: Codec) -> Target:
+    """A target of a model and the codec of a table; BadModel where the columns do not fit."""
+    names = codec.schema.names
+    with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
+        columns, n_columns, takes = model.columns, model.n_columns, model.takes
+    if columns is not None:
+        wanted = _matched(columns, names)
+        blind = [name for name in codec.schema.protected if name not in wanted]
+        if blind:
+            raise BadModel(
+                f"the model does not take {listed(blind)} as an input, so changing it can flip "
+                f"nothing; its columns are {listed(wanted)}"
+            )
+        codec = codec.select(wanted)
+    elif n_columns is not None and n_columns != len(names):
+        raise BadModel(
+            f"the model wants {n_columns} columns and the table has {len(names)} beside "
+            f"the target: {listed(names)}"
+        )
+    text = _text_columns(codec)
+    if takes == "matrix" and text:
+        raise BadModel(
+            f"the model takes numbers only, but these columns hold text: {listed(text)}; "
+            "give the table as the model was trained on it, or wrap both in a Python function"
+        )
+    return Target(model, codec, _notes(model))
+
+
+def _matched(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The table's name of each column that a model wants.
+
+    Model formats replace characters that they cannot keep, so `capital-gain` may come back as
+    `capital_gain`; where just one column reads the same, it is meant.
+    """
+    plain: dict[str, list[str]] = {}
+    for name in names:
+        plain.setdefault(_plain(name), []).append(name)
+    found = [[name] if name in names else plain.get(_plain(name), []) for name in wanted]
+    absent = [name for name, places in zip(wanted, found, strict=True) if len(places) != 1]
+    if absent:
+        raise BadModel(
+            f"the model wants the columns {listed(absent)} that the table lacks; "
+            f"the table has {listed(names)}"
+        )
+    return [place for (place,) in found]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)
+
+
+def _text_columns(codec: Codec) -> list[str]:
+    return [
+        column.name
+        for column in codec.schema.columns
+        if column.kind != "numerical" and column.level_numbers is None
+    ]
+
+
+def _cells(frame: Any) -> Any:
+    """A frame's cells as an array, as its own library gives it."""
+    return (frame if hasattr(frame, "to_numpy") else frame.to_pandas()).to_numpy()
+
+
+def settling_rows(n: int) -> Index:
+    """Which of n rows a model is settled on."""
+    return _spread(n, _SETTLING_ROWS)
+
+
+def _spread(n: int, most: int) -> Index:
+    """Positions of at most `most` of n rows, evenly apart: tables are often sorted."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.arange(0)
+
+
+def _notes(model: Model) -> tuple[str, ...]:
+    return tuple(getattr(model, "notes", ()))
+
+
+def _described(inputs: Any) -> str:
+    if isinstance(inputs, np.ndarray):
+        return f"an array of shape {inputs.shape}"
+    names = list(getattr(inputs, "columns", []))
+    names = list(getattr(inputs, "column_names", names))
+    return f"a {type(inputs).__name__} with {listed(names) if names else 'columns'}"

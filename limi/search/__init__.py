@@ -1,0 +1,1 @@
+"""One oracle, one loop, one ledger."""

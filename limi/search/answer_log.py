@@ -1,0 +1,226 @@
+"""A log of every answer, so that a killed run goes on where it stopped and asks nothing twice.
+
+A search is a function of its seed and of the model's answers. Replaying the answers therefore
+brings a method back to where it was, whatever state it keeps. An answer is found by its row, so
+that it does not matter in which batches rows were asked, which hangs on the clock.
+
+What was logged decides what is found, so it is not taken on trust: every record carries checksums,
+scores must be numbers from 0 to 1, and the model is asked again for a sample of its answers. A
+record that a kill cut short at the end is asked anew; any other damage is said.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import CorruptStore
+from limi.generators._counter_rng import mixed
+from limi.search.steadiness import TIMES, apart
+from limi.system import writing
+from limi.types import Index, Rows, Scores
+
+__all__ = ["Journal", "looks_like_one"]
+
+_HEAD = struct.Struct("<4sI")  # magic, number of rows; then their hashes, then their scores
+_SUM = struct.Struct("<I")  # of the head, behind it; of the whole record, behind all
+_START = _HEAD.size + _SUM.size
+_MAGIC = b"LJ02"
+_BEFORE = b"LJ01"  # had no checksum of the scores
+_ASKED_AGAIN = 256  # answers at most
+
+
+class Journal:
+    """Wraps a score function: answers from the log first, then asks and logs."""
+
+    def __init__(self, log: io.FileIO, score: Callable[[Rows], Scores]) -> None:
+        self.replayed = 0
+        self.asked_again = 0
+        self._moves = False  # does the model itself answer otherwise each time?
+        self._score = score
+        self._log = log
+        end, hashes, scores = _held_to_its_sums(log)
+        log.truncate(end)
+        self._known = _Known(hashes, scores)
+        # Drawn, not evenly apart: a row's protected values are asked one after another.
+        n = min(len(scores), _ASKED_AGAIN)
+        draw = np.random.default_rng(len(scores))
+        self._sample: Index = np.sort(draw.choice(len(scores), n, replace=False))
+
+    def score(self, rows: Rows) -> Scores:
+        """The scores of rows, from the log where it has them."""
+        hashes = _hashes(rows)
+        place = self._known.take(hashes)
+        known = place >= 0
+        if not known.any():
+            return self._asked(rows, hashes)
+        scores = np.empty(len(rows))
+        scores[known] = self._known.scores[place[known]]
+        self._ask_again(rows[known], scores[known], place[known])
+        self.replayed += int(known.sum())
+        if not known.all():
+            scores[~known] = self._asked(rows[~known], hashes[~known])
+        return scores
+
+    def _asked(self, rows: Rows, hashes: NDArray[np.int64]) -> Scores:
+        scores = self._score(rows)
+        try:
+            writing.append(self._log.fileno(), _record(hashes, scores))
+        except OSError as error:
+            advice = "go on with --resume from elsewhere"
+            raise writing.refusal("the answers of the model", error, advice) from None
+        return scores
+
+    @property
+    def note(self) -> str:
+        """What a report says of a run that was resumed."""
+        ends = "found that its answers move by themselves" if self._moves else "found the same"
+        return (
+            f"the run was resumed: {self.replayed:,} answers are from the log of the run before; "
+            f"asking the model again for some of them, {self.asked_again:,} queries beside the "
+            f"budget, {ends}"
+        )
+
+    def _ask_again(self, rows: Rows, known: Scores, place: Index) -> None:
+        """Hold the log to the model by those of the sample that are among these rows."""
+        chosen = np.flatnonzero(np.isin(place, self._sample))
+        if self._moves or not len(chosen):
+            return
+        self.asked_again += len(chosen)
+        if not apart(self._score(rows[chosen]), known[chosen]).any():
+            return
+        # The answers may hang on the batch, or on chance: then there is nothing to hold them to.
+        now, self._moves = self._ask_often(rows)
+        wrong = np.flatnonzero(apart(now, known))
+        if len(wrong) and not self._moves:
+            raise CorruptStore(
+                "the answers in the log of the unfinished run are not the model's: asked again for "
+                f"one of them it says {now[wrong[0]]:.6g}, and the log {known[wrong[0]]:.6g}; "
+                "start again with --force"
+            )
+
+    def _ask_often(self, rows: Rows) -> tuple[Scores, bool]:
+        """What the model says of a whole batch, and whether it says so not every time."""
+        first = self._score(rows)
+        self.asked_again += len(rows)
+        for _ in range(TIMES - 1):
+            self.asked_again += len(rows)
+            if apart(first, self._score(rows)).any():
+                return first, True
+        return first, False
+
+
+def looks_like_one(path: Path) -> bool:
+    """Does a file begin as a journal does? An empty one is a journal without answers."""
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    return start in (_MAGIC, _BEFORE) or (len(start) < len(_MAGIC) and _MAGIC.startswith(start))
+
+
+class _Known:
+    """Answers of an earlier run, found by the hash of their row.
+
+    A row that was asked several times has several answers, which are given in their order: those
+    of some models move, and then the run that goes on must see them move as well.
+    """
+
+    def __init__(self, hashes: NDArray[np.int64], scores: Scores) -> None:
+        self.scores = scores
+        self._order = np.argsort(hashes, kind="stable")
+        self._ascending = hashes[self._order]
+        self._used = np.zeros(len(hashes), dtype=np.intp)  # by the first place of a hash
+        self._left = len(hashes)
+
+    def take(self, hashes: NDArray[np.int64]) -> Index:
+        """Where in the log the next answer to each row is, -1 where there is none."""
+        if not self._left:
+            return np.full(len(hashes), -1)
+        order = np.argsort(hashes, kind="stable")
+        ascending = hashes[order]
+        first = np.searchsorted(self._ascending, ascending, side="left")
+        last = np.searchsorted(self._ascending, ascending, side="right")
+        found = first < last
+        turn = np.arange(len(order)) - np.searchsorted(ascending, ascending, side="left")
+        at = first + turn
+        at[found] += self._used[first[found]]
+        found &= at < last
+        np.add.at(self._used, first[found], 1)
+        self._left -= int(found.sum())
+        place = np.full(len(hashes), -1)
+        place[order[found]] = self._order[at[found]]
+        return place
+
+
+def _hashes(rows: Rows) -> NDArray[np.int64]:
+    """A number for each row: equal rows have equal ones, and others almost surely do not."""
+    cells = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
+    hashes = np.full(len(rows), cells.shape[1], dtype=np.int64)
+    for column in cells.T:
+        hashes = mixed(hashes ^ column)
+    return hashes
+
+
+def _record(hashes: NDArray[np.int64], scores: Scores) -> bytes:
+    head = _HEAD.pack(_MAGIC, len(scores))
+    body = hashes.astype("<i8").tobytes() + scores.astype("<f8").tobytes()
+    return b"".join(
+        (head, _SUM.pack(zlib.crc32(head)), body, _SUM.pack(zlib.crc32(body, zlib.crc32(head))))
+    )
+
+
+def _held_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
+    """Where the last whole record ends, the hashes of the rows and their scores; CorruptStore
+    where one is not as it was written."""
+    size = os.fstat(log.fileno()).st_size
+    end = n_records = 0
+    hashes, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+    while size - end >= _START:
+        n_records += 1
+        start = _read(log, end, _START)
+        head, (sum_of_head,) = start[: _HEAD.size], _SUM.unpack_from(start, _HEAD.size)
+        if head.startswith(_BEFORE):
+            raise CorruptStore(
+                "the unfinished run was begun by an earlier limi, whose log has no checksums; "
+                "start again with --force"
+            )
+        if not head.startswith(_MAGIC) or zlib.crc32(head) != sum_of_head:
+            raise _damage(n_records, "its head is not as it was written")
+        _, count = _HEAD.unpack(head)
+        if size - end < _START + 16 * count + _SUM.size:
+            break  # a kill came while it was written
+        rest = _read(log, end + _START, 16 * count + _SUM.size)
+        body, (sum_of_all,) = rest[: 16 * count], _SUM.unpack_from(rest, 16 * count)
+        if zlib.crc32(body, sum_of_head) != sum_of_all:
+            raise _damage(n_records, "its answers are not those that were written")
+        given = np.frombuffer(body, dtype="<f8", offset=8 * count)
+        # A NaN compares as false, so it is caught here too.
+        if not ((given >= 0) & (given <= 1)).all():
+            raise _damage(n_records, "its scores are not numbers from 0 to 1")
+        hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
+        scores.append(given.astype(np.float64))
+        end += _START + len(rest)
+    return end, np.concatenate(hashes), np.concatenate(scores)
+
+
+def _read(log: io.FileIO, start: int, n: int) -> bytes:
+    """So many bytes from a place on, which are known to be there."""
+    log.seek(start)
+    parts = []
+    while n and (part := log.read(n)):
+        parts.append(part)
+        n -= len(part)
+    return b"".join(parts)
+
+
+def _damage(record: int, why: str) -> CorruptStore:
+    return CorruptStore(
+        f"the log of the unfinished run is damaged at record {record:,}: {why}; its answers cannot "
+        "be used, so start again with --force"
+    )

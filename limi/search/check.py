@@ -1,0 +1,354 @@
+"""The oracle: does a row's decision flip when nothing but its protected values change?
+
+Rows times protected combinations are asked in bounded batches. Each distinct key (the
+non-protected columns) is asked once: what is decided under a combination is a property of the key.
+Two decisions differ where both are clear of the edge (`limi.decisions`).
+A row whose own values are not all among those tried is asked for its mixtures as well
+(`limi.search.tried`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.decisions import differ, favors, rounded, sides
+from limi.search.tried import Mixed, Tried, ask_mixed, mixture_counts
+from limi.table.rows import Distinct, distinct
+from limi.table.schema import Schema
+from limi.types import Index, Mask, Rows, Scores
+
+__all__ = [
+    "MAX_BATCH",
+    "Checked",
+    "Partner",
+    "cause_names",
+    "cause_sets",
+    "check_rows",
+    "query_cost",
+]
+
+Partner = Literal["widest", "first"]
+"""Which counterpart is shown: of those that flip (or of all, where none does) the one whose score
+is furthest away, or the first in the order of combinations."""
+
+MAX_BATCH = 1 << 18
+"""Rows given to the model at once; at 13 columns the expanded batch is 27 MB."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Rows with their verdicts."""
+
+    rows: Rows
+    score: Scores
+    partner: Rows
+    partner_score: Scores
+    flips: Mask
+    queries: int = 0  # rows that the model was asked for
+    favorable: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    # ^ for each combination, how many rows would be decided favorably under it
+    origin: str = ""
+    causes: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
+    # ^ with several protected columns: which smallest sets of them flip a row (see `cause_names`)
+
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 0)))
+    # ^ (n, K) where the task keeps them: the score under every combination, NaN if not asked
+    bits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
+    # ^ of flipping rows, the favorable combinations as packed bits; empty if not all were asked
+    as_if: tuple[NDArray[np.int8], ...] = ()
+    # ^ where asked for: by protected column, (n, values): which way a row is decided if it has
+    #   this value instead of its own, and all else is as it is (see `decisions.sides`). With
+    #   several columns the last is (n, K), under every combination
+    unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Mask | Index | slice) -> Checked:
+        """The verdicts of some rows; counts over the batch do not split and are dropped."""
+        return Checked(
+            self.rows[index],
+            self.score[index],
+            self.partner[index],
+            self.partner_score[index],
+            self.flips[index],
+            origin=self.origin,
+            causes=self.causes[index] if len(self.causes) else self.causes,
+            scores=self.scores[index] if len(self.scores) else self.scores,
+            bits=self.bits[index] if len(self.bits) else self.bits,
+            as_if=tuple(told[index] for told in self.as_if),
+        )
+
+    def where(self, mask: Mask, otherwise: Checked) -> Checked:
+        """These verdicts where the mask is true, the others' elsewhere, row by row."""
+        column = mask[:, None]
+        return Checked(
+            np.where(column, self.rows, otherwise.rows),
+            np.where(mask, self.score, otherwise.score),
+            np.where(column, self.partner, otherwise.partner),
+            np.where(mask, self.partner_score, otherwise.partner_score),
+            np.where(mask, self.flips, otherwise.flips),
+            origin=self.origin,
+        )
+
+    @staticmethod
+    def join(parts: Sequence[Checked]) -> Checked:
+        """Several batches as one; their origins and counts are dropped."""
+        parts = [part for part in parts if len(part)] or list(parts[:1])
+        return Checked(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.score for part in parts]),
+            np.concatenate([part.partner for part in parts]),
+            np.concatenate([part.partner_score for part in parts]),
+            np.concatenate([part.flips for part in parts]),
+            causes=np.concatenate([part.causes for part in parts]),
+            scores=np.concatenate([part.scores for part in parts]),
+            bits=np.concatenate([part.bits for part in parts]),
+        )
+
+    @staticmethod
+    def nothing(width: int) -> Checked:
+        """No rows: a method that prepares for long yields it, so that the engine sees the clock."""
+        empty, none = np.empty((0, width)), np.empty(0)
+        return Checked(empty, none, empty, none, np.zeros(0, dtype=bool))
+
+    def named(self, origin: str) -> Checked:
+        """The same verdicts under the name of the phase that asked for them."""
+        return replace(self, origin=origin)
+
+
+def query_cost(schema: Schema, rows: Rows, known: Distinct) -> NDArray[np.int64]:
+    """How many queries each row adds: all combinations at the first row of a key, and mixtures
+    where a row's own protected values are none of the combinations."""
+    cost = mixture_counts(schema, rows)
+    cost[known.first] += len(schema.combinations)
+    return cost
+
+
+def check_rows(
+    score: Callable[[Rows], Scores],
+    schema: Schema,
+    rows: Rows,
+    *,
+    partner: Partner = "widest",
+    max_batch: int = MAX_BATCH,
+    known: Distinct | None = None,
+    keep_scores: bool = False,
+    as_if: bool = False,
+) -> Checked:
+    """Verdicts of rows; `score` sees at most `max_batch` rows at a time (but at least one key's).
+
+    `known` spares the keys where the caller has them already; `as_if` keeps what is decided under
+    every value of each protected column.
+    """
+    combinations = schema.combinations
+    n_combinations = len(combinations)
+    n = len(rows)
+    own = schema.combination_of(rows)
+    known = known or distinct(schema, rows)
+    first, key_of = known.first, known.of
+
+    verdict = _Verdicts.empty(schema, n, partner, as_if)
+    kept = np.empty((n if keep_scores else 0, n_combinations))
+    stray = np.flatnonzero(own < 0)
+    mixed = ask_mixed(score, schema, rows[stray], max_batch)
+    line = np.full(n, -1, dtype=np.intp)  # where a row stands among those that stray
+    line[stray] = np.arange(len(stray))
+
+    by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
+    ascending = key_of if by_key is None else key_of[by_key]
+    for part in _parts(len(first), max(1, max_batch // n_combinations)):
+        chosen = rows[part] if by_key is None else rows[first[part]]
+        asked = np.repeat(chosen, n_combinations, axis=0)
+        cells = asked.reshape(-1, n_combinations, rows.shape[1])
+        cells[:, :, schema.protected_index] = combinations
+        scores = score(asked).reshape(-1, n_combinations)
+        if by_key is None:
+            where = np.arange(part.start, part.stop)
+        else:
+            # Rows that share a key share its scores, whatever their own protected values.
+            low, high = np.searchsorted(ascending, [part.start, part.stop])
+            where = by_key[low:high]
+            scores = scores[key_of[where] - part.start]
+        verdict.settle_all(where, scores, own[where], mixed, line[where])
+        if keep_scores:
+            kept[where] = scores
+
+    partners, cells = rows.copy(), verdict.partner
+    if len(stray):
+        # A mixture leaves some values as they are.
+        cells = np.where(np.isnan(cells), rows[:, schema.protected_index], cells)
+    partners[:, schema.protected_index] = cells
+    return Checked(
+        rows,
+        verdict.score,
+        partners,
+        verdict.partner_score,
+        verdict.flips,
+        queries=len(first) * n_combinations + mixed.queries,
+        favorable=verdict.favorable,
+        causes=verdict.causes,
+        scores=kept,
+        bits=verdict.bits,
+        as_if=verdict.as_if,
+    )
+
+
+_MOST_CAUSES = 3  # protected columns whose sets are told apart; a byte holds the sets of three
+
+
+def cause_names(schema: Schema) -> list[str]:
+    """What each bit of `Checked.causes` stands for: columns that flip a row together."""
+    return ["+".join(schema.protected[i] for i in columns) for columns, _ in cause_sets(schema)]
+
+
+def cause_sets(schema: Schema) -> list[tuple[tuple[int, ...], int]]:
+    """Sets of protected columns, smaller ones first, each with the bits of its own parts."""
+    places = range(len(schema.protected))
+    if not 2 <= len(places) <= _MOST_CAUSES:
+        return []
+    sets = [s for size in places for s in itertools.combinations(places, size + 1)]
+    return [
+        (columns, sum(1 << k for k, other in enumerate(sets) if set(other) < set(columns)))
+        for columns in sets
+    ]
+
+
+@dataclass(frozen=True)
+class _Verdicts:
+    schema: Schema
+    rule: Partner
+    sets: list[tuple[tuple[int, ...], int]]
+    score: Scores
+    partner: NDArray[np.float64]  # (n, p): its protected cells, NaN where the own one is left
+    partner_score: Scores
+    flips: Mask
+    favorable: NDArray[np.int64]
+    causes: NDArray[np.uint8]
+    bits: NDArray[np.uint8]
+    as_if: tuple[NDArray[np.int8], ...]
+
+    @staticmethod
+    def empty(schema: Schema, n: int, rule: Partner, as_if: bool) -> _Verdicts:
+        n_combinations, sets = len(schema.combinations), cause_sets(schema)
+        sizes = [len(codes) for codes in schema.protected_codes] if as_if else []
+        sizes += [n_combinations] if len(sizes) > 1 else []
+        return _Verdicts(
+            schema,
+            rule,
+            sets,
+            np.empty(n),
+            np.empty((n, len(schema.protected))),
+            np.empty(n),
+            np.zeros(n, dtype=bool),
+            np.zeros(n_combinations, dtype=np.int64),
+            np.zeros(n if sets else 0, dtype=np.uint8),
+            np.zeros((n, (n_combinations + 7) // 8), dtype=np.uint8),
+            tuple(np.zeros((n, size), dtype=np.int8) for size in sizes),
+        )
+
+    def settle_all(
+        self, where: Index, scores: NDArray[np.float64], own: Index, mixed: Mixed, line: Index
+    ) -> None:
+        """Judge rows from their scores under every combination, and those of their mixtures."""
+        inside = own >= 0
+        tried = Tried.of(self.schema)
+        if inside.all():
+            self.settle(where, scores, own, tried)
+            return
+        self.settle(where[inside], scores[inside], own[inside], tried)
+        patterns = np.where(inside, 0, mixed.patterns[line])
+        for pattern in np.unique(patterns[~inside]):
+            tried = Tried.of(self.schema, int(pattern))
+            here = np.flatnonzero(patterns == pattern)
+            theirs = mixed.scores[line[here], : len(tried.mixtures)]
+            self.settle(
+                where[here],
+                np.concatenate([scores[here], theirs], axis=1),
+                tried.n_combinations + mixed.own[line[here]],
+                tried,
+            )
+
+    def settle(self, where: Index, scores: NDArray[np.float64], own: Index, tried: Tried) -> None:
+        """Judge rows that have the same tried of them; `own` is where they stand in it."""
+        line = np.arange(len(where))
+        decided = favors(scores)
+        self.favorable[:] += decided[:, : tried.n_combinations].sum(axis=0)
+        mine = scores[line, own]
+        for column, told in enumerate(self.as_if):
+            if column < len(self.schema.protected):
+                chosen = tried.alone(tried.places[own], column)
+                told[where] = sides(scores[line[:, None], chosen])
+            else:
+                told[where] = sides(scores[:, : tried.n_combinations])
+        self.score[where] = mine
+        if scores.shape[1] == 2:
+            # Two values and one of them its own: the partner is the other.
+            flips = differ(scores[:, 0], scores[:, 1])
+            self._note(where, scores, decided, 1 - own, flips, tried)
+            return
+        flipped = differ(scores, mine[:, None])
+        # Rounded, so that the last digits, which move with the batch, choose no partner.
+        gap = rounded(np.abs(scores - mine[:, None]))
+        # A row is no partner of itself, even where every other score is the same as its own.
+        gap[line, own] = -1.0
+        flips = flipped.any(axis=1)
+        if self.rule == "first":
+            chosen = np.where(flips, flipped.argmax(axis=1), gap.argmax(axis=1))
+        else:
+            chosen = np.where(flipped, gap + 2.0, gap).argmax(axis=1)
+        self._note(where, scores, decided, chosen, flips, tried)
+        if len(self.causes) and flips.any():
+            mine = tried.places[own[flips]]
+            self.causes[where[flips]] = _causes(self.sets, tried, mine, flipped[flips])
+
+    def _note(
+        self,
+        where: Index,
+        scores: NDArray[np.float64],
+        decided: NDArray[np.bool_],
+        chosen: Index,
+        flips: Mask,
+        tried: Tried,
+    ) -> None:
+        self.partner[where] = tried.cells[chosen]
+        self.partner_score[where] = scores[np.arange(len(where)), chosen]
+        self.flips[where] = flips
+        hits = np.flatnonzero(flips)
+        favorable = decided[hits, : tried.n_combinations]
+        self.bits[where[hits]] = np.packbits(favorable, axis=1)
+
+
+def _causes(
+    sets: list[tuple[tuple[int, ...], int]],
+    tried: Tried,
+    own: Index,
+    flipped: NDArray[np.bool_],
+) -> NDArray[np.uint8]:
+    """The smallest sets of columns that flip each row, as bits in the order of `cause_names`.
+
+    `own` are the places (n, p) of the rows' own values, `flipped` (n, G) what decides otherwise. A
+    set flips a row if something does that leaves all other columns as they are.
+    """
+    n_columns = own.shape[1]
+    same = [own[:, None, c] == tried.places[None, :, c] for c in range(n_columns)]
+    found = np.zeros(len(own), dtype=np.uint8)
+    for number, (columns, parts) in enumerate(sets):
+        reached = flipped.copy()
+        for c in range(n_columns):
+            if c not in columns:
+                reached &= same[c]
+        # A set adds nothing where a part of it flips the row already.
+        alone = reached.any(axis=1) & (found & parts == 0)
+        found[alone] |= 1 << number
+    return found
+
+
+def _parts(n: int, size: int) -> list[slice]:
+    return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -1,0 +1,145 @@
+"""The only search loop: it pours checked rows into a ledger until the budget is spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.errors import InvalidInput, MissingCapability, listed
+from limi.search.budget import Budget, Stop
+from limi.search.findings import Findings
+from limi.search.method import Method
+from limi.search.task import Task
+from limi.system.watch import OutOfTime, Progress, Watch
+
+__all__ = ["Progress", "Run", "check", "run"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a search found, and why it ended."""
+
+    findings: Findings
+    stop: Stop
+    queries: int
+    seconds: float
+    curve: tuple[tuple[int, int], ...] = ()  # (queries, findings) after each batch
+
+
+def run(
+    method: Method,
+    task: Task,
+    budget: Budget,
+    seed: int,
+    *,
+    shard: int = 0,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    clock: Callable[[], float] = time.perf_counter,
+    watch: Watch | None = None,
+) -> Run:
+    """Search until the budget is spent, the method has nothing left, or the user interrupts.
+
+    The engine owns the randomness: one stream a shard, which depends on the seed and the shard's
+    number alone. What was found before an interrupt is returned, never lost.
+
+    A search that is part of something larger brings its `watch`, which then says when it must end
+    and how fast the model is; the task's `score` is timed by it already.
+    """
+    check(method, task.capabilities, len(task.schema.combinations), budget)
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(shard,)))
+    score = task.score
+    if watch is None:
+        watch = Watch(clock, budget.max_seconds, on_progress)
+        task.score = watch.timed(score)
+    task.watch = watch
+    task.rows_left = np.inf if budget.max_rows is None else budget.max_rows
+    task.queries_left = np.inf if budget.max_queries is None else budget.max_queries
+    task.findings_left = np.inf if budget.max_findings is None else budget.max_findings
+    task.thrifty = (
+        budget.max_queries is not None
+        and len(task.schema.combinations) > 2
+        and not getattr(method, "exhaustive", False)
+    )
+    findings = Findings(task.schema)
+    watch.owed = 0
+    start, asked = watch.seconds, watch.questions
+    watch.done = _share(budget, task, findings, watch)
+    stop = Stop.EXHAUSTED
+    curve: list[tuple[int, int]] = []
+    try:
+        watch.enter("search")
+        for checked in method.search(task, rng):
+            room = None if budget.max_findings is None else budget.max_findings - len(findings)
+            findings.add(checked, watch.seconds - start, most=room)
+            task.findings_left -= len(findings) - watch.findings
+            watch.rows, watch.findings = findings.rows_checked, len(findings)
+            watch.owed = task.recheck * len(findings)
+            curve.append((watch.questions - asked, len(findings)))
+            reached = _reached(budget, task, findings)
+            if reached:
+                stop = reached
+                break
+    except OutOfTime:
+        stop = Stop.SECONDS
+    except KeyboardInterrupt:
+        stop = Stop.INTERRUPTED
+    finally:
+        task.score = score
+        watch.done = None
+    if stop == Stop.EXHAUSTED and watch.ran_out:
+        stop = Stop.SECONDS
+    return Run(findings, stop, watch.questions - asked, watch.seconds - start, tuple(curve))
+
+
+def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Callable[[], float]:
+    """How much of the budget is spent: of the part that is spent most."""
+    began, until = watch.seconds, watch.until
+    limits = (budget.max_rows, budget.max_queries, budget.max_findings)
+
+    def done() -> float:
+        queries = 0 if limits[1] is None else limits[1] - max(task.queries_left, 0)
+        spent = (findings.rows_checked, queries, len(findings))
+        shares = [n / most for n, most in zip(spent, limits, strict=True) if most is not None]
+        seconds = (watch.seconds - began) / max(until - began, 1e-9) if watch.limited else 0.0
+        return max([seconds, *shares])
+
+    return done
+
+
+def _reached(budget: Budget, task: Task, findings: Findings) -> Stop | None:
+    if budget.max_findings is not None and len(findings) >= budget.max_findings:
+        return Stop.FINDINGS
+    if task.watch.ran_out or task.watch.late:
+        return Stop.SECONDS
+    if task.rows_left < 1:
+        return Stop.ROWS
+    if task.queries_left < 1:
+        return Stop.QUERIES
+    return None
+
+
+def check(method: Method, capabilities: frozenset[str], per_row: int, budget: Budget) -> None:
+    """InvalidInput where a method cannot run: it lacks something, or not one row is paid for."""
+    lacking = sorted(method.needs - capabilities)
+    if lacking:
+        raise MissingCapability(
+            f"the method {type(method).__name__} needs {listed(lacking)}, which this task lacks"
+            f"{_hint(lacking)}"
+        )
+    if budget.max_queries is not None and budget.max_queries < per_row:
+        raise InvalidInput(
+            f"max-queries is {budget.max_queries}, but one row costs {per_row} queries (one for "
+            "each protected combination); allow more, or fewer protected values"
+        )
+
+
+def _hint(lacking: list[str]) -> str:
+    known = {
+        "generator": "a generator of natural rows (generator='trees')",
+        "gradient": "a torch module as the target",
+        "neurons": "a torch module as the target",
+    }
+    return "".join(f"; give {known[name]}" for name in lacking[:1] if name in known)

@@ -1,0 +1,285 @@
+"""The oracle for a budget of queries: protected values one after another, until a flip is seen.
+
+A key that flips is settled by two values that disagree; only a key that does not flip needs them
+all. The row's own value goes first, for a finding names its decision in any case; then the values
+that disagree soonest with such a decision, which is learned on the way. (An own value that is not
+among those compared goes last, and its mixtures only where nothing has flipped by then.)
+
+A value can be asked only when the one before was answered, so many keys are under way together:
+each step asks the next question of every one of them, and new keys take the places of those that
+are settled. Steps depend on the budget and on answers, never on how the model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.decisions import differ, favors, opposes, rounded
+from limi.search.check import Checked, _parts
+from limi.search.tried import Mixed, ask_mixed, mixture_counts
+from limi.system.watch import OutOfTime
+from limi.table.rows import Distinct
+from limi.table.schema import Schema
+from limi.types import Index, Mask, Rows, Scores
+
+__all__ = ["Habits", "check_thriftily", "rows_at_once"]
+
+_FEWEST, _MOST = 64, 4096  # keys under way together
+_SHARE = 8  # of the keys that the queries pay for at least, the part that is under way together
+_KEPT = 1 << 22  # scores kept at once
+
+
+@dataclass
+class Habits:
+    """How often each protected combination disagreed with a decision known before."""
+
+    n_combinations: int
+    asked: NDArray[np.int64] = field(init=False)
+    differed: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # One line for unfavorable, one for favorable decisions.
+        self.asked = np.zeros((2, self.n_combinations), dtype=np.int64)
+        self.differed = np.zeros((2, self.n_combinations), dtype=np.int64)
+
+    def order(self) -> Index:
+        """(2, combinations): for either decision, the combinations that flip it soonest first.
+
+        What was never asked counts as likely, from both ends in turn: the ends of a number such
+        as age are its extremes. Later combinations are counted where the earlier ones agreed, so
+        that one that flips little more than the first may stay behind it.
+        """
+        rate = (self.differed + 0.5) / (self.asked + 1.0)
+        ends = _from_both_ends(self.n_combinations)
+        return ends[np.argsort(-rate[:, ends], axis=1, kind="stable")]
+
+    def learn(self, decision: int, combination: Index, differed: Mask) -> None:
+        """Count answers to combinations that were asked after this decision."""
+        np.add.at(self.asked[decision], combination, 1)
+        np.add.at(self.differed[decision], combination[differed], 1)
+
+
+def _from_both_ends(n: int) -> Index:
+    ends = np.empty(n, dtype=np.intp)
+    half = (n + 1) // 2
+    ends[0::2] = np.arange(half)
+    ends[1::2] = np.arange(half, n)[::-1]
+    return ends
+
+
+def rows_at_once(schema: Schema) -> int:
+    """How many rows to check together at most: their scores are kept until all are settled."""
+    return max(_FEWEST, _KEPT // len(schema.combinations))
+
+
+def check_thriftily(
+    score: Callable[[Rows], Scores],
+    schema: Schema,
+    rows: Rows,
+    *,
+    known: Distinct,
+    habits: Habits,
+    max_batch: int,
+    max_queries: float = np.inf,
+    keep_scores: bool = True,
+) -> Checked:
+    """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
+
+    The partner is the value that showed the flip (of several the widest gap). Rows of one key are
+    taken together; those with another protected value than the first of them cost a query more.
+    Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
+    Where time runs out, those before the first that is not settled.
+    """
+    flight = _Flight(schema, rows, known, habits, max_queries)
+    while flight.admit():
+        asked = flight.questions()
+        try:
+            parts = [score(asked[part]) for part in _parts(len(asked), max_batch)]
+        except OutOfTime:
+            break
+        flight.answer(np.concatenate(parts))
+    settled = flight.settled
+    n = len(rows) if settled == len(known.first) else int(known.first[settled])
+    scores = flight.scores[known.of[:n]]
+    checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
+    checked = replace(
+        checked, queries=flight.queries, scores=scores if keep_scores else checked.scores
+    )
+    steady = np.flatnonzero((flight.own[:n] < 0) & ~checked.flips)
+    if len(schema.protected) == 1 or not len(steady):
+        return checked
+    try:
+        mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
+    except OutOfTime:
+        return replace(checked[: steady[0]], queries=checked.queries)
+    return _with_mixtures(schema, checked, steady, mixed)
+
+
+class _Flight:
+    """Keys on their way: what is known of each, and what is asked next."""
+
+    def __init__(
+        self, schema: Schema, rows: Rows, known: Distinct, habits: Habits, max_queries: float
+    ) -> None:
+        n_keys, n_combinations = len(known.first), len(schema.combinations)
+        self._schema, self._rows, self._known, self._habits = schema, rows, known, habits
+        self.own = schema.combination_of(rows)
+        self.scores = np.full((n_keys, n_combinations), np.nan)
+        self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
+        self.queries = self.begun = 0
+        self._first_own = self.own[known.first]
+        self._first = np.full(n_keys, np.nan)  # the score that others are compared with
+        self._decided = np.zeros(n_keys, dtype=np.intp)  # what it says
+        self._asked = np.zeros(n_keys, dtype=np.int64)
+        mixtures = mixture_counts(schema, rows)
+        spare = np.maximum(mixtures - 1, 0)  # beside the row itself
+        self._mixtures = _sums(known.of, spare, n_keys)
+        self._worst = n_combinations + _sums(known.of, mixtures, n_keys)  # what a key may cost
+        self._by_key = np.argsort(known.of, kind="stable")
+        self._starts = np.searchsorted(known.of[self._by_key], np.arange(n_keys + 1))
+        self._unpledged = max_queries  # queries that no key under way may need
+        most = max_queries / (_SHARE * n_combinations)
+        self._width = int(np.clip(min(most, _MOST), _FEWEST, _MOST))
+        self._keys: Index = np.arange(0)  # under way
+        self._combination: Index = np.arange(0)  # what each of them is asked under
+        self._alone: Index = np.arange(0)  # rows that are asked as they are
+
+    @property
+    def settled(self) -> int:
+        """How many keys are settled, of which none comes behind one that is not."""
+        return int(min([self.begun, *self._keys[:1], *self._known.of[self._alone]]))
+
+    def admit(self) -> bool:
+        """Begin with as many keys as there are places and queries for; is any question open?"""
+        room = self._width - len(self._keys)
+        new = np.arange(self.begun, min(self.begun + room, len(self._worst)))
+        pledged = np.cumsum(self._worst[new])
+        new = new[pledged <= self._unpledged]
+        if len(new):
+            self._unpledged -= int(pledged[len(new) - 1])
+            self.begun += len(new)
+            self._keys = np.concatenate([self._keys, new])
+        return bool(len(self._keys) or len(self._alone))
+
+    def questions(self) -> Rows:
+        """The next row of each key under way, then rows as they are."""
+        self._combination = self._next()
+        asked = self._rows[self._known.first[self._keys]]
+        asked[:, self._schema.protected_index] = self._schema.combinations[self._combination]
+        return np.concatenate([asked, self._rows[self._alone]])
+
+    def _next(self) -> Index:
+        """The own value first, then the unasked one that most often disagrees."""
+        order = self._habits.order()
+        keys = self._keys
+        following = order[self._decided[keys]]
+        asked = np.take_along_axis(~np.isnan(self.scores[keys]), following, axis=1)
+        best = following[np.arange(len(keys)), asked.argmin(axis=1)]
+        # Where a row's own value is none of the combinations, one of these stands for it: rows of
+        # one key may bring several such values.
+        base = np.where(self._first_own[keys] >= 0, self._first_own[keys], order[0, 0])
+        return np.where(self._asked[keys] == 0, base, best)
+
+    def answer(self, answers: Scores) -> None:
+        """Enter the answers to `questions`, and let the keys go that are settled."""
+        keys, combination = self._keys, self._combination
+        n = len(keys)
+        self._enter_alone(answers[n:])
+        self.scores[keys, combination] = answers[:n]
+        begins = self._asked[keys] == 0
+        self._first[keys[begins]] = answers[:n][begins]
+        first = self._first[keys]
+        self._decided[keys] = favors(first)
+        differs = differ(answers[:n], first)
+        clear = favors(first) | opposes(first)  # what lies on the edge shows no habit
+        for decision in (0, 1):
+            such = ~begins & clear & (self._decided[keys] == decision)
+            self._habits.learn(decision, combination[such], differs[such])
+        self._asked[keys] += 1
+        self.queries += len(answers)
+        settled = differs | (self._asked[keys] == self.scores.shape[1])
+        self._alone = self._unasked(keys[settled])
+        spared = self._worst[keys[settled]].sum() - self._asked[keys[settled]].sum()
+        spared -= self._mixtures[keys[settled & ~differs]].sum()  # they are asked last
+        self._unpledged += int(spared) - len(self._alone)
+        self._keys = keys[~settled]
+
+    def mine(self, n: int) -> Scores:
+        """The scores of the first n rows as they are."""
+        own = self.own[:n]
+        inside = self.scores[self._known.of[:n], np.maximum(own, 0)]
+        return np.where(own >= 0, inside, self._stray[:n])
+
+    def _unasked(self, keys: Index) -> Index:
+        """Rows of settled keys that were not asked with their own values."""
+        counts = self._starts[keys + 1] - self._starts[keys]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = self._by_key[np.repeat(self._starts[keys], counts) + within]
+        key, own = self._known.of[rows], self.own[rows]
+        stray = rows[own < 0]
+        lacking = (own >= 0) & np.isnan(self.scores[key, np.maximum(own, 0)])
+        key, own, rows = key[lacking], own[lacking], rows[lacking]
+        first = np.unique(key * self.scores.shape[1] + own, return_index=True)[1]
+        return np.concatenate([rows[np.sort(first)], stray])
+
+    def _enter_alone(self, answers: Scores) -> None:
+        own = self.own[self._alone]
+        inside, key = own >= 0, self._known.of[self._alone]
+        self.scores[key[inside], own[inside]] = answers[inside]
+        self._stray[self._alone[~inside]] = answers[~inside]
+
+
+def _verdicts(
+    schema: Schema, rows: Rows, scores: NDArray[np.float64], mine: Scores, own: Index
+) -> Checked:
+    asked = ~np.isnan(scores)
+    flipped = differ(scores, mine[:, None])
+    flips = flipped.any(axis=1)
+    # A row that does not flip was asked under every combination, so its partner is the one with
+    # the widest gap, as elsewhere (unless it lies on the edge and another row settled its key).
+    line = np.arange(len(rows))
+    gap = np.where(asked, rounded(np.abs(scores - mine[:, None])), -1.0)
+    inside = own >= 0
+    gap[line[inside], own[inside]] = -1.0
+    gap[flips] = np.where(flipped, gap, -1.0)[flips]
+    chosen = gap.argmax(axis=1)
+    partner = rows.copy()
+    if len(rows):
+        partner[:, schema.protected_index] = schema.combinations[chosen]
+    return Checked(rows, mine, partner, scores[line, chosen], flips)
+
+
+def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed) -> Checked:
+    """Verdicts of rows that no combination flips, from their mixtures as well."""
+    mine, line = before.score[steady], np.arange(len(steady))
+    asked = ~np.isnan(mixed.scores)
+    flipped = differ(mixed.scores, mine[:, None])
+    gap = np.where(asked, rounded(np.abs(mixed.scores - mine[:, None])), -1.0)
+    gap[line, mixed.own] = -1.0
+    gap = np.where(flipped, gap + 2.0, gap)
+    chosen = gap.argmax(axis=1)
+    # Of equals the combination stays the partner, as where all are asked at once.
+    wider = gap[line, chosen] > rounded(np.abs(before.partner_score[steady] - mine))
+    partner, partner_score = before.partner.copy(), before.partner_score.copy()
+    flips = before.flips.copy()
+    cells = mixed.cells(schema, chosen)
+    cells = np.where(np.isnan(cells), before.rows[np.ix_(steady, schema.protected_index)], cells)
+    partner[np.ix_(steady[wider], schema.protected_index)] = cells[wider]
+    partner_score[steady[wider]] = mixed.scores[line, chosen][wider]
+    flips[steady] = flipped.any(axis=1)
+    return replace(
+        before,
+        partner=partner,
+        partner_score=partner_score,
+        flips=flips,
+        queries=before.queries + mixed.queries,
+    )
+
+
+def _sums(of: Index, counts: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Counts of rows added up by key."""
+    return np.bincount(of, counts, n_keys).astype(np.int64)

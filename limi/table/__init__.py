@@ -1,0 +1,1 @@
+"""What a table may hold, and how frames become rows and back."""

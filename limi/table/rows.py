@@ -1,0 +1,280 @@
+"""Arithmetic on rows of a schema: snap to the domain, draw, key, tell new keys from old ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.table.schema import Schema
+from limi.types import Index, Keys, Mask, Rows
+
+__all__ = ["Distinct", "KeySet", "distinct", "group", "keys", "snap", "uniform"]
+
+_MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
+_WORD = 1 << 64
+_EXACT = 1 << 53  # up to here every whole number is a float64
+_CACHED = 2048  # rows
+_FEW = 512  # keys that are sorted sooner than thrown into buckets
+
+
+def snap(schema: Schema, rows: Rows) -> Rows:
+    """Rows moved to the nearest point of the domain; missing cells stay missing."""
+    snapped = np.empty(rows.shape)
+    for part in _parts(len(rows)):
+        snapped[part] = _snapped(schema, rows[part])
+    return snapped
+
+
+def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Rows:
+    """n rows drawn uniformly from the domain, missing counted as one more value of a column.
+
+    One float a cell is drawn in row order, so the rows do not depend on how n is split up.
+    """
+    rows = np.empty((n, len(schema)))
+    sizes = schema.sizes
+    may_miss = schema.may_miss & (sizes > 0)
+    for part in _parts(n):
+        draws = rng.random((part.stop - part.start, len(schema)))
+        level = np.floor(draws * (sizes + may_miss))
+        # A real column has no number of values to weigh missing against; it is not drawn.
+        real = schema.low + draws * (schema.high - schema.low)
+        cells = np.where(sizes > 0, schema.low + level * schema.step, real)
+        rows[part] = np.where((level == sizes) & may_miss, np.nan, _snapped(schema, cells))
+    return rows
+
+
+def _snapped(schema: Schema, rows: Rows) -> Rows:
+    snapped = np.minimum(np.maximum(rows, schema.low), schema.high)
+    grid = schema.step > 0
+    step = np.where(grid, schema.step, 1.0)
+    on_grid = schema.low + np.rint((snapped - schema.low) / step) * step
+    snapped = np.where(grid, on_grid, snapped)
+    for position in np.flatnonzero(schema.is_numerical & (schema.step % 1 > 0)):
+        # 0.1 + 2 * 0.1 is not 0.3: cells must equal what a table would hold.
+        decimals = schema.columns[position].decimals
+        snapped[:, position] = np.round(snapped[:, position], decimals)
+    return snapped
+
+
+def _parts(n: int) -> list[slice]:
+    """Stretches of rows that stay in a core's cache over several passes."""
+    return [slice(start, min(start + _CACHED, n)) for start in range(0, n, _CACHED)]
+
+
+def keys(schema: Schema, rows: Rows) -> Keys:
+    """Exact keys over the non-protected columns, packed into as few 64-bit words as they need."""
+    packing = _packing(schema)
+    codes = rows if packing.plain else np.rint((rows - schema.low) / packing.unit)
+    sums = [np.einsum("ij,j->i", codes, weights) for weights in packing.weights]
+    if any(np.isnan(total.sum()) for total in sums):
+        # A missing cell of any column, for NaN times 0 is NaN: count it as one more level.
+        codes = np.where(np.isnan(codes), packing.absent, codes)
+        sums = [np.einsum("ij,j->i", codes, weights) for weights in packing.weights]
+    words = np.zeros((len(rows), packing.n_words), dtype=np.uint64)
+    for total, (word, factor), offset in zip(sums, packing.places, packing.offsets, strict=True):
+        whole = (total - offset).astype(np.int64).view(np.uint64)
+        words[:, word] += whole if factor == 1 else whole * factor
+    for word, position in enumerate(packing.real, packing.n_words - len(packing.real)):
+        cells = rows[:, position]
+        # + 0.0 turns -0.0 into 0.0; all NaN count as the same missing value.
+        words[:, word] = np.where(np.isnan(cells), np.nan, cells + 0.0).view(np.uint64)
+    return words
+
+
+@dataclass(frozen=True)
+class _Packing:
+    """How the columns of a schema make keys: mixed-radix numbers, one weighted sum of cells each.
+
+    A float64 sum of whole numbers is exact below 2^53, so a word of 64 bits takes up to two sums.
+    """
+
+    plain: bool  # do cells count in ones? Then they are summed as they are
+    unit: NDArray[np.float64]
+    absent: NDArray[np.float64]  # what a missing cell counts as
+    weights: list[NDArray[np.float64]]  # a sum each, 0 for columns that are not in it
+    offsets: list[float]  # what the lowest cells sum up to
+    places: list[tuple[int, np.uint64]]  # of each sum: its word, and what it is multiplied by
+    real: list[int]  # columns whose cells are words of their own, behind the others
+    n_words: int
+
+
+def _packing(schema: Schema) -> _Packing:
+    """The packing of a schema, kept with it: a lookup by value would cost more than the keys."""
+    kept: _Packing | None = vars(schema).get("_packing")
+    if kept is None:
+        kept = vars(schema)["_packing"] = _packed(schema)
+    return kept
+
+
+def _packed(schema: Schema) -> _Packing:
+    grid = schema.step > 0
+    plain = bool(((schema.step == 1) & (schema.low == np.rint(schema.low)))[grid].all())
+    low, high = schema.low, schema.high + schema.may_miss
+    n_levels = [column.size + column.missing for column in schema.columns]
+    free = [int(i) for i in schema.free_index]
+
+    weights: list[NDArray[np.float64]] = []
+    places: list[tuple[int, np.uint64]] = []
+    word, in_word, in_sum = -1, _WORD + 1, _EXACT + 1
+    for position in free:
+        n = n_levels[position]
+        if not grid[position] or n == 1:
+            continue  # one value tells no rows apart
+        if in_word * n > _WORD:
+            word, in_word, in_sum = word + 1, 1, _EXACT + 1
+        if in_sum * n > _EXACT:
+            weights.append(np.zeros(len(schema)))
+            places.append((word, np.uint64(in_word)))
+            in_sum = 1
+        weights[-1][position] = in_sum
+        in_word, in_sum = in_word * n, in_sum * n
+    # Years are whole numbers too, but far from zero: their sums must be exact as well.
+    reach = np.maximum(np.abs(low), np.abs(high))
+    plain = plain and all(float(reach @ w) < _EXACT for w in weights)
+    steps = np.where(grid, schema.step, 1.0)
+    top = np.rint((schema.high - schema.low) / steps) + 1.0
+    real = [position for position in free if not grid[position]]
+    return _Packing(
+        plain,
+        steps,
+        np.where(schema.may_miss & grid, top + (low if plain else 0.0), 0.0),
+        weights,
+        [float(low @ w) if plain else 0.0 for w in weights],
+        places,
+        real,
+        max(word + 1 + len(real), 1),
+    )
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """The distinct keys of a batch of rows."""
+
+    keys: Keys  # (n, w) the key of every row
+    first: Index  # (u,) where each distinct key occurs first, ascending
+    of: Index  # (n,) which of those every row carries
+
+
+def distinct(schema: Schema, rows: Rows) -> Distinct:
+    """Keys of rows, and which of them repeat."""
+    row_keys = keys(schema, rows)
+    return Distinct(row_keys, *group(row_keys))
+
+
+def group(keys: Keys) -> tuple[Index, Index]:
+    """Where each distinct key occurs first, ascending, and which of those every key is.
+
+    Keys are thrown into many buckets first: one that is alone in its bucket repeats no other, so
+    only the few others are sorted. A few keys are sorted at once.
+    """
+    n = len(keys)
+    hashes = _hash(keys)
+    if n <= _FEW:
+        ascending = np.sort(hashes)
+        if (ascending[1:] != ascending[:-1]).all():
+            return np.arange(n), np.arange(n)
+        leader = _leaders(keys, hashes)
+        is_first = leader == np.arange(n)
+        return np.flatnonzero(is_first), (np.cumsum(is_first) - 1)[leader]
+    bits = max(10, (4 * n).bit_length())
+    bucket = ((hashes * _MIXER) >> np.uint64(64 - bits)).astype(np.intp)
+    crowded = np.flatnonzero(np.bincount(bucket, minlength=1 << bits)[bucket] > 1)
+    leader = np.arange(n)
+    leader[crowded] = crowded[_leaders(keys[crowded], hashes[crowded])]
+    is_first = leader == np.arange(n)
+    rank = np.cumsum(is_first) - 1
+    return np.flatnonzero(is_first), rank[leader]
+
+
+def _leaders(keys: Keys, hashes: NDArray[np.uint64]) -> Index:
+    """For each key the position of the first one that equals it."""
+    order = np.argsort(hashes, kind="stable")
+    starts = np.ones(len(keys), dtype=bool)
+    starts[1:] = hashes[order[1:]] != hashes[order[:-1]]
+    if keys.shape[1] > 1 and not starts.all():
+        same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
+        if (~starts[1:] & ~same).any():  # two keys with one hash: sort by all words instead
+            order = np.lexsort(keys.T)
+            starts[1:] = (keys[order[1:]] != keys[order[:-1]]).any(axis=1)
+    # Both sorts are stable, so the first of a group is its earliest key.
+    leaders = np.empty(len(keys), dtype=np.intp)
+    leaders[order] = order[starts][np.cumsum(starts) - 1]
+    return leaders
+
+
+class KeySet:
+    """A growing set of exact keys, asked and extended in batches.
+
+    Kept as a few sorted runs whose sizes grow geometrically, so that adding n keys costs
+    n log n in all, and memory is that of the keys. Runs are sorted by one word a key (the key
+    itself, or a hash of its words); equal hashes are compared word by word.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[NDArray[np.uint64], Keys]] = []
+
+    def __len__(self) -> int:
+        return sum(len(hashes) for hashes, _ in self._runs)
+
+    def contains(self, keys: Keys) -> Mask:
+        """Which keys are in the set."""
+        hashes = _hash(keys)
+        found = np.zeros(len(keys), dtype=bool)
+        if len(keys) <= _FEW:
+            for run_hashes, run_keys in self._runs:
+                found |= _in_run(run_hashes, run_keys, hashes, keys)
+            return found
+        order = np.argsort(hashes)  # ascending needles keep the binary searches in cache
+        for run_hashes, run_keys in self._runs:
+            found[order] |= _in_run(run_hashes, run_keys, hashes[order], keys[order])
+        return found
+
+    def add(self, keys: Keys) -> None:
+        """Add keys that are distinct and not in the set yet."""
+        if not len(keys):
+            return
+        hashes = _hash(keys)
+        order = np.argsort(hashes, kind="stable")
+        self._runs.append((hashes[order], keys[order]))
+        while len(self._runs) > 1 and self._last_is_long():
+            later, earlier = self._runs.pop(), self._runs.pop()
+            merged = np.concatenate([earlier[0], later[0]])
+            order = np.argsort(merged, kind="stable")
+            self._runs.append((merged[order], np.concatenate([earlier[1], later[1]])[order]))
+
+    def _last_is_long(self) -> bool:
+        """Is it time to merge? Short runs always are, for each costs a search at every question."""
+        last, before = len(self._runs[-1][0]), len(self._runs[-2][0])
+        return last * 2 > before or before <= _FEW
+
+
+def _hash(keys: Keys) -> NDArray[np.uint64]:
+    hashes = keys[:, 0]
+    for word in keys.T[1:]:
+        hashes = (hashes ^ (hashes >> np.uint64(29))) * _MIXER + word
+    return hashes
+
+
+def _in_run(
+    run_hashes: NDArray[np.uint64], run_keys: Keys, hashes: NDArray[np.uint64], keys: Keys
+) -> Mask:
+    place = np.searchsorted(run_hashes, hashes)
+    found = run_hashes.take(place, mode="clip") == hashes
+    if keys.shape[1] == 1 or not found.any():
+        return np.asarray(found)  # a key of one word is its own hash
+    open_index = np.flatnonzero(found)
+    found = np.zeros(len(keys), dtype=bool)
+    while len(open_index):
+        inside = place[open_index] < len(run_hashes)
+        open_index = open_index[inside]
+        at = place[open_index]
+        same_hash = run_hashes[at] == hashes[open_index]
+        open_index, at = open_index[same_hash], at[same_hash]
+        same = (run_keys[at] == keys[open_index]).all(axis=1)
+        found[open_index[same]] = True
+        # Two keys with one hash: look at the next entry of the run.
+        open_index = open_index[~same]
+        place[open_index] += 1
+    return found

@@ -1,0 +1,217 @@
+"""Schemas as files: our own editable TOML, and the single-table JSON of SDV."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Any, get_args
+
+from limi.errors import InvalidInput, nearest
+from limi.system.reading import read_text
+from limi.system.shown import spelled_json
+from limi.table.files import infer
+from limi.table.frames import Frame
+from limi.table.schema import Column, Kind, Schema
+from limi.types import Value
+
+__all__ = ["dump", "load", "parse", "read_for"]
+
+FORMAT = 1
+
+_KINDS_OF_FILE = "a schema as TOML (`limi schema`), or SDV metadata as JSON"
+
+_SECTIONS = {"format", "protected", "columns"}
+_OF_EVERY_KIND = {"kind", "missing", "meaning"}
+_OF_NUMBERS = {"low", "high", "step"}
+_OF_LEVELS = {"levels", "labels"}
+_FIELDS = _OF_EVERY_KIND | _OF_NUMBERS | _OF_LEVELS
+
+# What SDV's own files may hold; limi reads the types of columns and leaves the rest alone.
+_SDV_VERSIONS = {"METADATA_SPEC_VERSION", "SCHEMA_VERSION"}
+_SDV_SEVERAL = _SDV_VERSIONS | {"tables", "relationships"}
+_SDV_SINGLE = _SDV_VERSIONS | {
+    *("columns", "primary_key", "alternate_keys", "sequence_key", "sequence_index"),
+    *("column_relationships", "constraints"),
+}
+_SDV_COLUMN = {
+    *("sdtype", "pii", "computer_representation", "datetime_format", "regex_format"),
+    *("order", "order_by"),
+}
+_SDV_KINDS: dict[str, Kind | None] = {
+    "numerical": "numerical",
+    "categorical": "categorical",
+    "boolean": "boolean",
+    "datetime": "ordered",
+    "unknown": None,
+    "id": "categorical",
+}
+
+
+def dump(schema: Schema) -> str:
+    """The schema as TOML that a person can edit.
+
+    Written by hand because the standard library reads TOML but does not write it, and the few
+    kinds of values here need no library.
+    """
+    lines = [
+        "# What the columns of the table may hold. Edit kinds, levels and ranges as needed.",
+        f"format = {FORMAT}",
+    ]
+    if schema.protected:
+        lines += ["", "[protected]"]
+        for name, codes in zip(schema.protected, schema.protected_codes, strict=True):
+            column = schema[name]
+            values: list[Value] = [
+                _number(code) if column.kind == "numerical" else column.levels[int(code)]
+                for code in codes
+            ]
+            lines.append(f"{_toml(name)} = {_toml(values)}")
+    for column in schema.columns:
+        lines += ["", f"[columns.{_toml(column.name)}]", f"kind = {_toml(column.kind)}"]
+        if column.kind == "numerical":
+            lines += [
+                f"{name} = {_toml(_number(getattr(column, name)))}"
+                for name in ("low", "high", "step")
+            ]
+        else:
+            lines.append(f"levels = {_toml(list(column.levels))}")
+        if column.missing:
+            lines.append("missing = true")
+        if column.labels:
+            lines.append(f"labels = {_toml(list(column.labels))}")
+        if column.meaning:
+            lines.append(f"meaning = {_toml(column.meaning)}")
+    return "\n".join(lines) + "\n"
+
+
+def load(path: str | Path) -> Schema:
+    """The schema of a TOML file."""
+    return parse(read_text(path, _KINDS_OF_FILE), name=str(path))
+
+
+def parse(text: str, name: str = "the schema") -> Schema:
+    """The schema of a TOML text."""
+    try:
+        tree = tomllib.loads(text)
+    except ValueError as error:  # also for an integer of thousands of digits
+        raise InvalidInput(f"{name} is no valid TOML: {error}") from None
+    except RecursionError:
+        raise InvalidInput(f"{name} is nested too deeply; a schema has three levels") from None
+    version = tree.get("format", FORMAT)
+    if version != FORMAT:
+        raise InvalidInput(f"{name} has format {version}; this limi reads format {FORMAT}")
+    _hold_to(tree, _SECTIONS, name)
+    tables = tree.get("columns")
+    if not isinstance(tables, dict) or not tables:
+        raise InvalidInput(f"{name} lists no columns; write a [columns.NAME] table for each")
+    schema = Schema(tuple(_column(key, table, name) for key, table in tables.items()))
+    protected = tree.get("protected")
+    if protected is not None and not isinstance(protected, dict):
+        raise InvalidInput(f"{name}: [protected] is a table of columns and their values")
+    return schema.protect(protected) if protected else schema
+
+
+def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
+    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred."""
+    path = Path(path)
+    if path.suffix.lower() == ".json":
+        return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
+    given = load(path)
+    inferred = infer(frame, exclude=exclude)
+    given_names = dict.fromkeys(name for name in given.names if name not in exclude)
+    for name in given_names:
+        inferred.position(name)
+    columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
+    return Schema(tuple(columns), given.protected, given.protected_codes)
+
+
+def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
+    name = str(path)
+    try:
+        tree = json.loads(read_text(path, _KINDS_OF_FILE))
+        if "tables" in tree:
+            _hold_to(tree, _SDV_SEVERAL, name)
+            if len(tree["tables"]) != 1:
+                raise InvalidInput(
+                    f"{name!r} describes {len(tree['tables'])} tables; limi tests one table"
+                )
+            tree = next(iter(tree["tables"].values()))
+        _hold_to(tree, _SDV_SINGLE, name)
+        for column, held in tree["columns"].items():
+            _hold_to(held, _SDV_COLUMN, f"{name}: column {column!r}")
+        types = {column: held["sdtype"] for column, held in tree["columns"].items()}
+        kinds = {column: _sdv_kind(name, column, sdtype) for column, sdtype in types.items()}
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"{name!r} is no SDV single-table metadata: it needs columns with an sdtype each"
+        ) from None
+    return {column: kind for column, kind in kinds.items() if kind and column not in exclude}
+
+
+def _sdv_kind(name: str, column: str, sdtype: str) -> Kind | None:
+    """The kind of a type; those such as email or phone_number are text to us."""
+    if sdtype in _SDV_KINDS:
+        return _SDV_KINDS[sdtype]
+    # The names of such types are many and free, so only what looks like a slip is refused.
+    if difflib.get_close_matches(sdtype.lower(), _SDV_KINDS, n=1, cutoff=0.8):
+        raise InvalidInput(
+            f"{name}: column {column!r} has the sdtype {sdtype!r}; {nearest(sdtype, _SDV_KINDS)}"
+        )
+    return "categorical"
+
+
+def _hold_to(tree: dict[str, Any], known: set[str], where: str) -> None:
+    """InvalidInput for the first name that is none of the known ones, with the nearest of those."""
+    odd = sorted(tree.keys() - known)
+    if odd:
+        raise InvalidInput(f"{where} has {odd[0]!r}; {nearest(odd[0], known)}")
+
+
+def _column(key: str, table: Any, name: str) -> Column:
+    if not isinstance(table, dict) or "kind" not in table:
+        raise InvalidInput(f"{name}: column {key!r} needs a kind")
+    _hold_to(table, _FIELDS, f"{name}: column {key!r}")
+    idle = sorted(table.keys() & (_OF_LEVELS if table["kind"] == "numerical" else _OF_NUMBERS))
+    if idle and table["kind"] in get_args(Kind):
+        raise InvalidInput(
+            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which means nothing "
+            "there; a numerical column has low, high and step, any other has levels and labels"
+        )
+    for field in ("levels", "labels"):
+        if not isinstance(table.get(field, []), list):
+            raise InvalidInput(f"{name}: {field} of column {key!r} must be a list")
+    try:
+        return Column(
+            name=key,
+            kind=table["kind"],
+            levels=tuple(table.get("levels", ())),
+            low=float(table.get("low", 0.0)),
+            high=float(table.get("high", 0.0)),
+            step=float(table.get("step", 0.0)),
+            missing=bool(table.get("missing", False)),
+            labels=tuple(str(label) for label in table.get("labels", ())),
+            meaning=str(table.get("meaning", "")),
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{name}: column {key!r} cannot be read: {error}") from None
+
+
+def _number(value: float) -> int | float:
+    return int(value) if math.isfinite(value) and value == int(value) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return spelled_json(json.dumps(value, ensure_ascii=False))
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(value)

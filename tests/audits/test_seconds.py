@@ -1,0 +1,361 @@
+"""Budgets of seconds, with a clock that only the model's work moves: 2 ms a row."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limi
+from limi import methods
+from limi.audits.summary import Summary
+from limi.metrics.individual import clopper_pearson
+from limi.metrics.sequential import anytime_interval
+from limi.report import html, text
+from limi.search.budget import Budget
+from limi.search.engine import run
+from limi.system.watch import OutOfTime, Watch
+from tests.toy import Linear, Rounding, schema_of, task
+
+PER_ROW = 0.002
+
+
+class Clock:
+    """Time that passes while somebody works."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Slow:
+    """A model on a frame, of which every row takes its time."""
+
+    __name__ = "slow"
+
+    def __init__(self, clock, per_row=PER_ROW, per_call=0.0):
+        self.clock, self.per_row, self.per_call = clock, per_row, per_call
+        self.calls = []
+
+    def __call__(self, frame):
+        self.calls.append(len(frame))
+        self.clock.now += self.per_call + self.per_row * len(frame)
+        margin = (frame["age"] - 40) / 10 - frame["debt"] + 0.8 * (frame["sex"] == "M")
+        return 1 / (1 + np.exp(-margin.to_numpy(dtype=float)))
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 3_000),
+            "sex": rng.choice(["F", "M"], 3_000),
+            "job": rng.choice(list("abcdef"), 3_000),
+            "debt": rng.normal(0, 2, 3_000).round(1),
+        }
+    )
+
+
+def audit(table, clock, model, **more):
+    start = clock.now
+    given = {"protected": ["sex"], "max_seconds": 15, "clock": clock} | more
+    result = limi.audit(model, table, **given)
+    return result, clock.now - start
+
+
+METHODS = [
+    *("limi", "natural", "guided", "real", "themis", "aequitas", "expga", "sg", "vbtx"),
+    *("adf", "eidig", "maft", "limi+adf"),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_ends_in_time(table, method):
+    clock = Clock()
+    slow = Slow(clock)
+    result, took = audit(table, clock, slow, method=method)
+    assert took <= 16.5
+    assert took == pytest.approx(PER_ROW * sum(slow.calls))
+    # A call takes about a second, the first of a phase that was seen faster a little more.
+    assert max(slow.calls) * PER_ROW <= 1.1
+    summary = result.summary
+    assert summary.stop == "seconds"
+    assert summary.findings > 20
+    assert {"real", "natural", "uniform"} == set(summary.rates)
+    assert "rows, because the time was up" in summary.cut["search"]
+    assert summary.cut["search"] in summary.notes
+    spent = {name: phase["seconds"] for name, phase in summary.phases.items()}
+    assert sum(spent.values()) == pytest.approx(took, abs=0.01)
+    assert spent["rates"] <= 15 / 5 * 1.1
+    assert spent["search"] >= 5
+    # Each finding was asked again, and there was time for it.
+    assert summary.phases["second_check"]["questions"] >= 2 * summary.findings
+    assert "second_check" not in summary.cut
+
+
+def test_a_budget_that_is_not_reached_changes_nothing(table):
+    """Batches are about asking, never about what is asked."""
+    found = []
+    for max_seconds in (None, 1e7):
+        clock = Clock()
+        result, _ = audit(table, clock, Slow(clock), max_seconds=max_seconds, max_rows=2_000)
+        found.append(result)
+    one, other = found
+    pd.testing.assert_frame_equal(one.findings, other.findings)
+    assert one.rates == other.rates
+    assert one.summary.stop == other.summary.stop == "rows"
+    assert not other.summary.cut
+
+
+@pytest.mark.parametrize("per_call", [0.05, 0.4])
+def test_calls_that_cost_something_themselves_are_in_time_too(table, per_call):
+    clock = Clock()
+    slow = Slow(clock, per_row=0.0002, per_call=per_call)
+    result, took = audit(table, clock, slow)
+    assert took <= 16.5
+    assert result.summary.findings > 50
+    # A large batch shares the cost of its call; it is found out by the second or third.
+    assert max(slow.calls) > 500
+
+
+@pytest.mark.parametrize("per_row", [0.05, 0.3])
+def test_a_very_slow_model_still_ends_in_time(table, per_row):
+    clock = Clock()
+    _, took = audit(table, clock, Slow(clock, per_row), protected=["sex", "job"])
+    assert took <= max(16.5, 15 + 2 * per_row)
+
+
+def test_a_model_that_slows_down_ends_in_time_and_keeps_what_was_confirmed(table):
+    class Tiring(Slow):
+        def __call__(self, frame):
+            if self.clock.now > 1011:
+                self.per_row = 0.006
+            return super().__call__(frame)
+
+    clock = Clock()
+    result, took = audit(table, clock, Tiring(clock), method="themis")
+    assert took <= 15 + 500 * 0.006  # one batch
+    summary = result.summary
+    assert summary.findings > 20
+    assert "no time to ask for them again" in summary.cut["second_check"]
+    assert summary.cut["second_check"] in text.render(summary).replace("\n    ", " ")
+    for _, row in result.findings.iterrows():
+        partner = row.copy()
+        partner["sex"] = row["sex__partner"]
+        both = Slow(Clock())(pd.DataFrame([row, partner]))
+        assert (both[0] > 0.5) != (both[1] > 0.5)
+
+
+def test_a_search_that_had_no_time_says_so(table):
+    clock = Clock()
+    result, took = audit(table, clock, Slow(clock, 0.1), max_seconds=1.5)
+    assert took <= 1.5 + 0.2
+    summary = result.summary
+    assert (summary.findings, summary.rows_checked, summary.stop) == (0, 0, "seconds")
+    assert "no time left to search" in summary.cut["search"]
+    assert "not searched" in text.render(summary)
+    assert "not searched" in html.render(summary)
+    assert summary.as_dict()["cut"]["search"] == summary.cut["search"]
+
+
+def test_queries_and_seconds_together(table):
+    """Many values are asked one after another; a row is not begun that could not be ended."""
+    clock = Clock()
+    slow = Slow(clock)
+    result, took = audit(
+        table, clock, slow, protected=["job", "sex"], method="real", max_queries=100_000
+    )
+    assert took <= 16.5
+    assert result.summary.findings > 20
+    assert result.summary.stop == "seconds"
+
+
+def test_rates_say_on_how_many_rows_they_were_measured(table):
+    clock = Clock()
+    result, _ = audit(table, clock, Slow(clock), rate_rows=8_000)
+    told = result.summary.cut["rates"]
+    n = result.rates["uniform"].n
+    assert n < 8_000
+    assert f"{n:,} rows at most, not on 8,000: rates get a fifth of --max-seconds" in told
+    result, _ = audit(table, clock, Slow(clock), max_seconds=None, max_rows=50)
+    assert "rates" not in result.summary.cut
+    result, _ = audit(table, clock, Slow(clock), max_seconds=None, max_queries=9_000)
+    assert "a fifth of --max-queries" in result.summary.cut["rates"]
+    result, _ = audit(table, clock, Slow(clock), max_seconds=None, max_rows=50, rate_rows=200_000)
+    assert "a rate asks 250,000 questions at most" in result.summary.cut["rates"]
+
+
+@pytest.mark.parametrize(("method", "population"), [("real", "real"), ("themis", "uniform")])
+def test_a_short_search_does_not_shorten_the_rate_of_its_population(table, method, population):
+    clock = Clock()
+    given = {"method": method, "max_seconds": None, "rate_rows": 2_000}
+    result, _ = audit(table, clock, Slow(clock), max_rows=100, **given)
+    assert result.summary.rows_checked == 100
+    assert result.rates[population].n == 2_000
+    # A search that checks enough is the sample itself, and nothing is asked twice.
+    result, _ = audit(table, clock, Slow(clock), max_rows=2_500, **given)
+    assert result.rates[population].n == result.summary.rows_checked == 2_500
+    assert not result.rates[population].anytime
+
+
+def test_a_number_of_rows_that_hangs_on_flips_gets_an_interval_for_any_end(table):
+    clock = Clock()
+    given = {"max_seconds": None, "rate_rows": 500}
+    by_margin, _ = audit(
+        table, clock, Slow(clock), method="themis", settings={"margin": 0.02}, **given
+    )
+    thrifty, _ = audit(
+        table, clock, Slow(clock), method="real", protected=["job"], max_queries=9_000, **given
+    )
+    fixed, _ = audit(table, clock, Slow(clock), method="real", max_queries=9_000, **given)
+    for result, name, anytime in (
+        (by_margin, "uniform", True),
+        (thrifty, "real", True),
+        (fixed, "real", False),
+    ):
+        rate = result.rates[name]
+        assert rate.anytime is anytime
+        hits = round(rate.estimate * rate.n)
+        ends = anytime_interval(hits, rate.n) if anytime else clopper_pearson(hits, rate.n)
+        assert (rate.low, rate.high) == pytest.approx((float(ends[0]), float(ends[1])))
+        words = " ".join(text.render(result.summary).split())
+        assert ("so the interval is one that holds at any end" in words) is anytime
+        again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
+        assert again.rates == result.summary.rates
+    assert "holds" in thrifty.summary.metrics["individual"]["flip_rates"]["real"]
+
+
+def test_a_run_with_a_budget_of_seconds_can_be_resumed(table, tmp_path):
+    """Other batches, other samples: what was answered is found by its rows."""
+
+    class Dying(Slow):
+        def __call__(self, frame):
+            if self.clock.now > 1006:
+                raise KeyboardInterrupt
+            return super().__call__(frame)
+
+    out = tmp_path / "run"
+    clock = Clock()
+    result, _ = audit(table, clock, Dying(clock), method="natural", out=out)
+    assert result.stop == "interrupted"
+    clock = Clock()
+    slow = Slow(clock, per_row=0.0011)
+    result, took = audit(table, clock, slow, method="natural", out=out, resume=True)
+    assert took <= 16.5
+    assert result.stop == "seconds"
+    assert any("answers are from the log" in note for note in result.summary.notes)
+
+
+@pytest.mark.parametrize("method", ["guided", "limi", "natural"])
+def test_what_limi_computes_itself_counts_too(method):
+    """A generator that takes half a millisecond a row, and a model that takes no time at all."""
+    clock = Clock()
+
+    class Slowly(Rounding):
+        def decode(self, latents):
+            clock.now += 0.0005 * len(latents)
+            return super().decode(latents)
+
+    schema = schema_of((0, 60), (0, 60), (0, 30), (0, 1), protected=["x3"])
+    here = task(schema, Linear((0.125, -0.0625, 0.0625, 1.0), -2.28125), generator=Slowly(schema))
+    settings = {"limi": {"n_labelled": 1_000}}.get(method, {})
+    start = clock.now
+    ran = run(methods.parse(method, settings), here, Budget(max_seconds=15), 0, clock=clock)
+    assert ran.stop == "seconds"
+    assert clock.now - start <= 16.5
+    assert len(ran.findings) > 50
+
+
+def test_a_model_is_settled_on_fewer_rows_where_it_is_slow(table):
+    class Classes:
+        """Answers labels, so that it must be seen on many rows what they are."""
+
+        __name__ = "classes"
+
+        def __init__(self, clock):
+            self.slow = Slow(clock, 0.02)
+
+        def __call__(self, frame):
+            return np.where(self.slow(frame) > 0.5, "yes", "no")
+
+    labelled = table.assign(ok=np.where(table["debt"] < 0, "yes", "no"))
+    given = {"target": "ok", "favorable": "yes", "method": "themis"}
+    clock = Clock()
+    model = Classes(clock)
+    _, took = audit(labelled, clock, model, **given)
+    assert took <= 16.5
+    assert max(model.slow.calls) <= 60
+
+
+# -- the watch itself -------------------------------------------------------------------
+
+
+def test_a_watch_learns_how_much_to_ask_at_once():
+    clock = Clock()
+    watch = Watch(clock)
+    assert watch.at_once(10_000) == 10_000
+    assert Watch(clock, 10).at_once(10_000) == 64
+    rows = np.zeros((3_000, 1))
+    sizes = []
+
+    def score(asked):
+        sizes.append(len(asked))
+        clock.now += len(asked) / 512
+        return asked[:, 0]
+
+    timed = watch.timed(score)
+    watch.ask(timed, rows, 2_000)
+    assert sizes == [2_000, 512, 488]
+    watch = Watch(clock, 1.7)
+    timed = watch.timed(score)
+    sizes.clear()
+    with pytest.raises(OutOfTime):
+        watch.ask(timed, rows, 2_000)
+    assert sizes == [64, 512, 294]
+    assert watch.ran_out
+    assert watch.affordable < 1
+
+
+def test_what_is_owed_is_kept():
+    clock = Clock()
+    watch = Watch(clock, 10)
+    watch.learn(10, 0.1)
+    watch.learn(100, 1.0)
+    assert watch.affordable == pytest.approx(1_000)
+    watch.owed = 400
+    assert (watch.left, watch.affordable) == (pytest.approx(6), pytest.approx(600))
+    with watch.ending(3), pytest.raises(OutOfTime):
+        watch.look()
+    watch.look()
+    assert not watch.ran_out
+
+
+def test_progress_tells_phases_and_what_is_left():
+    clock = Clock()
+    told = []
+    watch = Watch(clock, on_progress=told.append)
+    watch.planned = {"rates": 1_000.0, "search": 4_000.0}
+    watch.learn(1_000, 1.0)
+    watch.enter("rates")
+    assert (told[-1].phase, told[-1].done) == ("rates", 0.0)
+    assert told[-1].left == pytest.approx(5.0)
+    clock.now += 1
+    watch.count(500)
+    # Half of the rates took a second, so the rest takes another; the search is still a guess.
+    assert told[-1].done == 0.5
+    assert told[-1].left == pytest.approx(1 + 4)
+    watch.enter("search")
+    clock.now += 6
+    watch.count(1_000)
+    assert told[-1].left == pytest.approx(18)
+    watch.enter("metrics")
+    watch.step(0.5)
+    assert (told[-1].done, told[-1].queries) == (0.5, 1_500)
+    assert {name: (s.seconds, s.questions) for name, s in watch.took().items()} == {
+        "rates": (1.0, 500),
+        "search": (6.0, 1_000),
+        "metrics": (0.0, 0),
+    }

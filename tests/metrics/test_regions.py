@@ -1,0 +1,459 @@
+"""Rules of where decisions flip: recovered where they exist, absent where they do not."""
+
+import dataclasses
+import itertools
+import json
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, fisher_exact
+
+import limi
+from limi.audits.summary import Summary
+from limi.metrics import regions
+from limi.metrics._holm import holm
+from limi.metrics.individual import clopper_pearson, rate_of
+from limi.metrics.regions import Condition, find_rules
+from limi.report import html, text, wording
+from limi.table.rows import uniform
+from limi.table.schema import Column, Schema
+from tests.naive import where as naive
+from tests.toy import MIXED, integers, schema_of
+
+PEOPLE = Schema(
+    (
+        integers("age", 18, 80),
+        Column(name="sex", kind="categorical", levels=("F", "M")),
+        Column(name="job", kind="categorical", levels=tuple("abcdef"), missing=True),
+        Column(name="rank", kind="ordered", levels=("low", "mid", "high", "top")),
+        Column(name="debt", kind="numerical", low=0.0, high=1.0, missing=True),
+    )
+).protect(["sex"])
+AGE, JOB, RANK, DEBT = (PEOPLE[name] for name in ("age", "job", "rank", "debt"))
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = uniform(PEOPLE, n, rng)
+    rows[rng.random(n) < 0.15, 4] = np.nan
+    return rows
+
+
+def rules_of(rows, flips, seed=0, schema=PEOPLE, **more):
+    return find_rules(schema, rows, flips, np.random.default_rng(seed), **more)
+
+
+def words(found):
+    return [{str(condition) for condition in rule.conditions} for rule in found.rules]
+
+
+# -- what is there is found ----------------------------------------------------------------
+
+
+def test_a_box_is_recovered_with_its_bounds():
+    rows = people(6_000)
+    box = (rows[:, 0] >= 33) & (rows[:, 0] <= 57) & np.isin(rows[:, 2], [1, 4]) & (rows[:, 3] >= 2)
+    found = rules_of(rows, box)
+    assert words(found) == [{"age from 33 to 57", "job is b or e", "rank at least high"}]
+    rule = found.rules[0]
+    assert np.array_equal(rule.mask(rows), box)
+    assert rule.rate.estimate == rule.rate.high == 1.0
+    assert rule.lift == pytest.approx(1 / found.base.estimate)
+    assert found.flips == 1.0
+    assert found.tried == 1
+
+
+@pytest.mark.parametrize(
+    ("flips", "expected"),
+    [
+        (lambda rows: np.isnan(rows[:, 4]), "debt is missing"),
+        (lambda rows: rows[:, 4] <= 0.3, "debt at most 0.3"),
+        (lambda rows: ~(rows[:, 4] > 0.25), "debt at most 0.25 or missing"),
+        (lambda rows: np.isnan(rows[:, 2]), "job is missing"),
+        (lambda rows: np.isnan(rows[:, 2]) | (rows[:, 2] == 3), "job is d or missing"),
+        (lambda rows: rows[:, 3] == 1, "rank is mid"),
+        (lambda rows: rows[:, 3] <= 1, "rank at most mid"),
+        (lambda rows: rows[:, 0] >= 70, "age at least 70"),
+    ],
+)
+def test_every_kind_of_condition_is_recovered(flips, expected):
+    rows = people(4_000, seed=3)
+    found = rules_of(rows, flips(rows))
+    assert len(found.rules) == 1
+    recovered = found.rules[0]
+    # A real number is known to the gap between two neighbours, of which the roundest is shown.
+    if "debt at most" in expected:
+        bound = recovered.conditions[0].high
+        assert bound == pytest.approx(float(expected.split()[3]), abs=0.002)
+        assert str(recovered).endswith("or missing") == expected.endswith("or missing")
+    else:
+        assert str(recovered) == expected
+
+
+def test_denied_levels_are_said_the_short_way():
+    rows = people(4_000)
+    assert words(rules_of(rows, ~np.isin(rows[:, 2], [0, 5]) & (rows[:, 0] < 40))) == [
+        {"job is not a or f", "age at most 39"}
+    ]
+
+
+def test_two_noisy_regions_are_told_apart():
+    rows, rng = people(10_000), np.random.default_rng(5)
+    one, two = (rows[:, 0] >= 60) & (rows[:, 2] == 0), np.isnan(rows[:, 4])
+    flips = rng.random(len(rows)) < np.where(one, 0.5, np.where(two, 0.25, 0.02))
+    found = rules_of(rows, flips)
+    assert len(found.rules) == 2
+    first, second = found.rules
+    assert {c.column.name for c in first.conditions} == {"age", "job"}
+    assert str(second) == "debt is missing"
+    for rule, region, truth in ((first, one, 0.5), (second, two, 0.25)):
+        assert (rule.mask(rows) & region).sum() > 0.7 * (rule.mask(rows) | region).sum()
+        assert rule.rate.low < truth + 0.03  # the second region holds some rows of the first
+        assert rule.rate.high > truth
+
+
+def test_conditions_that_do_not_matter_are_dropped():
+    rows, rng = people(8_000), np.random.default_rng(2)
+    flips = rng.random(len(rows)) < np.where(rows[:, 0] >= 65, 0.35, 0.05)
+    assert [len(rule.conditions) for rule in rules_of(rows, flips).rules] == [1]
+
+
+def test_rules_do_not_repeat_each_other():
+    rows, rng = people(6_000), np.random.default_rng(2)
+    slope = np.exp((rows[:, 0] - 80) / 12) + 0.2 * (rows[:, 3] == 3)
+    rules = rules_of(rows, rng.random(len(rows)) < slope).rules
+    assert len(rules) >= 2
+    for one, other in itertools.combinations(rules, 2):
+        a, b = one.mask(rows), other.mask(rows)
+        assert (a & b).sum() <= 0.6 * (a | b).sum()
+
+
+def test_a_wider_copy_of_a_true_rule_is_not_shown():
+    rows = people(4_000)
+    flips = rows[:, 0] >= 60
+    true, wide = Condition(AGE, 0, low=60.0), Condition(AGE, 0, low=50.0)
+    found = regions._verify([(true,), (wide,)], rows, flips, 0.05, learned=0)
+    assert [str(rule) for rule in found.rules] == ["age at least 60"]
+    assert found.tried == 2
+    alone = regions._verify([(wide,)], rows, flips, 0.05, learned=0)
+    assert [str(rule) for rule in alone.rules] == ["age at least 50"]
+
+
+# -- what is not there is not --------------------------------------------------------------
+
+
+def test_no_flips_give_no_rules():
+    rows = people(500)
+    found = rules_of(rows, np.zeros(500, dtype=bool))
+    assert found.rules == ()
+    assert found.reason.startswith("0 of 500 rows flip; it takes 30")
+
+
+def test_few_flips_are_said_to_be_few():
+    rows = people(500)
+    found = rules_of(rows, np.arange(500) < 29)
+    assert found.rules == ()
+    assert "29 of 500" in found.reason
+    assert "29 of 500" not in rules_of(rows, np.arange(500) < 30).reason
+
+
+def test_flips_everywhere_have_no_place():
+    rows = people(500)
+    found = rules_of(rows, np.ones(500, dtype=bool))
+    assert found.rules == ()
+    assert found.reason == "no region flips clearly more often than the others"
+
+
+def test_noise_shows_rules_no_more_often_than_stated():
+    schema = schema_of((0, 1), *[(0, 9)] * 6, (0, 2), protected=["x0"])
+    runs, wrong, tried = 150, 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        rows = uniform(schema, 400, rng)
+        found = rules_of(rows, rng.random(400) < 0.25, seed, schema)
+        wrong += bool(found.rules)
+        tried += bool(found.tried)
+    assert tried > runs / 3  # regions did stand out, on one half
+    assert wrong <= binom.ppf(0.999, runs, regions.LEVEL)
+
+
+def test_intervals_of_shown_rules_hold_the_true_rate():
+    schema = schema_of((0, 9), (0, 9), (0, 1), protected=["x2"])
+    chances = np.full((10, 10), 0.1)
+    chances[6:, 3:] = 0.3
+    chances[:3, 8:] = 0.4
+    cells = np.array(list(itertools.product(range(10), range(10), [0.0])), dtype=float)
+    runs, missed, shown = 120, 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        rows = uniform(schema, 1_200, rng)
+        chance = chances[rows[:, 0].astype(int), rows[:, 1].astype(int)]
+        rules = rules_of(rows, rng.random(1_200) < chance, seed, schema).rules
+        truth = [chances.ravel()[rule.mask(cells)].mean() for rule in rules]
+        shown += len(rules)
+        missed += any(not r.rate.low <= t <= r.rate.high for r, t in zip(rules, truth, strict=True))
+    assert shown > runs
+    assert missed <= binom.ppf(0.999, runs, 0.05)
+
+
+# -- the numbers ---------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_agrees_with_the_definition(p_values):
+    assert holm(np.array(p_values)).tolist() == naive.holm(p_values)
+
+
+def test_holm_rejects_whatever_bonferroni_does():
+    p_values = np.array([0.011, 0.02, 0.6, 0.001])
+    assert (holm(p_values) <= np.minimum(4 * p_values, 1)).all()
+    assert holm(np.array([0.01, 0.013, 0.2])).tolist() == pytest.approx([0.03, 0.03, 0.2])
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_the_test_is_fisher_s(pairs):
+    flips, inside = (np.array(side) for side in zip(*pairs, strict=True))
+    chance = regions._fisher(flips, inside)
+    assert chance == pytest.approx(naive.fisher(flips.tolist(), inside.tolist()), rel=1e-9)
+    table = [[(f & s).sum() for f in (flips, ~flips)] for s in (inside, ~inside)]
+    assert chance == pytest.approx(fisher_exact(table, "greater").pvalue, rel=1e-9)
+
+
+def test_the_numbers_of_a_rule_are_those_of_the_verifying_half():
+    rows, rng = people(3_001), np.random.default_rng(8)
+    flips = rng.random(3_001) < np.where(rows[:, 0] >= 60, 0.5, 0.1)
+    found = rules_of(rows, flips, seed=4)
+    verifying = np.random.default_rng(4).permutation(3_001)[1_500:]
+    assert (found.learned, found.base.n) == (1_500, 1_501)
+    held = set()
+    for rule in found.rules:
+        inside = [i for i in verifying if naive.lies_in(rule, rows[i].tolist())]
+        hits = int(flips[inside].sum())
+        assert (rule.rate.n, rule.rate.estimate) == (len(inside), hits / len(inside))
+        assert rule.share == len(inside) / 1_501
+        assert rule.lift == pytest.approx(rule.rate.estimate / flips[verifying].mean())
+        confidence = 1 - 0.05 / found.tried
+        assert (rule.rate.low, rule.rate.high) == clopper_pearson(hits, len(inside), confidence)
+        held |= set(inside)
+    assert found.rules
+    assert found.share == pytest.approx(len(held) / 1_501)
+    assert found.flips == pytest.approx(flips[list(held)].sum() / flips[verifying].sum())
+
+
+def test_the_same_seed_gives_the_same_rules():
+    rows, rng = people(2_000), np.random.default_rng(8)
+    flips = rng.random(2_000) < np.where(rows[:, 3] >= 2, 0.5, 0.1)
+    assert rules_of(rows, flips, seed=1) == rules_of(rows, flips, seed=1)
+    assert rules_of(rows, flips, seed=1) != rules_of(rows, flips, seed=2)
+
+
+def test_beyond_ten_thousand_rows_the_rest_verifies():
+    rows = people(25_000)
+    found = rules_of(rows, rows[:, 0] >= 70)
+    assert (found.learned, found.base.n) == (10_000, 15_000)
+    assert words(found) == [{"age at least 70"}]
+
+
+# -- conditions ----------------------------------------------------------------------------
+
+
+@st.composite
+def conditions(draw):
+    position = draw(st.integers(0, len(MIXED) - 1))
+    column = MIXED.columns[position]
+    missing = draw(st.booleans())
+    if column.kind in ("numerical", "ordered") and draw(st.booleans()):
+        bounds = st.one_of(st.floats(-6, 91), st.sampled_from([-math.inf, math.inf, 0.0, 1.0]))
+        return Condition(column, position, draw(bounds), draw(bounds), missing=missing)
+    codes = draw(st.sets(st.integers(0, 3).map(float), max_size=3))
+    return Condition(column, position, codes=tuple(sorted(codes)), missing=missing)
+
+
+@given(st.lists(conditions(), min_size=1, max_size=3), st.integers(0, 2**32 - 1))
+def test_masks_agree_with_a_reading_row_by_row(given_conditions, seed):
+    rng = np.random.default_rng(seed)
+    rows = uniform(MIXED, 40, rng)
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    rule = regions.Rule(tuple(given_conditions), rate_of(5, 10), 0.1, 1.0, 0.5)
+    assert rule.mask(rows).tolist() == [naive.lies_in(rule, row) for row in rows.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Condition(AGE, 0, low=45.0), "age at least 45"),
+        (Condition(AGE, 0, high=30.0), "age at most 30"),
+        (Condition(AGE, 0, 30.0, 45.0), "age from 30 to 45"),
+        (Condition(AGE, 0, 40.0, 40.0), "age is 40"),
+        (Condition(DEBT, 4, low=0.25, missing=True), "debt at least 0.25 or missing"),
+        (Condition(DEBT, 4), "debt is known"),
+        (Condition(DEBT, 4, codes=(), missing=True), "debt is missing"),
+        (Condition(RANK, 3, low=2.0), "rank at least high"),
+        (Condition(RANK, 3, 1.0, 2.0), "rank from mid to high"),
+        (Condition(JOB, 2, codes=(0.0,)), "job is a"),
+        (Condition(JOB, 2, codes=(0.0, 1.0, 2.0)), "job is a, b or c"),
+        (Condition(JOB, 2, codes=(0.0, 1.0), missing=True), "job is a, b or missing"),
+        (Condition(JOB, 2, codes=(0.0, 1.0, 2.0, 3.0, 4.0), missing=True), "job is not f"),
+        (Condition(JOB, 2, codes=(0.0, 1.0, 2.0, 3.0, 4.0)), "job is not f or missing"),
+        (Condition(JOB, 2, codes=tuple(map(float, range(6)))), "job is known"),
+    ],
+)
+def test_conditions_in_words(condition, expected):
+    assert str(condition) == expected
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 300),
+    st.sampled_from([0.0, 0.1, 0.5, 0.97, 1.0]),
+    st.sets(st.integers(0, 6), max_size=7),
+)
+def test_any_table_is_taken(seed, n, chance, emptied):
+    schema = MIXED.protect(["sex"])
+    rng = np.random.default_rng(seed)
+    rows = uniform(schema, n, rng)
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    for position in emptied:
+        rows[:, position] = np.nan if position % 2 else schema.low[position]
+    flips = rng.random(n) < np.where(rows[:, 3] == 2, min(1.0, 3 * chance), chance)
+    found = find_rules(schema, rows, flips, rng)
+    assert bool(found.reason) == (not found.rules)
+    for rule in found.rules:
+        assert rule.p_value <= regions.LEVEL
+        assert rule.rate.low <= rule.rate.estimate <= rule.rate.high
+        assert rule.rate.estimate > found.base.estimate
+        positions = [condition.position for condition in rule.conditions]
+        assert len(set(positions)) == len(positions)
+        assert schema.position("sex") not in positions
+
+
+@given(st.floats(-1e6, 1e6, allow_subnormal=False), st.floats(1e-6, 1e5))
+def test_round_bounds_stay_in_their_gap(least, width):
+    under = least + width
+    if least < under:
+        number = regions._roundest(least, under)
+        assert least <= number < under
+        # With one digit less there is no number in the gap.
+        power = -Decimal(repr(number)).normalize().as_tuple().exponent - 1
+        coarser = math.ceil(Fraction(least) * Fraction(10) ** power) / Fraction(10) ** power
+        assert number == 0 or float(coarser) >= under or power > 10
+
+
+# -- in a result ---------------------------------------------------------------------------
+
+
+def table(n=3_000, seed=0):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "hours": rng.integers(10, 70, n),
+            "sex": rng.choice(["F", "M"], n),
+            "status": rng.choice(["married", "single", "widowed"], n),
+        }
+    )
+
+
+def boxed(frame):
+    """Men are favored in one box; elsewhere hours decide."""
+    inside = (frame["hours"] >= 45) & (frame["status"] != "single")
+    return np.where(inside, frame["sex"] == "M", frame["hours"] >= 30).astype(float)
+
+
+def audited(**more):
+    options = {"protected": ["sex"], "seed": 0, "max_rows": 1_000} | more
+    return limi.audit(boxed, table(), **options)
+
+
+@pytest.fixture(scope="module")
+def summary():
+    return audited().summary
+
+
+@pytest.mark.parametrize(
+    ("options", "population"),
+    [
+        ({}, "natural"),
+        ({"generator": None, "method": "themis"}, "real"),
+        ({"generator": None, "method": "real", "max_rows": None}, "real"),
+    ],
+)
+def test_an_audit_says_where(options, population):
+    result = audited(**options)
+    [rule] = result.where()
+    assert {str(c) for c in rule.conditions} == {
+        "hours at least 45",
+        "status is married or widowed",
+    }
+    assert rule.rate.estimate == 1.0
+    frame = table(seed=1)
+    inside = (frame["hours"] >= 45) & (frame["status"] != "single")
+    assert result.inside(rule, frame).tolist() == inside.tolist()
+    shown = result.summary.where
+    assert shown is not None
+    assert shown.population == population
+    people = shown.rules[0].what_if
+    assert people is not None
+    assert people.n == rule.rate.n  # of the verifying half, like the rate
+    (pair,) = people.favored
+    assert (pair.favored, pair.disfavored) == ("M", "F")
+    assert (pair.only_favored, pair.only_disfavored) == (people.n, 0)
+
+
+def test_rules_cost_no_query():
+    asked = 0
+
+    def counting(frame):
+        nonlocal asked
+        asked += len(frame)
+        return boxed(frame)
+
+    result = limi.audit(counting, table(), protected=["sex"], seed=0, max_rows=500)
+    before = asked
+    assert result.where()
+    assert asked == before
+    again = limi.audit(counting, table(), protected=["sex"], seed=0, max_rows=500, rate_rows=0)
+    assert again.where() == []
+    assert again.summary.where is None
+
+
+def test_a_small_query_budget_says_that_flips_are_too_few():
+    result = audited(max_queries=300)
+    assert result.where() == []
+    assert result.summary.where is not None
+    assert "it takes 30 to learn rules" in result.summary.where.reason
+    assert result.summary.where.reason in text.render(result.summary).replace("\n  ", " ")
+
+
+def test_the_report_shows_rules_in_every_form(summary):
+    [place] = wording.places(summary)
+    assert str(place).endswith("times the average)")
+    assert "100 % of" in place.figures
+    assert place.favored.startswith("sex M over sex F by 100.0 points, ")
+    page, plain = html.render(summary), " ".join(text.render(summary).split())
+    for condition in place.conditions:
+        assert condition in page
+        assert condition in plain
+    assert place.figures in plain
+    assert "Where it happens" in page
+    tree = json.loads(json.dumps(summary.as_dict()))
+    assert Summary.from_dict(tree) == summary
+    clauses = {clause["column"]: clause for clause in tree["where"]["rules"][0]["conditions"]}
+    assert clauses["hours"]["low"] == 45.0
+    assert clauses["hours"]["high"] is None
+    assert clauses["status"]["levels"] == ["married", "widowed"]
+
+
+def test_a_summary_without_rules_can_still_be_read(summary):
+    summary = dataclasses.replace(summary, where=None)
+    tree = summary.as_dict()
+    del tree["where"]
+    assert Summary.from_dict(tree).where is None
+    assert "Where it happens" not in html.render(summary)
+    assert "Where it happens" not in text.render(summary)

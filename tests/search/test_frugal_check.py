@@ -1,0 +1,203 @@
+"""The thrifty oracle: the same verdicts as the full one, for fewer queries."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limi.methods.natural import Natural
+from limi.methods.real import Real
+from limi.search.budget import Budget
+from limi.search.check import check_rows
+from limi.search.engine import run
+from limi.search.frugal_check import Habits, check_thriftily
+from limi.search.tried import most_queries
+from limi.table.rows import distinct, uniform
+from tests.naive import thrift as naive
+from tests.naive.check import key
+from tests.toy import MIXED, Linear, Rounding, schema_of, task
+
+AGES = schema_of((0, 60), (0, 60), (1, 9), protected=["x2"])
+AGE_MODEL = Linear((0.125, -0.0625, 0.25), -2.03125)
+
+
+def thriftily(score, schema, rows, max_batch=1000):
+    known = distinct(schema, rows)
+    habits = Habits(len(schema.combinations))
+    return check_thriftily(score, schema, rows, known=known, habits=habits, max_batch=max_batch)
+
+
+@pytest.mark.kernels
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 60),
+    protected=st.sampled_from(
+        [["sex"], ["sex", "rank"], ["age=20-60:10"], ["job=a,c", "vet"], ["age=20-60:10", "sex"]]
+    ),
+)
+def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
+    rng = np.random.default_rng(seed)
+    schema = MIXED.protect(protected)
+    weights = rng.normal(size=7) / np.array([40, 1, 1, 1, 1, 3, 1])
+
+    def score(rows):
+        # Row by row, so that a score is the same number in any batch.
+        margins = [float(np.nan_to_num(row, nan=-1.0) @ weights) for row in rows]
+        return 1 / (1 + np.exp(-np.array(margins, dtype=float)))
+
+    rows = uniform(schema, n, rng)
+    rows = np.concatenate([rows, rows[: n // 3]])
+    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(thrifty.score, full.score)
+    assert thrifty.queries <= full.queries
+    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
+    sides = (thrifty.score > 0.5) != (thrifty.partner_score > 0.5)
+    np.testing.assert_array_equal(sides, thrifty.flips)
+    steady = ~full.flips
+    np.testing.assert_array_equal(thrifty.partner[steady], full.partner[steady])
+    free = schema.free_index
+    np.testing.assert_array_equal(thrifty.partner[:, free], rows[:, free])
+    own = rows[:, schema.protected_index]
+    assert (thrifty.partner[:, schema.protected_index] != own).any(axis=1).all()
+
+
+def test_a_flip_costs_two_queries_once_its_side_is_known():
+    follows = Linear((0.0, 0.0, 1.0), -5.5)
+    rows = uniform(AGES, 400, np.random.default_rng(0))
+    known = distinct(AGES, rows)
+    rows = rows[known.first]
+    habits = Habits(9)
+    for part, most in ((rows[:100], 3), (rows[100:], 2)):
+        here = distinct(AGES, part)
+        checked = check_thriftily(follows, AGES, part, known=here, habits=habits, max_batch=1000)
+        assert checked.flips.all()
+        assert checked.queries <= most * len(part)
+
+
+def test_the_order_is_learned_for_either_decision():
+    habits = Habits(5)
+    assert habits.order().tolist() == [[0, 4, 1, 3, 2]] * 2
+    every = np.arange(5)
+    for flipping in (2, 3):
+        habits.learn(flipping - 2, np.repeat(every, 100), np.repeat(every == flipping, 100))
+    assert habits.order()[:, 0].tolist() == [2, 3]
+
+
+def test_what_was_not_asked_yet_is_tried_early():
+    habits = Habits(5)
+    habits.learn(1, np.repeat([0, 4], 10), np.repeat([False, True], 10))
+    assert habits.order()[1].tolist() == [4, 1, 3, 2, 0]
+
+
+def test_rows_of_one_key_with_values_of_their_own_are_told_apart():
+    """Also where a value is none of the combinations: an age outside those compared."""
+    schema = MIXED.protect(["age=20-60:10"])
+    rows = np.repeat(uniform(schema, 50, np.random.default_rng(1)), 4, axis=0)
+    rows[:, 0] = np.tile([20.0, 33.0, 60.0, 25.0], 50)
+
+    def score(asked):
+        return (asked[:, 0] > 40).astype(float) * 0.8 + 0.1
+
+    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(thrifty.score, full.score)
+    assert thrifty.queries < full.queries
+
+
+@pytest.mark.parametrize("max_queries", [500, 5_000])
+def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
+    found = []
+    for max_batch in (50, 10_000):
+        here = task(AGES, AGE_MODEL, uniform(AGES, 3_000, np.random.default_rng(0)))
+        here.max_batch = max_batch
+        ran = run(Real(), here, Budget(max_queries=max_queries), 3)
+        assert here.thrifty
+        assert max_queries - 9 <= ran.queries <= max_queries
+        found.append(ran.findings.all())
+    np.testing.assert_array_equal(found[0].rows, found[1].rows)
+    np.testing.assert_array_equal(found[0].partner, found[1].partner)
+
+
+@pytest.mark.parametrize("max_queries", [130, 1_000, 2_600, 100_000])
+@pytest.mark.parametrize("protected", ["x2", "x2=2-8:3"])
+def test_it_asks_what_the_plain_loop_asks(max_queries, protected):
+    """Rows of one key under several own values, some of them none of those compared."""
+    schema = schema_of((0, 60), (0, 60), (1, 9), protected=[protected])
+    rng = np.random.default_rng(max_queries)
+    rows = uniform(schema, 150, rng)
+    rows = np.concatenate([rows, rows[::2], rows[::3]])[rng.permutation(275)]
+    rows[:, 2] = rng.integers(1, 10, len(rows))
+    seen = []
+
+    def score(asked):
+        seen.extend(asked)
+        return AGE_MODEL(asked)
+
+    known = distinct(schema, rows)
+    habits = Habits(len(schema.combinations))
+    checked = check_thriftily(
+        score, schema, rows, known=known, habits=habits, max_batch=50, max_queries=max_queries
+    )
+    width = int(np.clip(max_queries / (8 * len(schema.combinations)), 64, 4096))
+    questions, n = naive.asked(AGE_MODEL, schema, rows, max_queries, width)
+    assert sorted((key(schema, row), (row[2],)) for row in seen) == sorted(questions)
+    assert len(checked) == n
+    assert checked.queries == len(questions) <= max_queries
+    np.testing.assert_array_equal(checked.flips, check_rows(AGE_MODEL, schema, rows[:n]).flips)
+
+
+@pytest.mark.parametrize("method", [Real(), Natural()])
+def test_a_budget_of_queries_is_asked_in_large_batches(method):
+    """Small calls only where the rows of a check run out, and where the budget does."""
+    schema = schema_of((0, 60), (0, 60), (1, 60), protected=["x2"])
+    calls = []
+
+    def score(rows):
+        calls.append(len(rows))
+        return Linear((0.125, -0.0625, 0.03125), -3.046875)(rows)
+
+    rows = uniform(schema, 3_000, np.random.default_rng(0))
+    here = task(schema, AGE_MODEL, rows, generator=Rounding(schema))
+    here.score = score
+    ran = run(method, here, Budget(max_queries=20_000), 3)
+    assert sum(calls) == ran.queries > 19_900
+    assert sum(n for n in calls if n >= 64) > 0.8 * ran.queries
+    assert len(calls) < 20_000 / 50
+
+
+def test_it_finds_more_with_the_same_queries():
+    rows = uniform(AGES, 3_000, np.random.default_rng(0))
+    ran = run(Real(), task(AGES, AGE_MODEL, rows), Budget(max_queries=9_000), 3)
+    full = run(Real(), task(AGES, AGE_MODEL, rows), Budget(max_rows=1_000), 3)
+    assert full.queries <= 9_000
+    assert len(ran.findings) > 1.1 * len(full.findings)
+
+
+def test_mixtures_are_paid_for_before_a_row_is_begun():
+    """Rows of ages between those tried, of which few flip, so that most are asked for all."""
+    schema = MIXED.protect(["age=20-60:10", "sex"])
+    rows = uniform(schema, 2_000, np.random.default_rng(0))
+    assert (schema.combination_of(rows) < 0).mean() > 0.8
+
+    def score(asked):
+        return ((asked[:, 0] == 33) & (asked[:, 1] == 0)).astype(float)
+
+    full = check_rows(score, schema, rows)
+    assert full.flips.any()
+    for max_queries in (300, 5_000):
+        asked = []
+
+        def counted(batch, asked=asked):
+            asked.append(len(batch))
+            return score(batch)
+
+        here = task(schema, rows=rows)
+        here.score = counted
+        ran = run(Real(), here, Budget(max_queries=max_queries), 3)
+        assert sum(asked) == ran.queries
+        assert max_queries - most_queries(schema) <= ran.queries <= max_queries
+    thrifty = thriftily(score, schema, rows)
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)

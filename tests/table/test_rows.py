@@ -1,0 +1,163 @@
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limi.table.rows import KeySet, distinct, group, keys, snap, uniform
+from limi.table.schema import Column, Schema
+from tests.naive.check import key
+from tests.toy import MIXED, integers
+
+WIDE = Schema(
+    (
+        *(integers(f"x{i}", -3, 250 + i) for i in range(12)),
+        Column(name="real", kind="numerical", low=0, high=1, missing=True),
+        integers("p", 0, 1),
+    )
+).protect(["p"])
+
+
+def test_uniform_rows_lie_in_the_domain_and_reach_all_of_it():
+    rows = uniform(MIXED, 20_000, np.random.default_rng(0))
+    for position, column in enumerate(MIXED.columns):
+        cells = rows[:, position]
+        known = cells[~np.isnan(cells)]
+        assert known.min() >= MIXED.low[position]
+        assert known.max() <= MIXED.high[position]
+        if column.size:
+            assert len(np.unique(known)) == column.size
+            assert np.isnan(cells).any() == column.missing
+    # Missing is one more value of a column: job has four.
+    assert abs(np.isnan(rows[:, 2]).mean() - 0.25) < 0.02
+
+
+@given(split=st.lists(st.integers(0, 50), min_size=1, max_size=6), seed=st.integers(0, 1000))
+def test_uniform_rows_do_not_depend_on_how_many_are_drawn_at_once(split, seed):
+    rng = np.random.default_rng(seed)
+    parts = np.concatenate([uniform(MIXED, n, rng) for n in split])
+    whole = uniform(MIXED, sum(split), np.random.default_rng(seed))
+    np.testing.assert_array_equal(parts, whole)
+
+
+def test_snap_gives_cells_that_a_table_would_hold():
+    rows = np.array([[17.2, -1, 2.6, 0.5, 0.49, 9, 0.2999]])
+    np.testing.assert_array_equal(snap(MIXED, rows), [[18, 0, 2, 0, 0, 5, 0.3]])
+    np.testing.assert_array_equal(snap(MIXED, snap(MIXED, rows)), snap(MIXED, rows))
+
+
+def test_keys_need_the_words_they_need():
+    census_like = Schema((*(integers(f"x{i}", 0, 99) for i in range(9)), integers("p", 0, 1)))
+    assert keys(census_like.protect(["p"]), np.zeros((3, 10))).shape == (3, 1)
+    assert keys(WIDE, np.zeros((3, 14))).shape == (3, 3)
+
+
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10_000), n=st.integers(0, 60))
+def test_keys_are_equal_exactly_when_the_other_columns_are(seed, n):
+    rng = np.random.default_rng(seed)
+    for schema in (MIXED.protect(["sex"]), WIDE):
+        rows = uniform(schema, n, rng)
+        rows = rows[rng.integers(0, max(n, 1), n)] if n else rows
+        rows[:, schema.protected_index] = 0
+        known = distinct(schema, rows)
+        plain = [key(schema, row) for row in rows]
+        assert len(known.first) == len(set(plain))
+        assert [plain.index(k) for k in plain] == known.first[known.of].tolist()
+
+
+# Sums of cells are exact only below 2^53: many levels, levels far from zero, and steps of a tenth.
+ODD = [
+    Schema((*(integers(f"x{i}", 0, 99) for i in range(9)), integers("p", 0, 1))),
+    Schema(
+        (
+            *(integers(f"y{i}", 1900, 2020, missing=i % 2 == 0) for i in range(8)),
+            integers("p", 0, 1),
+        )
+    ),
+    Schema((integers("id", 10**15, 10**15 + 40), integers("x", 0, 10**6), integers("p", 0, 1))),
+    Schema((integers("wide", -(2**40), 2**40), integers("x", -9, 9), integers("p", 0, 1))),
+    Schema(
+        (
+            Column(name="tenths", kind="numerical", low=-1, high=1, step=0.1, missing=True),
+            Column(name="halves", kind="numerical", low=0.5, high=900.5, step=0.5),
+            integers("one", 4, 4),
+            integers("p", 0, 1, missing=True),
+        )
+    ),
+]
+
+
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), place=st.integers(0, len(ODD) - 1))
+def test_keys_of_neighbours_differ_and_protected_cells_do_not_matter(seed, place):
+    schema = ODD[place].protect(["p"])
+    rng = np.random.default_rng(seed)
+    base = uniform(schema, 20, rng)
+    # Corners, where sums are largest, and rows one step away from others in one column.
+    base[0], base[1] = schema.low, schema.high
+    moved = base[rng.integers(0, 20, 60)]
+    columns = rng.integers(0, len(schema), 60)
+    moved[np.arange(60), columns] += rng.choice([-1, 1], 60) * schema.step[columns]
+    rows = snap(schema, np.concatenate([base, moved, base]))
+    rows[-20:, schema.protected_index] = np.nan
+    known = distinct(schema, rows)
+    plain = [key(schema, row) for row in rows]
+    assert [plain.index(k) for k in plain] == known.first[known.of].tolist()
+
+
+def test_a_batch_with_missing_cells_gives_the_keys_of_one_without():
+    schema = MIXED.protect(["sex"])
+    rows = uniform(schema, 400, np.random.default_rng(0))
+    complete = ~np.isnan(rows).any(axis=1)
+    assert 0 < complete.sum() < len(rows)
+    np.testing.assert_array_equal(keys(schema, rows)[complete], keys(schema, rows[complete]))
+
+
+def test_many_keys_are_grouped_as_few_are():
+    rng = np.random.default_rng(0)
+    for words in (1, 2):
+        many = rng.integers(0, 3000, (5000, words)).astype(np.uint64)
+        first, of = group(many)
+        position: dict[tuple[int, ...], int] = {}
+        expected = [position.setdefault(tuple(k), i) for i, k in enumerate(many.tolist())]
+        assert first[of].tolist() == expected
+        few_first, few_of = group(many[:300])
+        assert few_first[few_of].tolist() == expected[:300]
+
+
+def test_minus_zero_is_zero_and_missing_is_missing():
+    schema = MIXED.protect(["sex"])
+    rows = np.tile(uniform(schema, 1, np.random.default_rng(1)), (4, 1))
+    rows[:, 5] = [0.0, -0.0, np.nan, -np.nan]
+    assert distinct(schema, rows).of.tolist() == [0, 0, 1, 1]
+
+
+@settings(max_examples=40)
+@given(
+    batches=st.lists(st.lists(st.integers(0, 40), max_size=30), max_size=8),
+    words=st.integers(1, 3),
+)
+def test_key_set_behaves_like_a_set(batches, words):
+    seen, plain = KeySet(), set()
+    for batch in batches:
+        # Few distinct values in every word, so that single words repeat a lot.
+        numbers = np.array(batch, dtype=np.uint64).reshape(-1, 1)
+        batch_keys = np.concatenate([numbers // np.uint64(3**w) for w in range(words)], axis=1)
+        as_tuples = [tuple(k) for k in batch_keys.tolist()]
+        assert seen.contains(batch_keys).tolist() == [k in plain for k in as_tuples]
+        fresh = [i for i, k in enumerate(as_tuples) if k not in plain and as_tuples.index(k) == i]
+        seen.add(batch_keys[fresh])
+        plain |= set(as_tuples)
+        assert len(seen) == len(plain)
+
+
+def test_key_set_tells_keys_with_the_same_hash_apart(monkeypatch):
+    monkeypatch.setattr("limi.table.rows._hash", lambda keys: keys[:, 0] & np.uint64(1))
+    seen = KeySet()
+    stored = np.arange(0, 20, 2, dtype=np.uint64)[:, None].repeat(2, axis=1)
+    seen.add(stored[:5])
+    seen.add(stored[5:])
+    asked = np.arange(20, dtype=np.uint64)[:, None].repeat(2, axis=1)
+    assert seen.contains(asked).tolist() == [True, False] * 10
+    schema = WIDE
+    rows = uniform(schema, 50, np.random.default_rng(3))
+    assert len(distinct(schema, rows).first) == 50
