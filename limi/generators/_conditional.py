@@ -14,16 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.generators._bins import Bins, inside_interval
+from limi.generators import _domain
+from limi.generators._bins import Bins
 from limi.generators._decision_diagram import Codes, Walk
+from limi.generators._domain import HIGHEST, RARE
 from limi.generators._state import MOST_ROWS, Arrays, require
 from limi.table.schema import Column, Schema
 from limi.types import Index, Scores
 
-__all__ = ["HIGHEST", "RARE", "Conditional", "counted", "from_arrays"]
-
-RARE = 1e-6  # the share of u that leaves the leaf for the column, and the column for the domain
-HIGHEST = 1.0 - 2.0**-40  # a share must stay below 1 even after it is scaled and rounded
+__all__ = ["Conditional", "counted", "from_arrays"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +70,7 @@ class Conditional:
         fraction = (turns - (self._ends[bins] - weights)) / weights
         cells = self.bins.resolve(bins, np.clip(fraction, 0.0, HIGHEST))
         domain = shares < RARE
-        cells[domain] = _from_domain(shares[domain] / RARE, column)
+        cells[domain] = _domain.cell_at(shares[domain] / RARE, column)
         bins[domain] = self.bins.bin_of(cells[domain])
         return bins, cells
 
@@ -93,7 +92,7 @@ class Conditional:
         weights = self.bins.weights[seen]
         turns = self._ends[seen] - weights + fraction * weights
         in_column = RARE * (RARE + (1 - RARE) * turns / self._ends[-1])
-        in_domain = RARE**2 * _to_domain(cells, draws, column)
+        in_domain = RARE**2 * _domain.share_of(cells, draws, column)
         known = ~np.isnan(fraction)
         return np.select([known & in_leaf, known], [in_tree, in_column], in_domain)
 
@@ -109,7 +108,7 @@ class Conditional:
         p = weight * np.exp(log_share)
         # Where cells have a mass, the uniform density over a real domain adds nothing.
         atom = np.isfinite(log_share) & ~dense & ~np.isnan(cells)
-        domain = RARE**2 * _domain_share(cells, column)
+        domain = RARE**2 * _domain.probability_of(cells, column)
         p += np.where(atom & (column.size == 0), 0.0, domain)
         log: Scores = np.log(p)
         return log
@@ -235,44 +234,3 @@ def _check(read: Conditional, place: int) -> None:
     require(bool(rising.all()), f"the counts of {which} are not sorted")
     rows = int(read.pair_count.astype(np.int64).sum())
     require(bool((read.pair_count > 0).all()) and rows <= MOST_ROWS, f"{which} counts wrong")
-
-
-# -- the domain of a column: every code alike, a real interval as one ---------------------
-
-
-def _n_domain(column: Column) -> int:
-    return (column.size or 1) + column.missing
-
-
-def _from_domain(shares: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-    turns = np.clip(shares, 0.0, HIGHEST) * _n_domain(column)
-    code = np.floor(turns)
-    if column.size == 0:
-        cells = column.low + (turns - code) * (column.high - column.low)
-    elif column.kind != "numerical":
-        cells = code.copy()
-    else:
-        cells = np.round(column.low + code * column.step, column.decimals)
-    cells[code == (column.size or 1)] = np.nan
-    return cells
-
-
-def _to_domain(
-    cells: NDArray[np.float64], draws: NDArray[np.float64], column: Column
-) -> NDArray[np.float64]:
-    inside = inside_interval(draws)
-    missing = np.isnan(cells)
-    if column.size == 0:
-        width = column.high - column.low
-        turns = np.clip((cells - column.low) / width, 1e-9, 1 - 1e-9) if width else inside
-    else:
-        low, step = (column.low, column.step) if column.kind == "numerical" else (0.0, 1.0)
-        turns = np.rint((cells - low) / step) + inside
-    turns = np.where(missing, (column.size or 1) + inside, turns)
-    return turns / _n_domain(column)
-
-
-def _domain_share(cells: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-    """Probability of each code among all of the domain; a density for real numbers."""
-    width = column.high - column.low if column.size == 0 else 1.0
-    return np.where(np.isnan(cells), 1.0, 1.0 / (width or 1.0)) / _n_domain(column)

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.generators._bins import Bins
+from limi.generators._domain import HIGHEST
 from limi.generators._modes import Encoding, Modes
 from limi.types import Index
 
-__all__ = ["HIGHEST", "BinCells", "Blocks", "CellDecoder", "interval", "pick"]
+__all__ = ["BinCells", "Blocks", "CellDecoder", "interval", "pick"]
 
 Tensor: TypeAlias = Any
 
-HIGHEST = 1.0 - 2.0**-40  # a share must stay below 1 even after it is scaled and rounded
 _FEW_POSITIONS = 4096  # of padded blocks; kernels cost more than padding up to there
 
 

@@ -26,12 +26,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from limi.errors import InvalidInput
+from limi.generators import _domain
 from limi.generators._base import OnStep
-from limi.generators._bins import column_order, cut, inside_interval
+from limi.generators._bins import column_order, cut
 from limi.generators._checks import check_rows
+from limi.generators._domain import HIGHEST, RARE
 from limi.generators._made import Layout, Place, Walk
 from limi.generators._networks import NormalLatents
-from limi.generators._onehot import HIGHEST, BinCells, Blocks, interval, pick
+from limi.generators._onehot import BinCells, Blocks, interval, pick
 from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,
@@ -48,12 +50,11 @@ from limi.generators._training import (
     torch_for,
     update,
 )
-from limi.table.schema import Column, Schema
+from limi.table.schema import Schema
 from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Transport", "fit", "from_state"]
 
-RARE = 1e-6  # the share of u that leaves the conditional for the domain
 _FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken
 _LEAST_COUNT = 0.5  # rows that a level counts for at least, in the first frequencies
 _FEW_LEVELS = 16  # and bins, which the smallest table may have
@@ -138,7 +139,7 @@ class Transport(NormalLatents):
                 low, width = (x.cpu().numpy() for x in interval(chances[:n], at))
                 aimed = RARE + (1 - RARE) * (low + fraction * width)
                 seen = ~np.isnan(fraction) & (width > _FAINT)
-                domain = RARE * _to_domain(rows[part, j], draws[:, j], column)
+                domain = RARE * _domain.share_of(rows[part, j], draws[:, j], column)
                 latents[part, j] = ndtri(np.minimum(np.where(seen, aimed, domain), HIGHEST))
         return latents
 
@@ -162,7 +163,7 @@ class Transport(NormalLatents):
                 p = (1 - RARE) * width.cpu().numpy() * np.exp(log_share)
                 # Where cells have a mass, the uniform density over a real domain adds nothing.
                 atom = np.isfinite(log_share) & ~dense & ~np.isnan(rows[part, j])
-                domain = RARE * _domain_share(rows[part, j], column)
+                domain = RARE * _domain.probability_of(rows[part, j], column)
                 total[part] += np.log(p + np.where(atom & (column.size == 0), 0.0, domain))
         return total
 
@@ -197,7 +198,7 @@ class Transport(NormalLatents):
         """The same with rare shares taken to the domain; on the host, for there are few."""
         import torch
 
-        found = _from_domain(share[rare].cpu().numpy() / RARE, self.schema.columns[j])
+        found = _domain.cell_at(share[rare].cpu().numpy() / RARE, self.schema.columns[j])
         # For the columns behind it, such a cell counts as a bin near it.
         near = np.minimum(self.layout.bins[j].bin_of(found), len(self.layout.bins[j]) - 1)
         bins, cells = bins.clone(), cells.clone()
@@ -432,42 +433,3 @@ class _Trainer:
 
         with torch.no_grad():
             return float(self.loss(self.averaged, self.held_out))
-
-
-# -- the domain of a column: every code alike, a real interval as one ---------------------
-
-
-def _n_domain(column: Column) -> int:
-    return (column.size or 1) + column.missing
-
-
-def _from_domain(shares: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-    turns = np.clip(shares, 0.0, HIGHEST) * _n_domain(column)
-    code = np.floor(turns)
-    if column.size == 0:
-        cells = column.low + (turns - code) * (column.high - column.low)
-    elif column.kind != "numerical":
-        cells = code
-    else:
-        cells = np.round(column.low + code * column.step, column.decimals)
-    return np.where(code < (column.size or 1), cells, np.nan)
-
-
-def _to_domain(
-    cells: NDArray[np.float64], draws: NDArray[np.float64], column: Column
-) -> NDArray[np.float64]:
-    inside = inside_interval(draws)
-    if column.size == 0:
-        width = column.high - column.low
-        turns = (cells - column.low) / width if width else inside
-    else:
-        low, step = (column.low, column.step) if column.kind == "numerical" else (0.0, 1.0)
-        turns = np.rint((cells - low) / step) + inside
-    turns = np.where(np.isnan(cells), (column.size or 1) + inside, turns)
-    return np.minimum(turns / _n_domain(column), HIGHEST)
-
-
-def _domain_share(cells: NDArray[np.float64], column: Column) -> NDArray[np.float64]:
-    """Probability of each code among all of the domain; a density for real numbers."""
-    width = column.high - column.low if column.size == 0 else 1.0
-    return np.where(np.isnan(cells), 1.0, 1.0 / (width or 1.0)) / _n_domain(column)

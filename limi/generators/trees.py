@@ -31,8 +31,9 @@ from limi.errors import BadTable, InvalidInput
 from limi.generators._base import OnStep
 from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, check_rows
-from limi.generators._conditional import HIGHEST, Conditional, counted, from_arrays
+from limi.generators._conditional import Conditional, counted, from_arrays
 from limi.generators._decision_diagram import Codes, Walk
+from limi.generators._domain import HIGHEST
 from limi.generators._state import Arrays, facts_of
 from limi.system.cores import n_cores
 from limi.table.schema import Schema

@@ -33,9 +33,10 @@ from limi.errors import InvalidInput, nearest
 from limi.generators._base import OnStep
 from limi.generators._bins import inside_interval
 from limi.generators._checks import check_rows
+from limi.generators._domain import HIGHEST
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._networks import NormalLatents
-from limi.generators._onehot import HIGHEST, Blocks, CellDecoder
+from limi.generators._onehot import Blocks, CellDecoder
 from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
     Best,

@@ -141,10 +141,14 @@ def a_file_keeps_it(generator: Generator) -> None:
 
 
 def encoding_gives_latents(generator: Generator) -> None:
-    """Where it can encode: one finite latent a row, the same for the same rng."""
+    """Where it can encode: one finite latent per row, the same for the same rng.
+
+    That holds at the ends of every column too, whether or not the table reached them.
+    """
     if not isinstance(generator, Encoder):
         return
-    rows = generator.decode(_latents(generator, 100))
+    ends = np.stack([generator.schema.low, generator.schema.high])
+    rows = np.concatenate([generator.decode(_latents(generator, 98)), ends])
     latents = generator.encode(rows, np.random.default_rng(1))
     assert latents.shape == (100, generator.latent_dim), latents.shape
     assert np.isfinite(latents).all(), "latents are finite"
