@@ -208,8 +208,8 @@ def tied_task(**more):
     [
         (name, preset)
         for name in BLACK
-        for preset in getattr(methods.get(name), "presets", {}) or {"": {}}
-        if "protected_range" not in getattr(methods.get(name), "presets", {}).get(preset, {})
+        for preset in methods.presets(name) or {"": {}}
+        if "protected_range" not in methods.presets(name).get(preset, {})
     ],
 )
 def test_rows_on_the_edge_steer_no_search(name, preset):

@@ -231,7 +231,7 @@ def _cases(kept: Path) -> Iterator[Case]:
     network = _credit("dnn", "sex")
     for problem in (_ties(), _mixed(), network):
         for name in methods.names():
-            for preset in getattr(methods.get(name), "presets", None) or (None,):
+            for preset in methods.presets(name) or (None,):
                 label = f"{problem.name} {name}" + (f" {preset}" if preset else "")
                 method = _method(name, preset)
                 if _fits(problem, method):

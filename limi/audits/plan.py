@@ -54,6 +54,7 @@ from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH, Checked, Partner
 from limi.search.engine import Progress, Run, check, run
 from limi.search.findings import Findings, Found
+from limi.search.method import most_rows, scores, stops_on_flips
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.system import cores
@@ -319,8 +320,7 @@ class _Plan:
     @cached_property
     def method_name(self) -> str:
         """The name that `limi list methods` shows."""
-        given: str | None = getattr(self.method, "name", None)  # a pair names its parts
-        return given or type(self.method).__module__.rpartition(".")[2]
+        return methods.name_of(self.method)
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -443,9 +443,7 @@ class _Plan:
         schema, budget = self.problem.schema, self.budget
         per_row = len(schema.combinations)
         most = np.inf if budget.max_rows is None else budget.max_rows
-        bounded = getattr(self.method, "most_rows", None)
-        if bounded is not None:
-            most = min(most, bounded(len(self.problem.rows)))
+        most = min(most, most_rows(self.method, len(self.problem.rows)))
         populations = 2 + (self.source.name is not None)
         populations -= self._own_population(told.steady) == "uniform"
         n = min(self.rate_rows, measurable_rows(schema, populations, self._rate_queries, told))
@@ -694,7 +692,7 @@ class _Plan:
             # Where flips have a say in the number of rows, only an interval for any end holds.
             by_flips = (
                 searched.task.thrifty
-                or getattr(self.method, "margin", None) is not None
+                or stops_on_flips(self.method)
                 or searched.run.stop == Stop.INTERRUPTED
             )
             rate = anytime_rate if by_flips else rate_of
@@ -737,9 +735,7 @@ class _Plan:
         else:
             judged = found
         look = _look(problem, judged, flipping, self.seed)
-        scored = dict(searched.task.facts)
-        if isinstance(self.method, methods.Scored):
-            scored |= self.method.scores(ledger)
+        scored = {**searched.task.facts, **scores(self.method, ledger)}
         from limi.report import wording
 
         unsteady = wording.unsteady(searched.steadiness.as_dict())

@@ -52,7 +52,8 @@ def names() -> list[str]:
 
 def get(name: str) -> ModuleType:
     """The module of a generator."""
-    return _REGISTRY.get(name)
+    module: ModuleType = _REGISTRY.get(name)
+    return module
 
 
 def save(generator: Generator, path: str | Path) -> None:

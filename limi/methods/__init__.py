@@ -6,14 +6,25 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from limi._registry import Registry
 from limi.errors import InvalidInput, listed, nearest
-from limi.methods._phases import Exploiter, Pair
-from limi.search.method import Method, Scored
+from limi.methods._phases import Pair
+from limi.search import method as members
+from limi.search.method import Exploiter, Explorer, Method, Named
 
-__all__ = ["Method", "Pair", "Scored", "get", "names", "parse"]
+__all__ = [
+    "Exploiter",
+    "Explorer",
+    "Method",
+    "Pair",
+    "get",
+    "name_of",
+    "names",
+    "parse",
+    "presets",
+]
 
 _REGISTRY = Registry("limi.methods", "method")
 
@@ -25,10 +36,30 @@ def names() -> list[str]:
 
 def get(name: str) -> type[Method]:
     """The class of a method."""
-    module = _REGISTRY.get(name)
-    (public,) = module.__all__
-    method: type[Method] = getattr(module, public)
-    return method
+    found = _REGISTRY.get(name)
+    public = [found] if isinstance(found, type) else [vars(found).get(n) for n in found.__all__]
+    method: Any = public[0] if len(public) == 1 else None
+    if not isinstance(method, type) or not dataclasses.is_dataclass(method):
+        raise InvalidInput(
+            f"the method {name!r} is not a dataclass; its module must have the method alone in "
+            "__all__, or its entry point must name it as 'module:Class'"
+        )
+    return cast("type[Method]", method)
+
+
+def name_of(method: Method) -> str:
+    """The name under which `limi list methods` shows a method; a pair names its parts.
+
+    One that is listed nowhere, such as a class of a notebook, goes by its class.
+    """
+    if isinstance(method, Named):
+        return method.name
+    return _REGISTRY.name_of(type(method).__module__) or type(method).__name__.lower()
+
+
+def presets(name: str) -> Mapping[str, Mapping[str, Any]]:
+    """The settings of each of a method's presets; none where it has none."""
+    return members.presets(get(name))
 
 
 def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method:
@@ -43,14 +74,14 @@ def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method
     types_of = typing.get_type_hints(method)
     fields = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
-    presets: Mapping[str, Mapping[str, Any]] = getattr(method, "presets", {})
+    known = members.presets(method)
     for key, value in _given(settings):
-        if key == "preset" and presets:
-            if value not in presets:
+        if key == "preset" and known:
+            if value not in known:
                 raise InvalidInput(
-                    f"method {name!r} has no preset {value!r}; {nearest(value, presets)}"
+                    f"method {name!r} has no preset {value!r}; {nearest(value, known)}"
                 )
-            values = {**presets[value], **values}
+            values = {**known[value], **values}
             continue
         if key not in fields:
             raise InvalidInput(f"method {name!r} has no setting {key!r}; {nearest(key, fields)}")
@@ -66,8 +97,8 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
             "that exploits, such as 'limi+adf'"
         )
     explorer, exploiter = parts
-    if not hasattr(get(exploiter), "exploit"):
-        able = [known for known in names() if hasattr(get(known), "exploit")]
+    if not isinstance(get(exploiter), Exploiter):
+        able = [known for known in names() if isinstance(get(known), Exploiter)]
         raise InvalidInput(
             f"method {exploiter!r} cannot search around seeds; {nearest(exploiter, able)}"
         )

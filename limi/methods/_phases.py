@@ -4,46 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 
 from limi.errors import InvalidInput
 from limi.search.check import Checked
-from limi.search.method import Method
+from limi.search.method import Exploiter, Explorer, Method, explore
 from limi.search.task import Task
 from limi.table.rows import KeySet, distinct
 from limi.table.schema import Schema
 
-__all__ = ["Exploiter", "Explorer", "Pair", "SeedPool", "two_phase"]
-
-
-@runtime_checkable
-class Explorer(Protocol):
-    """A method that can look for seeds all over the domain."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Capabilities of the task that it cannot do without."""
-        ...
-
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
-        """Checked rows; those that flip become seeds."""
-        ...
-
-
-@runtime_checkable
-class Exploiter(Protocol):
-    """A method that can search around seeds."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """Capabilities of the task that it cannot do without."""
-        ...
-
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
-        """Checked rows near flipping ones; the seeds bring their partners along."""
-        ...
+__all__ = ["Pair", "SeedPool", "two_phase"]
 
 
 class SeedPool:
@@ -92,7 +64,7 @@ def two_phase(
     """
     explore_rng, exploit_rng = rng.spawn(2)
     pool = SeedPool(task.schema, n_seeds)
-    for checked in _explored(task, explorer, explore_rng):
+    for checked in explore(explorer, task, explore_rng):
         pool.add(checked)
         yield checked
         if not pool.lacking:
@@ -100,13 +72,6 @@ def two_phase(
     seeds = pool.seeds()
     if len(seeds):
         yield from exploiter.exploit(task, seeds, exploit_rng)
-
-
-def _explored(
-    task: Task, explorer: Explorer | Method, rng: np.random.Generator
-) -> Iterator[Checked]:
-    explore = explorer.explore if isinstance(explorer, Explorer) else explorer.search
-    return explore(task, rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +106,7 @@ class Pair:
         """
         explore_rng, exploit_rng = rng.spawn(2)
         pool = SeedPool(task.schema, self.n_seeds)
-        for checked in self._within(task, _explored(task, self.explorer, explore_rng), pool):
+        for checked in self._within(task, explore(self.explorer, task, explore_rng), pool):
             end = pool.add(checked)
             task.rows_left += len(checked) - end  # they were asked in vain
             yield checked if end == len(checked) else checked[:end]

@@ -81,7 +81,7 @@ class Guided:
     pool: int = 12  # natural rows drawn for every row checked
     keenness: float = 0.85  # 0: rows of the pool as they come; 1: the surest, less natural ones
     neighbours: float = 0.8  # share of the pool that lies near an earlier finding
-    explore: float = 0.1  # share of plain natural rows in a round
+    explore_share: float = 0.1  # plain natural rows in a round
     learn_from: int = 40_000  # rows to learn from at most
     trees: int = 80
     leaves: int = 31
@@ -98,7 +98,7 @@ class Guided:
             raise InvalidInput("first, largest, pool and growth must be at least 1")
         if self.trees < 1 or self.leaves < 2 or self.learn_from < 1:
             raise InvalidInput("trees and learn_from must be at least 1, leaves at least 2")
-        for name in ("explore", "neighbours", "keenness"):
+        for name in ("explore_share", "neighbours", "keenness"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.neighbours == 1:
@@ -170,7 +170,7 @@ class Guided:
         log_chance = -np.logaddexp(0.0, -log_odds)
         # Gumbel's trick: the largest of log-weight plus noise are a weighted draw without repeats.
         noise = -np.log(-np.log(rng.uniform(np.finfo(float).tiny, 1.0, len(log_odds))))
-        n_guided = round(size * (1 - self.explore))
+        n_guided = round(size * (1 - self.explore_share))
         power = _power(log_chance, noise, n_guided, self.keenness)
         best_first = np.argsort(-(power * log_chance + noise), kind="stable")
         others = np.sort(best_first[n_guided:])

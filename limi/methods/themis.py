@@ -49,6 +49,11 @@ class Themis:
     population: ClassVar[str | None] = "uniform"
     exhaustive: ClassVar[bool] = True  # the group score needs every value of every row
 
+    @property
+    def stops_on_flips(self) -> bool:
+        """A margin ends the search when enough flips, or few enough, were seen."""
+        return self.margin is not None
+
     def __post_init__(self) -> None:
         if not 0 < self.confidence < 1:
             raise InvalidInput(f"confidence is {self.confidence}; it must lie between 0 and 1")

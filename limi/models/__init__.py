@@ -51,7 +51,8 @@ def names() -> list[str]:
 
 def get(kind: str) -> ModuleType:
     """The module of a kind."""
-    return _REGISTRY.get(kind)
+    module: ModuleType = _REGISTRY.get(kind)
+    return module
 
 
 def wrap(

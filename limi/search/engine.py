@@ -11,7 +11,7 @@ import numpy as np
 from limi.errors import InvalidInput, MissingCapability, listed
 from limi.search.budget import Budget, Stop
 from limi.search.findings import Findings
-from limi.search.method import Method
+from limi.search.method import Method, is_exhaustive
 from limi.search.task import Task
 from limi.system.watch import OutOfTime, Progress, Watch
 
@@ -61,7 +61,7 @@ def run(
     task.thrifty = (
         budget.max_queries is not None
         and len(task.schema.combinations) > 2
-        and not getattr(method, "exhaustive", False)
+        and not is_exhaustive(method)
     )
     findings = Findings(task.schema)
     watch.owed = 0

@@ -13,15 +13,18 @@ with keyword arguments for `Task` (such as max_batch).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from limi.decisions import differ
 from limi.methods import Method
+from limi.search import method as members
 from limi.search.budget import Budget, Stop
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.method import CAPABILITIES, MEMBERS
 from limi.search.task import Task
 from limi.table.rows import distinct, snap
 from limi.types import Rows, Scores
@@ -30,6 +33,7 @@ __all__ = [
     "CHECKS",
     "every_finding_flips",
     "findings_are_distinct",
+    "members_are_what_they_promise",
     "nothing_leaves_the_domain",
     "parameters_are_frozen",
     "same_seed_same_findings",
@@ -52,6 +56,27 @@ def parameters_are_frozen(make: MakeMethod, make_task: MakeTask) -> None:
     assert dataclasses.is_dataclass(type(method))
     assert vars(type(method))["__dataclass_params__"].frozen
     assert make() == method
+
+
+def members_are_what_they_promise(make: MakeMethod, make_task: MakeTask) -> None:
+    """What a method offers has the form that limi expects, so that nothing of it is in vain."""
+    method = make()
+    kind = type(method)
+    settings = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    assert isinstance(method.needs, frozenset)
+    assert method.needs <= CAPABILITIES, f"it needs what no task has: {method.needs}"
+    assert method.population in (None, "real", "uniform")
+    assert not settings & MEMBERS - {"name"}, "a setting must not be called like a member"
+    for offer in ("explore", "exploit", "most_rows", "scores"):
+        assert callable(vars(kind).get(offer, len)), f"{offer} must be a method"
+    for name, preset in members.presets(kind).items():
+        assert set(preset) <= settings, f"the preset {name!r} has settings that are none"
+        dataclasses.replace(method, **preset)  # type: ignore[type-var]
+    assert isinstance(members.is_exhaustive(method), bool)
+    assert isinstance(members.stops_on_flips(method), bool)
+    assert members.most_rows(method, 1_000) > 0
+    told = members.scores(method, run(method, make_task(), Budget(max_rows=64), 0).findings)
+    assert all(isinstance(name, str) and math.isfinite(told[name]) for name in told)
 
 
 def same_seed_same_findings(make: MakeMethod, make_task: MakeTask) -> None:
@@ -137,6 +162,7 @@ def stops_at_a_budget_of_findings(make: MakeMethod, make_task: MakeTask) -> None
 
 CHECKS = [
     parameters_are_frozen,
+    members_are_what_they_promise,
     same_seed_same_findings,
     the_last_digits_change_nothing,
     every_finding_flips,

@@ -79,7 +79,7 @@ def test_a_model_that_ignores_the_protected_column_gives_nothing():
 
 
 def test_both_origins_are_named_and_exploration_is_kept():
-    found = searched(Guided(explore=0.5), max_queries=3_000).findings.all()
+    found = searched(Guided(explore_share=0.5), max_queries=3_000).findings.all()
     assert set(found.origin) == {"natural", "guided"}
 
 
@@ -223,7 +223,7 @@ def test_the_learner_that_was_right_gets_the_weight():
     "wrong",
     [
         {"pool": 0},
-        {"explore": 2.0},
+        {"explore_share": 2.0},
         {"growth": 0.5},
         {"keenness": -1.0},
         {"neighbours": np.nan},

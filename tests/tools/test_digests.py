@@ -58,7 +58,7 @@ def test_every_method_preset_and_generator_has_a_case(digests, tmp_path, monkeyp
     monkeypatch.setattr(digests, "_fits", lambda *given: True)
     names = [case.name for case in digests._cases(tmp_path)]
     for method in methods.names():
-        presets = getattr(methods.get(method), "presets", {})
+        presets = methods.presets(method)
         for preset in presets or [""]:
             assert f"mixed {method} {preset}".strip() in names
     for generator in generators.names():
