@@ -28,7 +28,10 @@ LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 ISLANDS = ["methods", "models", "generators", "metrics", "cli"]
 
 # Modules that stand beside the islands of their folder and see all of them.
-APART = {"models": {"gradients", "target", "trial"}, "metrics": {"collect", "rates", "regions"}}
+APART = {
+    "models": {"gradients", "target", "trial"},
+    "metrics": {"collect", "privileged", "rates", "regions"},
+}
 
 HEAVY = {"torch", "onnxruntime", "skops", "xgboost", "lightgbm", "catboost", "polars", "joblib"}
 

@@ -17,6 +17,7 @@ from limi.audits.what_if import WhatIf
 from limi.errors import InvalidInput, nearest
 from limi.metrics import collect
 from limi.metrics._rate import Rate, Unmeasured
+from limi.metrics.privileged import Privileged
 from limi.metrics.regions import Rule
 from limi.metrics.representative import representative
 from limi.metrics.severity import priority, score_gap
@@ -114,7 +115,7 @@ class Result:
         return findings_frame(self.problem.target.codec, self.found[order])
 
     def metrics(
-        self, *, volume: int | None = None, privileged: collect.Privileged | None = None
+        self, *, volume: int | None = None, privileged: Privileged | None = None
     ) -> dict[str, Any]:
         """Every metric of the run as plain data: `value`, with `low` and `high` where there is an
         interval, and `reason` where there is no number.

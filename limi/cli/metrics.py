@@ -35,6 +35,7 @@ def metrics(
     from limi.audits.run_folder import read_schema, read_summary, reading
     from limi.errors import CorruptStore
     from limi.metrics import collect
+    from limi.metrics.privileged import Privileged, is_lowest, parse
     from limi.report import text
 
     summary = read_summary(folder)
@@ -43,10 +44,12 @@ def metrics(
             f"the run in {str(folder)!r} has no metrics: an earlier limi made it; run it again"
         )
     schema = read_schema(folder)
+    # Read here, where a mistake is the user's; below it would be the file's.
+    chosen: Privileged | None = privileged or None
+    if chosen is not None and not is_lowest(chosen):
+        chosen = parse(schema, chosen)
     with reading("summary", folder):
-        tree = collect.asked_for(
-            summary.all_metrics, schema, volume=volume, privileged=privileged or None
-        )
+        tree = collect.asked_for(summary.all_metrics, schema, volume=volume, privileged=chosen)
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
         text.print_metrics(tree, Console(file=io.StringIO()))
     if as_json:

@@ -8,11 +8,9 @@ that another privileged group, or a volume of people, needs neither the model no
 from __future__ import annotations
 
 import copy
-import csv
 import dataclasses
 import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import favors
-from limi.errors import InvalidInput, listed, nearest
+from limi.errors import InvalidInput
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
-from limi.metrics.group import Difference, Tally, differences, tally
+from limi.metrics.group import Difference, Tally, differences
 from limi.metrics.individual import (
     Rate,
     consistency,
@@ -37,6 +35,16 @@ from limi.metrics.naturalness import (
     Likeness,
     detection_score,
     two_sample_auc,
+)
+from limi.metrics.privileged import (
+    Counts,
+    Privileged,
+    Split,
+    choose,
+    count_by_value,
+    is_lowest,
+    lowest,
+    parse,
 )
 from limi.metrics.rates import Measured
 from limi.metrics.row_naturalness import (
@@ -52,31 +60,18 @@ from limi.table.schema import Column, Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
 
 __all__ = [
-    "LOWEST",
     "Decided",
     "Effort",
-    "Privileged",
-    "Split",
     "asked_for",
-    "is_lowest",
+    "counts_by_column",
     "judge",
-    "stated",
     "take",
 ]
 
 Tree: TypeAlias = dict[str, Any]
 
-Privileged: TypeAlias = str | Sequence[str] | Mapping[str, Any]
-"""`"sex=Male"`, `["sex=Male", "age=30-90"]`, `{"race": ["White", "Asian"]}`, or `"lowest"`."""
-
-LOWEST = "lowest"  # the split behind the paper's tables: the lowest code against all others
-
-_FEWEST_PRIVILEGED = 30  # rows under which a group's selection rate is chance
-_MOST_GROUPS = 1000  # values of a column whose counts are kept
-_MANY_VALUES = 10  # a number with more of them is cut at its median instead
 _MOST_CONSISTENT = 4_000
 _MOST_DETECTED: dict[Classifier, int] = {"logistic": 2_000, "svc": 1_000}
-_BETWEEN = re.compile(r"\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*-\s*([+-]?[\d.]+(?:e[+-]?\d+)?)\s*", re.I)
 
 
 @dataclass(frozen=True)
@@ -233,72 +228,13 @@ def _interval(rate: Rate) -> Tree:
 # -- groups -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Split:
-    """A privileged group of a column: its codes, or all codes of a range."""
-
-    words: str
-    why: str
-    low: float = math.inf
-    high: float = -math.inf
-    codes: frozenset[float] = frozenset()
-
-    def holds(self, code: float) -> bool:
-        """Does a code belong to the group?"""
-        return code in self.codes or self.low <= code <= self.high
-
-    def mask(self, cells: NDArray[np.float64]) -> Mask:
-        """Which cells of the column belong to it."""
-        inside: Mask = np.isin(cells, list(self.codes))
-        return inside | ((cells >= self.low) & (cells <= self.high))
-
-
-def is_lowest(privileged: Privileged) -> bool:
-    """Is the paper's split asked for, as a word or as a list of that word?"""
-    return privileged == LOWEST or (
-        not isinstance(privileged, str) and list(privileged) == [LOWEST]
-    )
-
-
-def stated(schema: Schema, privileged: Privileged) -> dict[str, Split]:
-    """The privileged group of each protected column that was named."""
-    names = schema.protected
-    if isinstance(privileged, str):
-        privileged = [privileged]
-    pairs = (
-        list(privileged.items())
-        if isinstance(privileged, Mapping)
-        else [_named(text, names) for text in privileged]
-    )
-    chosen = {}
-    for name, values in pairs:
-        if name not in names:
-            raise InvalidInput(
-                f"{name!r} is no protected column of the run; {nearest(str(name), names)}"
-            )
-        if name in chosen:
-            raise InvalidInput(
-                f"privileged names {name!r} twice; list its values once, as {name}=FIRST,SECOND"
-            )
-        chosen[name] = _stated(schema[name], values)
-    return chosen
-
-
 def _group(schema: Schema, decided: Decided) -> Tree:
     tree = {}
     for position, name in zip(schema.protected_index, schema.protected, strict=True):
         column, cells = schema.columns[position], decided.rows[:, position]
-        codes = np.unique(cells[~np.isnan(cells)])
-        if len(codes) > _MOST_GROUPS:
-            # Values of a real-valued column: hundredths of its range tell as much.
-            edges = np.unique(np.quantile(codes, np.linspace(0, 1, 101)))
-            place = np.searchsorted(edges, cells, side="right") - 1
-            cells = np.where(np.isnan(cells), np.nan, edges[place.clip(0, len(edges) - 1)])
-            codes = np.unique(cells[~np.isnan(cells)])
         counts = [
-            {"value": column.show(float(code)), "code": float(code)}
-            | dataclasses.asdict(tally(decided.favorable, decided.labels, cells == code))
-            for code in codes
+            {"value": column.show(code), "code": code} | dataclasses.asdict(group)
+            for code, group in count_by_value(cells, decided.favorable, decided.labels)
         ]
         labels = decided.labels is not None
         compared = _compared(column, counts, labels, None)
@@ -315,10 +251,10 @@ def _compared(column: Column, counts: list[Tree], labels: bool, privileged: Spli
     """Differences between a privileged group and the rest, from counts by value."""
     if len(counts) < 2:
         return {"privileged": None, "chosen": "the table holds one value only"}
-    split = privileged or _default_split(column, counts)
+    split = privileged or choose(column, _read_counts(counts))
     groups: dict[bool, list[Tally]] = {True: [], False: []}
-    for entry in counts:
-        groups[split.holds(entry["code"])].append(_tally(entry))
+    for code, group in _read_counts(counts):
+        groups[split.holds(code)].append(group)
     mine, others = Tally.total(groups[True]), Tally.total(groups[False])
     names = (f"{column.name} {split.words}", f"{column.name} other than {split.words}")
     found = differences(mine, others, names=names)
@@ -336,32 +272,6 @@ def _compared(column: Column, counts: list[Tree], labels: bool, privileged: Spli
     }
 
 
-def _default_split(column: Column, counts: list[Tree]) -> Split:
-    if column.kind == "numerical" and len(counts) > _MANY_VALUES:
-        return _by_median(column, counts)
-    able = [e for e in counts if e["rows"] >= _FEWEST_PRIVILEGED] or counts
-    best = max(able, key=lambda entry: _selection(_tally(entry)))
-    why = "it has the highest selection rate"
-    if len(able) < len(counts):
-        why += f" of the values with at least {_FEWEST_PRIVILEGED} rows"
-    return Split(best["value"], why, codes=frozenset([best["code"]]))
-
-
-def _by_median(column: Column, counts: list[Tree]) -> Split:
-    codes, rows = np.array([e["code"] for e in counts]), [e["rows"] for e in counts]
-    half = np.searchsorted(np.cumsum(rows), sum(rows) / 2)
-    cut = float(codes[max(1, int(half))])
-    sides = {above: Tally(0, 0) for above in (True, False)}
-    for entry in counts:
-        sides[entry["code"] >= cut] += _tally(entry)
-    above = _selection(sides[True]) >= _selection(sides[False])
-    words = f"{column.show(cut)} or more" if above else f"under {column.show(cut)}"
-    why = "of the two halves of the table it has the higher selection rate"
-    if above:
-        return Split(words, why, low=cut, high=math.inf)
-    return Split(words, why, low=-math.inf, high=float(codes[codes < cut][-1]))
-
-
 def _choices(group: Tree, schema: Schema, privileged: Privileged) -> dict[str, Split]:
     """The privileged group of each column that was named, of those that the run measured."""
     if not group:
@@ -370,53 +280,19 @@ def _choices(group: Tree, schema: Schema, privileged: Privileged) -> dict[str, S
             "run again without --rate-rows 0"
         )
     if is_lowest(privileged):
-        return {name: _lowest(entry["counts"]) for name, entry in group.items() if entry["counts"]}
-    return stated(schema, privileged)
+        codes = {name: [entry["code"] for entry in told["counts"]] for name, told in group.items()}
+        return {name: lowest(schema[name], known) for name, known in codes.items() if known}
+    return parse(schema, privileged)
 
 
-def _named(text: str, names: Sequence[str]) -> tuple[str, str]:
-    # A column's own name may hold an equals sign; the longest that fits wins.
-    for name in sorted(names, key=len, reverse=True):
-        if text.startswith(f"{name}="):
-            return name, text[len(name) + 1 :]
-    name, found, values = text.partition("=")
-    if not found:
-        raise InvalidInput(
-            f"privileged is {text!r}; write COLUMN=VALUE, such as {names[0] + '=VALUE'!r}, or "
-            f"{LOWEST!r}"
-        )
-    return name.strip(), values
+def counts_by_column(tree: Tree) -> dict[str, Counts]:
+    """Decisions by value of each protected column, as a run has counted them."""
+    return {name: _read_counts(told["counts"]) for name, told in tree.get("group", {}).items()}
 
 
-def _stated(column: Column, values: Any) -> Split:
-    why = "it was stated"
-    if isinstance(values, str):
-        between = _BETWEEN.fullmatch(values)
-        if column.kind == "numerical" and between:
-            low, high = (float(end) for end in between.groups())
-            return Split(f"{column.show(low)} to {column.show(high)}", why, low=low, high=high)
-        values = [part.strip() for part in next(csv.reader([values], skipinitialspace=True), [])]
-    if np.ndim(values) == 0:
-        values = [values]
-    codes = [column.code(value) for value in values]
-    if not codes:
-        raise InvalidInput(f"the privileged group of {column.name!r} has no value; name one")
-    words = listed([column.show(code) for code in codes], most=4)
-    return Split(words, why, codes=frozenset(codes))
-
-
-def _lowest(counts: list[Tree]) -> Split:
-    first = min(counts, key=lambda entry: float(entry["code"]))
-    why = "it has the lowest code, as the paper's tables split groups"
-    return Split(first["value"], why, codes=frozenset([first["code"]]))
-
-
-def _tally(entry: Tree) -> Tally:
-    return Tally(**{field.name: entry[field.name] for field in dataclasses.fields(Tally)})
-
-
-def _selection(group: Tally) -> float:
-    return group.favorable / group.rows if group.rows else 0.0
+def _read_counts(counts: list[Tree]) -> Counts:
+    fields = [field.name for field in dataclasses.fields(Tally)]
+    return [(entry["code"], Tally(**{name: entry[name] for name in fields})) for entry in counts]
 
 
 def _selected(group: Tally) -> Tree:

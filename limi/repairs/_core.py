@@ -12,7 +12,8 @@ from limi import data
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
 from limi.errors import BadTable, InvalidInput, listed, nearest
-from limi.metrics.collect import Privileged
+from limi.metrics.collect import counts_by_column
+from limi.metrics.privileged import Privileged
 from limi.models.target import Target
 from limi.repairs import _ensemble, _labels, _recipes, _verify
 from limi.repairs._figures import (
@@ -98,11 +99,12 @@ def repair(
         limit=max_accuracy_loss,
         swept=bool(fractions),
     )
-    compared = groups(problem, privileged)
+    compared = groups(problem, privileged, counts_by_column(result.summary.all_metrics))
     if chosen.label == "privileged" and not privileged:
+        column = problem.schema[problem.schema.protected[0]]
         raise InvalidInput(
             "label privileged needs the privileged values; state them, for example "
-            f"--privileged {compared.words.partition(',')[0]}"
+            f"--privileged {column.name}={column.show(problem.schema.protected_codes[0][0])}"
         )
     # Checked now, so that an hour's work does not end in a refusal.
     codes = compared.codes(problem.schema) if chosen.label == "privileged" else {}

@@ -15,9 +15,18 @@ from limi.audits.problem import Problem
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.generators import Generator
-from limi.metrics.collect import Privileged, Split, is_lowest, stated
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import flip_rate
+from limi.metrics.privileged import (
+    Counts,
+    Privileged,
+    Split,
+    choose,
+    count_by_value,
+    is_lowest,
+    lowest,
+    parse,
+)
 from limi.search.check import check_rows
 from limi.table.rows import uniform
 from limi.table.schema import Schema
@@ -38,8 +47,6 @@ __all__ = [
 NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod")
 
 _MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
-_LEAST_SHARE = 0.05  # of the rows that a group needs to be called privileged unasked
-_FEWEST = 30  # rows, where no group has that share
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,7 @@ class Groups:
 
     @property
     def words(self) -> str:
-        """For people, and as it could be stated."""
+        """For people."""
         return ", ".join(f"{name}={split.words}" for name, split in self.splits.items())
 
     def split(self, schema: Schema, rows: Rows) -> tuple[Mask, Mask]:
@@ -140,42 +147,40 @@ class Groups:
         return found
 
 
-def groups(problem: Problem, privileged: Privileged = ()) -> Groups:
-    """The stated privileged group; else the one whose true labels are favorable most often.
+def groups(
+    problem: Problem, stated: Privileged = (), counted: Mapping[str, Counts] | None = None
+) -> Groups:
+    """The stated privileged group; else the one that `limi metrics` chooses, column by column.
 
-    `"lowest"` is the paper's: the lowest value of the first protected column against all others.
+    `counted` are the run's own counts of decisions, so that both choose from the same rows; where
+    a run has none, the tested model decides on the table. `"lowest"` is the paper's: the lowest
+    value of the first protected column against all others.
     """
     schema = problem.schema
-    if is_lowest(privileged):
-        name = schema.protected[0]
-        return _of_values(schema, {name: min(schema.protected_codes[0])}, _LOWEST)
-    if privileged:
-        return Groups(stated(schema, privileged), "as stated")
-    assert problem.labels is not None
-    own = schema.combination_of(problem.rows)
-    known = (problem.labels >= 0) & (own >= 0)
-    n = np.bincount(own[known], minlength=len(schema.combinations))
-    hits = np.bincount(own[known & (problem.labels == 1)], minlength=len(schema.combinations))
-    # Of few rows the share is chance; but where all groups are small, one of them has to do.
-    least = next(few for few in (_LEAST_SHARE * n.sum(), _FEWEST, 0) if few <= n.max())
-    shares = np.where((n >= least) & (n > 0), hits / np.maximum(n, 1), -1.0)
-    best = schema.combinations[int(np.argmax(shares))]
-    values = dict(zip(schema.protected, best.tolist(), strict=True))
-    return _of_values(schema, values, _UNASKED)
+    if is_lowest(stated):
+        first, cells = schema.protected[0], problem.rows[:, schema.protected_index[0]]
+        split = lowest(schema[first], cells[~np.isnan(cells)])
+        return Groups({first: split}, split.why)
+    if stated:
+        return Groups(parse(schema, stated), "as stated")
+    counts = counted or _count(problem)
+    splits = {name: choose(schema[name], known) for name, known in counts.items() if known}
+    return Groups(splits, _UNASKED)
 
 
-_LOWEST = "the lowest code, as the paper"
-_UNASKED = "not stated, so taken for its true labels, which are favorable most often"
+_UNASKED = (
+    "not stated, so chosen as `limi metrics` does: of each protected column, the group with the "
+    "highest selection rate by the tested model's own decisions"
+)
 
 
-def _of_values(schema: Schema, values: Mapping[str, float], why: str) -> Groups:
-    return Groups(
-        {
-            name: Split(schema[name].show(code), why, codes=frozenset([code]))
-            for name, code in values.items()
-        },
-        why,
-    )
+def _count(problem: Problem) -> dict[str, Counts]:
+    schema, rows = problem.schema, problem.rows
+    favorable = favors(problem.target.score(rows))
+    return {
+        name: count_by_value(rows[:, position], favorable, problem.labels)
+        for name, position in zip(schema.protected, schema.protected_index, strict=True)
+    }
 
 
 @dataclass(frozen=True)

@@ -92,7 +92,11 @@ def test_volume_and_privileged_are_asked_of_the_stored_run(limi):
         (["none"], 2, "there is no run folder"),
         ([".", "--json"], 4, "is no run folder of limi"),
         (["run", "--privileged", "sex=Z"], 2, "is no value of column 'sex'"),
-        (["run", "--privileged", "height=3"], 2, "no protected column"),
+        (["run", "--privileged", "height=3"], 2, "not a protected column"),
+        (["run", "--privileged", "sex"], 2, "write COLUMN=VALUE"),
+        (["run", "--privileged", "sex="], 2, "has no value; name one"),
+        (["run", "--privileged", "sex=M,M"], 2, "lists a value twice"),
+        (["run", "--privileged", "sex=M\nF"], 2, "cannot be read"),
         (["run", "--volume", "-3"], 2, "volume is -3"),
     ],
 )

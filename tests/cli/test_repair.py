@@ -128,7 +128,7 @@ def test_a_fit_function_of_a_file(limi, tmp_path):
         (["run", "--fit", "fit.py:blnid"], 2, "did you mean 'blind'"),
         (["run", "--fit", "fit.py:half_way"], 4, "nothing was written"),
         (["run", "--table", "gone.csv"], 2, "there is no file 'gone.csv'"),
-        (["run", "--privileged", "income=3"], 2, "no protected column of the run"),
+        (["run", "--privileged", "income=3"], 2, "not a protected column of the run"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(limi, tmp_path, words, code, told):

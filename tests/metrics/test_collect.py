@@ -227,7 +227,7 @@ def test_a_search_of_the_table_is_no_sample_for_groups():
         ({"privileged": "sax=M"}, "did you mean 'sex'"),
         ({"privileged": "sex"}, "write COLUMN=VALUE"),
         ({"privileged": "sex=Z"}, "is no value of column 'sex'"),
-        ({"privileged": {"age": 30}}, "no protected column"),
+        ({"privileged": {"age": 30}}, "not a protected column"),
         ({"privileged": "sex="}, "no value"),
         ({"volume": 0}, "volume is 0"),
     ],

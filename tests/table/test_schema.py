@@ -41,6 +41,7 @@ def test_combination_of_finds_each_row_s_own():
         ("debt=-1-1:0.5", (-1.0, -0.5, 0.0, 0.5, 1.0)),
         ("price=0.1-0.4:0.1", (0.1, 0.2, 0.3, 0.4)),
         ('job="a",c', (0.0, 2.0)),
+        ("job= a , c ", (0.0, 2.0)),
     ],
 )
 def test_protected_columns_as_users_write_them(spec, codes):
