@@ -47,6 +47,7 @@ from limi.metrics.rates import Measured, measurable_rows, measure
 from limi.metrics.regions import Where, find_rules
 from limi.metrics.sequential import anytime_rate
 from limi.models import Meaning, gradients
+from limi.models._base import Decides
 from limi.models.target import CONTRACT_ROWS, Target
 from limi.search import steadiness
 from limi.search.answer_log import Journal
@@ -435,7 +436,7 @@ class _Plan:
 
     def _per_finding(self, told: Steadiness) -> int:
         """Questions that the second check of a finding takes."""
-        both = 2 if getattr(self.problem.target.model, "decide", None) is None else 4
+        both = 4 if isinstance(self.problem.target.model, Decides) else 2
         return both + told.per_flip
 
     def estimate(self, told: Steadiness) -> Estimate:

@@ -31,13 +31,8 @@ from limi.types import Rows
 
 __all__ = ["reopen"]
 
-# Files of these kinds hold data alone; any other, and one of a package that limi does not know,
-# may run code when it is opened. Torch files are programs, whatever is checked of them first.
-_DATA_ALONE = {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output", "origin")
-_WITHOUT_FILE = {"benchmark", "demo"}  # they know models by name, beside those in files
-_FILES = (".npz",)
 _LONGEST = 160  # characters of a path in a sentence
 _SPOT = 256  # findings that are put to the model again
 
@@ -180,7 +175,8 @@ def _model(folder: Path, base: Path, uri: str) -> str:
             "with --model KIND:PLACE (or give it as model= in Python), or repair the result "
             "itself with limi.repair(result)"
         )
-    if kind not in _DATA_ALONE:
+    offers = models.offers(kind)
+    if not offers.data_only:
         raise InvalidInput(
             f"the run {str(folder)!r} tested {uri}, and opening it may run code; if you know who "
             f"wrote it, name it: --model {shlex.quote(uri)}"
@@ -188,7 +184,7 @@ def _model(folder: Path, base: Path, uri: str) -> str:
     there = f"{kind}:{base / place}"
     if models.files(there):
         return there
-    if kind in _WITHOUT_FILE and not place.partition("?")[0].endswith(_FILES):
+    if offers.by_name and not place.partition("?")[0].endswith(offers.endings):
         return uri
     raise InvalidInput(
         f"the model of the run {str(folder)!r} is not at {_cut(base / place)!r}; say where it is "

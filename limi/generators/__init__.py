@@ -2,9 +2,11 @@
 
 A generator's module has a class with `kind`, a frozen dataclass `Settings`, and two functions:
 `fit(rows, schema, rng, *, settings, device, on_step) -> Generator` and
-`from_state(arrays, facts, schema, *, device) -> Generator`. Anything else with a latent and a
-decode function becomes a generator by `adapt`, a fitted model of the ctgan package by
-`from_ctgan`; these have no name and are not fitted here.
+`from_state(arrays, facts, schema, *, device) -> Generator`. What it can do it declares as `OFFERS`;
+modules elsewhere ask `offers(name)` and know no generator by name.
+
+Anything else with a latent and a decode function becomes a generator by `adapt`, a fitted model of
+the ctgan package by `from_ctgan`; these have no name and are not fitted here.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from limi._registry import Registry
 from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
 from limi.generators._adapter import adapt
-from limi.generators._base import Encoder, Generator, OnStep, WithDensity, packed
+from limi.generators._base import Encoder, Generator, Offers, OnStep, WithDensity, packed
 from limi.generators._checks import check_rows
 from limi.generators._ctgan_package import from_ctgan
 from limi.generators._state import read, require
@@ -30,6 +32,7 @@ from limi.table.schema_files import dump, parse
 __all__ = [
     "Encoder",
     "Generator",
+    "Offers",
     "OnStep",
     "WithDensity",
     "adapt",
@@ -38,6 +41,7 @@ __all__ = [
     "get",
     "load",
     "names",
+    "offers",
     "save",
 ]
 
@@ -54,6 +58,12 @@ def get(name: str) -> ModuleType:
     """The module of a generator."""
     module: ModuleType = _REGISTRY.get(name)
     return module
+
+
+def offers(name: str) -> Offers:
+    """What a generator declares of itself; nothing where its module is silent."""
+    declared = vars(get(name)).get("OFFERS")
+    return declared if isinstance(declared, Offers) else Offers()
 
 
 def save(generator: Generator, path: str | Path) -> None:

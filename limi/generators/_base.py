@@ -10,6 +10,7 @@ import io
 import json
 import zipfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -20,10 +21,41 @@ from limi.system.writing import Content
 from limi.table.schema import Schema
 from limi.types import Latents, Rows, Scores
 
-__all__ = ["Encoder", "Generator", "OnStep", "WithDensity", "WithTensors", "packed"]
+__all__ = [
+    "Encoder",
+    "Generator",
+    "Offers",
+    "OnStep",
+    "WithDensity",
+    "WithTensors",
+    "packed",
+]
 
 OnStep: TypeAlias = Callable[[float, str], None]
 """Told the fraction of the work done, and a few words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offers:
+    """What a generator can do, known before one is fitted: `OFFERS` in its module.
+
+    What is not declared is not assumed.
+    """
+
+    library: str | None = None
+    """The package that fitting and reading it need beside limi's own."""
+
+    quick: bool = False
+    """It is fitted in seconds, so that a repair may fit another one to draw fresh people from."""
+
+    has_encoder: bool = False
+    """What it makes is an `Encoder`."""
+
+    has_density: bool = False
+    """What it makes is a `WithDensity`."""
+
+    on_device: bool = False
+    """What it makes is a `WithTensors`, and can stand on a GPU."""
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from limi.errors import InvalidInput, nearest
-from limi.generators._base import OnStep
+from limi.generators._base import Offers, OnStep
 from limi.generators._conditions import Conditions, data_chances, released_chances
 from limi.generators._counter_rng import normals
 from limi.generators._modes import Encoded, Encoding
@@ -58,6 +58,8 @@ from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["CTGAN", "Settings", "fit", "from_state"]
+
+OFFERS = Offers(library="torch", on_device=True)
 
 Latent = Literal["noise+cond", "noise"]
 ConditionSource = Literal["data", "released"]

@@ -27,7 +27,7 @@ from scipy.special import ndtri
 
 from limi.errors import InvalidInput
 from limi.generators import _domain
-from limi.generators._base import OnStep
+from limi.generators._base import Offers, OnStep
 from limi.generators._bins import column_order, cut
 from limi.generators._checks import check_rows
 from limi.generators._domain import HIGHEST, RARE
@@ -54,6 +54,8 @@ from limi.table.schema import Schema
 from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Transport", "fit", "from_state"]
+
+OFFERS = Offers(library="torch", quick=True, has_encoder=True, has_density=True, on_device=True)
 
 _FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken
 _LEAST_COUNT = 0.5  # rows that a level counts for at least, in the first frequencies

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from limi.errors import BadTable, InvalidInput
-from limi.generators._base import OnStep
+from limi.generators._base import Offers, OnStep
 from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, check_rows
 from limi.generators._conditional import Conditional, counted, from_arrays
@@ -40,6 +40,8 @@ from limi.table.schema import Schema
 from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Trees", "fit", "from_state"]
+
+OFFERS = Offers(quick=True, has_encoder=True, has_density=True)
 
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
 _CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache

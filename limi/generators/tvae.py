@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from limi.errors import InvalidInput, nearest
-from limi.generators._base import OnStep
+from limi.generators._base import Offers, OnStep
 from limi.generators._bins import inside_interval
 from limi.generators._checks import check_rows
 from limi.generators._domain import HIGHEST
@@ -58,6 +58,8 @@ from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
 __all__ = ["TVAE", "Settings", "fit", "from_state"]
+
+OFFERS = Offers(library="torch", has_encoder=True, on_device=True)
 
 Latent = Literal["code+cells", "code"]
 

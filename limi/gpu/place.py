@@ -7,7 +7,6 @@ Methods do not know devices. They find a target and a generator of one device to
 from __future__ import annotations
 
 import copy
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,9 @@ from limi.generators._base import WithTensors
 from limi.generators._state import read
 from limi.generators._training import device_of, torch_for
 from limi.gpu.verdicts import OnDevice
+from limi.models._base import notes_of
 from limi.models._scores import Outputs
+from limi.models.gradients import network_of
 from limi.models.target import Target
 from limi.models.torch import TorchModel, _evaluating
 from limi.search.check import MAX_BATCH
@@ -47,9 +48,9 @@ def chosen(wanted: str, target: Target | None, generator: Any) -> str:
         raise InvalidInput(f"the device is {wanted!r}; {nearest(wanted, CHOICES)}")
     if kind == "cpu":
         return "cpu"
-    module = None if target is None else _module(target)
+    network = None if target is None else network_of(target)
     if kind == "auto":
-        if not _can_follow(generator) or (target is not None and module is None):
+        if not _can_follow(generator) or (target is not None and network is None):
             return "cpu"
         place = getattr(generator, "device", None)
         if place is not None:
@@ -58,7 +59,7 @@ def chosen(wanted: str, target: Target | None, generator: Any) -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     torch_for("the device 'cuda'")
     device_of(wanted)
-    if module is None and not _can_follow(generator):
+    if network is None and not _can_follow(generator):
         raise InvalidInput(
             f"the device is {wanted!r}, but nothing here can run on it: the target is no torch "
             "module and the generator needs none; use --device cpu, or a generator such as ctgan"
@@ -79,9 +80,10 @@ def settled(wanted: str, target: Target, generator: Any) -> tuple[str, Target]:
 
 def placed(target: Target, device: str) -> Target:
     """The target on a device: a copy of its module there, and all else as it is."""
-    module = _module(target)
-    if device == "cpu" or module is None:
+    network = network_of(target)
+    if device == "cpu" or network is None:
         return target
+    module, outputs = network
     here = next((p.device.type for p in module.parameters()), "cpu")
     if here == device.partition(":")[0]:
         return target
@@ -89,7 +91,7 @@ def placed(target: Target, device: str) -> Target:
     there = replace(
         target,
         model=TorchModel(
-            moved, _outputs(target), target.model.n_columns, device, notes=_notes(target)
+            moved, outputs, target.model.n_columns, device, notes=notes_of(target.model)
         ),
     )
     try:
@@ -104,15 +106,15 @@ def placed(target: Target, device: str) -> Target:
 
 def together(target: Target, generator: Any) -> OnDevice | None:
     """Target and generator as tensors; None where one of them cannot be, or they are apart."""
-    module = _module(target)
-    if module is None or not isinstance(generator, WithTensors):
+    network = network_of(target)
+    if network is None or not isinstance(generator, WithTensors):
         return None
+    module, outputs = network
     import torch
 
     weights = [p for p in module.parameters() if p.is_floating_point()]
     if not weights or weights[0].device.type != generator.device.type:
         return None
-    outputs = _outputs(target)
 
     def forward(matrix: Any) -> Any:
         with torch.inference_mode(), _evaluating(module):
@@ -134,27 +136,6 @@ def together(target: Target, generator: Any) -> OnDevice | None:
     )
 
 
-def _module(target: Target) -> Any:
-    """The torch module behind a target that takes numbers; None where there is none."""
-    torch = sys.modules.get("torch")
-    module = getattr(target.model, "module", None)
-    if torch is None or not isinstance(module, torch.nn.Module) or target.model.takes != "matrix":
-        return None
-    return module
-
-
-def _outputs(target: Target) -> Outputs:
-    """How to read the module; a benchmark model has two logits and says the favorable one only."""
-    outputs = getattr(target.model, "outputs", None)
-    if isinstance(outputs, Outputs):
-        return outputs
-    return Outputs(getattr(target.model, "favorable_column", 1), "logits")
-
-
-def _notes(target: Target) -> tuple[str, ...]:
-    return tuple(getattr(target.model, "notes", ()))
-
-
 def _can_follow(generator: Any) -> bool:
     """Can a generator, given by name, file or itself, decode on a device?"""
     if generator is None or generator == "none":
@@ -162,8 +143,7 @@ def _can_follow(generator: Any) -> bool:
     if not isinstance(generator, (str, Path)):
         return isinstance(generator, WithTensors)
     name = str(read(generator)[1].get("kind")) if is_file(generator) else str(generator)
-    known = vars(generators.get(name)).values()
-    return any(isinstance(made, type) and hasattr(made, "decode_tensor") for made in known)
+    return generators.offers(name).on_device
 
 
 def _numbers(target: Target, device: Any) -> list[tuple[int, Any]]:

@@ -1,12 +1,8 @@
 """Targets: what can be asked for decisions. One file a kind; the folder is the registry.
 
-A kind's module may offer `accepts(object)` and `wrap(object, decision)` for live objects, and
-`load(place, decision)` for `KIND:PLACE`. Loaders that can be told more name the keyword
-(`trust_pickle`, `trust`, `table`), and get it only then. `ENDINGS` are the file names' ends by
-which a forgotten KIND is guessed in the error. `all_files(path)` are those that a model is read
-from, where the named one is not the only one. `LIBRARY` is the package that reads a kind's files in
-native code: such a file is tried in a process of its own first, at the place that `on_trial(place)`
-gives, where that is another one.
+A kind's module may have `accepts(object)` and `wrap(object, decision)` for live objects, and
+`load(place, decision)` for `KIND:PLACE`; what else it can do it declares as `OFFERS`. Modules
+elsewhere ask `offers(kind)` and know no kind by name.
 """
 
 from __future__ import annotations
@@ -19,8 +15,10 @@ from typing import Any, get_args
 
 from limi._registry import Registry
 from limi.errors import BadModel, InvalidInput, nearest
+from limi.models import _offers
 from limi.models._base import Answers, Decision, Meaning, Model
 from limi.models._function import FunctionModel
+from limi.models._offers import Loads, Offers, Wraps
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 from limi.types import Value
@@ -30,18 +28,18 @@ __all__ = [
     "Decision",
     "Meaning",
     "Model",
+    "Offers",
     "adapt",
     "files",
     "get",
+    "kind_of_file",
     "load",
     "names",
+    "offers",
     "wrap",
 ]
 
 _REGISTRY = Registry("limi.models", "model kind", apart=frozenset({"gradients", "target", "trial"}))
-
-_GENERAL = ("sklearn", "python")
-"""Kinds that accept whatever has `predict` or can be called, so they are asked last."""
 
 
 def names() -> list[str]:
@@ -53,6 +51,11 @@ def get(kind: str) -> ModuleType:
     """The module of a kind."""
     module: ModuleType = _REGISTRY.get(kind)
     return module
+
+
+def offers(kind: str) -> Offers:
+    """What a kind declares of itself."""
+    return _offers.offers(get(kind))
 
 
 def wrap(
@@ -75,9 +78,9 @@ def adapt(target: Any, decision: Decision) -> Model:
     """A model of a live object under a decision; what loaders end with."""
     if isinstance(target, Model):
         return target
-    for kind in sorted(names(), key=_last_resort):
+    for kind in sorted(names(), key=lambda kind: (offers(kind).last_resort, kind)):
         module = get(kind)
-        if hasattr(module, "accepts") and module.accepts(target):
+        if isinstance(module, Wraps) and module.accepts(target):
             model: Model = module.wrap(target, decision)
             return model
     what = f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
@@ -99,7 +102,7 @@ def load(
 ) -> Model:
     """The model at `KIND:PLACE`."""
     kind, _, place = uri.partition(":")
-    loadable = [name for name in names() if hasattr(get(name), "load")]
+    loadable = [name for name in names() if isinstance(get(name), Loads)]
     if not place or kind not in loadable:
         raise InvalidInput(
             f"model {uri!r} is not of the form KIND:PLACE; {_guess(uri) or nearest(kind, loadable)}"
@@ -139,18 +142,16 @@ def files(uri: str) -> list[Path]:
     bare = place.rpartition("?")[0]  # in front of options
     for path in map(Path, (place, bare, place.rpartition(":")[0])):
         if place and kind in names() and is_file(path):
-            found: list[Path] = getattr(get(kind), "all_files", lambda path: [path])(path)
-            return found
+            return offers(kind).all_files(path)
     return []
 
 
-def _last_resort(kind: str) -> tuple[int, str]:
-    return _GENERAL.index(kind) + 1 if kind in _GENERAL else 0, kind
+def kind_of_file(name: str) -> str | None:
+    """The kind whose files' names end so; None where there is none."""
+    return next((kind for kind in names() if name.lower().endswith(offers(kind).endings)), None)
 
 
 def _guess(uri: str) -> str:
     """A hint for a bare file name, by its ending."""
-    for kind in names():
-        if uri.lower().endswith(getattr(get(kind), "ENDINGS", ())):
-            return f"did you mean '{kind}:{uri}'?"
-    return ""
+    kind = kind_of_file(uri)
+    return "" if kind is None else f"did you mean '{kind}:{uri}'?"

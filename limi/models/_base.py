@@ -11,10 +11,22 @@ from numpy.typing import NDArray
 
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, listed, nearest
-from limi.models._scores import from_pairs, probabilities
-from limi.types import Mask, Scores, Value
+from limi.models._scores import Outputs, from_pairs, probabilities
+from limi.types import Labels, Mask, Scores, Value
 
-__all__ = ["Answers", "Decision", "Meaning", "Model", "Takes"]
+__all__ = [
+    "Answers",
+    "Decides",
+    "Decision",
+    "Meaning",
+    "Model",
+    "Noted",
+    "Refits",
+    "Settles",
+    "Takes",
+    "WithModule",
+    "notes_of",
+]
 
 Meaning = Literal["label", "score"]
 """What the answers of a function are: labels, of which one is favorable, or favorable scores."""
@@ -28,9 +40,8 @@ matrix where every column has numbers, else an array of the cells themselves."""
 class Model(Protocol):
     """A target: it takes a frame or an array and gives one score a row, above 0.5 favorable.
 
-    Three more members are optional. `decide(inputs) -> Mask` gives the model's own decisions,
-    where it has a way to decide beside its scores. `settle(inputs) -> Model` gives the model to
-    use once real rows have been seen. `notes` are sentences for the report.
+    Members that it may have beside these, each with a protocol in this module: `decide`, `settle`,
+    `notes`, `refit` with `describe_refit`, and `module` with `outputs`.
     """
 
     @property
@@ -51,6 +62,71 @@ class Model(Protocol):
     def score(self, inputs: Any) -> Scores:
         """One score in [0, 1] a row; targets that give labels only answer 0.0 or 1.0."""
         ...
+
+
+@runtime_checkable
+class Decides(Protocol):
+    """A model with a way to decide beside its scores."""
+
+    def decide(self, inputs: Any) -> Mask:
+        """Its own decisions: which rows are decided favorably."""
+        ...
+
+
+@runtime_checkable
+class Settles(Protocol):
+    """A model that is read in another way once real rows have been seen."""
+
+    def settle(self, inputs: Any) -> Model:
+        """The model to use from then on."""
+        ...
+
+
+@runtime_checkable
+class Noted(Protocol):
+    """A model with something for the report to say."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences."""
+        ...
+
+
+@runtime_checkable
+class Refits(Protocol):
+    """A model that can be trained again from scratch, for `limi repair`."""
+
+    def describe_refit(self) -> str:
+        """How it is trained, for people; InvalidInput where this very model cannot be."""
+        ...
+
+    def refit(self, inputs: Any, labels: Labels, seed: int, *, n_table: int) -> Any:
+        """A model, or an object that limi can wrap, fitted on rows in the form that this one takes.
+
+        Labels are 1 where favorable and 0 elsewhere. The rows may have grown from a table of
+        `n_table`; the seed counts where the kind takes one.
+        """
+        ...
+
+
+@runtime_checkable
+class WithModule(Protocol):
+    """A model that is a torch module: it has gradients, and can be put on a device."""
+
+    @property
+    def module(self) -> Any:
+        """The module; None where this very model has none."""
+        ...
+
+    @property
+    def outputs(self) -> Outputs:
+        """How to read what it returns."""
+        ...
+
+
+def notes_of(model: Model) -> tuple[str, ...]:
+    """What the report should say of a model; nothing where it has no notes."""
+    return tuple(model.notes) if isinstance(model, Noted) else ()
 
 
 @dataclass(frozen=True)

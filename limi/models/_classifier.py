@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from limi.decisions import contradicts
-from limi.errors import BadModel
+from limi.errors import BadModel, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
 from limi.models._scores import from_margin, from_pairs
-from limi.types import Mask, Scores
+from limi.models._trees import forget_caches
+from limi.system.foreign import reason
+from limi.types import Labels, Mask, Scores
 
 __all__ = ["SklearnModel", "classifier"]
 
@@ -72,6 +74,35 @@ class SklearnModel:
             if way == "label" or not contradicts(model.score(inputs), decided).any():
                 break
         return model._noted() if way != self.reads else self
+
+    def describe_refit(self) -> str:
+        """As a clone; InvalidInput where it cannot be cloned."""
+        self._cloned()
+        return f"a clone of {type(self.estimator).__name__} with the same settings"
+
+    def refit(self, inputs: Any, labels: Labels, seed: int, *, n_table: int) -> Any:
+        """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
+        from threadpoolctl import threadpool_limits
+
+        classes = np.asarray(self.estimator.classes_)
+        favorable, other = classes[self.favorable_column], classes[1 - self.favorable_column]
+        truth = np.where(labels == 1, favorable, other).astype(classes.dtype)
+        inputs = inputs if self.prepare is None else self.prepare(inputs)
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        with threadpool_limits(limits=1):
+            return self._cloned().fit(inputs, truth)
+
+    def _cloned(self) -> Any:
+        from sklearn.base import clone
+
+        try:
+            return forget_caches(clone(self.estimator))
+        except (TypeError, RuntimeError, ValueError) as error:
+            raise InvalidInput(
+                f"{type(self.estimator).__name__} cannot be cloned ({reason(error)}); give a "
+                "function of a frame and its labels that returns a fitted model, as --fit "
+                "FILE.py:NAME (fit=... in Python)"
+            ) from None
 
     def _labels(self, inputs: Any) -> Mask:
         answers = np.asarray(self.estimator.predict(inputs)).reshape(-1)

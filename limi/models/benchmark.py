@@ -34,7 +34,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from importlib import metadata
 from pathlib import Path
@@ -48,7 +48,8 @@ from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
-from limi.models._scores import from_margin, from_pairs
+from limi.models._offers import Offers
+from limi.models._scores import Outputs, from_margin, from_pairs
 from limi.models._trees import check_nodes
 from limi.system.writing import make_folder
 from limi.system.writing import write as write_file
@@ -56,8 +57,7 @@ from limi.types import Labels, Rows, Scores
 
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
 
-ENDINGS = (".npz",)
-LIBRARY = "numpy"
+OFFERS = Offers(data_only=True, by_name=True, endings=(".npz",), library="numpy")
 
 Kind = Literal["dnn", "rf", "svm"]
 OnStep = Callable[[float, str], None]
@@ -133,7 +133,30 @@ class BenchmarkModel:
     @property
     def module(self) -> Any:
         """The torch module of two logits behind a DNN, for gradients; None for other kinds."""
-        return getattr(self.scorer, "module", None)
+        return self.scorer.module if isinstance(self.scorer, _Network) else None
+
+    @property
+    def outputs(self) -> Outputs:
+        """Two logits."""
+        return Outputs(self.favorable_column, "logits")
+
+    def describe_refit(self) -> str:
+        """By the same recipe."""
+        return f"the benchmark's {self.info.kind} recipe from a fresh initialisation"
+
+    def refit(self, inputs: Rows, labels: Labels, seed: int, *, n_table: int) -> BenchmarkModel:
+        """A model of the same recipe; a small table's rows are seen as often as before."""
+        # Class 1 of a benchmark model need not be the favorable label.
+        classes = labels if self.favorable_column == 1 else 1 - labels
+        made = fit(
+            self.info.kind,
+            inputs,
+            classes.astype(np.int8),
+            columns=self.columns,
+            seed=seed,
+            grown_from=min(len(inputs), n_table),
+        )
+        return replace(made, favorable_column=self.favorable_column)
 
     def score(self, inputs: Rows) -> Scores:
         """Scores of the favorable class."""
@@ -143,7 +166,7 @@ class BenchmarkModel:
 def load(place: str, decision: Decision, *, table: str | None = None) -> BenchmarkModel:
     """The model of a kind for the table under test; `dnn?seed=3` for another seed than 0."""
     kind, options = split_options(place, ("seed",))
-    if kind.endswith(ENDINGS):
+    if kind.endswith(OFFERS.endings):
         return _decided(_saved(kind), decision)
     if table is None or table not in data.encodings():
         given = "no known table" if table is None else f"the table {table!r}"
@@ -255,7 +278,7 @@ def save(model: BenchmarkModel, file: IO[bytes]) -> None:
 
 
 def _saved(place: str) -> BenchmarkModel:
-    path = existing(place, "benchmark", ENDINGS)
+    path = existing(place, "benchmark", OFFERS.endings)
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}

@@ -10,11 +10,11 @@ from limi.models._base import Decision, Model
 from limi.models._categories import pandas_of, refuse_text
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
+from limi.models._offers import Offers
 
 __all__ = ["accepts", "load", "wrap"]
 
-ENDINGS = (".cbm",)
-LIBRARY = "catboost"
+OFFERS = Offers(data_only=True, endings=(".cbm",), library="catboost")
 
 
 def accepts(target: object) -> bool:
@@ -59,7 +59,7 @@ def wrap(target: Any, decision: Decision) -> Model:
 
 def load(place: str, decision: Decision) -> Model:
     """The model of a .cbm file."""
-    path = existing(place, "catboost", ENDINGS)
+    path = existing(place, "catboost", OFFERS.endings)
     try:
         import catboost
     except ImportError:

@@ -19,13 +19,24 @@ from numpy.typing import NDArray
 
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest
+from limi.models._base import WithModule
+from limi.models._scores import Outputs
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
 
 if TYPE_CHECKING:
     from limi.models.target import Target
 
-__all__ = ["Activations", "Gradients", "Pull", "TorchGradients", "by_loss", "by_output", "of"]
+__all__ = [
+    "Activations",
+    "Gradients",
+    "Pull",
+    "TorchGradients",
+    "by_loss",
+    "by_output",
+    "network_of",
+    "of",
+]
 
 Activations: TypeAlias = NDArray[np.float64]
 """(n, width): what the neurons of a layer say to n rows."""
@@ -63,18 +74,22 @@ class Gradients(Protocol):
 
 def of(target: Target) -> TorchGradients | None:
     """The gradients of a target; None where it has none."""
-    torch = sys.modules.get("torch")
-    module = getattr(target.model, "module", None)
-    if torch is None or not isinstance(module, torch.nn.Module) or target.model.takes != "matrix":
+    network = network_of(target)
+    if network is None:
         return None
-    # A model with one kind of output only has nothing to say of it beside the favorable class.
-    outputs = getattr(target.model, "outputs", target.model)
+    module, outputs = network
     return TorchGradients(
-        module,
-        target.codec,
-        favorable_column=getattr(outputs, "favorable_column", 1),
-        output=getattr(outputs, "kind", "logits"),
+        module, target.codec, favorable_column=outputs.favorable_column, output=outputs.kind
     )
+
+
+def network_of(target: Target) -> tuple[Any, Outputs] | None:
+    """The torch module behind a target that takes numbers, and how to read what it returns."""
+    torch, model = sys.modules.get("torch"), target.model
+    if torch is None or not isinstance(model, WithModule) or model.takes != "matrix":
+        return None
+    known = isinstance(model.module, torch.nn.Module)
+    return (model.module, model.outputs) if known else None
 
 
 def by_loss(margin: Scores, slope: Rows) -> Rows:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from limi.models._base import Decision, Model
 from limi.models._files import existing, unreadable, untrusted_pickle
+from limi.models._offers import Offers
 
 __all__ = ["load"]
 
-ENDINGS = (".joblib",)
+OFFERS = Offers(endings=(".joblib",))
 
 
 def load(place: str, decision: Decision, trust_pickle: bool = False) -> Model:
     """The model that a joblib file holds; InvalidInput unless its author is trusted."""
-    path = existing(place, "joblib", ENDINGS)
+    path = existing(place, "joblib", OFFERS.endings)
     if not trust_pickle:
         raise untrusted_pickle(place, "joblib")
     import joblib  # it comes with scikit-learn

@@ -17,12 +17,12 @@ from limi.models._booster import BoosterModel
 from limi.models._categories import pandas_of, refuse_text, with_categories
 from limi.models._classifier import classifier
 from limi.models._files import content_of, existing, unreadable
+from limi.models._offers import Offers
 from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
-ENDINGS = (".txt",)
-LIBRARY = "lightgbm"
+OFFERS = Offers(data_only=True, endings=(".txt",), library="lightgbm")
 
 _BINARY = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
 
@@ -70,7 +70,7 @@ def wrap(target: Any, decision: Decision) -> Model:
 
 def load(place: str, decision: Decision) -> Model:
     """The model of a .txt file."""
-    path = existing(place, "lightgbm", ENDINGS)
+    path = existing(place, "lightgbm", OFFERS.endings)
     try:
         import lightgbm
     except ImportError:

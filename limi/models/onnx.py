@@ -18,13 +18,19 @@ from limi.errors import BadModel, MissingDependency, missing
 from limi.models import _weights
 from limi.models._base import Answers, Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
+from limi.models._offers import Offers
 from limi.models._scores import Outputs, sided
 from limi.types import Mask, Scores
 
-__all__ = ["OnnxModel", "all_files", "load"]
+__all__ = ["OnnxModel", "load"]
 
-ENDINGS = (".onnx",)
-LIBRARY = "onnxruntime"
+
+def _all_files(path: Path) -> list[Path]:
+    """The graph's file, and those beside it that hold its weights."""
+    return [path, *_weights.beside(path)]
+
+
+OFFERS = Offers(data_only=True, endings=(".onnx",), library="onnxruntime", all_files=_all_files)
 
 # As it is loaded onnxruntime would put an identifier into the user's home and report to its maker;
 # whoever wants that sets the variable to 0.
@@ -160,7 +166,7 @@ class OnnxModel:
 def load(place: str, decision: Decision) -> OnnxModel:
     """The graph of a .onnx file."""
     file, options = split_options(place, ("output", "missing"))
-    path = existing(file, "onnx", ENDINGS)
+    path = existing(file, "onnx", OFFERS.endings)
     try:
         import onnxruntime
     except ImportError:
@@ -180,11 +186,6 @@ def load(place: str, decision: Decision) -> OnnxModel:
         missing=options.get("missing"),
         notes=decision.notes([0, 1]) if alone else (),
     )
-
-
-def all_files(path: Path) -> list[Path]:
-    """The graph's file, and those beside it that hold its weights."""
-    return [path, *_weights.beside(path)]
 
 
 def _check_version(version: str) -> None:

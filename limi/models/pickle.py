@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from limi.models._base import Decision, Model
 from limi.models._files import existing, unreadable, untrusted_pickle
+from limi.models._offers import Offers
 
 __all__ = ["load"]
 
-ENDINGS = (".pkl", ".pickle")
+OFFERS = Offers(endings=(".pkl", ".pickle"))
 
 
 def load(place: str, decision: Decision, trust_pickle: bool = False) -> Model:
     """The model that a pickle holds; InvalidInput unless its author is trusted."""
-    path = existing(place, "pickle", ENDINGS)
+    path = existing(place, "pickle", OFFERS.endings)
     if not trust_pickle:
         raise untrusted_pickle(place, "pickle")
     import pickle

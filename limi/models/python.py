@@ -11,12 +11,13 @@ from typing import Any, get_args
 from limi.errors import BadModel, InvalidInput, listed, nearest
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
+from limi.models._offers import Offers
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 
 __all__ = ["FunctionModel", "accepts", "attribute", "load", "wrap"]
 
-ENDINGS = (".py",)
+OFFERS = Offers(endings=(".py",), last_resort=2)
 
 
 def accepts(target: object) -> bool:

@@ -6,8 +6,11 @@ from typing import Any
 
 from limi.models._base import Decision, Model
 from limi.models._classifier import SklearnModel, classifier
+from limi.models._offers import Offers
 
 __all__ = ["SklearnModel", "accepts", "wrap"]
+
+OFFERS = Offers(last_resort=1)
 
 
 def accepts(target: object) -> bool:

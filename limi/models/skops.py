@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from limi.errors import InvalidInput, missing
 from limi.models._base import Decision, Model
 from limi.models._files import content_of, existing, unreadable
+from limi.models._offers import Offers
 from limi.models._trees import check_estimator, forget_caches
 
 __all__ = ["load"]
 
-ENDINGS = (".skops",)
-LIBRARY = "skops.io"
+OFFERS = Offers(data_only=True, endings=(".skops",), library="skops.io")
 
 # Beside the classes of scikit-learn. The rest of numpy and scipy is not trusted as a whole:
 # scipy.stats distributions run text of their own state as code, and numpy's DataSource deletes the
@@ -35,7 +35,7 @@ _NOT_MODELS = {"callback", "conftest", "datasets", "externals", "tests"}
 
 def load(place: str, decision: Decision, trust: Sequence[str] = ()) -> Model:
     """The model that a skops file holds; InvalidInput where it needs types nobody vouched for."""
-    path = existing(place, "skops", ENDINGS)
+    path = existing(place, "skops", OFFERS.endings)
     try:
         import skops.io as sio
     except ImportError:

@@ -13,7 +13,7 @@ import numpy as np
 
 from limi.decisions import contradicts, favors
 from limi.errors import BadModel, LimiError, listed
-from limi.models._base import Model
+from limi.models._base import Decides, Model, Settles, notes_of
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Index, Mask, Rows, Scores
@@ -64,12 +64,11 @@ class Target:
 
     def decide(self, rows: Rows) -> Mask | None:
         """The model's own decisions, favorable or not; None where its scores are all it says."""
-        decide = getattr(self.model, "decide", None)
-        if decide is None:
+        if not isinstance(self.model, Decides):
             return None
         if not len(rows):
             return np.empty(0, dtype=bool)
-        decided: Mask = self._ask(decide, rows)
+        decided: Mask = self._ask(self.model.decide, rows)
         return decided
 
     def settled(
@@ -85,9 +84,9 @@ class Target:
         then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
         to three times; fewer where they would take more than these seconds.
         """
-        settle: Callable[[Any], Model] | None = getattr(self.model, "settle", None)
-        if settle is None or not len(rows):
+        if not isinstance(self.model, Settles) or not len(rows):
             return self
+        settle = self.model.settle
         most = _SETTLING_ROWS
         if seconds is not None:
             few, start = rows[_spread(len(rows), _TIMED_ROWS)], clock()
@@ -96,9 +95,9 @@ class Target:
             per_row = max((clock() - start) / len(few), 1e-9)
             most = int(np.clip(seconds / per_row, _TIMED_ROWS, most))
         model = self._ask(settle, rows[_spread(len(rows), most)])
-        known = _notes(self.model)
+        known = notes_of(self.model)
         return replace(
-            self, model=model, notes=(*self.notes, *(n for n in _notes(model) if n not in known))
+            self, model=model, notes=(*self.notes, *(n for n in notes_of(model) if n not in known))
         )
 
     def contract(self, rows: Rows, *, most: int = CONTRACT_ROWS) -> int:
@@ -169,7 +168,7 @@ def bind(model: Model, codec: Codec) -> Target:
             f"the model takes numbers only, but these columns hold text: {listed(text)}; "
             "give the table as the model was trained on it, or wrap both in a Python function"
         )
-    return Target(model, codec, _notes(model))
+    return Target(model, codec, notes_of(model))
 
 
 def _matched(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -216,10 +215,6 @@ def settling_rows(n: int) -> Index:
 def _spread(n: int, most: int) -> Index:
     """Positions of at most `most` of n rows, evenly apart: tables are often sorted."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.arange(0)
-
-
-def _notes(model: Model) -> tuple[str, ...]:
-    return tuple(getattr(model, "notes", ()))
 
 
 def _described(inputs: Any) -> str:

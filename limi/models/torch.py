@@ -15,13 +15,22 @@ from numpy.typing import NDArray
 from limi.errors import BadModel, LimiError, missing
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
+from limi.models._offers import Offers
 from limi.models._scores import Output, Outputs
 from limi.types import Rows, Scores
 
-__all__ = ["TorchModel", "accepts", "load", "on_trial", "wrap"]
+__all__ = ["TorchModel", "accepts", "load", "wrap"]
 
-ENDINGS = (".pt2", ".pt", ".pth", ".ts")
-LIBRARY = "torch"
+
+def _on_trial(place: str) -> str:
+    """The same file on the CPU, whose memory can be limited."""
+    file, options = split_options(place, ("output", "device"))
+    options.pop("device", None)
+    return f"{file}?{urlencode(options)}" if options else file
+
+
+# Torch files are programs, whatever is checked of them first, so they are not data alone.
+OFFERS = Offers(endings=(".pt2", ".pt", ".pth", ".ts"), library="torch", on_trial=_on_trial)
 
 
 @dataclass(frozen=True)
@@ -122,7 +131,7 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchMod
     A TorchScript file runs code while it is read, so it needs `trust_pickle`.
     """
     file, options = split_options(place, ("output", "device"))
-    path = existing(file, "torch", ENDINGS)
+    path = existing(file, "torch", OFFERS.endings)
     try:
         import torch  # noqa: F401
     except ImportError:
@@ -141,13 +150,6 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchMod
     # A program whose parts do not fit each other may fail anywhere.
     except Exception as error:
         raise unreadable(file, "a torch program", error) from error
-
-
-def on_trial(place: str) -> str:
-    """The same file on the CPU, whose memory can be limited."""
-    file, options = split_options(place, ("output", "device"))
-    options.pop("device", None)
-    return f"{file}?{urlencode(options)}" if options else file
 
 
 def _moved(model: TorchModel, target: Any, device: str) -> TorchModel:

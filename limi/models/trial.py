@@ -131,7 +131,7 @@ def _library(model: Any, trust: Sequence[str]) -> str | None:
     """The package that would read this file natively; None where nothing is to be tried."""
     if not isinstance(model, str) or not models.files(model):
         return None
-    library: str | None = getattr(models.get(model.partition(":")[0]), "LIBRARY", None)
+    library = models.offers(model.partition(":")[0]).library
     # Another process cannot have what was defined in this one's own script or notebook.
     if library is None or any(name.startswith("__main__.") for name in trust):
         return None
@@ -142,8 +142,7 @@ def _library(model: Any, trust: Sequence[str]) -> str | None:
 def _placed(uri: str) -> str:
     """The same file where a trial can limit it."""
     kind, _, place = uri.partition(":")
-    elsewhere: Callable[[str], str] = getattr(models.get(kind), "on_trial", lambda place: place)
-    return f"{kind}:{elsewhere(place)}"
+    return f"{kind}:{models.offers(kind).on_trial(place)}"
 
 
 def _sampled(frame: Frame, names: Sequence[str]) -> Frame:

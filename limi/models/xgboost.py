@@ -14,13 +14,13 @@ from limi.models._booster import BoosterModel
 from limi.models._categories import Coded
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
+from limi.models._offers import Offers
 from limi.models._scores import Output
 from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
-ENDINGS = (".json", ".ubj")
-LIBRARY = "xgboost"
+OFFERS = Offers(data_only=True, endings=(".json", ".ubj"), library="xgboost")
 
 _GIVES: dict[str, Output] = {
     "binary:logistic": "probability",
@@ -84,7 +84,7 @@ def wrap(target: Any, decision: Decision) -> Model:
 
 def load(place: str, decision: Decision) -> Model:
     """The model of a .json or .ubj file."""
-    path = existing(place, "xgboost", ENDINGS)
+    path = existing(place, "xgboost", OFFERS.endings)
     try:
         import xgboost
     except ImportError:

@@ -11,6 +11,7 @@ import numpy as np
 from limi import data
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
+from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import BadTable, InvalidInput, listed, nearest
 from limi.metrics.collect import counts_by_column
 from limi.metrics.privileged import Privileged
@@ -242,7 +243,7 @@ class _Work:
     def yardstick(self, used: str | None) -> Yardstick:
         """Rows to measure on, from streams of their own."""
         self.steps.next("drawing people to measure on")
-        name = used if used in ("trees", "transport") else "trees"
+        name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
         generator = _verify.fitted(name, self.problem, self.seed + _verify.FRESH_SEED)
         rng = self._rng(11)
         return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,11 +12,8 @@ import numpy as np
 from limi import models
 from limi.audits.problem import Problem
 from limi.errors import BadModel, InvalidInput
-from limi.models._classifier import SklearnModel
+from limi.models._base import Refits
 from limi.models._function import FunctionModel
-from limi.models._trees import forget_caches
-from limi.models.benchmark import BenchmarkModel
-from limi.models.benchmark import fit as fit_benchmark
 from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
 from limi.types import Labels, Rows, Value
@@ -57,11 +55,9 @@ def refit_of(problem: Problem, fit: Fit | None = None) -> Refit:
             )
         return _ByFunction(problem, fit)
     model = problem.target.model
-    if isinstance(model, BenchmarkModel):
-        return _ByRecipe(problem, model)
-    if isinstance(model, SklearnModel):
-        _cloned(model.estimator)  # now, so that an hour's work does not end in a refusal
-        return _ByClone(problem, model)
+    if isinstance(model, Refits):
+        # Described now, so that an hour's work does not end in a refusal.
+        return _ByModel(problem, model, model.describe_refit())
     raise InvalidInput(
         f"limi cannot train {problem.model_name} again by itself; give a function of a frame and "
         "its labels that returns a fitted model, as --fit FILE.py:NAME (fit=... in Python)"
@@ -69,56 +65,18 @@ def refit_of(problem: Problem, fit: Fit | None = None) -> Refit:
 
 
 @dataclass(frozen=True)
-class _ByRecipe:
-    """A benchmark model, from a fresh initialisation."""
+class _ByModel:
+    """As the model's own kind is trained."""
 
     problem: Problem
-    model: BenchmarkModel
-
-    @property
-    def words(self) -> str:
-        return f"the benchmark's {self.model.info.kind} recipe from a fresh initialisation"
+    model: Refits
+    words: str
 
     def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
-        codec = self.problem.target.codec
-        # Class 1 of a benchmark model need not be the favorable label of this run.
-        classes = labels if self.model.favorable_column == 1 else 1 - labels
-        made = fit_benchmark(
-            self.model.info.kind,
-            codec.matrix(rows),
-            classes.astype(np.int8),
-            columns=codec.schema.names,
-            seed=seed,
-            grown_from=min(len(rows), len(self.problem.rows)),
-        )
-        made = BenchmarkModel(
-            made.scorer, made.columns, made.info, self.model.favorable_column, made.notes
-        )
-        return Fitted(Target(made, codec), made)
-
-
-@dataclass(frozen=True)
-class _ByClone:
-    """A scikit-learn estimator or pipeline, cloned with its settings and fitted anew."""
-
-    problem: Problem
-    model: SklearnModel
-
-    @property
-    def words(self) -> str:
-        return f"a clone of {type(self.model.estimator).__name__} with the same settings"
-
-    def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
-        classes = self.model.estimator.classes_
-        favorable = classes[self.model.favorable_column]
-        other = classes[1 - self.model.favorable_column]
-        truth = np.where(labels == 1, favorable, other).astype(np.asarray(classes).dtype)
-        inputs = self.problem.target.present(rows)
-        if self.model.prepare is not None:
-            inputs = self.model.prepare(inputs)
-        estimator = _cloned(self.model.estimator)
-        _guarded(lambda: estimator.fit(inputs, truth), rows)
-        return _bound(self.problem, estimator, rows)
+        inputs, n_table = self.problem.target.present(rows), len(self.problem.rows)
+        with _guarded(rows):
+            made = self.model.refit(inputs, labels, seed, n_table=n_table)
+        return _bound(self.problem, made, rows)
 
 
 @dataclass(frozen=True)
@@ -133,30 +91,20 @@ class _ByFunction:
         return f"the function {getattr(self.fit, '__name__', type(self.fit).__name__)}"
 
     def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
+        from threadpoolctl import threadpool_limits
+
         frame = self.problem.target.codec.decode(rows)
         spelled = np.array([self.problem.unfavorable, self.problem.favorable])
-        made = _guarded(lambda: self.fit(frame, spelled[labels]), rows)
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        with _guarded(rows), threadpool_limits(limits=1):
+            made = self.fit(frame, spelled[labels])
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
         return _bound(self.problem, made, rows)
 
 
-def _cloned(estimator: Any) -> Any:
-    from sklearn.base import clone
-
-    try:
-        return forget_caches(clone(estimator))
-    except (TypeError, RuntimeError, ValueError) as error:
-        raise InvalidInput(
-            f"{type(estimator).__name__} cannot be cloned ({reason(error)}); give a function of a "
-            "frame and its labels that returns a fitted model, as --fit FILE.py:NAME (fit=... in "
-            "Python)"
-        ) from None
-
-
-def _guarded(fit: Callable[[], Any], rows: Rows) -> Any:
-    from threadpoolctl import threadpool_limits
-
+@contextmanager
+def _guarded(rows: Rows) -> Iterator[None]:
     def told(error: BaseException) -> BadModel:
         return BadModel(
             f"training the model again on {len(rows):,} rows raised {reason(error)}; nothing was "
@@ -164,9 +112,8 @@ def _guarded(fit: Callable[[], Any], rows: Rows) -> Any:
         )
 
     try:
-        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
-        with at_work(told), threadpool_limits(limits=1):
-            return fit()
+        with at_work(told):
+            yield
     except MemoryError as error:  # of more rows than before
         raise told(error) from error
 

@@ -19,6 +19,7 @@ from scipy.stats import fisher_exact
 
 from limi import generators, methods
 from limi.audits.problem import Problem
+from limi.defaults import DEFAULT_GENERATOR
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
@@ -53,7 +54,6 @@ _WIDE = 1.96  # standard errors to either side, for 95 %
 _LEVEL = 0.05  # an error rate under which a difference counts as one
 REMOVED = 0.001  # flips are called removed where the interval of fresh people lies below this share
 _METHODS = ("guided", "limi", "aequitas")
-_GENERATORS = ("transport", "trees")
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,18 @@ def fresh_method(used: str) -> str:
 
 def fresh_generator(used: str | None) -> str:
     """A generator that the run did not use, as far as what is installed allows."""
-    able = [name for name in _GENERATORS if name != "transport" or find_spec("torch")]
-    others = [name for name in able if name != used]
-    return others[0] if others else "trees"
+    others = [name for name in quick_generators() if name != used]
+    return others[0] if others else DEFAULT_GENERATOR
+
+
+def quick_generators() -> list[str]:
+    """Generators that can be fitted here in seconds; the usual one last, for most runs use it."""
+    able = []
+    for name in generators.names():
+        offers = generators.offers(name)
+        if offers.quick and (offers.library is None or find_spec(offers.library)):
+            able.append(name)
+    return sorted(able, key=lambda name: name == DEFAULT_GENERATOR)
 
 
 def kind_of(generator: str | None) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from limi import models
 from limi.metrics.individual import Rate
 from limi.report import _pages, charts, wording
 from limi.system import words
@@ -307,7 +308,7 @@ def _use(tree: Tree) -> str:
         return (
             "The model was not written; train it again on the table and `added.parquet` together."
         )
-    kind = "benchmark" if file.endswith(".npz") else "skops"
+    kind = models.kind_of_file(file)
     return f"`limi test TABLE --model {kind}:{file} ...` tests it again; it is data without code."
 
 

@@ -29,6 +29,7 @@ import numpy as np
 from limi import generators
 from limi.errors import InvalidInput, LimiError
 from limi.generators import Encoder, Generator, WithDensity
+from limi.generators._base import WithTensors
 from limi.generators._checks import check_rows
 from limi.table.rows import snap
 from limi.table.schema import Column, Schema
@@ -59,6 +60,20 @@ def has_the_members(generator: Generator) -> None:
     assert generator.latent_dim >= 1, f"latent_dim is {generator.latent_dim}"
     notes = getattr(generator, "notes", ())
     assert all(isinstance(note, str) for note in notes), "notes are sentences"
+
+
+def offers_are_kept(generator: Generator) -> None:
+    """It can do what the module of its kind declares, and nothing that it conceals."""
+    if generator.kind not in generators.names():
+        return
+    offers = generators.offers(generator.kind)
+    for protocol, declared in (
+        (Encoder, offers.has_encoder),
+        (WithDensity, offers.has_density),
+        (WithTensors, offers.on_device),
+    ):
+        can = isinstance(generator, protocol)
+        assert can == declared, f"{protocol.__name__}: {can}, but OFFERS says {declared}"
 
 
 def latents_follow_the_rng(generator: Generator) -> None:
@@ -176,6 +191,7 @@ def probabilities_are_probabilities(generator: Generator) -> None:
 
 CHECKS: tuple[Callable[[Generator], None], ...] = (
     has_the_members,
+    offers_are_kept,
     latents_follow_the_rng,
     rows_lie_in_the_domain,
     far_latents_decode_too,

@@ -13,7 +13,7 @@ from typing import get_args
 import numpy as np
 
 from limi.decisions import contradicts
-from limi.models._base import Model, Takes
+from limi.models._base import Model, Takes, notes_of
 from limi.models.target import Target
 from limi.types import Rows
 
@@ -36,7 +36,7 @@ def check_model(model: Model) -> None:
         assert all(isinstance(name, str) for name in columns), "column names are text"
         assert len(set(columns)) == len(columns), "columns differ"
         assert model.n_columns in (None, len(columns)), "n_columns counts the columns"
-    assert all(isinstance(note, str) for note in getattr(model, "notes", ())), "notes are sentences"
+    assert all(isinstance(note, str) for note in notes_of(model)), "notes are sentences"
 
 
 def scores_are_scores(target: Target, rows: Rows) -> None:

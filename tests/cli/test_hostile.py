@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ def call(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
     monkeypatch.setattr(_core, "_RATE_ROWS", 200)
     monkeypatch.setattr(_core, "_SEARCH_ROWS", 100)
-    monkeypatch.setattr(_verify, "_GENERATORS", ("trees",))
+    monkeypatch.setattr(_verify, "quick_generators", lambda: ["trees"])
 
     def run(*words):
         monkeypatch.setattr(sys, "argv", ["limi", *map(str, words)])
@@ -215,6 +216,7 @@ def test_no_manifest_chooses_code_to_run(call, copy, home, tmp_path, given, kind
 
 def test_a_kind_of_another_package_must_be_named(copy, monkeypatch):
     monkeypatch.setattr("limi.models.names", lambda: ["plugin"])
+    monkeypatch.setattr("limi.models.get", lambda kind: ModuleType(kind))
     edit(copy / "manifest.json", "model", value="plugin:x")
     with pytest.raises(InvalidInput, match=r"opening it may run code.*--model plugin:x"):
         limi.reopen(copy)

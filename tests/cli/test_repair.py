@@ -47,7 +47,7 @@ def limi(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
     monkeypatch.setattr(_core, "_RATE_ROWS", 500)
     monkeypatch.setattr(_core, "_SEARCH_ROWS", 300)
-    monkeypatch.setattr(_verify, "_GENERATORS", ("trees",))
+    monkeypatch.setattr(_verify, "quick_generators", lambda: ["trees"])
 
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["limi", *map(str, words)])

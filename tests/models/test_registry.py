@@ -15,6 +15,7 @@ HEAVY = ("torch", "onnxruntime", "xgboost", "lightgbm", "catboost", "skops", "jo
 def test_neither_import_nor_listing_nor_wrapping_loads_a_library():
     code = f"""
 import sys
+from pathlib import Path
 from limi import models
 for name in models.names():
     assert models.get(name).__doc__
@@ -28,8 +29,13 @@ assert not found, found
 
 def test_what_a_kind_offers_can_be_called():
     for name in models.names():
-        for offer in ("accepts", "wrap", "load", "all_files", "on_trial"):
-            assert callable(getattr(models.get(name), offer, len)), (name, offer)
+        module, offers = vars(models.get(name)), models.offers(name)
+        assert ("accepts" in module) == ("wrap" in module), name
+        assert "wrap" in module or "load" in module, name
+        for offer in ("accepts", "wrap", "load"):
+            assert callable(module.get(offer, len)), (name, offer)
+        assert callable(offers.all_files)
+        assert isinstance(offers.on_trial("model"), str)
 
 
 def test_every_kind_has_a_line_for_the_list():
