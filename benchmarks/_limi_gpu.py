@@ -44,6 +44,7 @@ from limi.search import boundary
 from limi.search.budget import Budget
 from limi.search.engine import run
 from limi.search.task import Task
+from limi.streams import Stream
 from limi.system.watch import Watch
 from limi.table.frames import Codec
 from limi.table.schema_files import dump, parse
@@ -145,7 +146,7 @@ def search(method, task, place):
     """Seconds and findings of a search that leaves its findings on the device."""
     wait(place)
     start = time.perf_counter()
-    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,)))
+    rng = Stream.SEARCH.rng(0)
     n = 0
     for batch in method.probed(task, task.on_device, rng):
         n += len(batch)

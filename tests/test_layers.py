@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 # A module may import from its own layer or a lower one. `_registry` and the package itself are
 # below everything; a name stands for a module or for a folder of them.
 LAYERS = [
-    ["errors", "types", "defaults", "decisions", "system", "_registry"],
+    ["errors", "types", "defaults", "decisions", "streams", "system", "_registry"],
     ["table"],
     ["data", "generators"],
     ["search", "gpu", "models"],

@@ -19,6 +19,7 @@ from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, naturalness_at
 from limi.search.budget import check_seed
 from limi.search.findings import Found
+from limi.streams import Stream
 from limi.table.frames import Frame
 
 __all__ = ["Line", "compare"]
@@ -73,7 +74,7 @@ def compare(
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
     place, _ = settled(device, problem.target, generator)
     if isinstance(generator, str) and generator in generators.names():
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2,)))
+        rng = Stream.GENERATOR.rng(seed)
         fit = generators.get(generator).fit
         generator = fit(problem.rows, problem.schema, rng, device=place)
     lines: dict[str, Line] = {}
@@ -111,7 +112,7 @@ def _likeness(
     judged = {n: f for n, f in found.items() if len(f) >= FEWEST_TO_JUDGE}
     sizes = [representative_size(problem, f) for f in judged.values()]
     n = min([MOST_COMPARED, *(max(size, FEWEST_TO_JUDGE) for size in sizes)])
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    rng = Stream.LIKENESS.rng(seed)
     real = problem.rows[rng.permutation(len(problem.rows))[:MOST_TO_JUDGE]]
     answer: dict[str, tuple[float | None, float | None, int | None]] = {}
     for name, mine in found.items():

@@ -58,6 +58,7 @@ from limi.search.findings import Findings, Found
 from limi.search.method import most_rows, scores, stops_on_flips
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
+from limi.streams import Stream
 from limi.system import cores
 from limi.system.reading import is_file
 from limi.system.watch import OutOfTime, Spent, Watch
@@ -263,7 +264,7 @@ class _GeneratorSource:
         if is_file(self.given):
             return _fitting(self._loaded, problem.schema)
         module = generators.get(str(self.given))
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(2,)))
+        rng = Stream.GENERATOR.rng(self.seed)
         made: Generator = module.fit(
             problem.rows, problem.schema, rng, device=self.device, on_step=step
         )
@@ -567,7 +568,7 @@ class _Plan:
         # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
         sizes = (4, 8, 16, 64, steadiness.SAMPLED)
         n = max((size for size in sizes if least <= size <= n), default=least)
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(9,)))
+        rng = Stream.STEADINESS.rng(self.seed)
         return steadiness.sample(score, self.problem.rows, rng, n=n, max_batch=self.max_batch)
 
     def _populations(self, task: Task) -> list[str]:
@@ -622,7 +623,7 @@ class _Plan:
         steady = searched.steadiness.steady
         if steady and not moved.any():
             return again[flips], _Dropped(rounded=int((~flips).sum()), unasked=unasked)
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(10,)))
+        rng = Stream.CONFIRMATION.rng(self.seed)
         places = np.flatnonzero(flips)
         try:
             always, _ = steadiness.always_flip(
@@ -641,7 +642,7 @@ class _Plan:
 
     def _judged(self, found: Found) -> tuple[Found, str]:
         """Findings with the naturalness of both rows, and what it was told by."""
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(8,)))
+        rng = Stream.NATURALNESS.rng(self.seed)
         judge = collect.judge(self.problem.rows, self.problem.schema, rng) if len(found) else None
         if judge is None:
             return found, ""
@@ -653,7 +654,7 @@ class _Plan:
         """Rules from the rows that the natural rate was measured on; without a generator from the
         table's rows. No query is spent on them."""
         schema, checked = self.problem.schema, searched.measured.checked
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(7,)))
+        rng = Stream.REGIONS.rng(self.seed)
         for population in ("natural", "held-out", "real"):
             if population in checked:
                 sample = checked[population]
@@ -911,7 +912,7 @@ def _look(
 
     All sets are compared at the size of the smallest, because naturalness falls with that size.
     """
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3,)))
+    rng = Stream.LIKENESS.rng(seed)
     real = _sample(problem.rows, MOST_TO_JUDGE, rng)
     groups: dict[str, Rows] = {}
     if len(found) >= FEWEST_TO_JUDGE:

@@ -23,6 +23,7 @@ from limi.metrics.representative import representative
 from limi.metrics.severity import priority, score_gap
 from limi.search.check import cause_names
 from limi.search.findings import Found
+from limi.streams import Stream
 from limi.system.shown import to_json
 from limi.system.writing import Content, write
 from limi.table.frames import Codec, Frame
@@ -193,7 +194,7 @@ def representative_size(problem: Problem, found: Found) -> int:
 
 def draw_representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
     """Positions of n findings that look most like the table."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(4,)))
+    rng = Stream.REPRESENTATIVE.rng(seed)
     return representative(problem.rows, found.rows, problem.schema, n, rng)
 
 

@@ -56,6 +56,7 @@ from limi.metrics.row_naturalness import (
 from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.metrics.severity import expected_affected, margin, score_gap
 from limi.search.findings import Found
+from limi.streams import Stream
 from limi.table.schema import Column, Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
 
@@ -129,7 +130,7 @@ def take(
 
     `in_time` is asked before each that takes long, and those that it denies are left out.
     """
-    streams = np.random.SeedSequence(seed, spawn_key=(6,)).spawn(3)
+    streams = Stream.METRICS.sequence(seed).spawn(3)
     natural, detected, diverse = (np.random.default_rng(stream) for stream in streams)
     return {
         "individual": _individual(schema, rates, measured, decided, natural, in_time),

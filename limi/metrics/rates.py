@@ -13,6 +13,7 @@ from limi.search.check import Checked
 from limi.search.steadiness import Steadiness, always_flip, confirmed
 from limi.search.task import Task
 from limi.search.tried import most_queries
+from limi.streams import Stream
 from limi.system.watch import OutOfTime
 from limi.table.rows import uniform
 from limi.table.schema import Schema
@@ -67,7 +68,7 @@ def measure(
     for name in populations if n > 0 else []:
         # Every population has a stream of its own, so that adding one changes no other's rows.
         key = sum(name.encode())
-        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, key)))
+        rng = Stream.RATES.rng(seed, key)
         table = tables.get(name)
         if table is not None:
             places[name] = _places(task, len(table), n, rng)

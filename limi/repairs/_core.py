@@ -33,6 +33,7 @@ from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.search.budget import check_seed
 from limi.search.findings import Found
+from limi.streams import Stream
 from limi.system import cores
 from limi.table.frames import Frame
 from limi.types import Index, Labels, Mask, Rows
@@ -245,7 +246,7 @@ class _Work:
         self.steps.next("drawing people to measure on")
         name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
         generator = _verify.fitted(name, self.problem, self.seed + _verify.FRESH_SEED)
-        rng = self._rng(11)
+        rng = Stream.REPAIR_YARDSTICK.rng(self.seed)
         return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)
 
     def trial(self, yardstick: Yardstick, place: int, fractions: Sequence[float]) -> _Trial:
@@ -320,7 +321,7 @@ class _Work:
             seed=fresh.seed,
         )
         n = min(_RATE_ROWS, most)
-        rng = self._rng(12)
+        rng = Stream.REPAIR_CHECK.rng(self.seed)
         people = other.decode(other.sample_latents(n, rng))
         checks = [
             search,
@@ -352,7 +353,7 @@ class _Work:
             voter.score,
             ensemble=lambda: self._ensemble(training),
             privileged=self.codes,
-            rng=self._rng(13, place),
+            rng=Stream.REPAIR_MIX.rng(self.seed, place),
         )
 
     def _ensemble(self, training: _recipes.Training) -> _ensemble.Ensemble:
@@ -364,16 +365,13 @@ class _Work:
         """Rows to train on and rows held out, both classes in the table's proportion."""
         if self.test is not None or not self.held_out:
             return self.known, np.empty(0, dtype=np.intp)
-        rng = self._rng(14, place)
+        rng = Stream.REPAIR_HELD_OUT.rng(self.seed, place)
         held = []
         for label in (0, 1):
             mine = rng.permutation(np.flatnonzero(self.labels == label))
             held.append(mine[: round(self.held_out * len(mine))])
         out = np.sort(np.concatenate(held))
         return np.setdiff1d(self.known, out), out
-
-    def _rng(self, *key: int) -> np.random.Generator:
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
 
 
 def _joined(each: Sequence[Figures]) -> Figures:

@@ -29,6 +29,7 @@ from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.task import Task
+from limi.streams import Stream
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
@@ -49,6 +50,7 @@ __all__ = [
 ]
 
 FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
+_ANEW = 7  # behind the stream of generators: what a run itself never fits with
 
 _WIDE = 1.96  # standard errors to either side, for 95 %
 _LEVEL = 0.05  # an error rate under which a difference counts as one
@@ -220,7 +222,7 @@ def kind_of(generator: str | None) -> str | None:
 
 def fitted(name: str, problem: Problem, seed: int) -> Generator:
     """The generator of a name, from a stream that no run uses."""
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, 7)))
+    rng = Stream.GENERATOR.rng(seed, _ANEW)
     made: Generator = generators.get(name).fit(problem.rows, problem.schema, rng)
     return made
 

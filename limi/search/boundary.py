@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +55,6 @@ class Boundary:
     def shift(self, latents: Latents, step: float) -> Any:
         """Latents moved along the normal."""
         return latents + step * self.normal
-
-    def reflect(self, latents: Latents) -> Any:
-        """Latents mirrored at the plane."""
-        return latents - 2 * self.distance(latents)[:, None] * self.normal
 
 
 def fit(latents: Latents, favorable: Any, *, C: float = 1.0) -> Boundary:
@@ -136,7 +132,7 @@ def _newton(
     margin = np.zeros(n)  # sign * (w . z + b)
     steps = 0
     thin = slice(None, None, _THINNED)
-    if products.warm and n >= _THINNED * _WORTH_THINNING and 0 < favorable[thin].mean() < 1:
+    if n >= _THINNED * _WORTH_THINNING and 0 < favorable[thin].mean() < 1:
         # A tenth of the latents, spread over all of them, brings the plane close for a tenth
         # of the work; the steps that count start from there.
         few = np.ascontiguousarray(latents[thin])
@@ -232,52 +228,37 @@ def _updated(products: _Products, gram: Any, held: Any, inside: Any) -> Any:
     return gram + products.gram(entered) - products.gram(left)
 
 
-class _Products(Protocol):
-    """Products with the matrix of latents, in double precision but for the Gram matrix."""
-
-    warm: bool  # is a start from a part of the latents worth its steps?
-
-    def forward(self, vector: Any) -> Any:
-        """Z v."""
-        ...
-
-    def backward(self, vectors: Any) -> Any:
-        """u'Z for each line u."""
-        ...
-
-    def gram(self, mask: Any) -> Any:
-        """Z'Z over the latents in a mask, in their own precision: it only steers the step."""
-        ...
-
-
 @contextmanager
 def _products(latents: Any) -> Iterator[_Products]:
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1), ThreadPoolExecutor(min(4, n_cores())) as threads:
-        yield _BlockProducts(latents, threads)
+        yield _Products(latents, threads)
 
 
-class _BlockProducts:
-    """Sums over blocks that stay in a core's cache, one plain thread a core.
+class _Products:
+    """Products with the matrix of latents, in double precision but for the Gram matrix.
 
-    BLAS teams that wait for one another are many times slower where a core is busy, and a copy
-    of all latents in double precision would be read from memory at every step.
+    Sums go over blocks that stay in a core's cache, one plain thread per core: BLAS teams that
+    wait for one another are many times slower where a core is busy, and a copy of all latents in
+    double precision would be read from memory at every step.
     """
-
-    warm = True
 
     def __init__(self, latents: NDArray[Any], threads: ThreadPoolExecutor) -> None:
         self._latents, self._threads = latents, threads
 
-    def forward(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    def forward(self, vector: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Z v."""
         return np.concatenate(self._map(_BLOCK, lambda part: self._double(part) @ vector))
 
     def backward(self, vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """u'Z for each line u."""
         parts = self._map(_BLOCK, lambda part: vectors[:, part] @ self._double(part))
         return np.asarray(sum(parts[1:], start=parts[0]))
 
     def gram(self, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Z'Z over the latents in a mask, in their own precision: it only steers the step."""
+
         def part_of(part: slice) -> NDArray[np.float64]:
             block = self._latents[part][mask[part]]
             return np.asarray(block.T @ block, dtype=np.float64)

@@ -13,6 +13,7 @@ from limi.search.budget import Budget, Stop
 from limi.search.findings import Findings
 from limi.search.method import Method, is_exhaustive
 from limi.search.task import Task
+from limi.streams import Stream
 from limi.system.watch import OutOfTime, Progress, Watch
 
 __all__ = ["Progress", "Run", "check", "run"]
@@ -35,21 +36,20 @@ def run(
     budget: Budget,
     seed: int,
     *,
-    shard: int = 0,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
     watch: Watch | None = None,
 ) -> Run:
     """Search until the budget is spent, the method has nothing left, or the user interrupts.
 
-    The engine owns the randomness: one stream a shard, which depends on the seed and the shard's
-    number alone. What was found before an interrupt is returned, never lost.
+    The engine owns the randomness: one stream, which depends on the seed alone. What was found
+    before an interrupt is returned, never lost.
 
     A search that is part of something larger brings its `watch`, which then says when it must end
     and how fast the model is; the task's `score` is timed by it already.
     """
     check(method, task.capabilities, len(task.schema.combinations), budget)
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(shard,)))
+    rng = Stream.SEARCH.rng(seed)
     score = task.score
     if watch is None:
         watch = Watch(clock, budget.max_seconds, on_progress)

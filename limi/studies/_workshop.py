@@ -21,6 +21,7 @@ from limi.metrics.individual import flip_rate
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
 from limi.search.check import check_rows
+from limi.streams import Stream
 from limi.studies._cells import Cell, tools
 from limi.system import writing
 from limi.table.frames import Codec
@@ -123,7 +124,7 @@ class Workshop:
     def _fit(self, cell: Cell, path: Path) -> None:
         schema, rows = rows_of(cell.table)
         module = generators.get(str(cell.generator))
-        rng = np.random.default_rng(np.random.SeedSequence(cell.generator_seed, spawn_key=(2,)))
+        rng = Stream.GENERATOR.rng(cell.generator_seed)
         settings = module.Settings(**cell.generator_settings)
         start = time.perf_counter()
         made: Generator = module.fit(rows, schema, rng, settings=settings)
@@ -168,7 +169,7 @@ def rows_of(name: str) -> tuple[Schema, Rows]:
 def natural_people(table: str) -> Generator:
     """A generator that no search of a study uses, to measure rates of natural rows with."""
     schema, rows = rows_of(table)
-    rng = np.random.default_rng(np.random.SeedSequence(_PEOPLE, spawn_key=(2,)))
+    rng = Stream.GENERATOR.rng(_PEOPLE)
     made: Generator = generators.get("trees").fit(rows, schema, rng)
     return made
 

@@ -67,10 +67,6 @@ class Codec:
         stores = tuple(self.stores[self.schema.position(name)] for name in names)
         return Codec(self.schema.select(names), self.backend, stores)
 
-    def with_schema(self, schema: Schema) -> Codec:
-        """The same codec under a schema of the same columns, such as one with protected ones."""
-        return Codec(schema, self.backend, self.stores)
-
     def encode(self, frame: Frame) -> Rows:
         """Rows of a frame; BadTable where a cell does not fit the schema."""
         rows, fits, why = self._read(frame)

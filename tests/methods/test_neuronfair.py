@@ -318,8 +318,7 @@ def test_mixed_tables_with_missing_and_real_cells():
             return torch.nan_to_num(given, nan=1.5)
 
     module = torch.nn.Sequential(Filling(), *linear([0.03, 0.8, -0.3, 0.2, 0.1, 0.1, -0.4], -1.5))
-    codec = mixed_codec().with_schema(schema)
-    found = gradients.TorchGradients(module, codec, output="logits")
+    found = gradients.TorchGradients(module, mixed_codec(schema), output="logits")
 
     def score(rows):
         return 1 / (1 + np.exp(-found.margins(rows)[0]))
@@ -334,7 +333,7 @@ def test_mixed_tables_with_missing_and_real_cells():
         check(lambda: NeuronFair(exploit_steps=12, explore_steps=10), make_task)
 
 
-def mixed_codec():
+def mixed_codec(schema):
     frame = pd.DataFrame(
         {
             "age": [20, 30],
@@ -346,7 +345,7 @@ def mixed_codec():
             "price": [0.1, 0.2],
         }
     )
-    return Codec.learn(frame, MIXED)
+    return Codec.learn(frame, schema)
 
 
 def test_targets_without_neurons_are_refused_before_the_first_row():
