@@ -1,12 +1,15 @@
 """Change one operator, comparison or constant at a time, and see which tests notice.
 
 Each module of `SUITES` is mutated by mutmut in a scratch copy of the repository, and a fixed sample
-of its mutants is run against the module's own tests. Changes of texts alone are left out: no test
-should hold every word of a message. Prints the share that was noticed and the survivors as diffs.
+of its mutants is run against the module's own quick tests. Two kinds are left out: changes of texts
+alone, for no test should hold every word of a message, and a value replaced by None or an argument
+left away, which mostly crashes and is noticed by anything. Survivors that were read and found to
+change no behaviour, or to tune it only, stand in `APART` with the reason, and are counted apart.
 (mutmut's own runner does not work with the pytest we pin, and knows no sample; its mutations do.)
 
-    python tools/mutants.py                 # all modules, 30 mutants each
+    python tools/mutants.py                 # all modules, 60 mutants each
     python tools/mutants.py check rates     # some of them
+    python tools/mutants.py rates --each 0  # every mutant
 """
 
 from __future__ import annotations
@@ -14,113 +17,201 @@ from __future__ import annotations
 import argparse
 import ast
 import hashlib
+import json
 import os
+import queue
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from difflib import unified_diff
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from mutmut.mutation.file_mutation import mutate_file_contents
 
 ROOT = Path(__file__).resolve().parents[1]
+RUNNER = Path(__file__).with_name("mutant_tests.py")
 
 SUITES: dict[str, tuple[str, list[str]]] = {
     "check": ("limi/search/check.py", ["tests/search/test_check.py"]),
     "rates": ("limi/metrics/rates.py", ["tests/metrics/test_rates.py"]),
     "engine": ("limi/search/engine.py", ["tests/search/test_engine.py"]),
-    "thrift": ("limi/search/frugal_check.py", ["tests/search/test_frugal_check.py"]),
+    "frugal_check": ("limi/search/frugal_check.py", ["tests/search/test_frugal_check.py"]),
     "rows": ("limi/table/rows.py", ["tests/table/test_rows.py"]),
-    "where": ("limi/metrics/regions.py", ["tests/metrics/test_regions.py"]),
     **{
-        f"metrics.{name}": (f"limi/metrics/{name}.py", [f"tests/metrics/test_{name}.py"])
+        name: (f"limi/metrics/{name}.py", [f"tests/metrics/test_{name.strip('_')}.py"])
         for name in (
-            *("diversity", "group", "individual", "naturalness", "representative"),
-            *("row_naturalness", "sequential", "severity", "what_if"),
+            *("regions", "individual", "group", "naturalness", "row_naturalness"),
+            *("representative", "diversity", "severity", "sequential", "what_if", "_holm"),
         )
     },
 }
-_WORKERS = 2
-_HEADS = ("--", "++", "@@")
-_SLACK = 4.0  # a mutant may take this many times as long as the tests without it, and a minute
+
+APART: dict[str, dict[str, str]] = {}
+
+_AROUND = 40  # letters shown before and after a change
+_LEAST, _SLACK = 20.0, 4.0  # a mutant may take so many seconds, or so many times the tests' own
+
+
+@dataclass
+class Outcome:
+    """What became of the sampled mutants of one module."""
+
+    noticed: int = 0
+    of: int = 0  # without those that stand apart
+    apart: int = 0
+    left: int = 0  # not run for want of time
+    survivors: list[str] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """Of those that count, the share that was noticed."""
+        return self.noticed / self.of if self.of else 1.0
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change."""
+
+    name: str  # as mutmut calls it
+    text: str  # the function, and the words around the change
 
 
 def main() -> int:
     """Run the suites that were asked for; 1 where a share lies under the bar."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(SUITES))
-    parser.add_argument("--each", type=int, default=30, help="mutants of each module (30)")
+    parser.add_argument("--each", type=int, default=60, help="mutants of a module (60; 0: all)")
     parser.add_argument("--bar", type=float, default=0.85, help="share that must be noticed (0.85)")
     parser.add_argument("--minutes", type=float, default=60.0, help="time limit of it all (60)")
+    parser.add_argument("--workers", type=int, default=2, help="tests at the same time (2)")
+    parser.add_argument("--json", type=Path, help="write the table here as well")
     given = parser.parse_args()
     unknown = set(given.modules) - set(SUITES)
     if unknown:
         parser.error(f"no suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
-    os.chdir(ROOT)  # mutmut reads its settings from pyproject.toml
     end = time.monotonic() + 60 * given.minutes
-    low = []
+    outcomes = {}
+    print(f"{'module':16}{'noticed':>8}{'of':>5}{'share':>7}{'apart':>7}  survivors", flush=True)
     for name in given.modules or SUITES:
         path, tests = SUITES[name]
-        if not (ROOT / path).exists():
-            continue
-        found = run_suite(path, tests, given.each, end)
-        noticed = sum(found.values())
-        share = noticed / max(1, len(found))
-        print(f"{name}: {noticed} of {len(found)} noticed ({share:.0%})", flush=True)
-        if share < given.bar:
-            low.append(name)
-        if time.monotonic() > end:
-            print("the time is up")
-            return 1
+        outcomes[name] = outcome = run_suite(path, tests, given.each, end, given.workers)
+        print(
+            f"{name:16}{outcome.noticed:8}{outcome.of:5}{outcome.share:7.0%}{outcome.apart:7}  "
+            f"{len(outcome.survivors)}{f', {outcome.left} not run' if outcome.left else ''}",
+            *(f"    {survivor}" for survivor in outcome.survivors),
+            sep="\n",
+            flush=True,
+        )
+    if given.json:
+        table = {name: {**asdict(o), "share": round(o.share, 4)} for name, o in outcomes.items()}
+        given.json.write_text(json.dumps(table, indent=2) + "\n")
+    low = [name for name, outcome in outcomes.items() if outcome.share < given.bar]
+    cut = [name for name, outcome in outcomes.items() if outcome.left]
     print(f"under {given.bar:.0%}: {', '.join(low) or 'none'}")
-    return bool(low)
+    if cut:
+        print(f"the time was up before all were run: {', '.join(cut)}")
+    return bool(low or cut)
 
 
-def run_suite(path: str, tests: list[str], most: int, end: float) -> dict[str, bool]:
-    """Which sampled mutants of a file were noticed; survivors are printed."""
+def run_suite(path: str, tests: list[str], most: int, end: float, workers: int) -> Outcome:
+    """What became of a file's sampled mutants."""
     with tempfile.TemporaryDirectory(prefix="limi-mutants-") as folder:
         scratch = Path(folder)
         copy_tree(scratch)
-        names, texts, mutated = sample(scratch, path, most)
+        mutants, mutated = sample(path, (scratch / path).read_text(), most)
+        outcome = Outcome()
+        if time.monotonic() > end:
+            outcome.left = len(mutants)
+            return outcome
         (scratch / path).write_text(mutated)
-        start = time.monotonic()
-        if run_tests(scratch, tests, "", end - start):
-            raise SystemExit(f"{' '.join(tests)} fail without any change")
-        limit = 60 + _SLACK * (time.monotonic() - start)
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            noticed = pool.map(
-                lambda name: (
-                    run_tests(scratch, tests, name, min(limit, end - time.monotonic()))
-                    if time.monotonic() < end
-                    else None
-                ),
-                names,
-            )
-            found = dict(zip(names, noticed, strict=True))
-        for name in [name for name, seen in found.items() if seen is False]:
-            print(f"  survived {name}\n{texts[name]}")
-        return {name: seen for name, seen in found.items() if seen is not None}
+        apart = APART.get(path, {})
+        counted = [mutant for mutant in mutants if mutant.text not in apart]
+        outcome.apart = len(mutants) - len(counted)
+        noticed = notice(scratch, tests, counted, end, workers)
+    outcome.left = noticed.count(None)
+    outcome.of = len(counted) - outcome.left
+    outcome.noticed = noticed.count(True)
+    outcome.survivors = [m.text for m, seen in zip(counted, noticed, strict=True) if seen is False]
+    return outcome
 
 
-def run_tests(scratch: Path, tests: list[str], mutant: str, seconds: float) -> bool:
-    """Did the tests fail, or take too long, with this mutant?"""
-    env = os.environ | {
-        "PYTHONPATH": str(scratch),
-        "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "MUTANT_UNDER_TEST": mutant,
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+def notice(
+    scratch: Path, tests: list[str], mutants: list[Mutant], end: float, workers: int
+) -> list[bool | None]:
+    """Whether the tests notice each mutant; None where the time was up."""
+    runners: queue.Queue[Runner] = queue.Queue()
+    started = [Runner(scratch, tests) for _ in range(max(1, workers))]
     try:
-        ran = subprocess.run(
-            command, cwd=scratch, env=env, timeout=max(1.0, seconds), capture_output=True
-        )
-    except subprocess.TimeoutExpired:
-        return True
-    return ran.returncode != 0
+        plain = started[0].ask({"mutant": ""})
+        if plain["failed"]:
+            raise SystemExit(f"without any change: {plain['failed']} fails")
+        for runner in started:
+            runners.put(runner)
+        longest = _LEAST + _SLACK * sum(plain["seconds"])
+
+        def noticed(mutant: Mutant) -> bool | None:
+            left = end - time.monotonic()
+            if left <= 0:
+                return None
+            original = mutant.name.rpartition("__mutmut_")[0]
+            order = sorted(
+                range(len(plain["seconds"])),
+                key=lambda i: (original not in plain["called"][i], plain["seconds"][i]),
+            )
+            runner = runners.get()
+            told = {"mutant": mutant.name, "order": order, "seconds": min(longest, left)}
+            answer = runner.ask(told)
+            runners.put(runner)
+            # One that was cut off by the end of it all was not noticed.
+            return None if time.monotonic() >= end else bool(answer["noticed"])
+
+        with ThreadPoolExecutor(len(started)) as pool:
+            return list(pool.map(noticed, mutants))
+    finally:
+        for runner in started:
+            runner.close()
+
+
+class Runner:
+    """A process that has imported the tests and forks for each mutant."""
+
+    def __init__(self, scratch: Path, tests: list[str]) -> None:
+        env = os.environ | {
+            "PYTHONPATH": str(scratch),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "MUTANT_UNDER_TEST": "",
+        }
+        self._words = scratch / f"words-{id(self)}"
+        with self._words.open("w") as words:
+            self._process = subprocess.Popen(
+                [sys.executable, str(RUNNER), *tests],
+                cwd=scratch,
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                text=True,
+            )
+
+    def ask(self, told: dict[str, object]) -> dict[str, object]:
+        """Send a line, read one."""
+        assert self._process.stdin
+        assert self._process.stdout
+        print(json.dumps(told), file=self._process.stdin, flush=True)
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise SystemExit(f"the tests cannot be run:\n{self._words.read_text()}")
+        return json.loads(answer)
+
+    def close(self) -> None:
+        """End the process; it holds nothing that would be lost."""
+        self._process.kill()
+        self._process.communicate()
 
 
 def copy_tree(scratch: Path) -> None:
@@ -134,25 +225,44 @@ def copy_tree(scratch: Path) -> None:
             shutil.copyfile(ROOT / name, scratch / name)
 
 
-def sample(scratch: Path, path: str, most: int) -> tuple[list[str], dict[str, str], str]:
-    """Mutants of a file with their diffs, and the file that holds them all.
+def sample(path: str, source: str, most: int) -> tuple[list[Mutant], str]:
+    """Mutants of a file, chosen by a hash of what they change, and the code that holds them all.
 
-    Chosen by a hash, so that the same file gives the same sample.
+    The same function gives the same mutants the same hash, whatever stands around it.
     """
-    made = mutate_file_contents(path, (scratch / path).read_text())
-    dumps, sources = functions(made.code)
+    os.chdir(ROOT)  # mutmut reads its settings from pyproject.toml
+    made = mutate_file_contents(path, source)
+    parsed = functions(made.code)
     module = path.removesuffix(".py").replace("/", ".")
-    texts = {}
+    mutants = []
     for name in made.mutant_names:
-        # A mutant that differs from the original in its texts alone is left out.
-        original = f"{name.rpartition('__mutmut_')[0]}__mutmut_orig"
-        if dumps[name] == dumps[original]:
+        mangled = name.rpartition("__mutmut_")[0]
+        original, changed = parsed[f"{mangled}__mutmut_orig"], parsed[name]
+        is_crude = changed.n_none > original.n_none or changed.n_arguments < original.n_arguments
+        if is_crude or changed.shape == original.shape:
             continue
-        pair = [sources[part].splitlines()[1:] for part in (original, name)]
-        lines = [line for line in unified_diff(*pair, n=0, lineterm="") if line[:2] not in _HEADS]
-        texts[f"{module}.{name}"] = "\n".join(f"    {line}" for line in lines)
-    chosen = sorted(texts, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:most]
-    return chosen, texts, made.code
+        function = mangled.removeprefix("x").strip("ǁ").replace("ǁ", ".").removeprefix("_")
+        text = f"{function}: {difference(original.source, changed.source)}"
+        mutants.append(Mutant(f"{module}.{name}", text))
+    mutants.sort(key=lambda mutant: hashlib.sha256(mutant.text.encode()).hexdigest())
+    return mutants[: most or None], made.code
+
+
+def difference(was: str, now: str) -> str:
+    """What differs, with some words before and after it: `n {- -> +} 1`."""
+    # The name of a function, in its first line, differs anyway.
+    parts = [re.findall(r"\d+\.\d+|\w+|\s+|.", text.partition("\n")[2]) for text in (was, now)]
+    same = 0
+    while same < min(map(len, parts)) and parts[0][same] == parts[1][same]:
+        same += 1
+    rest = [part[same:] for part in parts]
+    after = 0
+    while after < min(map(len, rest)) and rest[0][-1 - after] == rest[1][-1 - after]:
+        after += 1
+    old, new = ("".join(part[: len(part) - after]).strip() for part in rest)
+    before = "".join(parts[0][:same]).rpartition("\n")[2].lstrip()[-_AROUND:]
+    behind = "".join(parts[0][len(parts[0]) - after :]).partition("\n")[0][:_AROUND]
+    return f"{before}{{{old} -> {new}}}{behind}"
 
 
 class _WithoutTexts(ast.NodeTransformer):
@@ -163,15 +273,28 @@ class _WithoutTexts(ast.NodeTransformer):
         return ast.Constant("")
 
 
-def functions(code: str) -> tuple[dict[str, str], dict[str, str]]:
-    """All functions of a file by name: as a tree with every text the same, and as source."""
-    dumps, sources = {}, {}
+@dataclass(frozen=True)
+class Parsed:
+    """One function of a file."""
+
+    source: str
+    shape: str  # its tree with every text the same
+    n_none: int  # how often it says None
+    n_arguments: int  # of all its calls
+
+
+def functions(code: str) -> dict[str, Parsed]:
+    """All functions of a file by name."""
+    found = {}
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            sources[node.name] = ast.unparse(node)
+            source, inner = ast.unparse(node), list(ast.walk(node))
+            n_none = sum(isinstance(n, ast.Constant) and n.value is None for n in inner)
+            n_arguments = sum(len(n.args) + len(n.keywords) for n in inner if type(n) is ast.Call)
             parts = [_WithoutTexts().visit(part) for part in (node.args, *node.body)]
-            dumps[node.name] = "".join(map(ast.dump, parts))
-    return dumps, sources
+            shape = "".join(map(ast.dump, parts))
+            found[node.name] = Parsed(source, shape, n_none, n_arguments)
+    return found
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
     low, high = clopper_pearson(round(rate.estimate * rate.n), rate.n, 1 - _ERROR / 2)
     return Affected(
         rate.estimate * volume,
-        int(binom.ppf(_ERROR / 4, volume, low)) if low > 0 else 0,
-        int(binom.ppf(1 - _ERROR / 4, volume, high)) if high < 1 else volume,
+        int(binom.ppf(_ERROR / 4, volume, low)),
+        int(binom.ppf(1 - _ERROR / 4, volume, high)),
         volume,
     )
 

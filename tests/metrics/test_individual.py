@@ -15,6 +15,8 @@ from limi.metrics.individual import (
     consistency,
     flip_rate,
     generalized_entropy_error,
+    group_discrimination,
+    normal_bound,
     rate_of,
 )
 from limi.search.check import check_rows
@@ -71,6 +73,21 @@ def test_the_causal_score_is_the_flip_rate_at_another_confidence():
     assert causal.low < flip_rate(flips).low
 
 
+def test_the_group_score_is_the_widest_gap_of_shares():
+    assert group_discrimination(np.array([30, 50, 45]), 100) == 0.2
+    assert group_discrimination(np.array([7, 7]), 7) == 0
+    assert group_discrimination(np.array([0, 3]), 4) == 0.75
+    assert group_discrimination(np.array([0, 1]), 1) == 1
+    assert group_discrimination(np.zeros(2, dtype=np.int64), 0) == 0
+
+
+def test_the_released_bound_is_a_one_sided_quantile_of_the_normal_error():
+    # 1.6449 is the 95 % quantile; sqrt(0.2 x 0.8 / 100) = 0.04.
+    assert normal_bound(20, 100, 0.95) == pytest.approx(1.644854 * 0.04, abs=1e-6)
+    expected = 1.281552 * np.sqrt([0, 0.25 / 50, 0])
+    np.testing.assert_allclose(normal_bound([0, 25, 50], [50, 50, 50], 0.9), expected, atol=1e-6)
+
+
 NUMBERS = Schema(
     (
         Column(name="a", kind="numerical", low=-9, high=9, step=0.0),
@@ -106,7 +123,20 @@ def test_consistency_sees_people_who_differ_in_a_protected_value_only():
 
 def test_consistency_needs_rows():
     with pytest.raises(InvalidInput, match="at least 5 rows"):
-        consistency(np.ones(3, dtype=bool), np.zeros((3, 3)), NUMBERS)
+        consistency(np.ones(4, dtype=bool), np.zeros((4, 3)), NUMBERS)
+    with pytest.raises(InvalidInput, match="7 rows and 6 decisions"):
+        consistency(np.ones(6, dtype=bool), np.zeros((7, 3)), NUMBERS)
+    assert consistency(np.ones(5, dtype=bool), np.zeros((5, 3)), NUMBERS) == 1
+
+
+def test_consistency_looks_at_five_neighbours():
+    # Two far clouds of five: with five neighbours nobody sees the other cloud.
+    rows = np.zeros((10, 3))
+    rows[5:, 0] = 9.0
+    assert consistency(rows[:, 0] > 0, rows, NUMBERS) == 1
+    # One of each five is decided otherwise: 4 rows are off by 1/5, one by 4/5.
+    odd = np.arange(10) % 5 == 0
+    assert consistency(odd, rows, NUMBERS) == pytest.approx(1 - (4 * 0.2 + 0.8) / 5)
 
 
 @settings(max_examples=80, deadline=None)

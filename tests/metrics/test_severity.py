@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from limi.errors import InvalidInput
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
@@ -20,6 +21,10 @@ def test_gap_and_margin():
     mine, other = np.array([0.9, 0.4]), np.array([0.3, 0.55])
     np.testing.assert_allclose(score_gap(mine, other), [0.6, 0.15])
     np.testing.assert_allclose(margin(mine, other), [0.2, 0.05])
+    # Whichever of the two is less certain, and on whichever side of 0.5 it lies.
+    mine, other = np.array([0.6, 0.4, 0.0, 1.0, 0.5]), np.array([0.1, 0.9, 1.0, 0.0, 0.7])
+    np.testing.assert_allclose(margin(mine, other), [0.1, 0.1, 0.5, 0.5, 0.0])
+    np.testing.assert_allclose(margin(other, mine), [0.1, 0.1, 0.5, 0.5, 0.0])
 
 
 def test_people_affected_are_the_rate_times_the_volume():
@@ -27,8 +32,31 @@ def test_people_affected_are_the_rate_times_the_volume():
     assert people.estimate == pytest.approx(540)
     assert people.low < 540 < people.high
     assert people.high > rate_of(27, 1000).high * 20_000  # the volume varies by itself as well
-    with pytest.raises(InvalidInput, match="volume is 0"):
-        expected_affected(rate_of(1, 10), 0)
+
+
+@pytest.mark.parametrize("volume", [0, -5, 10**12 + 1])
+def test_a_volume_is_a_number_of_people(volume):
+    with pytest.raises(InvalidInput, match=f"volume is {volume};"):
+        expected_affected(rate_of(1, 10), volume)
+
+
+@pytest.mark.parametrize("volume", [1, 10**12])
+def test_one_person_is_a_volume_and_so_are_very_many(volume):
+    people = expected_affected(rate_of(1, 10), volume)
+    assert 0 <= people.low <= people.estimate <= people.high <= volume == people.volume
+    assert people.estimate == pytest.approx(0.1 * volume)
+
+
+@pytest.mark.parametrize(("hits", "n", "volume"), [(27, 1000, 20_000), (3, 40, 500), (30, 60, 90)])
+def test_half_of_the_error_is_the_rate_s_and_half_the_volume_s(hits, n, volume):
+    people = expected_affected(rate_of(hits, n), volume)
+    rate = rate_of(hits, n, 0.975)
+    # Either end: the first count whose probability of not being passed reaches the quantile.
+    for count, quantile, share in (
+        (people.low, 0.0125, rate.low),
+        (people.high, 0.9875, rate.high),
+    ):
+        assert binom.cdf(count - 1, volume, share) < quantile <= binom.cdf(count, volume, share)
 
 
 @pytest.mark.parametrize(("n", "volume"), [(1000, 20), (1000, 100_000), (50, 1000)])

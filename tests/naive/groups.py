@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 
 def share(cells):
@@ -49,3 +50,58 @@ def generalized_entropy(decisions, labels, alpha):
     else:
         parts = [((b / mean) ** alpha - 1) / (alpha * (alpha - 1)) for b in benefits]
     return sum(parts) / len(parts)
+
+
+def wilson(hits, n, confidence):
+    """The shares p that a score test does not reject: (hits / n - p)^2 <= z^2 p (1 - p) / n."""
+    z2 = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+    a, b, c = 1 + z2 / n, -(2 * hits / n + z2 / n), (hits / n) ** 2
+    root = math.sqrt(max(0.0, b * b - 4 * a * c))
+    return (-b - root) / (2 * a), (-b + root) / (2 * a)
+
+
+def square_and_add(parts, confidence):
+    """(value, low, high) of a sum of shares, from (weight, hits, n) of each."""
+    value = down = up = 0.0
+    for weight, hits, n in parts:
+        here = hits / n
+        low, high = wilson(hits, n, confidence)
+        ends = [weight * low, weight * high]
+        value += weight * here
+        down += (weight * here - min(ends)) ** 2
+        up += (max(ends) - weight * here) ** 2
+    return value, max(-1.0, value - math.sqrt(down)), min(1.0, value + math.sqrt(up))
+
+
+def absolute(*gaps):
+    """(value, low, high) of the mean size of gaps."""
+    ends = []
+    for value, low, high in gaps:
+        nearest = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
+        ends.append((abs(value), nearest, max(abs(low), abs(high))))
+    return tuple(sum(column) / len(gaps) for column in zip(*ends, strict=True))
+
+
+def intervals(privileged, others, confidence):
+    """(value, low, high) of every difference, from counts (rows, favorable, positives,
+    true_favorable, negatives, false_favorable) of the two groups."""
+    rows, favorable, positives, true, negatives, false = range(6)
+
+    def gap(hits, n, weight=1.0):
+        return [(weight, others[hits], others[n]), (-weight, privileged[hits], privileged[n])]
+
+    def difference(hits, n, confidence):
+        return square_and_add(gap(hits, n), confidence)
+
+    each = 1 - (1 - confidence) / 2
+    odds = [*gap(true, positives, 0.5), *gap(false, negatives, 0.5)]
+    parity = difference(favorable, rows, confidence)
+    return {
+        "statistical_parity_difference": parity,
+        "parity_gap": absolute(parity),
+        "equal_opportunity_difference": difference(true, positives, confidence),
+        "average_odds_difference": square_and_add(odds, confidence),
+        "average_odds_error": absolute(
+            difference(true, positives, each), difference(false, negatives, each)
+        ),
+    }
