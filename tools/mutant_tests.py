@@ -40,6 +40,8 @@ class _Server:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        if session.testsfailed or not session.items:
+            return True  # whoever asks sees that nobody answers, and what pytest says
         for line in self._in:
             told = json.loads(line)
             answer = _plain(session) if not told["mutant"] else _mutated(session, told)

@@ -49,6 +49,13 @@ SUITES: dict[str, tuple[str, list[str]]] = {
         )
     },
 }
+"""By name: a module, and the tests that are to notice."""
+
+SLOW = {
+    "regions": "audit or query or report or summary or noise or true_rate",
+    "what_if": "rarely_told_apart or ten_thousand",
+}
+"""Tests that take too long to be run for each mutant, by words of their names."""
 
 APART: dict[str, dict[str, str]] = {}
 
@@ -98,6 +105,7 @@ def main() -> int:
     print(f"{'module':16}{'noticed':>8}{'of':>5}{'share':>7}{'apart':>7}  survivors", flush=True)
     for name in given.modules or SUITES:
         path, tests = SUITES[name]
+        tests = [*tests, "-k", f"not ({SLOW[name]})"] if name in SLOW else tests
         outcomes[name] = outcome = run_suite(path, tests, given.each, end, given.workers)
         print(
             f"{name:16}{outcome.noticed:8}{outcome.of:5}{outcome.share:7.0%}{outcome.apart:7}  "

@@ -17,7 +17,6 @@ from scipy.stats import binom, fisher_exact
 import limi
 from limi.audits.summary import Summary
 from limi.metrics import regions
-from limi.metrics._holm import holm
 from limi.metrics.individual import clopper_pearson, rate_of
 from limi.metrics.regions import Condition, find_rules
 from limi.report import html, text, wording
@@ -203,17 +202,6 @@ def test_intervals_of_shown_rules_hold_the_true_rate():
 
 
 # -- the numbers ---------------------------------------------------------------------------
-
-
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_agrees_with_the_definition(p_values):
-    assert holm(np.array(p_values)).tolist() == naive.holm(p_values)
-
-
-def test_holm_rejects_whatever_bonferroni_does():
-    p_values = np.array([0.011, 0.02, 0.6, 0.001])
-    assert (holm(p_values) <= np.minimum(4 * p_values, 1)).all()
-    assert holm(np.array([0.01, 0.013, 0.2])).tolist() == pytest.approx([0.03, 0.03, 0.2])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
