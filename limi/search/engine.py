@@ -100,10 +100,10 @@ def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Call
     limits = (budget.max_rows, budget.max_queries, budget.max_findings)
 
     def done() -> float:
-        queries = 0 if limits[1] is None else limits[1] - max(task.queries_left, 0)
+        queries = 0 if limits[1] is None else limits[1] - task.queries_left
         spent = (findings.rows_checked, queries, len(findings))
         shares = [n / most for n, most in zip(spent, limits, strict=True) if most is not None]
-        seconds = (watch.seconds - began) / max(until - began, 1e-9) if watch.limited else 0.0
+        seconds = (watch.seconds - began) / max(until - began, 1e-9)  # 0 of endless time
         return max([seconds, *shares])
 
     return done

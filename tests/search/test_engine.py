@@ -225,8 +225,17 @@ def test_capabilities_are_checked_before_the_first_row():
         def search(self, task, rng):
             raise AssertionError("must not start")
 
-    with pytest.raises(MissingCapability, match="Needy needs gradient"):
+    with pytest.raises(MissingCapability, match=r"Needy needs gradient.*; give a torch module"):
         run(Needy(), task(), Budget(), 0)
+
+    class Needier(Needy):
+        needs: ClassVar[frozenset[str]] = frozenset({"gradient", "generator", "telescope"})
+
+    # What to give is said of the first thing that is lacking.
+    with pytest.raises(MissingCapability) as caught:
+        run(Needier(), task(generator=None), Budget(), 0)
+    assert str(caught.value).count("; give") == 1
+    assert "; give a generator" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["max_rows", "max_queries", "max_findings", "max_seconds"])
@@ -369,6 +378,44 @@ def test_seconds_of_a_search_are_its_own(shuffled):
     assert seen[-1].findings == len(by_hand(shuffled[:20])[2])
 
 
+def test_a_search_ends_with_the_batch_that_took_the_last_second(shuffled):
+    model, method = Slow(), Slices(size=5)
+    here = task(model=model, rows=shuffled)
+    ran = run(method, here, Budget(max_seconds=20), 0, clock=model.clock)
+    assert (ran.stop, ran.seconds, ran.findings.rows_checked) == (Stop.SECONDS, 20.0, 10)
+    assert len(method.seen) == 1  # it was not asked for a third batch
+
+
+def test_a_method_that_ran_out_of_time_before_its_first_row_says_so(shuffled):
+    @dataclass(frozen=True)
+    class Curious:
+        needs: ClassVar[frozenset[str]] = frozenset()
+        population: ClassVar[str | None] = None
+
+        def search(self, task, rng):
+            answers = task.ask(np.repeat(task.rows, 10, axis=0))
+            assert 0 < len(answers) < 250
+            return iter(())
+
+    for seconds, stop in ((1e6, Stop.EXHAUSTED), (100, Stop.SECONDS)):
+        model = Slow()
+        method = Slices(size=5) if stop == Stop.EXHAUSTED else Curious()
+        here = task(model=model, rows=shuffled)
+        ran = run(method, here, Budget(max_seconds=seconds), 0, clock=model.clock)
+        assert ran.stop == stop
+
+
+def test_nothing_is_owed_when_a_search_begins(shuffled):
+    model = Slow()
+    watch = Watch(model.clock, 20)
+    watch.ask(watch.timed(model.score), grid(SCHEMA)[:10], 100)
+    watch.owed = 10**6  # of another search
+    here = task(model=model, rows=shuffled)
+    here.score = watch.timed(model.score)
+    ran = run(Slices(size=5), here, Budget(), 0, watch=watch)
+    assert (ran.findings.rows_checked, ran.seconds, ran.stop) == (5, 10.0, Stop.SECONDS)
+
+
 def test_a_search_inside_something_larger_counts_from_its_own_start(shuffled):
     model = Slow()
     watch = Watch(model.clock)
@@ -419,8 +466,9 @@ def test_time_is_left_to_ask_for_the_findings_once_more(recheck, least):
 )
 def test_progress_is_the_share_of_the_part_that_is_spent_most(shuffled, budget, share):
     model, seen = Slow(), []
-    model.now = 7.0
-    watch = Watch(model.clock, budget.max_seconds, seen.append)
+    end = None if budget.max_seconds is None else 30 + budget.max_seconds
+    watch = Watch(model.clock, end, seen.append)
+    model.now += 30  # what was before the search is no part of it
     here = task(model=model, rows=shuffled)
     run(Slices(size=5), here, budget, 0, watch=watch)
     asked = [p for p in seen if p.phase == "search"]
