@@ -33,7 +33,7 @@ except ImportError:  # packed problems need no frames
     sys.modules["narwhals"] = types.ModuleType("narwhals")
 
 from limi import generators, methods
-from limi.audits.plan import _asked_again
+from limi.audits.verify import ask_again
 from limi.gpu import place as device
 from limi.methods.limi import LIMI
 from limi.metrics.naturalness import average_tabular_naturalness
@@ -43,6 +43,7 @@ from limi.models.target import Target
 from limi.search import boundary
 from limi.search.budget import Budget
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system.watch import Watch
@@ -148,7 +149,7 @@ def search(method, task, place):
     start = time.perf_counter()
     rng = Stream.SEARCH.rng(0)
     n = 0
-    for batch in method.probed(task, task.on_device, rng):
+    for batch in method.probed(Session(task), task.on_device, rng):
         n += len(batch)
     wait(place)
     return time.perf_counter() - start, n
@@ -175,7 +176,7 @@ def clocks(method, problems, table, protected):
     report(f"{words}: seconds, findings in the ledger", ledger)
     found = ran.findings.all()
     start = time.perf_counter()
-    asked, flips = _asked_again(target, found, Watch())
+    asked, flips = ask_again(target, found, Watch())
     confirmed, unconfirmed = asked[flips], int((~flips).sum())
     again = time.perf_counter() - start
     report(f"{words}: seconds, second check (CPU) of all as well", ledger + again)

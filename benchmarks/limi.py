@@ -20,6 +20,7 @@ import os
 import resource
 import subprocess
 import time
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from limi.search import boundary
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.frames import Codec
 
@@ -92,8 +94,8 @@ def speed():
         schema = target.codec.schema
         start = time.perf_counter()
         task = Task(schema, target.score, rows, generator=fitted(rows, schema))
-        candidates = first_batch(task)
-        ran = run(LIMI(n_latents=n_latents), task, Budget(), 0)
+        with first_batch() as candidates:
+            ran = run(LIMI(n_latents=n_latents), task, Budget(), 0)
         seconds = time.perf_counter() - start
         if kind == "dnn":
             report(
@@ -118,17 +120,21 @@ def speed():
         report(f"{name}, checks of the same candidates alone", slow / fast, bar)
 
 
-def first_batch(task):
-    """A list that will hold the first batch of rows that the task is asked to check."""
-    kept, check = [], task.check
+@contextmanager
+def first_batch():
+    """A list that will hold the first batch of rows that a session is asked to check."""
+    kept, check = [], Session.check
 
-    def recording(rows, origin=""):
+    def record(session, rows, origin=""):
         if not kept:
             kept.append(rows)
-        return check(rows, origin)
+        return check(session, rows, origin)
 
-    task.check = recording
-    return kept
+    Session.check = record
+    try:
+        yield kept
+    finally:
+        Session.check = check
 
 
 def boundary_speed():

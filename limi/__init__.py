@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from limi.audits.plan import audit as audit
+    from limi.audits.audit import Out as Out
+    from limi.audits.audit import audit as audit
     from limi.audits.reopen import reopen as reopen
     from limi.audits.result import Result as Result
     from limi.errors import LimiError as LimiError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from limi.search.check import Checked as Checked
     from limi.search.check import check_rows as check_rows
     from limi.search.engine import run as run
+    from limi.search.session import Session as Session
     from limi.search.task import Task as Task
     from limi.table.schema import Column as Column
     from limi.table.schema import Schema as Schema
@@ -31,12 +33,14 @@ _HOME = {
     "Checked": "limi.search.check",
     "Column": "limi.table.schema",
     "LimiError": "limi.errors",
+    "Out": "limi.audits.audit",
     "Repair": "limi.repairs",
     "Result": "limi.audits.result",
     "Schema": "limi.table.schema",
+    "Session": "limi.search.session",
     "Stop": "limi.search.budget",
     "Task": "limi.search.task",
-    "audit": "limi.audits.plan",
+    "audit": "limi.audits.audit",
     "check_rows": "limi.search.check",
     "reopen": "limi.audits.reopen",
     "repair": "limi.repairs",

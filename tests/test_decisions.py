@@ -1,6 +1,7 @@
 """The edge: what lies within rounding of it flips nothing, for any oracle, and steers no search."""
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 
 import limi
 from limi import methods
-from limi.audits.plan import _asked_again
+from limi.audits.verify import ask_again
 from limi.decisions import (
     DECIDED_AGAINST,
     DECIDED_FOR,
@@ -178,7 +179,7 @@ def test_the_second_check_drops_what_lies_on_the_edge():
     claimed = check_rows(lambda rows: rows[:, 1], schema, grid(schema))
     findings = Findings(schema)
     findings.add(claimed)
-    _, flips = _asked_again(target, findings.all(), Watch())
+    _, flips = ask_again(target, findings.all(), Watch())
     assert flips.tolist() == [True, False, False, False]
 
 
@@ -199,8 +200,7 @@ BLACK = [name for name in methods.names() if "neurons" not in methods.get(name).
 def tied_task(**more):
     rows = uniform(TIED, 400, np.random.default_rng(0))
     made = task(TIED, TIED_MODEL, rows, generator=Rounding(TIED), **more)
-    made.score = TIED_MODEL.unchecked
-    return made
+    return replace(made, score=TIED_MODEL.unchecked)
 
 
 @pytest.mark.parametrize(

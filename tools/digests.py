@@ -40,6 +40,7 @@ from limi.models import gradients
 from limi.models.target import Target
 from limi.search.budget import Budget
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.rows import uniform
 from limi.table.schema import Column, Schema
@@ -194,7 +195,7 @@ def _searched(
     task = problem.task(generator())
     if on_device:
         assert problem.target is not None
-        task.on_device = place.together(problem.target, task.generator)
+        task = replace(task, on_device=place.together(problem.target, task.generator))
         assert task.on_device is not None
     found = run(method, task, budget, _SEED).findings.all()
     return found.rows, found.partner[:, problem.schema.protected_index]
@@ -289,7 +290,7 @@ def _generated(problem: Problem, kept: Path, budget: Budget) -> Iterator[Case]:
 def _measured(problem: Problem, generator: Generator) -> tuple[Rows, Rows]:
     """The rows of each population that flip."""
     populations = ["real", "uniform", "natural"]
-    measured = measure(problem.task(generator), populations, _SEED, rows=1_000)
+    measured = measure(Session(problem.task(generator)), populations, _SEED, rows=1_000)
     flipping = [measured.flipping[name] for name in populations]
     index = np.repeat(np.arange(3), [len(rows) for rows in flipping])
     return np.concatenate(flipping), index[:, None].astype(np.float64)

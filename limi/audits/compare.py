@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from limi.audits.plan import MOST_COMPARED, MOST_TO_JUDGE, audit
+from limi.audits.audit import audit
+from limi.audits.plan import MOST_TO_JUDGE
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import LimiError, MissingCapability
 from limi.gpu.place import settled

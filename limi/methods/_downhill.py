@@ -13,7 +13,7 @@ from limi.methods import _gradient, _seeds
 from limi.methods._gradient import Restart, Slopes
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = ["Downhill"]
 
@@ -41,25 +41,27 @@ class Downhill(ABC):
             _gradient.require(1, update_every=self.update_every)
 
     @abstractmethod
-    def _slopes(self, task: Task) -> Slopes:
+    def _slopes(self, session: Session) -> Slopes:
         """Gradients over rows."""
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Both phases."""
-        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table on their way to the boundary."""
-        slopes = self._slopes(task)
-        rows = _seeds.clustered(task, rng, n=self.n_seeds, clusters=self.clusters, shuffled=True)
-        heading = _gradient.downhill(task, slopes, self.decay, self.explore_step)
-        return _gradient.climb(task, rows, self.explore_steps, heading)
+        slopes = self._slopes(session)
+        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters, shuffled=True)
+        heading = _gradient.downhill(session, slopes, self.decay, self.explore_step)
+        return _gradient.climb(session, rows, self.explore_steps, heading)
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Rows around the seeds."""
-        slope = self._slopes(task).output_gradient
+        slope = self._slopes(session).output_gradient
         return _gradient.wander(
-            task,
+            session,
             seeds,
             rng,
             lambda here: (slope(here.rows), slope(here.partner)),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from limi.decisions import differ, favors
 from limi.errors import InvalidInput, MissingCapability
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import snap
 from limi.table.schema import Schema
 from limi.types import Mask, Rows, Scores
@@ -83,10 +83,10 @@ class Slopes(Protocol):
         ...
 
 
-def slopes_of(task: Task, kind: Kind) -> Slopes:
+def slopes_of(session: Session, kind: Kind) -> Slopes:
     """The gradients that a method asked for; MissingCapability where only estimates would do."""
-    if kind != "estimated" and task.gradients is not None:
-        return task.gradients
+    if kind != "estimated" and session.gradients is not None:
+        return session.gradients
     if kind == "exact":
         raise MissingCapability(
             "gradient='exact' needs a target with gradients, which this one lacks; give a torch "
@@ -94,9 +94,9 @@ def slopes_of(task: Task, kind: Kind) -> Slopes:
         )
     if kind == "auto":
         note = "the target has no gradients of its own; they were estimated from its scores"
-        if note not in task.notes:
-            task.notes.append(note)
-    return Estimated(task)
+        if note not in session.notes:
+            session.notes.append(note)
+    return Estimated(session)
 
 
 def require_sizes(method: object) -> None:
@@ -124,7 +124,7 @@ class Estimated:
     flat; the next check then ends the run.
     """
 
-    task: Task
+    session: Session
     size: float = 1.0  # h, in steps; at least one whole step on a grid
 
     def loss_gradient(self, rows: Rows) -> Rows:
@@ -142,16 +142,16 @@ class Estimated:
         return self._differences(rows, lambda scores: scores)
 
     def _differences(self, rows: Rows, reading: Callable[[Scores], Scores]) -> Rows:
-        columns = np.flatnonzero(movable(self.task.schema))
+        columns = np.flatnonzero(movable(self.session.schema))
         width = len(columns) + 1
         slope = np.zeros_like(rows)
-        size = max(1, self.task.max_batch // width)
+        size = max(1, self.session.max_batch // width)
         for start in range(0, len(rows), size):
             part = rows[start : start + size]
             there = self._neighbours(part)[:, columns]
             asked = np.repeat(part[:, None, :], width, axis=1)
             asked[:, np.arange(1, width), columns] = there
-            scores = self.task.ask(asked.reshape(-1, rows.shape[1]))
+            scores = self.session.ask(asked.reshape(-1, rows.shape[1]))
             done = len(scores) // width
             scores = reading(scores[: done * width].reshape(done, width))
             distance = (there - part[:, columns])[:done]
@@ -164,7 +164,7 @@ class Estimated:
 
     def _neighbours(self, rows: Rows) -> Rows:
         """(n, d): each cell's neighbour in its own column."""
-        schema = self.task.schema
+        schema = self.session.schema
         grid = np.maximum(1.0, np.rint(self.size)) * schema.step
         distance = np.where(schema.step > 0, grid, self.size * step_sizes(schema))
         up, down = rows + distance, rows - distance
@@ -208,7 +208,7 @@ def moved(schema: Schema, rows: Rows, moves: Moves) -> Rows:
 
 
 def climb(
-    task: Task,
+    session: Session,
     rows: Rows,
     steps: int,
     heading: Heading,
@@ -216,16 +216,16 @@ def climb(
 ) -> Iterator[Checked]:
     """Move rows until they flip (or are done otherwise), at most `steps` times."""
     for step in range(steps + 1):
-        checked = task.check(rows, origin="explore")
+        checked = session.check(rows, origin="explore")
         yield checked
         going = ~done(checked)
         if step == steps or not going.any():
             return
         here = checked[going]
-        rows = moved(task.schema, here.rows, heading(here, going))
+        rows = moved(session.schema, here.rows, heading(here, going))
 
 
-def downhill(task: Task, slopes: Slopes, decay: float, size: int) -> Heading:
+def downhill(session: Session, slopes: Slopes, decay: float, size: int) -> Heading:
     """Moves against the confidence, where a row's and its partner's momentum agree: EIDIG's."""
     memory: list[Rows] = []
 
@@ -237,13 +237,13 @@ def downhill(task: Task, slopes: Slopes, decay: float, size: int) -> Heading:
             other += decay * memory[1][going]
         memory[:] = own, other
         agreed = np.where(np.sign(own) == np.sign(other), np.sign(own), 0.0)
-        return -size * np.where(movable(task.schema), agreed, 0.0)
+        return -size * np.where(movable(session.schema), agreed, 0.0)
 
     return heading
 
 
 def as_released(
-    task: Task,
+    session: Session,
     rng: np.random.Generator,
     explore: Callable[[Callable[[Checked], Mask], np.random.Generator], Iterator[Checked]],
     exploit: Callable[[Checked, np.random.Generator], Iterator[Checked]],
@@ -254,14 +254,14 @@ def as_released(
     that an impossible value flips counts as a seed there, so walks begin at it here too; it is no
     finding.
     """
-    ranges = _census_ranges(task.schema)
+    ranges = _census_ranges(session.schema)
     seeds: list[Checked] = []
 
     def done(checked: Checked) -> Mask:
         stop = checked.flips.copy()
         asked = np.repeat(checked.rows[~stop], len(ranges), axis=0)
-        asked[:, task.schema.protected_index] = np.tile(ranges, (int((~stop).sum()), 1))
-        answers = task.ask(asked)
+        asked[:, session.schema.protected_index] = np.tile(ranges, (int((~stop).sum()), 1))
+        answers = session.ask(asked)
         answers = np.concatenate([answers, np.full(len(asked) - len(answers), 0.5)])
         answers = answers.reshape(-1, len(ranges))
         stop[~stop] = differ(answers, checked.score[~stop, None]).any(axis=1)
@@ -305,7 +305,7 @@ class Wandering:
 
 
 def wander(
-    task: Task,
+    session: Session,
     seeds: Checked,
     rng: np.random.Generator,
     pull: Callable[[Checked], Twofold],
@@ -320,18 +320,18 @@ def wander(
         return
     here = seeds
     slopes = first = _Momentum(pull(seeds), how)
-    weights = seed_weights = first.weights(task.schema)
+    weights = seed_weights = first.weights(session.schema)
     age = np.zeros(len(seeds), dtype=np.int64)
     for _ in range(how.steps):
         due = age >= (how.update_every or np.inf)
         if due.any():
             slopes = slopes.after(due, pull(here[due]))
-            weights = np.where(due[:, None], slopes.weights(task.schema), weights)
+            weights = np.where(due[:, None], slopes.weights(session.schema), weights)
             age[due] = 0
         age += 1
         turn = slopes.directions if how.directed else None
-        rows = _nudged(task.schema, here.rows, weights, turn, how.size, rng)
-        checked = task.check(rows, origin="exploit")
+        rows = _nudged(session.schema, here.rows, weights, turn, how.size, rng)
+        checked = session.check(rows, origin="exploit")
         yield checked
         here, back = _settled(how.restart, here, checked, seeds, rng)
         if back.any():

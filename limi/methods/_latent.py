@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from limi.generators._base import Generator, WithTensors
 from limi.generators._counter_rng import ranks
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import KeySet, group, keys
 from limi.table.schema import Schema
 from limi.types import Keys, Latents, Mask, Rows
@@ -158,7 +158,9 @@ def oversampled(latents: Any, n: int, rng: np.random.Generator | None) -> Any:
     return joined([latents, latents[beside(more, latents)]])
 
 
-def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any]) -> Iterator[Any]:
+def pieces(
+    session: Session, latents: Any, n_stages: int, fresh: Callable[[Any], Any]
+) -> Iterator[Any]:
     """Latents in parts within which no budget ends, so that their order is the loop's at any cap.
 
     A latent costs a row for each of its candidates at most. Where less is left than one latent may
@@ -166,10 +168,10 @@ def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any])
     is lost with the others. Where seconds are limited, a part takes a second or two in all.
     """
     ahead = _AHEAD
-    in_time = _AHEAD if task.watch.limited else len(latents)
+    in_time = _AHEAD if session.watch.limited else len(latents)
     while len(latents):
-        most = int(min(task.affordable / n_stages, len(latents)))
-        wanted = max(_AHEAD, min(_PER_FINDING * task.findings_left, len(latents)))
+        most = int(min(session.affordable / n_stages, len(latents)))
+        wanted = max(_AHEAD, min(_PER_FINDING * session.findings_left, len(latents)))
         size = int(min(most, wanted, in_time))
         if most < min(_FEW, len(latents)):
             first = latents[:ahead]
@@ -178,17 +180,17 @@ def pieces(task: Task, latents: Any, n_stages: int, fresh: Callable[[Any], Any])
             size = min(max(size, 1), len(new))
             ahead = _AHEAD if size else 2 * ahead
         if size:
-            start = task.watch.seconds
+            start = session.watch.seconds
             yield latents[:size]
             latents = latents[size:]
-            if task.watch.limited:
-                in_time = _in_time(task, size, task.watch.seconds - start)
+            if session.watch.limited:
+                in_time = _in_time(session, size, session.watch.seconds - start)
 
 
-def _in_time(task: Task, size: int, took: float) -> int:
+def _in_time(session: Session, size: int, took: float) -> int:
     """How many latents to probe together after so many took so long: not far more, and a second's
     worth or two."""
-    allowed = min(_PART_SECONDS, max(task.watch.left, 0.0) / 2)
+    allowed = min(_PART_SECONDS, max(session.watch.left, 0.0) / 2)
     return int(min(_GROWTH * size, max(1.0, size * allowed / max(took, 1e-9))))
 
 

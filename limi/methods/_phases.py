@@ -11,7 +11,7 @@ import numpy as np
 from limi.errors import InvalidInput
 from limi.search.check import Checked
 from limi.search.method import Exploiter, Explorer, Method, explore
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import KeySet, distinct
 from limi.table.schema import Schema
 
@@ -51,7 +51,7 @@ class SeedPool:
 
 
 def two_phase(
-    task: Task,
+    session: Session,
     explorer: Explorer | Method,
     exploiter: Exploiter,
     rng: np.random.Generator,
@@ -63,15 +63,15 @@ def two_phase(
     A method of one phase explores by its whole search.
     """
     explore_rng, exploit_rng = rng.spawn(2)
-    pool = SeedPool(task.schema, n_seeds)
-    for checked in explore(explorer, task, explore_rng):
+    pool = SeedPool(session.schema, n_seeds)
+    for checked in explore(explorer, session, explore_rng):
         pool.add(checked)
         yield checked
         if not pool.lacking:
             break
     seeds = pool.seeds()
     if len(seeds):
-        yield from exploiter.exploit(task, seeds, exploit_rng)
+        yield from exploiter.exploit(session, seeds, exploit_rng)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,34 +98,36 @@ class Pair:
         """What either part needs."""
         return self.explorer.needs | self.exploiter.needs
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The seeds of one, then the rows that the other finds around them.
 
         Exploration ends with the row that brings the last seed, so that what is found before the
         second phase are the seeds.
         """
         explore_rng, exploit_rng = rng.spawn(2)
-        pool = SeedPool(task.schema, self.n_seeds)
-        for checked in self._within(task, explore(self.explorer, task, explore_rng), pool):
+        pool = SeedPool(session.schema, self.n_seeds)
+        for checked in self._within(session, explore(self.explorer, session, explore_rng), pool):
             end = pool.add(checked)
-            task.rows_left += len(checked) - end  # they were asked in vain
+            session.rows_left += len(checked) - end  # they were asked in vain
             yield checked if end == len(checked) else checked[:end]
             if not pool.lacking:
                 break
         seeds = pool.seeds()
         if len(seeds):
-            yield from self.exploiter.exploit(task, seeds, exploit_rng)
+            yield from self.exploiter.exploit(session, seeds, exploit_rng)
 
-    def _within(self, task: Task, batches: Iterator[Checked], pool: SeedPool) -> Iterator[Checked]:
+    def _within(
+        self, session: Session, batches: Iterator[Checked], pool: SeedPool
+    ) -> Iterator[Checked]:
         """Batches of an explorer that sees only the rows and findings that it shall bring."""
         left = np.inf if self.explore_rows is None else self.explore_rows
         while left >= 1:
-            rows, findings = task.rows_left, task.findings_left
-            here = task.rows_left = min(rows, left)
-            task.findings_left = min(findings, pool.lacking)
+            rows, findings = session.rows_left, session.findings_left
+            here = session.rows_left = min(rows, left)
+            session.findings_left = min(findings, pool.lacking)
             checked = next(batches, None)
-            spent = here - task.rows_left if np.isfinite(here) else 0
-            task.rows_left, task.findings_left = rows - spent, findings
+            spent = here - session.rows_left if np.isfinite(here) else 0
+            session.rows_left, session.findings_left = rows - spent, findings
             left -= spent
             if checked is None:
                 return

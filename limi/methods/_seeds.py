@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.types import Rows
 
 __all__ = ["clustered", "filled"]
 
 
 def clustered(
-    task: Task, rng: np.random.Generator, *, n: int, clusters: int = 4, shuffled: bool = False
+    session: Session, rng: np.random.Generator, *, n: int, clusters: int = 4, shuffled: bool = False
 ) -> Rows:
     """Up to n rows of the table, taken from each k-means cluster in turn, in the table's order.
 
@@ -21,7 +21,7 @@ def clustered(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits
 
-    rows = task.rows[rng.permutation(len(task.rows))] if shuffled else task.rows
+    rows = session.rows[rng.permutation(len(session.rows))] if shuffled else session.rows
     points = filled(rows)
     # More clusters than different rows cannot be told apart; a few thousand rows show enough.
     clusters = min(clusters, len(np.unique(points[:: 1 + len(points) // 4096], axis=0)))

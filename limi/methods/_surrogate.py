@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.methods._ladder import Ladder
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Linear", "Moments", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]
@@ -18,9 +18,9 @@ _CLIMB_ROWS = 2048
 _CHUNK = 256  # rows explained at once; bounds the matrix of weights
 
 
-def n_affordable(task: Task, n: int) -> int:
+def n_affordable(session: Session, n: int) -> int:
     """How many of n rows may be asked for a surrogate, so that something is left for the search."""
-    allowed = min(task.queries_left, task.watch.affordable)
+    allowed = min(session.queries_left, session.watch.affordable)
     return n if np.isinf(allowed) else min(n, int(allowed) // _SHARE)
 
 

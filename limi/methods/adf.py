@@ -39,7 +39,7 @@ from limi.methods import _gradient, _seeds
 from limi.methods._gradient import Moves, Restart
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
@@ -75,26 +75,28 @@ class ADF:
     def __post_init__(self) -> None:
         _gradient.require_sizes(self)
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Both phases."""
         if self.protected_range == "census":
             return _gradient.as_released(
-                task,
+                session,
                 rng,
-                lambda done, explore_rng: self._climb(task, explore_rng, done),
-                lambda seeds, exploit_rng: self.exploit(task, seeds, exploit_rng),
+                lambda done, explore_rng: self._climb(session, explore_rng, done),
+                lambda seeds, exploit_rng: self.exploit(session, seeds, exploit_rng),
             )
-        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table on their way up the loss."""
-        return self._climb(task, rng, lambda checked: checked.flips)
+        return self._climb(session, rng, lambda checked: checked.flips)
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Rows around the seeds."""
-        slope = _gradient.slopes_of(task, self.gradient).loss_gradient
+        slope = _gradient.slopes_of(session, self.gradient).loss_gradient
         return _gradient.wander(
-            task,
+            session,
             seeds,
             rng,
             lambda here: (slope(here.rows), slope(here.partner)),
@@ -104,16 +106,16 @@ class ADF:
         )
 
     def _climb(
-        self, task: Task, rng: np.random.Generator, done: Callable[[Checked], Mask]
+        self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
     ) -> Iterator[Checked]:
-        slope = _gradient.slopes_of(task, self.gradient).loss_gradient
+        slope = _gradient.slopes_of(session, self.gradient).loss_gradient
 
         def heading(here: Checked, going: Mask) -> Moves:
             own, other = slope(here.rows), slope(here.partner)
-            return self.explore_step * agreement(task.schema, own, other, self.fallback, rng)
+            return self.explore_step * agreement(session.schema, own, other, self.fallback, rng)
 
-        rows = _seeds.clustered(task, rng, n=self.n_seeds, clusters=self.clusters)
-        return _gradient.climb(task, rows, self.explore_steps, heading, done)
+        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters)
+        return _gradient.climb(session, rows, self.explore_steps, heading, done)
 
 
 def agreement(

@@ -38,7 +38,7 @@ from limi.errors import InvalidInput
 from limi.methods._ladder import Ladder
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
@@ -85,41 +85,43 @@ class Aequitas:
                 f"temperature is {self.temperature} and step is {self.step}; both must be above 0"
             )
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Random rows, then walks."""
-        task.keep_scores |= self.objective == "protected-value"
-        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+        session.keep_scores |= self.objective == "protected-value"
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Uniform rows of the domain, or rows of the table in random order."""
         if self.start == "table":
-            order = rng.permutation(len(task.rows))[: self.n_samples]
+            order = rng.permutation(len(session.rows))[: self.n_samples]
             for start in range(0, len(order), _ROUND):
-                rows = snap(task.schema, task.rows[order[start : start + _ROUND]])
-                yield task.check(rows, origin="explore")
+                rows = snap(session.schema, session.rows[order[start : start + _ROUND]])
+                yield session.check(rows, origin="explore")
             return
         for start in range(0, self.n_samples, _ROUND):
             n = min(_ROUND, self.n_samples - start)
-            yield task.check(uniform(task.schema, n, rng), origin="explore")
+            yield session.check(uniform(session.schema, n, rng), origin="explore")
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Walks from every seed, with tastes that they share."""
-        ladder = Ladder.of(task.schema)
-        taste = Taste.of(task.schema, move_protected=self.move_protected)
-        task.keep_scores |= self.objective == "protected-value"
+        ladder = Ladder.of(session.schema)
+        taste = Taste.of(session.schema, move_protected=self.move_protected)
+        session.keep_scores |= self.objective == "protected-value"
         for start in range(0, len(seeds), self.walks):
             here = seeds[start : start + self.walks]
-            energy = self._energy(task.schema, here)
+            energy = self._energy(session.schema, here)
             for _ in range(self.exploit_steps):
                 draws = rng.random((len(here), 4))
                 columns, signs = taste.draw(ladder, here.rows, draws)
                 rows = ladder.step_cells(here.rows, columns, self.step * signs)
-                checked = task.check(rows, origin="exploit")
+                checked = session.check(rows, origin="exploit")
                 yield checked
                 if len(checked) < len(rows):
                     return
                 taste = self.learn(taste, columns, signs, checked.flips)
-                there = self._energy(task.schema, checked)
+                there = self._energy(session.schema, checked)
                 accepted = self._accepted(energy, there, draws[:, 3])
                 here = checked.where(accepted, here)
                 energy = np.where(accepted, there, energy)

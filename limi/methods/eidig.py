@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 from limi.methods import _gradient
 from limi.methods._downhill import Downhill
 from limi.methods._gradient import Slopes
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = ["EIDIG"]
 
@@ -47,5 +47,5 @@ class EIDIG(Downhill):
         "released": {"explore_steps": 9},
     }
 
-    def _slopes(self, task: Task) -> Slopes:
-        return _gradient.slopes_of(task, self.gradient)
+    def _slopes(self, session: Session) -> Slopes:
+        return _gradient.slopes_of(session, self.gradient)

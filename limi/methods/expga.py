@@ -43,7 +43,7 @@ from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.methods._ladder import Ladder
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from limi.types import Index, Rows
 
@@ -92,46 +92,48 @@ class ExpGA:
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie in [0, 1]")
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Seeds, whether they flip or not, and their descendants."""
         explore_rng, exploit_rng = rng.spawn(2)
         seeds = []
-        for checked in self.explore(task, explore_rng):
+        for checked in self.explore(session, explore_rng):
             if len(checked):
                 seeds.append(checked)
             yield checked
         if seeds:
-            yield from self.exploit(task, Checked.join(seeds), exploit_rng)
+            yield from self.exploit(session, Checked.join(seeds), exploit_rng)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The rows whose decision leans on a protected column, by explanation."""
-        candidates = self._candidates(task, rng)
-        candidates = candidates[: _surrogate.n_affordable(task, len(candidates))]
-        ladder = Ladder.of(task.schema)
+        candidates = self._candidates(session, rng)
+        candidates = candidates[: _surrogate.n_affordable(session, len(candidates))]
+        ladder = Ladder.of(session.schema)
         n_pool = max(self.n_samples - 1, 1)  # the row itself is the first sample
-        table = _surrogate.Moments.of(ladder, task.rows)
+        table = _surrogate.Moments.of(ladder, session.rows)
         pool = _surrogate.gaussian(ladder, table, n_pool, rng)
-        pool = pool[: _surrogate.n_affordable(task, n_pool)]
-        yield Checked.nothing(len(task.schema))
-        answers = task.ask(pool)
+        pool = pool[: _surrogate.n_affordable(session, n_pool)]
+        yield Checked.nothing(len(session.schema))
+        answers = session.ask(pool)
         explainer = _surrogate.Linear.of(ladder, table, pool[: len(answers)], answers)
-        answers = task.ask(candidates)
+        answers = session.ask(candidates)
         candidates = candidates[: len(answers)]
         influence = explainer.coefficients(candidates, answers)
-        ranks = protected_ranks(influence, task.schema.protected_index)
+        ranks = protected_ranks(influence, session.schema.protected_index)
         seeds = candidates[ranks < self._threshold(ranks)][: self.n_seeds]
-        yield task.check(seeds, origin="explore")
+        yield session.check(seeds, origin="explore")
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Generations that descend from the seeds."""
         parents = seeds
         for _ in range(self.generations):
             fitness = self.fitness_of(parents)
             if self.copies == "share":
-                fitness = fitness / _genetic.n_copies(task.schema, parents.rows)
+                fitness = fitness / _genetic.n_copies(session.schema, parents.rows)
             chosen = _genetic.select(fitness, rng)
-            children = self._bred(task, parents.rows[chosen], rng)
-            parents = task.check(children, origin="exploit")
+            children = self._bred(session, parents.rows[chosen], rng)
+            parents = session.check(children, origin="exploit")
             yield parents
             if len(parents) < len(children):
                 return
@@ -144,8 +146,8 @@ class ExpGA:
         # Rounded, so that the last digits, which move with the batch, choose no parents.
         return np.asarray(rounded(np.abs(checked.score - checked.partner_score)))
 
-    def _bred(self, task: Task, parents: Rows, rng: np.random.Generator) -> Rows:
-        schema = task.schema
+    def _bred(self, session: Session, parents: Rows, rng: np.random.Generator) -> Rows:
+        schema = session.schema
         if self.crossover == "released":
             children = _genetic.copy_fragments(parents, self.crossover_rate, rng)
         else:
@@ -155,11 +157,11 @@ class ExpGA:
         mutate = _genetic.mutate if self.mutation == "whole" else _genetic.mutate_below_top
         return snap(schema, mutate(schema, children, self.mutation_rate, rng))
 
-    def _candidates(self, task: Task, rng: np.random.Generator) -> Rows:
+    def _candidates(self, session: Session, rng: np.random.Generator) -> Rows:
         if self.pool == "domain":
-            return uniform(task.schema, self.n_rows, rng)
-        order = rng.permutation(len(task.rows))[: self.n_rows]
-        return snap(task.schema, task.rows[order])
+            return uniform(session.schema, self.n_rows, rng)
+        order = rng.permutation(len(session.rows))[: self.n_rows]
+        return snap(session.schema, session.rows[order])
 
     def _threshold(self, ranks: Index) -> int:
         if self.threshold is not None:

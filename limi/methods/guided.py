@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.schema import Schema
 from limi.types import Latents, Mask, Rows, Scores
 
@@ -104,42 +104,42 @@ class Guided:
         if self.neighbours == 1:
             raise InvalidInput("neighbours is 1; below 1 there are fresh rows to find more in")
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""
-        size = self._first(task)
-        memory = _Memory(task.schema, self.learn_from)
+        size = self._first(session)
+        memory = _Memory(session.schema, self.learn_from)
         parents = _Parents(self.learn_from)
         scale = _Scale()
-        task.keep_scores = True
-        asked = _fresh(task, parents, 0.0, size, rng)
-        checked = task.check(asked.rows, origin="natural")
+        session.keep_scores = True
+        asked = _fresh(session, parents, 0.0, size, rng)
+        checked = session.check(asked.rows, origin="natural")
         yield checked
         prepared = 0.0
         while len(checked):
             memory.add(checked)
             parents.add(asked[np.flatnonzero(checked.flips)])  # the budget may end inside a round
-            size = self._next(task, size, prepared)
+            size = self._next(session, size, prepared)
             if not size:
                 return
-            start = task.watch.seconds
-            pool = _fresh(task, parents, self.neighbours, size * self.pool, rng)
+            start = session.watch.seconds
+            pool = _fresh(session, parents, self.neighbours, size * self.pool, rng)
             if not len(pool.rows):
                 return
-            guesses = self._guesses(task.schema, memory, pool, rng)
+            guesses = self._guesses(session.schema, memory, pool, rng)
             chosen = self._choose(scale.log_odds(guesses), pool.bred, size, rng)
             asked = pool[chosen]
             del pool  # the next one is as large
-            prepared = task.watch.seconds - start
-            checked = task.check(asked.rows, origin="guided")
+            prepared = session.watch.seconds - start
+            checked = session.check(asked.rows, origin="guided")
             yield checked
             scale.learn(guesses[chosen[: len(checked)]], checked.flips)
 
-    def _first(self, task: Task) -> int:
+    def _first(self, session: Session) -> int:
         """A twentieth of what the budget pays for, within reason."""
-        paid = min(task.rows_left, task.queries_left / len(task.schema.combinations))
+        paid = min(session.rows_left, session.queries_left / len(session.schema.combinations))
         return self.first if not np.isfinite(paid) else int(np.clip(paid / 20, 40, self.first))
 
-    def _next(self, task: Task, size: int, prepared: float) -> int:
+    def _next(self, session: Session, size: int, prepared: float) -> int:
         """Rows of the next round: more than of the last, but no more than there is time to choose.
 
         `prepared` is how long the last round took to be chosen.
@@ -147,11 +147,11 @@ class Guided:
         grown = min(int(size * self.growth) + 1, self.largest)
         if not prepared:
             return grown
-        share = task.watch.left / (_PREPARED_SHARE * prepared)
+        share = session.watch.left / (_PREPARED_SHARE * prepared)
         if share >= self.growth:
             return grown
-        task.watch.ran_out = share < _LEAST_ROUND
-        return 0 if task.watch.ran_out else max(1, int(size * share))
+        session.watch.ran_out = share < _LEAST_ROUND
+        return 0 if session.watch.ran_out else max(1, int(size * share))
 
     def _guesses(
         self, schema: Schema, memory: _Memory, pool: _Pool, rng: np.random.Generator
@@ -404,21 +404,23 @@ def _telling(schema: Schema, sides: NDArray[np.float64], most: int = 4) -> Rows:
     return chosen
 
 
-def _fresh(task: Task, parents: _Parents, share: float, n: int, rng: np.random.Generator) -> _Pool:
+def _fresh(
+    session: Session, parents: _Parents, share: float, n: int, rng: np.random.Generator
+) -> _Pool:
     """Up to n natural rows whose keys were never asked, a share of them neighbours of findings;
     fewer where the generator has no more."""
-    assert task.generator is not None
+    assert session.generator is not None
     pool: _Pool | None = None
     vain = 0
     while (pool is None or len(pool.rows) < n) and vain < _MOST_VAIN:
         have = 0 if pool is None else len(pool.rows)
         size = max(n - have, n // 4)
         latents, bred = parents.breed(
-            task.generator.sample_latents(size, rng), rng.random(size) < share, rng
+            session.generator.sample_latents(size, rng), rng.random(size) < share, rng
         )
-        new = _Pool(latents, task.generator.decode(latents), bred)
+        new = _Pool(latents, session.generator.decode(latents), bred)
         pool = new if pool is None else pool.joined(new)
-        pool = pool[task.unseen(pool.rows)]
+        pool = pool[session.unseen(pool.rows)]
         vain = vain + 1 if len(pool.rows) <= have else 0
     assert pool is not None
     return pool[:n]

@@ -48,7 +48,7 @@ from limi.methods._tensors import probe as probe_tensors
 from limi.search import boundary as planes
 from limi.search.boundary import Boundary
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import KeySet, keys
 from limi.types import Latents, Mask, Rows
 
@@ -94,63 +94,65 @@ class LIMI:
         if not 0.5 <= self.threshold < 1:
             raise InvalidInput(f"threshold is {self.threshold}; it must lie in [0.5, 1)")
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Boundary first, then the probes; as tensors where target and generator share a device.
 
         A budget of queries is spent in arrays: the thrifty order of asking is not worth a device.
         """
-        if task.on_device is None or np.isfinite(task.queries_left):
-            yield from self.explore(task, rng)
+        if session.on_device is None or np.isfinite(session.queries_left):
+            yield from self.explore(session, rng)
         else:
-            yield from self._on_device(task, task.on_device, rng)
+            yield from self._on_device(session, session.on_device, rng)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The same; LIMI's rows can also seed another method's local phase."""
-        assert task.generator is not None
-        latents = LatentStream(task.generator, self.n_latents, int(rng.integers(2**62)))
-        plane = yield from self._plane(task, latents, rng)
-        task.enter("search")
+        assert session.generator is not None
+        latents = LatentStream(session.generator, self.n_latents, int(rng.integers(2**62)))
+        plane = yield from self._plane(session, latents, rng)
+        session.enter("search")
         seen = KeySet()
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
 
         def candidates(some: Latents) -> list[Decode]:
             on_plane = plane.project(some) if plane else some
-            return [_decoder(task, plane, on_plane, offset) for offset in offsets]
+            return [_decoder(session, plane, on_plane, offset) for offset in offsets]
 
         def fresh(some: Latents) -> Mask:
             every = np.ones(len(some), dtype=bool)
             rows = [decode(every) for decode in candidates(some)]
-            new: Mask = np.any([~seen.contains(keys(task.schema, r)) for r in rows], axis=0)
+            new: Mask = np.any([~seen.contains(keys(session.schema, r)) for r in rows], axis=0)
             return new
 
         def again(rows: Rows) -> Checked:
-            with task.beside_rows():
-                return task.check(rows)
+            with session.beside_rows():
+                return session.check(rows)
 
         for chunk in latents.chunks():
-            for piece in pieces(task, chunk, len(offsets), fresh):
-                left = task.rows_left
+            for piece in pieces(session, chunk, len(offsets), fresh):
+                left = session.rows_left
                 checked, paid = probe(
-                    task.schema, len(piece), candidates(piece), seen, task.check, again
+                    session.schema, len(piece), candidates(piece), seen, session.check, again
                 )
-                task.rows_left = left - len(checked)  # what the loop does not meet costs no row
+                session.rows_left = left - len(checked)  # what the loop does not meet costs no row
                 yield checked.named("limi")
                 if not paid:
                     return
 
-    def _on_device(self, task: Task, here: OnDevice, rng: np.random.Generator) -> Iterator[Checked]:
+    def _on_device(
+        self, session: Session, here: OnDevice, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """The same search, of which only what flips leaves the device."""
-        for batch in self.probed(task, here, rng):
+        for batch in self.probed(session, here, rng):
             yield batch if isinstance(batch, Checked) else batch.checked(here, "limi")
 
     def probed(
-        self, task: Task, here: OnDevice, rng: np.random.Generator
+        self, session: Session, here: OnDevice, rng: np.random.Generator
     ) -> Iterator[Checked | Probed]:
         """What flips, as tensors; before that the empty batches of the boundary."""
         seed = int(rng.integers(2**62))
         latents = TensorStream(here.generator, self.n_latents, seed, here.chunk)
-        plane = yield from self._plane(task, latents, rng)
-        task.enter("search")
+        plane = yield from self._plane(session, latents, rng)
+        session.enter("search")
         seen = Seen(here.packing)
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
 
@@ -163,30 +165,30 @@ class LIMI:
             return unseen(seen, candidates(some)).view(len(offsets), -1).any(0)
 
         def again(rows: Any) -> Any:
-            with task.beside_rows():
-                return task.check_tensors(rows)
+            with session.beside_rows():
+                return session.check_tensors(rows)
 
         n_left = self.n_latents
         for chunk in latents.chunks():
             n_left -= len(chunk)
-            for piece in pieces(task, chunk, len(offsets), fresh):
-                left = task.rows_left
+            for piece in pieces(session, chunk, len(offsets), fresh):
+                left = session.rows_left
                 probed = probe_tensors(
                     candidates(piece),
                     len(offsets),
-                    task.check_tensors,
+                    session.check_tensors,
                     seen,
                     again=again,
                     # The last piece of all leaves nobody to ask for its keys.
                     remember=n_left > 0 or len(piece) < len(chunk),
                 )
-                task.rows_left = left - probed.n_checked
+                session.rows_left = left - probed.n_checked
                 yield probed
                 if not probed.paid:
                     return
 
     def _plane(
-        self, task: Task, latents: LatentStream | TensorStream, rng: np.random.Generator
+        self, session: Session, latents: LatentStream | TensorStream, rng: np.random.Generator
     ) -> Coroutine[Checked, None, Boundary | None]:
         """The boundary, or None where every natural row is decided alike."""
         if self.boundary == "random":
@@ -194,21 +196,21 @@ class LIMI:
         sides = Confident(self.per_class), Confident(self.per_class)
         scores: list[Any] = []
         distances: list[Any] = []
-        n_labelled = self._n_labelled(task)
-        task.enter("labels", n_labelled)
-        ends = task.watch.seconds + task.watch.left / _BOUNDARY_SHARE
+        n_labelled = self._n_labelled(session)
+        session.enter("labels", n_labelled)
+        ends = session.watch.seconds + session.watch.left / _BOUNDARY_SHARE
         for chunk in latents.chunks(n_labelled):
-            score = _labels(task, latents, chunk, ends)
+            score = _labels(session, latents, chunk, ends)
             rank = latents.ranks(sum(len(s) for s in scores), len(score))
             scores.append(score)
             self._sort(chunk[: len(score)], score, rank, sides)
-            yield Checked.nothing(len(task.schema))
+            yield Checked.nothing(len(session.schema))
             if len(score) < len(chunk):
                 break
-        task.used["n_labelled"] = sum(map(len, scores))
+        session.used["n_labelled"] = sum(map(len, scores))
         down, up = sides
         if not len(down) or not len(up):
-            task.notes.append(
+            session.notes.append(
                 f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows {len(up)} "
                 f"were surely favorable and {len(down)} surely not; plain natural rows were checked"
             )
@@ -217,24 +219,24 @@ class LIMI:
         for chunk, score in zip(latents.chunks(n_labelled), scores, strict=False):
             distances.append(plane.distance(chunk[: len(score)]))
         entire = planes.auc(joined(distances), favors(joined(scores)))
-        task.facts.update(boundary_auc_train=fitness, boundary_auc_entire=entire)
-        task.notes.extend(plane.notes)
+        session.facts.update(boundary_auc_train=fitness, boundary_auc_entire=entire)
+        session.notes.extend(plane.notes)
         if entire < _POOR_AUC:
-            task.notes.append(
+            session.notes.append(
                 f"the boundary fits poorly (AUC {entire:.2f} on the labelled latents): findings "
                 "per query may be no better than those of plain natural rows"
             )
         return plane
 
-    def _n_labelled(self, task: Task) -> int:
+    def _n_labelled(self, session: Session) -> int:
         """A tenth of what may be checked or asked at most: the boundary serves the search.
 
         A wish for all latents holds against a budget of rows, which limits checks and not labels.
         """
         n = self.n_latents if self.n_labelled is None else min(self.n_labelled, self.n_latents)
-        allowed = min(task.queries_left, task.watch.affordable)
+        allowed = min(session.queries_left, session.watch.affordable)
         if self.n_labelled is not None:
-            allowed = min(allowed, task.rows_left)
+            allowed = min(allowed, session.rows_left)
         if np.isfinite(allowed):
             n = min(n, max(_FEWEST_LABELLED, int(allowed) // _BOUNDARY_SHARE))
         return n
@@ -264,25 +266,27 @@ class LIMI:
         return plane, planes.auc(plane.distance(fitted_on), favorable)
 
 
-def _labels(task: Task, latents: LatentStream | TensorStream, chunk: Latents, ends: float) -> Any:
+def _labels(
+    session: Session, latents: LatentStream | TensorStream, chunk: Latents, ends: float
+) -> Any:
     """Scores of what latents decode to; of as many as can be labelled by then."""
-    if not task.watch.limited:
-        return task.ask(latents.decode(chunk))
+    if not session.watch.limited:
+        return session.ask(latents.decode(chunk))
     parts: list[Any] = []
     for start in range(0, len(chunk), _LABELLED_AT_ONCE):
-        if parts and task.watch.seconds >= ends:
+        if parts and session.watch.seconds >= ends:
             break
         some = chunk[start : start + _LABELLED_AT_ONCE]
-        parts.append(task.ask(latents.decode(some)))
+        parts.append(session.ask(latents.decode(some)))
         if len(parts[-1]) < len(some):
             break
     return joined(parts)
 
 
-def _decoder(task: Task, plane: Boundary | None, on_plane: Latents, offset: float) -> Any:
+def _decoder(session: Session, plane: Boundary | None, on_plane: Latents, offset: float) -> Any:
     """Decodes one candidate of the latents in a mask."""
-    assert task.generator is not None
-    decode = task.generator.decode
+    assert session.generator is not None
+    decode = session.generator.decode
 
     def rows(mask: Any) -> Any:
         chosen = on_plane[mask]

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from limi.errors import InvalidInput
 from limi.methods._downhill import Downhill
 from limi.methods._gradient import Estimated, Slopes
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = ["MAFT"]
 
@@ -43,5 +43,5 @@ class MAFT(Downhill):
         if not self.perturbation > 0:
             raise InvalidInput(f"perturbation is {self.perturbation}; it must be above 0")
 
-    def _slopes(self, task: Task) -> Slopes:
-        return Estimated(task, self.perturbation)
+    def _slopes(self, session: Session) -> Slopes:
+        return Estimated(session, self.perturbation)

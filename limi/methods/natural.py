@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = ["Natural"]
 
@@ -30,16 +30,16 @@ class Natural:
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
     population: ClassVar[str | None] = None  # keys are not repeated, so its rows are no sample
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Natural rows in rounds."""
-        assert task.generator is not None
+        assert session.generator is not None
         vain = 0
-        size = _PART if task.watch.limited else _ROUND
+        size = _PART if session.watch.limited else _ROUND
         while vain < _MOST_VAIN:
-            latents = task.generator.sample_latents(_ROUND, rng)
+            latents = session.generator.sample_latents(_ROUND, rng)
             vain += 1
             for start in range(0, _ROUND, size):
-                rows = task.generator.decode(latents[start : start + size])
-                rows = rows[task.unseen(rows)]
+                rows = session.generator.decode(latents[start : start + size])
+                rows = rows[session.unseen(rows)]
                 vain = 0 if len(rows) else vain
-                yield task.check(rows, origin="natural")
+                yield session.check(rows, origin="natural")

@@ -43,7 +43,7 @@ from limi.methods._gradient import Heading, Moves, Restart, Twofold
 from limi.methods._phases import two_phase
 from limi.models.gradients import Activations, Gradients
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
@@ -103,26 +103,28 @@ class NeuronFair:
         if not 0 <= self.extra <= 1:
             raise InvalidInput(f"extra is {self.extra}; it must lie in [0, 1]")
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Both phases."""
         if self.protected_range == "census":
             return _gradient.as_released(
-                task,
+                session,
                 rng,
-                lambda done, explore_rng: self._climb(task, explore_rng, done),
-                lambda seeds, exploit_rng: self.exploit(task, seeds, exploit_rng),
+                lambda done, explore_rng: self._climb(session, explore_rng, done),
+                lambda seeds, exploit_rng: self.exploit(session, seeds, exploit_rng),
             )
-        return two_phase(task, self, self, rng, n_seeds=self.n_seeds)
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table on their way to where their neurons part."""
-        return self._climb(task, rng, lambda checked: checked.flips)
+        return self._climb(session, rng, lambda checked: checked.flips)
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Rows around the seeds."""
-        pull = self._neurons(task, rng).gradients
+        pull = self._neurons(session, rng).gradients
         return _gradient.wander(
-            task,
+            session,
             seeds,
             rng,
             lambda here: pull(here.rows, here.partner),
@@ -136,21 +138,21 @@ class NeuronFair:
         )
 
     def _climb(
-        self, task: Task, rng: np.random.Generator, done: Callable[[Checked], Mask]
+        self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
     ) -> Iterator[Checked]:
-        rows = _seeds.clustered(task, rng, n=self.n_seeds, clusters=self.clusters)
-        neurons = self._neurons(task, rng)
+        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters)
+        neurons = self._neurons(session, rng)
         if self.walk == "released":
-            heading = _unless_repeated(task.schema, neurons, self.explore_step, rng)
+            heading = _unless_repeated(session.schema, neurons, self.explore_step, rng)
         else:
-            heading = _together(task.schema, neurons, self.decay, self.explore_step, rng)
-        return _gradient.climb(task, rows, self.explore_steps, heading, done)
+            heading = _together(session.schema, neurons, self.decay, self.explore_step, rng)
+        return _gradient.climb(session, rows, self.explore_steps, heading, done)
 
-    def _neurons(self, task: Task, rng: np.random.Generator) -> _Neurons:
-        gradients = task.gradients
+    def _neurons(self, session: Session, rng: np.random.Generator) -> _Neurons:
+        gradients = session.gradients
         assert gradients is not None
         layer, biased = choose(
-            gradients, task.schema, task.rows, self.layer, self.share, self.scoring
+            gradients, session.schema, session.rows, self.layer, self.share, self.scoring
         )
         return _Neurons(gradients, layer, biased, self.extra, self.loss, rng)
 

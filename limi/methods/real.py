@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = ["Real"]
 
@@ -35,8 +35,8 @@ class Real:
         """Rows that a search checks at most: the table's."""
         return n_table
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The table in rounds."""
-        order = rng.permutation(len(task.rows))
+        order = rng.permutation(len(session.rows))
         for start in range(0, len(order), _ROUND):
-            yield task.check(task.rows[order[start : start + _ROUND]], origin="real")
+            yield session.check(session.rows[order[start : start + _ROUND]], origin="real")

@@ -44,7 +44,7 @@ from limi.methods._regions import Regions, Values
 from limi.methods._seeds import clustered
 from limi.methods._surrogate import Paths, Tree
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import KeySet, distinct, snap
 from limi.table.schema import Schema
 from limi.types import Mask, Rows
@@ -98,26 +98,28 @@ class SG:
         """Rows that a search checks at most."""
         return self.limit
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table first, then what follows from them."""
         n = min(self.n_seeds, self.limit)
-        seeds = clustered(task, rng, n=n, clusters=self.clusters)
-        yield from self._run(task, snap(task.schema, seeds), rng)
+        seeds = clustered(session, rng, n=n, clusters=self.clusters)
+        yield from self._run(session, snap(session.schema, seeds), rng)
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """The same from the seeds of another method."""
-        yield from self._run(task, seeds.rows, rng)
+        yield from self._run(session, seeds.rows, rng)
 
-    def _run(self, task: Task, seeds: Rows, rng: np.random.Generator) -> Iterator[Checked]:
-        ladder = Ladder.of(task.schema)
-        neighbourhood = _Neighbourhood(self, task, ladder, rng)
-        queue = _Queue(task.schema, by_values=self.ties == "values")
+    def _run(self, session: Session, seeds: Rows, rng: np.random.Generator) -> Iterator[Checked]:
+        ladder = Ladder.of(session.schema)
+        neighbourhood = _Neighbourhood(self, session, ladder, rng)
+        queue = _Queue(session.schema, by_values=self.ties == "values")
         queue.push(seeds, np.full(len(seeds), _SEED_RANK))
         left = self.limit
         while left > 0 and len(queue):
             rows, close = queue.pop(min(self.block, left))
             left -= len(rows)
-            block = task.check(rows, origin="exploit" if close else "explore")
+            block = session.check(rows, origin="exploit" if close else "explore")
             yield block
             if len(block) < len(rows):
                 return
@@ -166,8 +168,10 @@ class SG:
 class _Neighbourhood:
     """The labelled sample that trees are grown on."""
 
-    def __init__(self, method: SG, task: Task, ladder: Ladder, rng: np.random.Generator) -> None:
-        self._method, self._task, self._ladder, self._rng = method, task, ladder, rng
+    def __init__(
+        self, method: SG, session: Session, ladder: Ladder, rng: np.random.Generator
+    ) -> None:
+        self._method, self._task, self._ladder, self._rng = method, session, ladder, rng
         self._positions, self._favorable = self._sample()
         self._unused = True
 

@@ -27,7 +27,7 @@ from limi.errors import InvalidInput
 from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
 from limi.search.check import Checked
 from limi.search.findings import Findings
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import uniform
 from limi.types import Mask
 
@@ -60,16 +60,16 @@ class Themis:
         if self.margin is not None and not 0 < self.margin < 1:
             raise InvalidInput(f"margin is {self.margin}; it must lie between 0 and 1")
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Uniform rows, in rounds."""
         n = flips = 0
         released = self.bound == "normal" and self.margin is not None
-        task.keep_scores |= released
+        session.keep_scores |= released
         while True:
-            checked = task.check(uniform(task.schema, _ROUND, rng), origin="themis")
+            checked = session.check(uniform(session.schema, _ROUND, rng), origin="themis")
             end = self._end(checked.flips, flips, n) if released else None
             if end is not None:
-                task.rows_left += len(checked) - end
+                session.rows_left += len(checked) - end
                 favorable = favors(checked.scores[:end]).sum(axis=0)
                 yield replace(checked[:end], favorable=favorable)
                 return

@@ -40,7 +40,7 @@ from limi.methods._ladder import Ladder
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
 from limi.search.check import Checked
-from limi.search.task import Task
+from limi.search.session import Session
 from limi.table.rows import uniform
 from limi.types import Index, Mask, Rows
 
@@ -83,13 +83,13 @@ class VBTX:
                 "n_samples, solutions, patience and restarts must be at least 1 each"
             )
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rounds of pairs, and fresh starts."""
         barren = 0
         while barren < self.restarts:
             barren += 1
-            surrogate = self._start(task, rng)
-            yield Checked.nothing(len(task.schema))
+            surrogate = self._start(session, rng)
+            yield Checked.nothing(len(session.schema))
             if surrogate is None:
                 return
             quiet = 0
@@ -98,10 +98,10 @@ class VBTX:
                 if not len(pairs):
                     break
                 quiet += 1
-                rows, expected = self._drawn(task, surrogate, pairs, rng)
+                rows, expected = self._drawn(session, surrogate, pairs, rng)
                 if not len(rows):
                     continue
-                checked = task.check(rows, origin="vbtx")
+                checked = session.check(rows, origin="vbtx")
                 yield self._counted(checked, expected)
                 if len(checked) < len(rows):
                     return
@@ -109,21 +109,23 @@ class VBTX:
                 if surrogate.learn(checked.rows, favors(checked.score), expected):
                     quiet = 0
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The same; its findings can seed another method's local phase."""
-        return self.search(task, rng)
+        return self.search(session, rng)
 
-    def _start(self, task: Task, rng: np.random.Generator) -> _Surrogate | None:
-        n = _surrogate.n_affordable(task, self.n_samples)
-        rows = uniform(task.schema, n, rng)
-        scores = task.ask(rows)
+    def _start(self, session: Session, rng: np.random.Generator) -> _Surrogate | None:
+        n = _surrogate.n_affordable(session, self.n_samples)
+        rows = uniform(session.schema, n, rng)
+        scores = session.ask(rows)
         if not len(scores):
             return None
         truncate = self.thresholds == "truncate"
-        return _Surrogate(task, rows[: len(scores)], favors(scores), truncate, self.differ == "all")
+        return _Surrogate(
+            session, rows[: len(scores)], favors(scores), truncate, self.differ == "all"
+        )
 
     def _drawn(
-        self, task: Task, surrogate: _Surrogate, pairs: Pairs, rng: np.random.Generator
+        self, session: Session, surrogate: _Surrogate, pairs: Pairs, rng: np.random.Generator
     ) -> tuple[Rows, Mask]:
         """Pairs of rows, one after the other, with the decisions that the tree takes."""
         weights = np.ones(len(pairs))
@@ -131,14 +133,14 @@ class VBTX:
             weights = pairs.sizes(surrogate.ladder)
         edges = np.cumsum(weights)
         n = self.solutions or max(1, len(surrogate) // 5)
-        draws = rng.random((n, 1 + len(task.schema)))
+        draws = rng.random((n, 1 + len(session.schema)))
         chosen = np.searchsorted(edges, draws[:, 0] * edges[-1], side="right")
         chosen = np.minimum(chosen, len(pairs) - 1)
         rows = pairs.points(surrogate.ladder, chosen, draws[:, 1:])
         both = np.repeat(rows, 2, axis=0)
         values = surrogate.protected_values(pairs, chosen, rng.random((n, 2)))
-        both[:, task.schema.protected_index] = values
-        kept = np.ones(len(rows), dtype=bool) if self.repeats else task.unseen(rows)
+        both[:, session.schema.protected_index] = values
+        kept = np.ones(len(rows), dtype=bool) if self.repeats else session.unseen(rows)
         # Cut thresholds can make leaves overlap, and then the two may be the same row.
         kept &= (values[0::2] != values[1::2]).any(axis=1)
         kept = np.repeat(kept, 2)
@@ -157,13 +159,13 @@ class _Surrogate:
     """A tree, its training rows, and the pairs of leaves that share a person."""
 
     def __init__(
-        self, task: Task, rows: Rows, favorable: Mask, truncate: bool, all_differ: bool
+        self, session: Session, rows: Rows, favorable: Mask, truncate: bool, all_differ: bool
     ) -> None:
-        self.ladder = Ladder.of(task.schema)
+        self.ladder = Ladder.of(session.schema)
         self._positions, self._favorable = self.ladder.climb(rows), favorable
         self._truncate, self._all_differ = truncate, all_differ
-        codes = [np.array(c) for c in task.schema.protected_codes]
-        self._codes = list(zip(task.schema.protected_index, codes, strict=True))
+        codes = [np.array(c) for c in session.schema.protected_codes]
+        self._codes = list(zip(session.schema.protected_index, codes, strict=True))
         self._pairs: Pairs | None = None
 
     def __len__(self) -> int:

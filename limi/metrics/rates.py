@@ -10,8 +10,8 @@ from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
 from limi.metrics.individual import Rate, flip_rate
 from limi.search.check import Checked
+from limi.search.session import Session
 from limi.search.steadiness import Steadiness, always_flip, confirmed
-from limi.search.task import Task
 from limi.search.tried import most_queries
 from limi.streams import Stream
 from limi.system.watch import OutOfTime
@@ -42,7 +42,7 @@ class Measured:
 
 
 def measure(
-    task: Task,
+    session: Session,
     populations: list[str],
     seed: int,
     *,
@@ -53,17 +53,17 @@ def measure(
 ) -> Measured:
     """Rates of these populations, each on a sample of fixed size drawn from its own stream.
 
-    The population `real` is the task's table, `held-out` the rows that are given as such.
+    The population `real` is the session's table, `held-out` the rows that are given as such.
     `max_queries` bounds the cost of all of them together; where time runs out, a rate is that of
     the rows asked until then, whose number no flip has a say in. Where the model is `told` to be
     unsteady, only rows that flip every time they are asked count as flipping. With several
     protected columns each has a rate alone as well, without the rows that flip only if two change
     together.
     """
-    n = min(rows, measurable_rows(task.schema, len(populations), max_queries, told))
-    columns = _alone(task.schema)
+    n = min(rows, measurable_rows(session.schema, len(populations), max_queries, told))
+    columns = _alone(session.schema)
     measured = Measured({}, 0, {}, {column: {} for column in columns}, {})
-    tables = {"real": task.rows, "held-out": held_out}
+    tables = {"real": session.rows, "held-out": held_out}
     places = measured.places
     for name in populations if n > 0 else []:
         # Every population has a stream of its own, so that adding one changes no other's rows.
@@ -71,15 +71,15 @@ def measure(
         rng = Stream.RATES.rng(seed, key)
         table = tables.get(name)
         if table is not None:
-            places[name] = _places(task, len(table), n, rng)
+            places[name] = _places(session, len(table), n, rng)
             rows_of = table[places[name]]
         else:
-            rows_of = _sample(task, name, n, rng)
-        doubt = _Doubt(task, told, rng) if told is not None and not told.steady else None
+            rows_of = _sample(session, name, n, rng)
+        doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
         try:
-            checked = task.survey(rows_of)
+            checked = session.survey(rows_of)
             checked = checked if doubt is None else doubt.confirmed(checked)
-            alone = [_flips_alone(task.schema, checked, k, doubt) for k in range(len(columns))]
+            alone = [_flips_alone(session.schema, checked, k, doubt) for k in range(len(columns))]
         except OutOfTime:
             break
         if table is not None:
@@ -102,7 +102,7 @@ def _alone(schema: Schema) -> tuple[str, ...]:
 class _Doubt:
     """Flips of a model whose answers move, asked again and again."""
 
-    task: Task
+    session: Session
     told: Steadiness
     rng: np.random.Generator
     queries: int = 0  # for columns alone
@@ -110,20 +110,25 @@ class _Doubt:
     @property
     def company(self) -> Rows | None:
         """Rows to stand beside those in question."""
-        return self.task.rows if self.told.in_company else None
+        return self.session.rows if self.told.in_company else None
 
     def confirmed(self, checked: Checked) -> Checked:
         """Verdicts of which only those flips are left that are seen every time."""
-        task = self.task
+        session = self.session
         return confirmed(
-            checked, task.scores, self.rng, company=self.company, max_batch=task.max_batch
+            checked, session.scores, self.rng, company=self.company, max_batch=session.max_batch
         )
 
     def kept(self, rows: Rows, partner: Rows) -> Mask:
         """Which pairs are decided differently every time."""
-        task = self.task
+        session = self.session
         kept, asked = always_flip(
-            task.scores, rows, partner, self.rng, company=self.company, max_batch=task.max_batch
+            session.scores,
+            rows,
+            partner,
+            self.rng,
+            company=self.company,
+            max_batch=session.max_batch,
         )
         self.queries += asked
         return kept
@@ -156,14 +161,14 @@ def measurable_rows(
     return most // per_row
 
 
-def _sample(task: Task, name: str, n: int, rng: np.random.Generator) -> Rows:
+def _sample(session: Session, name: str, n: int, rng: np.random.Generator) -> Rows:
     if name == "uniform":
-        return uniform(task.schema, n, rng)
-    assert task.generator is not None
-    return task.generator.decode(task.generator.sample_latents(n, rng))
+        return uniform(session.schema, n, rng)
+    assert session.generator is not None
+    return session.generator.decode(session.generator.sample_latents(n, rng))
 
 
-def _places(task: Task, size: int, n: int, rng: np.random.Generator) -> Index:
+def _places(session: Session, size: int, n: int, rng: np.random.Generator) -> Index:
     chosen = np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
     # Time may end the asking, and the first rows of a table are no fair part of it.
-    return rng.permutation(chosen) if task.watch.limited else chosen
+    return rng.permutation(chosen) if session.watch.limited else chosen

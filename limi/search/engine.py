@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-
-import numpy as np
+from dataclasses import dataclass, replace
 
 from limi.errors import InvalidInput, MissingCapability, listed
 from limi.search.budget import Budget, Stop
 from limi.search.findings import Findings
 from limi.search.method import Method, is_exhaustive
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system.watch import OutOfTime, Progress, Watch
@@ -27,6 +26,7 @@ class Run:
     stop: Stop
     queries: int
     seconds: float
+    session: Session  # what it spent, and what the method says of it
     curve: tuple[tuple[int, int], ...] = ()  # (queries, findings) after each batch
 
 
@@ -50,35 +50,31 @@ def run(
     """
     check(method, task.capabilities, len(task.schema.combinations), budget)
     rng = Stream.SEARCH.rng(seed)
-    score = task.score
     if watch is None:
         watch = Watch(clock, budget.max_seconds, on_progress)
-        task.score = watch.timed(score)
-    task.watch = watch
-    task.rows_left = np.inf if budget.max_rows is None else budget.max_rows
-    task.queries_left = np.inf if budget.max_queries is None else budget.max_queries
-    task.findings_left = np.inf if budget.max_findings is None else budget.max_findings
-    task.thrifty = (
+        task = replace(task, score=watch.timed(task.score))
+    thrifty = (
         budget.max_queries is not None
         and len(task.schema.combinations) > 2
         and not is_exhaustive(method)
     )
+    session = Session(task, budget, watch, thrifty=thrifty)
     findings = Findings(task.schema)
     watch.owed = 0
     start, asked = watch.seconds, watch.questions
-    watch.done = _share(budget, task, findings, watch)
+    watch.done = _share(budget, session, findings)
     stop = Stop.EXHAUSTED
     curve: list[tuple[int, int]] = []
     try:
         watch.enter("search")
-        for checked in method.search(task, rng):
+        for checked in method.search(session, rng):
             room = None if budget.max_findings is None else budget.max_findings - len(findings)
             findings.add(checked, watch.seconds - start, most=room)
-            task.findings_left -= len(findings) - watch.findings
+            session.findings_left -= len(findings) - watch.findings
             watch.rows, watch.findings = findings.rows_checked, len(findings)
             watch.owed = task.recheck * len(findings)
             curve.append((watch.questions - asked, len(findings)))
-            reached = _reached(budget, task, findings)
+            reached = _reached(budget, session, findings)
             if reached:
                 stop = reached
                 break
@@ -87,20 +83,21 @@ def run(
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED
     finally:
-        task.score = score
         watch.done = None
     if stop == Stop.EXHAUSTED and watch.ran_out:
         stop = Stop.SECONDS
-    return Run(findings, stop, watch.questions - asked, watch.seconds - start, tuple(curve))
+    queries, seconds = watch.questions - asked, watch.seconds - start
+    return Run(findings, stop, queries, seconds, session, tuple(curve))
 
 
-def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Callable[[], float]:
+def _share(budget: Budget, session: Session, findings: Findings) -> Callable[[], float]:
     """How much of the budget is spent: of the part that is spent most."""
+    watch = session.watch
     began, until = watch.seconds, watch.until
     limits = (budget.max_rows, budget.max_queries, budget.max_findings)
 
     def done() -> float:
-        queries = 0 if limits[1] is None else limits[1] - task.queries_left
+        queries = 0 if limits[1] is None else limits[1] - session.queries_left
         spent = (findings.rows_checked, queries, len(findings))
         shares = [n / most for n, most in zip(spent, limits, strict=True) if most is not None]
         seconds = (watch.seconds - began) / max(until - began, 1e-9)  # 0 of endless time
@@ -109,14 +106,14 @@ def _share(budget: Budget, task: Task, findings: Findings, watch: Watch) -> Call
     return done
 
 
-def _reached(budget: Budget, task: Task, findings: Findings) -> Stop | None:
+def _reached(budget: Budget, session: Session, findings: Findings) -> Stop | None:
     if budget.max_findings is not None and len(findings) >= budget.max_findings:
         return Stop.FINDINGS
-    if task.watch.ran_out or task.watch.late:
+    if session.watch.ran_out or session.watch.late:
         return Stop.SECONDS
-    if task.rows_left < 1:
+    if session.rows_left < 1:
         return Stop.ROWS
-    if task.queries_left < 1:
+    if session.queries_left < 1:
         return Stop.QUERIES
     return None
 

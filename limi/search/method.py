@@ -15,7 +15,7 @@ import numpy as np
 
 from limi.search.check import Checked
 from limi.search.findings import Findings
-from limi.search.task import Task
+from limi.search.session import Session
 
 __all__ = [
     "CAPABILITIES",
@@ -77,7 +77,7 @@ class Method(Protocol):
     """The population whose rate the method's own rows estimate, where they are a plain sample of
     it: `"real"` or `"uniform"`; else None."""
 
-    def search(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Checked rows, until there is nothing left to check."""
         ...
 
@@ -99,7 +99,7 @@ class Explorer(Protocol):
         """As those of every method."""
         ...
 
-    def explore(self, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Checked rows; those that flip become seeds."""
         ...
 
@@ -113,7 +113,9 @@ class Exploiter(Protocol):
         """As those of every method."""
         ...
 
-    def exploit(self, task: Task, seeds: Checked, rng: np.random.Generator) -> Iterator[Checked]:
+    def exploit(
+        self, session: Session, seeds: Checked, rng: np.random.Generator
+    ) -> Iterator[Checked]:
         """Checked rows near flipping ones; the seeds bring their partners along."""
         ...
 
@@ -172,9 +174,11 @@ def presets(method: type[Method]) -> Mapping[str, Mapping[str, Any]]:
     return declared.presets if isinstance(declared, WithPresets) else {}
 
 
-def explore(method: Explorer | Method, task: Task, rng: np.random.Generator) -> Iterator[Checked]:
+def explore(
+    method: Explorer | Method, session: Session, rng: np.random.Generator
+) -> Iterator[Checked]:
     """The rows in which a method looks for seeds; one of a single phase searches."""
-    return (method.explore if isinstance(method, Explorer) else method.search)(task, rng)
+    return (method.explore if isinstance(method, Explorer) else method.search)(session, rng)
 
 
 def most_rows(method: Method, n_table: int) -> float:

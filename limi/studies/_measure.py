@@ -43,7 +43,7 @@ def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
 
 def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
     search = searched(cell, shop)
-    problem, task, ran, rows = search.problem, search.task, search.run, search.rows
+    problem, ran, rows = search.problem, search.run, search.rows
     schema, real = problem.schema, problem.rows
     rng = np.random.default_rng([cell.seed, 7])
     tree: dict[str, Any] = {
@@ -55,7 +55,7 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
         "per_second": round(len(rows) / max(ran.seconds, 1e-3), 2),
         "per_thousand_queries": round(1000 * len(rows) / max(1, ran.queries), 3),
         "stop": str(ran.stop),
-        **{name: round(float(value), 4) for name, value in task.facts.items()},
+        **{name: round(float(value), 4) for name, value in ran.session.facts.items()},
     }
     if "speed" in cell.extras:
         tree["speed"] = round(_speed(cell, shop), 3)
@@ -178,10 +178,10 @@ def _speed(cell: Cell, shop: Workshop) -> float:
 
 
 def _boundary(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    task = searched(cell, shop).task
-    facts = {name.removeprefix("boundary_"): value for name, value in task.facts.items()}
+    ran = searched(cell, shop).run
+    facts = {name.removeprefix("boundary_"): value for name, value in ran.session.facts.items()}
     if "auc_train" not in facts:
-        why = task.notes[0] if task.notes else "no boundary was fitted"
+        why = ran.session.notes[0] if ran.session.notes else "no boundary was fitted"
         raise InvalidInput(f"{cell.benchmark}, {cell.target}: {why}")
     tree = {name: round(float(value), 4) for name, value in facts.items()}
     return tree | shop.facts(cell) | shop.generator_facts(cell)

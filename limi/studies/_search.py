@@ -32,7 +32,6 @@ class Searched:
     """What a search came to."""
 
     problem: Problem
-    task: Task
     run: Run
     found: Found  # findings that flip when the target is asked again
 
@@ -58,7 +57,7 @@ def searched(
     ran = run(method, task, _budget(cell), cell.seed, clock=clock)
     if ran.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt
-    return Searched(problem, task, ran, _confirmed(problem, ran))
+    return Searched(problem, ran, _confirmed(problem, ran))
 
 
 def _budget(cell: Cell) -> Budget:

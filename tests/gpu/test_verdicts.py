@@ -19,6 +19,7 @@ from limi.search import boundary
 from limi.search.budget import Budget, Stop
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.frames import Codec
 from limi.table.rows import group, keys, uniform
@@ -319,7 +320,7 @@ def test_a_search_on_the_device_finds_what_arrays_find(schema, module, budget):
     mine = run(method, there, budget, 5)
     same_run(mine, expected)
     assert len(mine.findings) >= 9
-    assert there.facts == pytest.approx(plain.facts)
+    assert mine.session.facts == pytest.approx(expected.session.facts)
 
 
 @pytest.mark.parametrize("step", [0.1, 0.5])
@@ -363,7 +364,7 @@ def test_one_decision_alone_falls_back_to_natural_rows():
     ran = run(LIMI(n_latents=500), there, Budget(), 0)
     assert len(ran.findings) == 0
     assert ran.findings.rows_checked > 50
-    assert any("no boundary could be fitted" in note for note in there.notes)
+    assert any("no boundary could be fitted" in note for note in ran.session.notes)
 
 
 def test_the_clock_and_an_interrupt_end_a_search_on_the_device():
@@ -419,7 +420,9 @@ def test_a_pair_searches_in_arrays():
     with_none = replace(there.on_device, forward=None)
     rng = np.random.default_rng(0)
     batch = next(
-        b for b in LIMI(n_latents=500).explore(replace(there, on_device=with_none), rng) if len(b)
+        b
+        for b in LIMI(n_latents=500).explore(Session(replace(there, on_device=with_none)), rng)
+        if len(b)
     )
     assert not batch.flips.all()
 

@@ -147,7 +147,7 @@ def _warm_up(scratch: Scratch, plan: Plan, material: cases.Material) -> None:
     """Load every module that inputs load: those that a child has loaded after a few of them."""
     for module in (
         "limi.cli._app",
-        "limi.audits.plan",
+        "limi.audits.audit",
         "limi.audits.reopen",
         "limi.repairs",
         "limi.audits.compare",

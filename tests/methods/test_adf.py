@@ -1,6 +1,6 @@
 """ADF: its worked paths, its twin, and what it shares with the other gradient methods."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from limi.methods.adf import ADF, agreement
 from limi.search.budget import Budget, Stop
 from limi.search.check import Checked, check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.rows import snap, uniform
 from limi.table.schema import Column, Schema
@@ -28,7 +29,8 @@ WIDE = schema_of((0, 9), (-4, 4), (0, 6), (1, 5), (0, 1), protected=["x3", "x4"]
 def path(method, here):
     """The one row of each step of an exploration from one seed."""
     return [
-        tuple(checked.rows[0, :2]) for checked in method.explore(here, np.random.default_rng(0))
+        tuple(checked.rows[0, :2])
+        for checked in method.explore(Session(here), np.random.default_rng(0))
     ]
 
 
@@ -50,7 +52,7 @@ def test_the_worked_path_to_a_flip(fallback, gradient):
     here = climbing(-10.25)
     walked = path(ADF(fallback=fallback, gradient=gradient), here)
     assert walked == [(2, 2), (3, 3), (4, 4), (5, 5)]
-    assert here.check(np.array([[5.0, 5.0, 0.0]])).flips.all()
+    assert Session(here).check(np.array([[5.0, 5.0, 0.0]])).flips.all()
 
 
 def test_the_worked_path_that_swings_for_ever_ends_without_a_finding():
@@ -117,7 +119,7 @@ def test_fallbacks_are_those_of_the_twin(fallback):
 @pytest.mark.parametrize("seed", range(8))
 def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
     here = wide_task(seed)
-    batches = list(ADF(fallback="none").explore(here, np.random.default_rng(0)))
+    batches = list(ADF(fallback="none").explore(Session(here), np.random.default_rng(0)))
     slope = here.gradients.loss_gradient
     walks = [naive.explore(here.score, slope, WIDE, row, 10) for row in here.rows]
     for step, checked in enumerate(batches):
@@ -133,7 +135,7 @@ def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
 
 def seeds_of(here, n=1):
     """The first n flipping rows among many."""
-    checked = here.check(uniform(here.schema, 2000, np.random.default_rng(0)))
+    checked = Session(here).check(uniform(here.schema, 2000, np.random.default_rng(0)))
     return checked[checked.flips][:n]
 
 
@@ -144,7 +146,7 @@ def test_a_walk_is_the_twin_s(seed, restart):
     here = wide_task(seed + 20)
     seeds = seeds_of(here)
     method = ADF(exploit_steps=60, restart=restart)
-    walked = list(method.exploit(here, seeds, np.random.default_rng(seed)))
+    walked = list(method.exploit(Session(here), seeds, np.random.default_rng(seed)))
     expected = naive.exploit(
         here.score,
         here.gradients.loss_gradient,
@@ -293,9 +295,9 @@ def test_missing_cells_stay_missing_and_protected_columns_do_not_move():
     schema = MIXED.protect(["sex"])
     here = Task(schema, mixed_score, mixed_rows())
     method = ADF(exploit_steps=15, gradient="estimated")
-    seeds = here.check(mixed_rows())
+    seeds = Session(here).check(mixed_rows())
     seeds = seeds[seeds.flips]
-    for checked in method.exploit(here, seeds, np.random.default_rng(0)):
+    for checked in method.exploit(Session(here), seeds, np.random.default_rng(0)):
         np.testing.assert_array_equal(np.isnan(checked.rows), np.isnan(seeds.rows))
         np.testing.assert_array_equal(checked.rows[:, 1], seeds.rows[:, 1])
 
@@ -351,7 +353,7 @@ def test_gradients_count_by_what_one_step_changes():
         )
         schema = Schema(columns).protect(["sex"])
         here = white(schema, linear([0.2 / scale, 0.5, 1.0], -3.0), [[4 * scale, 2, 0]])
-        for slopes in (here.gradients, _gradient.Estimated(here)):
+        for slopes in (here.gradients, _gradient.Estimated(Session(here))):
             pull = slopes.loss_gradient(here.rows)
             found = _gradient._Momentum((pull, pull), _gradient.Wandering(steps=1)).weights(schema)
             weights.append(found[0] / found[0].sum())
@@ -370,7 +372,7 @@ def test_estimates_are_exact_on_a_linear_score():
 
     here = Task(WIDE, score, uniform(WIDE, 30, np.random.default_rng(0)))
     for size in (1, 2, 5):
-        slope = _gradient.Estimated(here, size).output_gradient(here.rows)
+        slope = _gradient.Estimated(Session(here), size).output_gradient(here.rows)
         expected = np.where(WIDE.free_mask, weights, 0.0)
         np.testing.assert_allclose(slope, np.tile(expected, (30, 1)), atol=1e-12)
 
@@ -384,33 +386,35 @@ def test_estimates_ask_for_neighbours_inside_the_domain_only():
 
     rows = np.array([[9.0, 4.0, 0.0, 5.0, 1.0], [3.0, -4.0, 6.0, 1.0, 0.0]])
     here = Task(WIDE, score, rows)
-    _gradient.Estimated(here).loss_gradient(rows)
+    _gradient.Estimated(Session(here)).loss_gradient(rows)
     first = [[9, 4, 0], [8, 4, 0], [9, 3, 0], [9, 4, 1]]
     second = [[3, -4, 6], [4, -4, 6], [3, -3, 6], [3, -4, 5]]
     np.testing.assert_array_equal(np.concatenate(asked)[:, :3], [*first, *second])
     asked.clear()
-    _gradient.Estimated(here, 100.0).output_gradient(rows)
+    _gradient.Estimated(Session(here), 100.0).output_gradient(rows)
     np.testing.assert_array_equal(snap(WIDE, np.concatenate(asked)), np.concatenate(asked))
     assert np.concatenate(asked)[1, 0] == 0  # the other end, where the range is narrower
 
 
 def test_estimates_see_the_jump_of_a_tree():
     here = Task(WIDE, lambda rows: np.where(rows[:, 0] > 4.5, 0.9, 0.2), WIDE.low[None])
-    slope = _gradient.Estimated(here).output_gradient(
+    slope = _gradient.Estimated(Session(here)).output_gradient(
         np.array([[4.0, 0, 0, 1, 0], [6, 0, 0, 1, 0]])
     )
     np.testing.assert_allclose(slope[:, 0], [0.7, 0.0])
-    loss = _gradient.Estimated(here).loss_gradient(np.array([[4.0, 0, 0, 1, 0]]))
+    loss = _gradient.Estimated(Session(here)).loss_gradient(np.array([[4.0, 0, 0, 1, 0]]))
     assert loss[0, 0] == pytest.approx(np.log(0.8) - np.log(0.1))
 
 
 def test_estimates_do_not_depend_on_the_batch_and_end_with_the_budget():
     rows = uniform(WIDE, 30, np.random.default_rng(0))
     model = Linear((0.1, 0.2, -0.1, 0.3, 0.5), -1.05)
-    whole = _gradient.Estimated(Task(WIDE, model.score, rows)).loss_gradient(rows)
-    parts = _gradient.Estimated(Task(WIDE, model.score, rows, max_batch=7)).loss_gradient(rows)
+    whole = _gradient.Estimated(Session(Task(WIDE, model.score, rows))).loss_gradient(rows)
+    parts = _gradient.Estimated(Session(Task(WIDE, model.score, rows, max_batch=7))).loss_gradient(
+        rows
+    )
     np.testing.assert_allclose(parts, whole, rtol=1e-10)
-    poor = Task(WIDE, model.score, rows, queries_left=4 * 10 + 3)
+    poor = Session(Task(WIDE, model.score, rows), Budget(max_queries=4 * 10 + 3))
     cut = _gradient.Estimated(poor).loss_gradient(rows)
     np.testing.assert_allclose(cut[:10], whole[:10], rtol=1e-10)
     assert not cut[10:].any()
@@ -431,12 +435,11 @@ def test_exact_gradients_are_refused_before_the_first_row():
     here = task()
     with pytest.raises(MissingCapability, match="torch"):
         run(ADF(gradient="exact"), here, Budget(), 0)
-    run(ADF(exploit_steps=1), here, Budget(), 0)
-    assert [note for note in here.notes if "estimated" in note] == here.notes
-    assert len(here.notes) == 1
+    ran = run(ADF(exploit_steps=1), here, Budget(), 0)
+    (note,) = ran.session.notes
+    assert "estimated" in note
     white_box = climbing(-10.25)
-    run(ADF(exploit_steps=1), white_box, Budget(), 0)
-    assert white_box.notes == []
+    assert run(ADF(exploit_steps=1), white_box, Budget(), 0).session.notes == []
 
 
 @pytest.mark.parametrize(
@@ -483,7 +486,7 @@ def test_census_bounds_start_walks_at_rows_that_no_possible_value_flips():
     here = task(schema, wrong, rows)
     asked = []
     score = here.score
-    here.score = lambda given: asked.append(given.copy()) or score(given)
+    here = replace(here, score=lambda given: asked.append(given.copy()) or score(given))
     found = run(ADF(explore_steps=0, exploit_steps=1, protected_range="census"), here, Budget(), 0)
     assert found.findings.rows_checked == 2 + 2  # both rows set out
     assert len(found.findings) == 0

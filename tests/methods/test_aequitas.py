@@ -1,5 +1,7 @@
 """AEQUITAS: its probabilities, its walk, and agreement with one walk at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from limi.methods.aequitas import Aequitas, Taste
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
+from limi.search.task import Task
 from limi.table.rows import snap, uniform
 from tests.naive import aequitas as naive
 from tests.naive.check import key
@@ -57,7 +61,7 @@ def test_one_walk_at_a_time_is_the_naive_loop_with_mixed_columns():
     rows = uniform(PROTECTED_MIXED, 5, np.random.default_rng(0))
     for seed in range(2):
         problem = task(PROTECTED_MIXED, MIXED_MODEL, rows)
-        problem.score = mixed_score
+        problem = replace(problem, score=mixed_score)
         ran = run(method, problem, Budget(), seed)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
         expected = naive.findings(method, mixed_score, PROTECTED_MIXED, None, rng)
@@ -155,7 +159,7 @@ def test_columns_that_keep_the_flip_become_more_likely():
     # So cold that the walk never leaves the rows that flip.
     method = Watching(exploit_steps=2000, temperature=0.01)
     asked = task(schema, only_the_first, seed.rows)
-    for _ in method.exploit(asked, seed, np.random.default_rng(1)):
+    for _ in method.exploit(Session(asked), seed, np.random.default_rng(1)):
         pass
     assert tastes[-1].column[0] < 0.25 < 1 / 3 < tastes[-1].column[1:3].min()
 
@@ -168,7 +172,7 @@ def test_protected_columns_move_only_where_asked_for():
     for asked in (False, True):
         method = Aequitas(exploit_steps=30, move_protected=asked)
         rng = np.random.default_rng(0)
-        walked = list(method.exploit(task(schema, model, seeds.rows), seeds, rng))
+        walked = list(method.exploit(Session(task(schema, model, seeds.rows)), seeds, rng))
         moved = (walked[-1].rows[:, 2] != seeds.rows[:, 2]).any()
         assert moved == asked
 
@@ -213,11 +217,10 @@ def test_the_published_objective_reads_the_first_value_that_flips_and_not_the_wi
     assert rows.partner[0, 1] == 2
     assert parse("aequitas", {"preset": "adf"})._energy(schema, rows).tolist() == [1.0]
 
-    here = task(schema, Linear((0.0, 0.0), 0.0), np.zeros((1, 2)))
-    here.score = score
+    here = Task(schema, score, np.zeros((1, 2)))
     walk = parse("aequitas", {"preset": "adf", "n_samples": 20, "exploit_steps": 30})
-    run(walk, here, Budget(), 0)
-    assert here.keep_scores
+    ran = run(walk, here, Budget(), 0)
+    assert ran.session.keep_scores
 
 
 def test_the_inverted_reward_is_an_option():
@@ -230,7 +233,7 @@ def test_rows_of_the_table_can_be_the_start():
     table = uniform(SCHEMA, 50, np.random.default_rng(0))
     method = Aequitas(start="table", n_samples=20)
     explored = np.concatenate(
-        [c.rows for c in method.explore(task(rows=table), np.random.default_rng(1))]
+        [c.rows for c in method.explore(Session(task(rows=table)), np.random.default_rng(1))]
     )
     assert len(explored) == 20
     assert {tuple(row) for row in explored} <= {tuple(row) for row in table}
@@ -238,7 +241,7 @@ def test_rows_of_the_table_can_be_the_start():
 
 def test_targets_that_answer_labels_only():
     labels = task()
-    labels.score = lambda rows: (MODEL.score(rows) > 0.5).astype(float)
+    labels = replace(labels, score=lambda rows: (MODEL.score(rows) > 0.5).astype(float))
     by_label = run(Aequitas(n_samples=20, exploit_steps=50), labels, Budget(), 0)
     by_score = run(Aequitas(n_samples=20, exploit_steps=50), task(), Budget(), 0)
     assert found_keys(by_label) == found_keys(by_score)

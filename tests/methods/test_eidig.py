@@ -1,6 +1,6 @@
 """EIDIG: its worked paths, its twin, how often it reads gradients, and how walks restart."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from limi.methods.eidig import EIDIG
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import uniform
 from tests.naive import eidig as naive
 from tests.naive.check import key
@@ -25,7 +26,10 @@ WIDE = schema_of((0, 9), (-4, 4), (0, 6), (1, 5), (0, 1), protected=["x3", "x4"]
 
 
 def path(method, here):
-    return [int(checked.rows[0, 0]) for checked in method.explore(here, np.random.default_rng(0))]
+    return [
+        int(checked.rows[0, 0])
+        for checked in method.explore(Session(here), np.random.default_rng(0))
+    ]
 
 
 def swinging():
@@ -38,7 +42,7 @@ def wide_task(seed, n=4):
 
 
 def seed_of(here):
-    checked = here.check(uniform(here.schema, 2000, np.random.default_rng(0)))
+    checked = Session(here).check(uniform(here.schema, 2000, np.random.default_rng(0)))
     return checked[checked.flips][:1]
 
 
@@ -61,7 +65,7 @@ def test_the_row_after_the_last_move_is_checked():
 def test_without_momentum_it_explores_as_the_paper_s_adf(seed):
     here = wide_task(seed)
     walks = [
-        [batch.rows for batch in method.explore(here, np.random.default_rng(seed))]
+        [batch.rows for batch in method.explore(Session(here), np.random.default_rng(seed))]
         for method in (EIDIG(decay=0.0), ADF(fallback="none"))
     ]
     # EIDIG takes seeds in random order, ADF in the table's.
@@ -74,7 +78,7 @@ def test_without_momentum_it_explores_as_the_paper_s_adf(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
     here = wide_task(seed)
-    batches = list(EIDIG(decay=0.7).explore(here, np.random.default_rng(0)))
+    batches = list(EIDIG(decay=0.7).explore(Session(here), np.random.default_rng(0)))
     slope = here.gradients.output_gradient
     walks = [naive.explore(here.score, slope, WIDE, row, 10, 0.7) for row in batches[0].rows]
     for step, checked in enumerate(batches):
@@ -92,7 +96,7 @@ def test_a_walk_is_the_twin_s(seed, update_every):
     here = wide_task(seed + 20)
     seeds = seed_of(here)
     method = EIDIG(exploit_steps=60, update_every=update_every)
-    walked = list(method.exploit(here, seeds, np.random.default_rng(seed)))
+    walked = list(method.exploit(Session(here), seeds, np.random.default_rng(seed)))
     expected = naive.exploit(
         here.score,
         here.gradients.output_gradient,
@@ -111,7 +115,7 @@ def test_the_partner_is_the_end_with_the_larger_squared_difference():
     schema = schema_of((0, 9), (1, 9), protected=["x1"])
     here = white(schema, linear([1.0, 0.4], -6.5), [[0, 5]])
     rows = np.array([[0.0, 5.0], [9.0, 5.0]])
-    checked = here.check(rows)
+    checked = Session(here).check(rows)
     assert not checked.flips.any()
     for row, partner in zip(rows, checked.partner, strict=True):
         ends = np.array([[row[0], end] for end in range(1, 10)])
@@ -139,12 +143,13 @@ def counted(update_every, *, always):
     schema = schema_of((0, 40), (0, 40), (0, 1), protected=["x2"])
     weights = [0.0, 0.0, 1.0] if always else [1.0, 1.0, 0.5]
     here = white(schema, linear(weights, -0.5 if always else -40.25), [[20, 20, 0]])
-    here.gradients = counting = Counting(here.gradients)
-    seeds = here.check(np.array([[20.0, 20.0, 0.0]]))
+    counting = Counting(here.gradients)
+    here = replace(here, gradients=counting)
+    seeds = Session(here).check(np.array([[20.0, 20.0, 0.0]]))
     assert seeds.flips.all()
     method = EIDIG(exploit_steps=20, update_every=update_every)
     read = []
-    for step, _ in enumerate(method.exploit(here, seeds, np.random.default_rng(0))):
+    for step, _ in enumerate(method.exploit(Session(here), seeds, np.random.default_rng(0))):
         read += [step] * len(counting.asked)
         counting.asked.clear()
     return read
@@ -160,7 +165,7 @@ def test_a_walk_stays_as_near_its_seed_as_it_flipped_in_a_row():
     here = wide_task(21)
     seeds = seed_of(here)
     in_a_row = 0
-    for checked in EIDIG(exploit_steps=200).exploit(here, seeds, np.random.default_rng(0)):
+    for checked in EIDIG(exploit_steps=200).exploit(Session(here), seeds, np.random.default_rng(0)):
         distance = np.abs(checked.rows - seeds.rows).sum()
         in_a_row = in_a_row + 1 if checked.flips[0] else 0
         if checked.flips[0]:

@@ -1,5 +1,7 @@
 """ExpGA: the explainer, the genetic operators, and agreement with one row at a time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from limi.methods.expga import ExpGA, protected_ranks
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from tests.naive import expga as naive
 from tests.naive.check import key
@@ -198,7 +201,7 @@ def test_it_is_the_naive_loop():
 def test_it_is_the_naive_loop_with_mixed_columns():
     table = mixed_table(60)
     problem = task(PROTECTED_MIXED, WIDE_MODEL, table)
-    problem.score = mixed_score
+    problem = replace(problem, score=mixed_score)
     method = ExpGA(n_rows=40, n_samples=60, generations=6)
     ran = run(method, problem, Budget(), 5)
     rng = np.random.default_rng(np.random.SeedSequence(5, spawn_key=(0,)))
@@ -221,7 +224,7 @@ def test_the_released_settings_run_inside_the_domain():
 
 def test_targets_that_answer_labels_only():
     labels = task()
-    labels.score = lambda rows: (MODEL.score(rows) > 0.5).astype(float)
+    labels = replace(labels, score=lambda rows: (MODEL.score(rows) > 0.5).astype(float))
     ran = run(ExpGA(generations=60), labels, Budget(), 3)
     assert {k[:2] for k in found_keys(ran)} == FLIPPING
 
@@ -236,7 +239,7 @@ def test_the_explainer_leaves_half_of_a_small_budget_to_the_search():
 def test_seeds_of_another_method_can_be_bred():
     seeds = check_rows(WIDE_MODEL.score, WIDE, uniform(WIDE, 50, np.random.default_rng(0)))
     method = ExpGA(generations=3)
-    batches = list(method.exploit(task(WIDE, WIDE_MODEL), seeds, np.random.default_rng(0)))
+    batches = list(method.exploit(Session(task(WIDE, WIDE_MODEL)), seeds, np.random.default_rng(0)))
     assert [len(batch) for batch in batches] == [50, 50, 50]
     assert {batch.origin for batch in batches} == {"exploit"}
 

@@ -1,5 +1,7 @@
 """The guided search: more findings a query than plain natural rows, and all of a small domain."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,7 @@ def rough_model():
 def searched(method, schema=WIDE, model=WIDE_MODEL, score=None, **budget):
     seen = uniform(schema, 100, np.random.default_rng(0))
     here = task(schema, model, seen, generator=Rounding(schema))
-    here.score = score or here.score
+    here = replace(here, score=score or here.score)
     return run(method, here, Budget(**budget), 0)
 
 
@@ -170,7 +172,7 @@ def test_the_last_digits_of_a_score_change_nothing():
     def searched_in(max_batch):
         here = task(AGES, AGE_MODEL, generator=Rounding(AGES))
         exact = here.score
-        here.score = lambda rows: exact(rows) + 1e-8 * (len(rows) % 7 - 3)
+        here = replace(here, score=lambda rows: exact(rows) + 1e-8 * (len(rows) % 7 - 3))
         here.max_batch = max_batch
         return run(Guided(), here, Budget(max_queries=5_000), 0).findings.all()
 

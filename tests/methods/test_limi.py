@@ -1,6 +1,7 @@
 """LIMI against the paper's literal loop and the dossier's oracles."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from limi.search import boundary
 from limi.search.budget import Budget, Stop
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import KeySet, keys
 from tests.naive import limi as naive
 from tests.naive.check import key
@@ -41,7 +43,7 @@ def probed(here, plane, latents, step, chunk):
             )
             for o in (0.0, step, -step)
         ]
-        checked, paid = probe(here.schema, len(on_plane), decoders, seen, here.check)
+        checked, paid = probe(here.schema, len(on_plane), decoders, seen, Session(here).check)
         assert paid
         found += [key(here.schema, row) for row in checked.rows[checked.flips]]
     return found, seen
@@ -149,9 +151,9 @@ def test_few_wanted_findings_cost_few_questions(max_findings):
 )
 def test_labels_are_at_most_a_tenth_of_what_may_be_checked(budget, setting, expected):
     here = with_generator(FINE, FINE_MODEL)
-    run(LIMI(n_latents=8_000, n_labelled=setting), here, budget, 0)
-    assert here.used == {"n_labelled": expected}
-    assert here.watch.spent["labels"].questions == expected
+    ran = run(LIMI(n_latents=8_000, n_labelled=setting), here, budget, 0)
+    assert ran.session.used == {"n_labelled": expected}
+    assert ran.session.watch.spent["labels"].questions == expected
 
 
 def test_probing_wastes_few_questions():
@@ -160,7 +162,7 @@ def test_probing_wastes_few_questions():
     plane = boundary.random(latents, np.random.default_rng(1))
     asked = []
     score = here.score
-    here.score = lambda rows: asked.append(len(rows)) or score(rows)
+    here = replace(here, score=lambda rows: asked.append(len(rows)) or score(rows))
     _, seen = probed(here, plane, latents, 0.3, 2_000)
     per_key = len(FINE.combinations)
     assert len(seen) * per_key <= sum(asked) <= 1.02 * len(seen) * per_key
@@ -174,11 +176,11 @@ def test_the_break_rule_and_seen_keys():
     rows = [np.array([[i, c, 0.0] for i in range(3)]) for c in range(3)]
     decoders = [lambda mask, c=c: rows[c][mask] for c in range(3)]
     seen = KeySet()
-    checked, _ = probe(schema, 3, decoders, seen, here.check)
+    checked, _ = probe(schema, 3, decoders, seen, Session(here).check)
     assert checked.rows[:, :2].tolist() == [[0, 0], [1, 0], [2, 0]]
     assert len(seen) == 3
     # Again: z0 was seen before, so the next candidate of each is examined.
-    checked, _ = probe(schema, 3, decoders, seen, here.check)
+    checked, _ = probe(schema, 3, decoders, seen, Session(here).check)
     assert checked.rows[:, :2].tolist() == [[0, 1], [1, 1], [2, 1]]
 
 
@@ -206,15 +208,16 @@ def test_the_boundary_of_a_linear_model_is_its_own():
     model = Linear((0.03, 0.04, 1e-3), -35.0005)
     here = with_generator(schema, model)
     method = LIMI(n_latents=20_000)
+    session = Session(here)
     latents = LatentStream(here.generator, 20_000, 3)
-    stream = method._plane(here, latents, np.random.default_rng(0))
+    stream = method._plane(session, latents, np.random.default_rng(0))
     try:
         while True:
             next(stream)
     except StopIteration as done:
         plane = done.value
     assert plane.normal @ np.array([0.6, 0.8, 0.0]) > np.cos(np.radians(3))
-    assert here.facts["boundary_auc_entire"] > 0.99
+    assert session.facts["boundary_auc_entire"] > 0.99
     on_plane = plane.project(next(latents.chunks(2_000)))
     assert np.abs(plane.distance(on_plane)).max() < 1e-6
     scores = model.score(here.generator.decode(on_plane))
@@ -271,7 +274,7 @@ def test_one_decision_alone_falls_back_to_natural_rows_and_says_so():
     here = with_generator(COARSE, always)
     ran = run(LIMI(n_latents=2_000), here, Budget(), 0)
     assert ran.findings.rows_checked > 50
-    assert any("no boundary could be fitted" in note for note in here.notes)
+    assert any("no boundary could be fitted" in note for note in ran.session.notes)
 
 
 def test_latents_are_drawn_again_the_same():

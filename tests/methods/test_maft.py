@@ -11,6 +11,7 @@ from limi.methods.maft import MAFT
 from limi.search.budget import Budget, Stop
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.rows import uniform
 from limi.table.schema import Column, Schema
@@ -31,7 +32,7 @@ def rows_of(n, seed=0):
 @pytest.mark.parametrize("h", [1, 2])
 def test_the_estimate_is_the_twin_s(h):
     rows = rows_of(60)
-    slope = _gradient.Estimated(task(WIDE, RULE, rows), h).output_gradient(rows)
+    slope = _gradient.Estimated(Session(task(WIDE, RULE, rows)), h).output_gradient(rows)
     np.testing.assert_allclose(slope, naive.slope_of(RULE.score, WIDE, h)(rows), rtol=1e-9)
     assert (slope[:, WIDE.protected_index] == 0).all()
 
@@ -39,7 +40,7 @@ def test_the_estimate_is_the_twin_s(h):
 @pytest.mark.parametrize("h", [1, 3, 10])
 def test_its_sign_is_the_gradient_s_on_a_logistic_model(h):
     rows = rows_of(80)
-    slope = _gradient.Estimated(task(WIDE, RULE, rows), h).output_gradient(rows)
+    slope = _gradient.Estimated(Session(task(WIDE, RULE, rows)), h).output_gradient(rows)
     expected = np.sign(RULE.weights) * WIDE.free_mask
     np.testing.assert_array_equal(np.sign(slope), np.tile(expected, (80, 1)))
 
@@ -56,7 +57,7 @@ def test_it_approaches_the_gradient_of_real_columns():
     rows = uniform(schema, 40, np.random.default_rng(0))
     truth = here.gradients.output_gradient(rows) * schema.free_mask
     errors = [
-        np.abs(_gradient.Estimated(here, h).output_gradient(rows) - truth).max()
+        np.abs(_gradient.Estimated(Session(here), h).output_gradient(rows) - truth).max()
         for h in (10.0, 1.0, 0.1)
     ]
     assert errors[1] < errors[0] / 5
@@ -65,7 +66,7 @@ def test_it_approaches_the_gradient_of_real_columns():
 
 
 def test_a_gradient_costs_a_query_a_free_column_and_one_for_the_row():
-    here = task(WIDE, RULE, rows_of(5))
+    here = Session(task(WIDE, RULE, rows_of(5)))
     _gradient.Estimated(here).output_gradient(here.rows)
     assert here.watch.questions == 5 * (3 + 1)
 
@@ -74,7 +75,7 @@ def test_a_gradient_costs_a_query_a_free_column_and_one_for_the_row():
 @pytest.mark.parametrize("seed", range(4))
 def test_it_explores_as_the_twin_does(seed):
     here = task(WIDE, RULE, rows_of(4, seed))
-    batches = list(MAFT().explore(here, np.random.default_rng(0)))
+    batches = list(MAFT().explore(Session(here), np.random.default_rng(0)))
     slope = naive.slope_of(RULE.score, WIDE)
     walks = [naive.eidig.explore(RULE.score, slope, WIDE, row, 10, 0.5) for row in batches[0].rows]
     for step, checked in enumerate(batches):

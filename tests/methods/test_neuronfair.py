@@ -13,6 +13,7 @@ from limi.models import gradients
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.frames import Codec
 from limi.table.rows import uniform
@@ -204,7 +205,7 @@ def test_further_neurons_are_drawn_anew_after_some_steps():
 def test_a_walk_to_a_flip_is_the_twin_s(seed):
     here = wide_task(seed, n=1)
     method = NeuronFair(extra=0.0, explore_steps=15)
-    walked = [b.rows[0] for b in method.explore(here, np.random.default_rng(seed))]
+    walked = [b.rows[0] for b in method.explore(Session(here), np.random.default_rng(seed))]
     layer, mask = choose(here.gradients, WIDE, here.rows, None, None, "difference")
 
     def slopes(row, partner):
@@ -227,7 +228,7 @@ def straight():
 
 def directions(here, walk, seed=0, steps=12):
     method = NeuronFair(walk=walk, extra=0.0, explore_steps=steps)
-    rows = np.array([b.rows[0] for b in method.explore(here, np.random.default_rng(seed))])
+    rows = np.array([b.rows[0] for b in method.explore(Session(here), np.random.default_rng(seed))])
     return np.diff(rows, axis=0)
 
 
@@ -268,10 +269,10 @@ def test_rows_without_a_gradient_move_at_random():
 
 def test_directed_walks_go_where_both_gradients_point():
     here = wide_task(21)
-    checked = here.check(rows_of(2000))
+    checked = Session(here).check(rows_of(2000))
     seeds = checked[checked.flips][:40]
     method = NeuronFair(exploit_walk="directed", extra=0.0, exploit_steps=1)
-    (after,) = method.exploit(here, seeds, np.random.default_rng(0))
+    (after,) = method.exploit(Session(here), seeds, np.random.default_rng(0))
     neurons = method._neurons(here, np.random.default_rng(0))
     own, other = neurons.gradients(seeds.rows, seeds.partner)
     moves = after.rows - seeds.rows

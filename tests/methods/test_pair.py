@@ -18,6 +18,7 @@ from limi.models import gradients
 from limi.search.budget import Budget
 from limi.search.check import Checked
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import uniform
 from limi.testing.methods import CHECKS
 from tests.networks import linear, target_of
@@ -114,7 +115,7 @@ class Recording:
     given: list[Checked]
     needs = frozenset()
 
-    def exploit(self, task, seeds, rng):
+    def exploit(self, session, seeds, rng):
         self.given.append(seeds)
         return iter(())
 
@@ -147,9 +148,9 @@ def test_exploring_ends_with_enough_seeds_or_rows():
         needs = frozenset()
         population = None
 
-        def search(self, task, rng):
-            for row in task.rows:
-                yield task.check(row[None], origin="slow")
+        def search(self, session, rng):
+            for row in session.rows:
+                yield session.check(row[None], origin="slow")
 
     ran, (seeds,) = explored(2, explorer=Slow())
     assert len(seeds) == 2
@@ -174,7 +175,7 @@ def test_limi_explores_no_row_and_keeps_no_seed_beyond_what_is_asked_for(n_seeds
     here = make_task()
     ran = run(pair, here, Budget(max_rows=9_000), 0)
     explore_rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,))).spawn(2)[0]
-    plain = make_task(rows_left=explore_rows)
+    plain = Session(make_task(), Budget(max_rows=explore_rows))
     met = Checked.join([b for b in alone.explore(plain, explore_rng) if len(b)])
     n = min(explore_rows, len(met))
     flips = np.flatnonzero(met.flips[:n])[:n_seeds]
@@ -183,15 +184,17 @@ def test_limi_explores_no_row_and_keeps_no_seed_beyond_what_is_asked_for(n_seeds
     assert ran.findings.rows_checked == n
     np.testing.assert_array_equal(ran.findings.all().rows, met.rows[flips])
     np.testing.assert_array_equal(recording.given[0].rows, met.rows[flips])
-    assert here.rows_left == 9_000 - n
-    assert here.watch.questions <= 10 * explore_rows
+    assert ran.session.rows_left == 9_000 - n
+    assert ran.session.watch.questions <= 10 * explore_rows
 
 
 def test_without_seeds_nothing_is_exploited():
     recording = Recording([])
     blind = Linear((1.0, -1.0, 0.0), -0.5)
     ran = list(
-        two_phase(task(SCHEMA, blind), Real(), recording, np.random.default_rng(0), n_seeds=5)
+        two_phase(
+            Session(task(SCHEMA, blind)), Real(), recording, np.random.default_rng(0), n_seeds=5
+        )
     )
     assert sum(len(checked) for checked in ran) == 50
     assert recording.given == []

@@ -1,6 +1,7 @@
 """SG: paths and regions of a surrogate tree, the queue, and agreement with one row at a time."""
 
 import dataclasses
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from limi.methods.sg import SG, _Queue
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from tests.naive import sg as naive
 from tests.naive.check import key
@@ -36,8 +38,7 @@ def mixed_table(n):
 
 def mixed_task(n=200):
     problem = task(PROTECTED_MIXED, WIDE_MODEL, mixed_table(n))
-    problem.score = mixed_score
-    return problem
+    return replace(problem, score=mixed_score)
 
 
 def found_keys(ran):
@@ -341,7 +342,7 @@ def test_targets_that_answer_labels_only():
     labels = task(WIDE, WIDE_MODEL, uniform(WIDE, 60, np.random.default_rng(2)))
     by_score = run(SG(limit=300, n_samples=100), labels, Budget(), 0)
     labels = task(WIDE, WIDE_MODEL, uniform(WIDE, 60, np.random.default_rng(2)))
-    labels.score = lambda rows: (WIDE_MODEL.score(rows) > 0.5).astype(float)
+    labels = replace(labels, score=lambda rows: (WIDE_MODEL.score(rows) > 0.5).astype(float))
     by_label = run(SG(limit=300, n_samples=100), labels, Budget(), 0)
     assert found_keys(by_label) == found_keys(by_score)
 
@@ -357,7 +358,7 @@ def test_seeds_of_another_method_can_be_followed():
     seeds = check_rows(WIDE_MODEL.score, WIDE, uniform(WIDE, 50, np.random.default_rng(0)))
     method = SG(n_samples=100, limit=300)
     asked = task(WIDE, WIDE_MODEL, seeds.rows)
-    batches = list(method.exploit(asked, seeds[seeds.flips], np.random.default_rng(0)))
+    batches = list(method.exploit(Session(asked), seeds[seeds.flips], np.random.default_rng(0)))
     assert 100 < sum(map(len, batches)) <= 300
     assert {batch.origin for batch in batches} == {"explore", "exploit"}
 

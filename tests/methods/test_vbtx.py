@@ -1,5 +1,7 @@
 """VBT-X: leaves as boxes, pairs that share a person, and agreement with pair by pair."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -124,7 +126,7 @@ def test_an_exact_tree_gives_true_pairs_and_learns_nothing():
 def test_pairs_differ_in_protected_columns_alone_and_stay_in_the_domain(schema):
     rng = np.random.default_rng(0)
     problem = task(schema, WIDE_MODEL, np.zeros((1, len(schema))))
-    problem.score = score_of(schema)
+    problem = replace(problem, score=score_of(schema))
     surrogate = surrogate_of(problem, uniform(schema, 300, rng))
     rows, _ = VBTX(solutions=400)._drawn(problem, surrogate, surrogate.pairs(rng), rng)
     one, other = rows[0::2], rows[1::2]
@@ -221,7 +223,7 @@ def test_pair_by_pair_is_the_naive_loop():
 @pytest.mark.kernels
 def test_pair_by_pair_is_the_naive_loop_with_mixed_columns():
     problem = task(PROTECTED_MIXED, WIDE_MODEL, np.zeros((1, 7)))
-    problem.score = mixed_score
+    problem = replace(problem, score=mixed_score)
     method = VBTX(n_samples=60)
     ran = run(method, problem, Budget(max_rows=300), 2)
     rng = np.random.default_rng(np.random.SeedSequence(2, spawn_key=(0,)))
@@ -255,7 +257,7 @@ def test_larger_shared_boxes_can_be_preferred():
 
 def test_targets_that_answer_labels_only():
     labels = task()
-    labels.score = lambda rows: (MODEL.score(rows) > 0.5).astype(float)
+    labels = replace(labels, score=lambda rows: (MODEL.score(rows) > 0.5).astype(float))
     by_label = run(VBTX(n_samples=30), labels, Budget(max_rows=60), 0)
     assert found_keys(by_label) == found_keys(
         run(VBTX(n_samples=30), task(), Budget(max_rows=60), 0)

@@ -9,6 +9,7 @@ import pytest
 
 from limi.metrics.individual import flip_rate
 from limi.metrics.rates import MOST_QUERIES, measurable_rows, measure
+from limi.search.session import Session
 from limi.search.steadiness import TIMES, Steadiness
 from limi.search.task import Task
 from limi.system.watch import Watch
@@ -62,7 +63,7 @@ def flips_alone(model, schema, row, column):
 
 def test_the_rate_of_a_table_is_that_of_its_rows():
     here, model = counted()
-    measured = measure(here, ["real"], 0)
+    measured = measure(Session(here), ["real"], 0)
     assert measured.rates == {"real": flip_rate(np.arange(50) < 18)}
     assert measured.queries == model.asked == 50  # 25 people under two values
     assert measured.places["real"].tolist() == list(range(50))
@@ -73,7 +74,7 @@ def test_the_rate_of_a_table_is_that_of_its_rows():
 def test_questions_of_all_populations_count():
     here, model = counted(generator=Rounding(SCHEMA))
     populations = ["real", "natural", "uniform", "held-out"]
-    measured = measure(here, populations, 3, rows=40, held_out=grid(SCHEMA)[::3])
+    measured = measure(Session(here), populations, 3, rows=40, held_out=grid(SCHEMA)[::3])
     assert list(measured.rates) == populations
     assert measured.queries == model.asked
     assert [rate.n for rate in measured.rates.values()] == [40, 40, 40, 17]
@@ -87,9 +88,9 @@ def test_questions_of_all_populations_count():
 
 def test_a_population_has_a_stream_of_its_own():
     here, _ = counted(generator=Rounding(SCHEMA))
-    alone = measure(here, ["uniform"], 5, rows=60)
-    among = measure(here, ["real", "natural", "uniform"], 5, rows=60)
-    other = measure(here, ["uniform"], 6, rows=60)
+    alone = measure(Session(here), ["uniform"], 5, rows=60)
+    among = measure(Session(here), ["real", "natural", "uniform"], 5, rows=60)
+    other = measure(Session(here), ["uniform"], 6, rows=60)
     told = [m.checked["uniform"].rows.tolist() for m in (alone, among, other)]
     assert told[0] == told[1] != told[2]
     assert among.checked["natural"].rows.tolist() != told[0]
@@ -102,16 +103,16 @@ def test_natural_rows_are_the_generator_s():
             return np.tile([2.0, 1.0, 0.0], (len(latents), 1))
 
     here, _ = counted(generator=Same(SCHEMA))
-    assert measure(here, ["natural"], 0, rows=30).rates["natural"].estimate == 1.0
+    assert measure(Session(here), ["natural"], 0, rows=30).rates["natural"].estimate == 1.0
 
 
 def test_a_part_of_a_table_holds_each_row_once_and_in_order():
     here, _ = counted()
-    places = measure(here, ["real"], 1, rows=20).places["real"]
+    places = measure(Session(here), ["real"], 1, rows=20).places["real"]
     assert len(places) == len(set(places.tolist())) == 20
     assert places.tolist() == sorted(places.tolist())
     assert places.max() > 20  # from all over the table
-    assert measure(here, ["real"], 2, rows=20).places["real"].tolist() != places.tolist()
+    assert measure(Session(here), ["real"], 2, rows=20).places["real"].tolist() != places.tolist()
 
 
 def test_a_rate_is_measured_on_as_many_rows_as_the_queries_pay_for():
@@ -138,7 +139,7 @@ def test_confirming_flips_is_paid_for_as_well():
 @pytest.mark.parametrize(("most", "n"), [(2, 0), (3, 1), (60, 20), (10_000, 50)])
 def test_no_more_is_asked_than_was_allowed(most, n):
     here, model = counted()
-    measured = measure(here, ["real"], 0, max_queries=most)
+    measured = measure(Session(here), ["real"], 0, max_queries=most)
     assert model.asked == measured.queries <= most
     assert [rate.n for rate in measured.rates.values()] == ([n] if n else [])
 
@@ -146,7 +147,7 @@ def test_no_more_is_asked_than_was_allowed(most, n):
 def test_columns_alone_are_those_of_the_definition():
     rows = grid(TWO)
     here, model = counted(TWO, TWO_MODEL, rows)
-    measured = measure(here, ["real", "uniform"], 0, rows=100)
+    measured = measure(Session(here), ["real", "uniform"], 0, rows=100)
     assert list(measured.alone) == ["x1", "x2"]
     for place, column in enumerate(measured.alone):
         for name, checked in measured.checked.items():
@@ -162,7 +163,7 @@ def test_nobody_on_the_edge_flips():
         def score(self, rows):
             return np.where(rows[:, 0] < 5, 0.5, np.where(rows[:, 1] == 2, 0.9, 0.1))
 
-    measured = measure(task(TWO, Edge(), grid(TWO)), ["real"], 0)
+    measured = measure(Session(task(TWO, Edge(), grid(TWO))), ["real"], 0)
     assert measured.rates["real"].estimate == 0.5
     assert measured.alone["x1"]["real"].estimate == 0.5
     assert measured.alone["x2"]["real"].estimate == 0.0
@@ -172,7 +173,7 @@ def test_of_an_unsteady_model_only_flips_that_are_seen_every_time_count():
     # Three values: the first one that flips a row is not always the second of the column.
     rows = grid(TWO)
     here, model = counted(TWO, TWO_MODEL, rows, kind=Unsteady)
-    measured = measure(here, ["real"], 0, told=BY_CHANCE)
+    measured = measure(Session(here), ["real"], 0, told=BY_CHANCE)
     odd = rows[:, 0] % 2 == 1
     told = odd & [naive.verdict(TWO_MODEL, TWO, row, "widest")[0] for row in rows]
     assert measured.checked["real"].flips.tolist() == told.tolist()
@@ -183,7 +184,7 @@ def test_of_an_unsteady_model_only_flips_that_are_seen_every_time_count():
     assert measured.queries == model.asked
     # Believed to be steady, it is asked once, and the coins count.
     again, model = counted(TWO, TWO_MODEL, rows, kind=Unsteady)
-    believed = measure(again, ["real"], 0, told=STEADY)
+    believed = measure(Session(again), ["real"], 0, told=STEADY)
     assert believed.queries == model.asked == 60
     assert believed.checked["real"].flips.sum() > told.sum()
 
@@ -191,7 +192,7 @@ def test_of_an_unsteady_model_only_flips_that_are_seen_every_time_count():
 @pytest.mark.parametrize(("told", "beside"), [(BY_CHANCE, 0), (BY_BATCH, 3)])
 def test_flips_are_confirmed_among_rows_of_the_table_where_batches_have_a_say(told, beside):
     here, model = counted()
-    measured = measure(here, ["real"], 0, told=told)
+    measured = measure(Session(here), ["real"], 0, told=told)
     assert measured.rates["real"].estimate == 0.36
     # 18 rows flip; they and their partners are asked ten times, with their company.
     assert measured.queries == model.asked == 50 + 18 * 2 * TIMES * (1 + beside)
@@ -199,7 +200,7 @@ def test_flips_are_confirmed_among_rows_of_the_table_where_batches_have_a_say(to
 
 def test_confirmed_questions_are_asked_in_batches_of_the_wished_size():
     here, model = counted(TWO, TWO_MODEL, grid(TWO), max_batch=7)
-    measure(here, ["real"], 0, told=BY_CHANCE)
+    measure(Session(here), ["real"], 0, told=BY_CHANCE)
     assert max(map(len, model.calls)) <= 7
 
 
@@ -215,16 +216,16 @@ class Slow:
         return self.model(rows)
 
 
-def slow_task(seconds, rows=None):
+def slow_session(seconds, rows=None):
     model = Slow(MODEL)
     rows = grid(SCHEMA) if rows is None else rows
     watch = Watch(lambda: model.now, seconds)
-    return Task(SCHEMA, watch.timed(model.score), rows, watch=watch), model
+    return Session(Task(SCHEMA, watch.timed(model.score), rows), watch=watch), model
 
 
 def test_where_time_runs_out_the_rate_is_that_of_the_rows_asked_until_then():
     rows = uniform(SCHEMA, 400, np.random.default_rng(1))
-    here, model = slow_task(100, rows)
+    here, model = slow_session(100, rows)
     measured = measure(here, ["real", "held-out"], 0, held_out=rows)
     places, checked = measured.places["real"], measured.checked["real"]
     assert list(measured.rates) == ["real"]  # there was no time for another
@@ -237,7 +238,7 @@ def test_where_time_runs_out_the_rate_is_that_of_the_rows_asked_until_then():
 
 
 def test_without_time_nothing_is_measured():
-    here, model = slow_task(10)
+    here, model = slow_session(10)
     here.watch.until = -1.0
     measured = measure(here, ["real"], 0)
     assert (measured.rates, measured.queries, model.asked) == ({}, 0, 0)

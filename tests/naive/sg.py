@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from limi.methods._seeds import clustered
+from limi.search.session import Session
 from limi.search.task import Task
 from tests.naive.check import key, side, verdict
 from tests.naive.expga import bounds, cell_at, positions
@@ -103,7 +104,9 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
     """Keys of the findings in the order they are made; every test costs one verdict."""
     from sklearn.tree import DecisionTreeClassifier
 
-    seeds = clustered(Task(schema, score, table), rng, n=method.n_seeds, clusters=method.clusters)
+    seeds = clustered(
+        Session(Task(schema, score, table)), rng, n=method.n_seeds, clusters=method.clusters
+    )
     places = np.floor(rng.random((method.n_samples, len(schema))) * len(table)).astype(int)
     pool, labels = [], []
     for place in places:

@@ -4,6 +4,7 @@ import errno
 import os
 import struct
 import zlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def search(path, score, max_batch=3000):
     with writing.lock(path) as log:
         journal = Journal(log, score)
         here = task(WIDE, WIDE_MODEL, np.zeros((1, 4)), max_batch=max_batch)
-        here.score = journal.score
+        here = replace(here, score=journal.score)
         return run(Themis(), here, Budget(max_rows=20_000), 5), journal
 
 

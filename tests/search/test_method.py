@@ -15,6 +15,7 @@ from limi.search import method as members
 from limi.search.budget import Budget
 from limi.search.engine import run
 from limi.search.findings import Findings
+from limi.search.session import Session
 from limi.testing.methods import members_are_what_they_promise
 from tests.contracts.test_methods import make_task
 from tests.toy import SCHEMA
@@ -29,8 +30,8 @@ class Plain:
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
 
-    def search(self, task, rng):
-        yield task.check(task.rows)
+    def search(self, session, rng):
+        yield session.check(session.rows)
 
 
 @dataclass(frozen=True)
@@ -53,11 +54,11 @@ class Rich(Plain):
     def most_rows(self, n_table):
         return n_table + self.n
 
-    def explore(self, task, rng):
-        yield task.check(task.rows[:1])
+    def explore(self, session, rng):
+        yield session.check(session.rows[:1])
 
-    def exploit(self, task, seeds, rng):
-        yield task.check(seeds.rows)
+    def exploit(self, session, seeds, rng):
+        yield session.check(seeds.rows)
 
     def scores(self, findings):
         return {"rows": float(findings.rows_checked)}
@@ -71,7 +72,7 @@ def test_what_a_method_does_not_have_has_one_meaning():
     assert not members.stops_on_flips(plain)
     assert members.scores(plain, nothing) == {}
     assert methods.name_of(plain) == "plain"
-    assert len(next(members.explore(plain, make_task(), None))) == len(make_task().rows)
+    assert len(next(members.explore(plain, Session(make_task()), None))) == len(make_task().rows)
     assert not isinstance(plain, members.Exploiter)
 
 
@@ -84,7 +85,7 @@ def test_what_a_method_has_is_used():
     assert members.stops_on_flips(Rich(n=2))
     assert members.scores(rich, nothing) == {"rows": 0.0}
     assert methods.name_of(rich) == "rich+plain"
-    assert len(next(members.explore(rich, make_task(), None))) == 1
+    assert len(next(members.explore(rich, Session(make_task()), None))) == 1
     assert isinstance(rich, members.Exploiter)
 
 

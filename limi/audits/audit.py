@@ -1,0 +1,217 @@
+"""One call from a model and a table to findings, rates and a report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from limi import methods
+from limi.audits.conduct import conduct
+from limi.audits.drafts import Draft
+from limi.audits.estimate import Estimate
+from limi.audits.generator_source import GeneratorSource
+from limi.audits.plan import CONTRACT_SHARE, Plan
+from limi.audits.problem import prepare, with_held_out
+from limi.audits.result import Result, files
+from limi.audits.sum_up import sum_up
+from limi.defaults import (
+    BUDGETED_METHOD,
+    DEFAULT_GENERATOR,
+    DEFAULT_MAX_ROWS,
+    DEFAULT_METHOD,
+    MEASURED_ROWS,
+)
+from limi.errors import InvalidInput
+from limi.generators import Generator
+from limi.gpu import place as devices
+from limi.models import Meaning
+from limi.search.answer_log import Journal
+from limi.search.budget import Budget, Stop, check_seed
+from limi.search.check import MAX_BATCH, Partner
+from limi.search.engine import Progress
+from limi.system import cores
+from limi.system.watch import Watch
+from limi.table.frames import Frame
+from limi.table.schema import Schema
+from limi.types import Rows, Scores, Value
+
+__all__ = ["Out", "audit"]
+
+
+@dataclass(frozen=True)
+class Out:
+    """Where a run folder is written, and what may happen to one that is there."""
+
+    path: str | Path
+    force: bool = False  # replace a finished run
+    resume: bool = False  # go on with an interrupted one
+
+    def draft(self) -> Draft:
+        """The folder, ready to be filled."""
+        return Draft.at(self.path, force=self.force, resume=self.resume)
+
+
+def audit(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | None = None,
+    output: Meaning | None = None,
+    held_out: Frame | None = None,
+    method: str | methods.Method | None = None,
+    settings: Mapping[str, Any] | Sequence[str] = (),
+    generator: str | Path | Generator | None = DEFAULT_GENERATOR,
+    schema: Schema | None = None,
+    budget: Budget | None = None,
+    max_rows: int | None = DEFAULT_MAX_ROWS,
+    max_queries: int | None = None,
+    max_findings: int | None = None,
+    max_seconds: float | None = None,
+    seed: int = 0,
+    rate_rows: int = MEASURED_ROWS,
+    partner: Partner = "widest",
+    max_batch: int = MAX_BATCH,
+    out: str | Path | Out | None = None,
+    force: bool = False,
+    resume: bool = False,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+    held_out_name: str = "held-out rows",
+    command: str = "",
+    device: str = "auto",
+    on_plan: Callable[[Estimate], None] = lambda estimate: None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_step: Callable[[float, str], None] = lambda done, words: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Result:
+    """Test a model for decisions that flip when only protected values change.
+
+    `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
+    `frame` is the table, `target` its label column and `favorable` the label people want.
+    `output` says whether a function answers with labels or with favorable scores, where its
+    answers do not tell.
+    `held_out` are rows that the model has not seen, with the table's columns: rates and group
+    metrics of people are then measured on them, and nothing else is.
+    `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
+    `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
+    None for none; it gives the natural rate, and rows to the methods that search among them.
+
+    `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
+
+    `budget` says when the search ends, or its parts do: `max_rows` and the others.
+
+    `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
+
+    The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
+    written; `resume=True` goes on with one that was interrupted (`out=Out(path, resume=True)`
+    says both at once).
+    """
+    # Now, because a model may go to another folder when it is loaded.
+    folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
+    draft = None if folder is None else folder.draft()
+    origin = None if draft is None else _way_back(draft.place)
+    budget = _one_budget(
+        budget,
+        max_rows=max_rows,
+        max_queries=max_queries,
+        max_findings=max_findings,
+        max_seconds=max_seconds,
+    )
+    if method is None:
+        method = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
+    chosen = methods.parse(method, settings) if isinstance(method, str) else method
+    _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    watch = Watch(clock, budget.max_seconds, on_progress)
+    watch.enter("contract")
+    problem = prepare(
+        model,
+        frame,
+        protected=protected,
+        target=target,
+        favorable=favorable,
+        output=output,
+        schema=schema,
+        trust_pickle=trust_pickle,
+        trust=trust,
+        table_name=table_name,
+        max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
+        clock=clock,
+    )
+    if held_out is not None:
+        problem = with_held_out(problem, held_out, held_out_name)
+    place, asked = devices.settled(device, problem.target, generator)
+    source = GeneratorSource(generator, seed, place, on_step)
+    plan = Plan(
+        problem,
+        asked,
+        chosen,
+        budget,
+        seed,
+        rate_rows,
+        partner,
+        max_batch,
+        command,
+        source,
+        watch,
+        on_plan,
+        origin,
+    )
+    plan.check()
+    score = watch.timed(asked.score)
+    # Now that model and libraries are loaded: a limit holds for what is there.
+    with cores.shared():
+        return _run(plan, score, draft)
+
+
+def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Result:
+    """Search and sum up; with a draft, log the answers and write the folder."""
+    if draft is None:
+        return sum_up(plan, conduct(plan, score))
+    with draft:
+        draft.settle_on(plan.manifest)
+        journal = Journal(draft.log, score)
+        searched = conduct(plan, journal.score)
+        draft.searched = True
+        if journal.replayed:
+            searched.notes.append(journal.note)
+        result = sum_up(plan, searched)
+        draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
+    return result
+
+
+def _one_budget(given: Budget | None, **parts: Any) -> Budget:
+    """The budget that was given, whole or in parts."""
+    if given is None:
+        return Budget(**parts)
+    usual = {"max_rows": DEFAULT_MAX_ROWS}
+    both = [name for name, value in parts.items() if value != usual.get(name)]
+    if both:
+        raise InvalidInput(
+            f"budget and {both[0]} were both given; put {both[0]} into the budget, or leave the "
+            "budget out"
+        )
+    return given
+
+
+def _way_back(place: Path) -> str:
+    """From a run folder to the folder that a run is started in: it holds where both move along."""
+    here = Path.cwd().resolve()
+    try:
+        return os.path.relpath(here, place)
+    except ValueError:  # on another drive
+        return str(here)
+
+
+def _check_counts(*, seed: int, rate_rows: int, max_batch: int) -> None:
+    check_seed(seed)
+    if rate_rows < 0:
+        raise InvalidInput(f"rate-rows is {rate_rows}; it must be 0 or more")
+    if max_batch < 1:
+        raise InvalidInput(f"max-batch is {max_batch}; it must be at least 1")

@@ -1,0 +1,194 @@
+"""An audit at work: the contract, the generator, the rates, the search."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from limi.audits.estimate import Estimate
+from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, RATE_SHARE, Plan
+from limi.generators import Generator
+from limi.gpu import place as devices
+from limi.metrics.rates import Measured, measurable_rows, measure
+from limi.models.target import CONTRACT_ROWS
+from limi.search import steadiness
+from limi.search.budget import Budget, Stop
+from limi.search.engine import Run, run
+from limi.search.findings import Findings
+from limi.search.session import Session
+from limi.search.steadiness import Steadiness
+from limi.search.task import Task
+from limi.streams import Stream
+from limi.system.watch import OutOfTime
+from limi.types import Rows, Scores
+
+__all__ = ["Searched", "conduct"]
+
+_CHECK_SHARE = 40  # four questions a row: a tenth of a budget to see whether the model is steady
+
+
+@dataclass(frozen=True)
+class Searched:
+    """What came of a plan before the findings are checked again."""
+
+    run: Run
+    measured: Measured
+    generator: Generator | None
+    prepared: float  # seconds to fit the generator
+    steadiness: Steadiness
+    expected: Estimate
+    cut: dict[str, str]  # by phase: what time or budget left out, in words
+    notes: list[str] = field(default_factory=list)
+
+
+def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
+    """Hold the model to its contract, fit the generator, measure rates, then search."""
+    watch, budget = plan.watch, plan.budget
+    told = _hold_to_contract(plan, score)
+    expected = plan.estimate(told)
+    watch.planned = {name: float(n) for name, n in expected.questions.items()}
+    plan.on_plan(expected)
+    cut: dict[str, str] = {}
+    watch.enter("generator")
+    generator = _make_generator(plan, cut)
+    on_device = None
+    if generator is not None and plan.source.device != "cpu":
+        on_device = devices.together(plan.asked, generator)
+    task = dataclasses.replace(
+        plan.task(score),
+        generator=generator,
+        on_device=on_device,
+        recheck=plan.per_finding(told),
+    )
+    prepared = watch.took()["generator"].seconds
+    watch.enter("rates")
+    measured = _measure_rates(plan, task, told, cut)
+    if budget.max_queries is not None:
+        left = max(1, budget.max_queries - measured.queries)
+        budget = dataclasses.replace(budget, max_queries=left)
+    with watch.ending(watch.until - _seconds_to_sum_up(plan)):
+        ran = _search(plan, task, budget, cut)
+    return Searched(ran, measured, generator, prepared, told, expected, cut)
+
+
+def _hold_to_contract(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
+    """Look whether the model can be searched; its speed is seen on the way."""
+    target, watch, rows = plan.problem.target, plan.watch, plan.problem.rows
+    most = CONTRACT_ROWS
+    if watch.limited:
+        # One row, then a few: what a call costs itself is told by the difference.
+        ask = watch.counted(watch.timed(target.score), in_any_case=True)
+        ask(rows[:1])
+        most = int(np.clip(_affordable(plan, CONTRACT_SHARE), 2, most))
+        ask(rows[:most])
+    watch.count(target.contract(rows, most=most))
+    return _see_steadiness(plan, watch.counted(score, in_any_case=True))
+
+
+def _see_steadiness(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
+    """How much of what the model answers moves when it is asked again.
+
+    Asked through the journal, so that a resumed run goes the way that it went before.
+    """
+    n = steadiness.SAMPLED
+    if plan.budget.max_queries is not None:
+        n = min(n, plan.budget.max_queries // _CHECK_SHARE)
+    least = 16
+    if plan.watch.limited:
+        n, least = int(min(n, _affordable(plan, _CHECK_SHARE))), 2
+    # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
+    sizes = (4, 8, 16, 32, 64, 128, 256, steadiness.SAMPLED)
+    n = max((size for size in sizes if least <= size <= n), default=least)
+    rng = Stream.STEADINESS.rng(plan.seed)
+    return steadiness.sample(score, plan.problem.rows, rng, n=n, max_batch=plan.max_batch)
+
+
+def _affordable(plan: Plan, share: int) -> float:
+    """Questions that one part in so many of the seconds pays for."""
+    with plan.watch.ending(plan.watch.seconds + plan.max_seconds / share):
+        return plan.watch.affordable
+
+
+def _seconds_to_sum_up(plan: Plan) -> float:
+    """Seconds kept for metrics and report, which ask nothing but take their time."""
+    if plan.budget.max_seconds is None:
+        return 0.0
+    share = min(1.0, len(plan.problem.rows) / MOST_TO_JUDGE)
+    return min(plan.budget.max_seconds / 5, 1.0 + 3.0 * share)
+
+
+def _make_generator(plan: Plan, cut: dict[str, str]) -> Generator | None:
+    if not plan.rate_rows and "generator" not in plan.method.needs:
+        return None
+    watch = plan.watch
+    try:
+        with watch.ending((watch.seconds + watch.until) / 2):
+            return plan.source.make(plan.problem, watch)
+    except OutOfTime:
+        cut["generator"] = (
+            f"the generator {plan.source.name} was not ready in half of the time; fit it "
+            "before (limi fit) and give its file"
+        )
+        return None
+
+
+def _populations(plan: Plan, task: Task) -> list[str]:
+    people = plan.problem.people[0]
+    return [people, "uniform", *(["natural"] if task.generator is not None else [])]
+
+
+def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]) -> Measured:
+    """Rates of all populations but uniform rows that the search measures itself.
+
+    People are measured in any case: a search keeps no decision that does not flip, and who is
+    favored takes all of them.
+    """
+    populations = _populations(plan, task)
+    if plan.own_population(told.steady) == "uniform":
+        populations.remove("uniform")
+    allowed = plan.rate_queries
+    n = measurable_rows(task.schema, len(populations), allowed, told)
+    if n < plan.rate_rows and populations:
+        by_time = plan.watch.limited and (
+            plan.budget.max_queries is None
+            or (allowed or 0) < plan.budget.max_queries // RATE_SHARE
+        )
+        why = "a rate asks 250,000 questions at most"
+        if allowed is not None:
+            why = f"rates get a fifth of --max-{'seconds' if by_time else 'queries'}"
+        cut["rates"] = (
+            f"each rate was measured on {n:,} rows at most, not on {plan.rate_rows:,}: {why}"
+        )
+    share = (plan.max_seconds - plan.watch.seconds) / RATE_SHARE
+    with plan.watch.ending(plan.watch.seconds + 1.5 * share):
+        return measure(
+            Session(task, watch=plan.watch),
+            populations,
+            plan.seed,
+            rows=plan.rate_rows,
+            max_queries=allowed,
+            told=told,
+            held_out=None if plan.problem.held_out is None else plan.problem.held_out.rows,
+        )
+
+
+def _search(plan: Plan, task: Task, budget: Budget, cut: dict[str, str]) -> Run:
+    """The search, as far as there is time for it."""
+    lacking = plan.method.needs - task.capabilities
+    if "generator" in cut and "generator" in lacking:
+        ran = Run(Findings(task.schema), Stop.SECONDS, 0, 0.0, Session(task, watch=plan.watch))
+    else:
+        ran = run(plan.method, task, budget, plan.seed, watch=plan.watch)
+    if ran.stop == Stop.SECONDS and not ran.findings.rows_checked:
+        cut["search"] = (
+            "there was no time left to search: nothing is known of what it would find; give "
+            "more --max-seconds, or fewer --rate-rows"
+        )
+    elif ran.stop == Stop.SECONDS:
+        cut["search"] = (
+            f"the search ended after {ran.findings.rows_checked:,} rows, because the time was up"
+        )
+    return ran

@@ -1,0 +1,315 @@
+"""What an audit found, summed up: verified findings, regions, naturalness and metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from limi.audits import pictures
+from limi.audits.conduct import Searched
+from limi.audits.plan import MOST_TO_JUDGE, Plan
+from limi.audits.problem import Problem, protected_values
+from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.summary import Regions, Summary, examples, regions
+from limi.audits.verify import Dropped, verify
+from limi.audits.what_if import (
+    WhatIf,
+    families,
+    favorable_findings,
+    in_regions,
+    what_ifs,
+)
+from limi.metrics import collect
+from limi.metrics.individual import Rate, rate_of
+from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
+from limi.metrics.rates import Measured
+from limi.metrics.regions import Where, find_rules
+from limi.metrics.sequential import anytime_rate
+from limi.search.budget import Stop
+from limi.search.check import Checked
+from limi.search.findings import Found
+from limi.search.method import scores, stops_on_flips
+from limi.streams import Stream
+from limi.system.watch import Spent
+from limi.table.rows import KeySet, keys
+from limi.types import Rows
+
+__all__ = ["MOST_COMPARED", "sum_up"]
+
+_ODD = "odd findings"
+MOST_COMPARED = 5_000  # of each set; a larger one is drawn from, several times
+
+
+def sum_up(plan: Plan, searched: Searched) -> Result:
+    """Check every finding again, then sum up."""
+    watch, cut = plan.watch, searched.cut
+    watch.owed = 0
+    watch.enter("second_check")
+    found, dropped = verify(plan, searched)
+    if dropped.unasked:
+        cut["second_check"] = (
+            f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
+            "was no time to ask for them again"
+        )
+    watch.enter("metrics")
+    found, judged_by = _judge(plan, found) if plan.in_time(cut, _ODD) else (found, "")
+    watch.step(0.25)
+    where, shown = Where(), None
+    if plan.in_time(cut, "where it happens"):
+        where, shown = _find_regions(plan, searched, found)
+    watch.step(0.5)
+    summary = _summarize(plan, searched, found, dropped, shown, judged_by)
+    notes = (*summary.notes, *cut.values())
+    spent = {
+        name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
+        for name, spent in watch.took().items()
+    }
+    summary = dataclasses.replace(summary, notes=notes, phases=spent, cut=dict(cut))
+    return Result(plan.problem, found, summary, plan.manifest, where.rules)
+
+
+def _judge(plan: Plan, found: Found) -> tuple[Found, str]:
+    """Findings with the naturalness of both rows, and what it was told by."""
+    rng = Stream.NATURALNESS.rng(plan.seed)
+    judge = collect.judge(plan.problem.rows, plan.problem.schema, rng) if len(found) else None
+    if judge is None:
+        return found, ""
+    told = (judge.p_values(found.rows), judge.p_values(found.partner))
+    found = dataclasses.replace(found, naturalness=told[0], partner_naturalness=told[1])
+    return found, judge.words
+
+
+def _find_regions(plan: Plan, searched: Searched, found: Found) -> tuple[Where, Regions | None]:
+    """Rules from the rows that the natural rate was measured on; without a generator from the
+    table's rows. No query is spent on them."""
+    schema, checked = plan.problem.schema, searched.measured.checked
+    rng = Stream.REGIONS.rng(plan.seed)
+    for population in ("natural", "held-out", "real"):
+        if population in checked:
+            sample = checked[population]
+            where = find_rules(schema, sample.rows, sample.flips, rng)
+            return where, regions(
+                where, population, _compare_inside(plan, searched, where, population)
+            )
+    own = plan.own_population(searched.steadiness.steady)
+    if own == "real" and searched.run.stop == Stop.EXHAUSTED:
+        # The search has checked the whole table, so a row flips where its key was found.
+        known = KeySet()
+        known.add(keys(schema, found.rows))
+        flips = known.contains(keys(schema, plan.problem.rows))
+        where = find_rules(schema, plan.problem.rows, flips, rng)
+        return where, regions(where, "real")
+    return Where(), None
+
+
+def _compare_inside(
+    plan: Plan, searched: Searched, where: Where, population: str
+) -> list[WhatIf | None] | None:
+    """How the people of each region fare under every value, of those that verified it."""
+    samples = _comparable(plan, searched)
+    if population not in samples or not where.rules:
+        return None
+    schema, sample = plan.problem.schema, samples[population][where.verified_on]
+    masks = [rule.mask(sample.rows) for rule in where.rules]
+    n_families = families(schema, samples, regions=True)
+    return in_regions(schema, population, sample, masks, n_families=n_families)
+
+
+def _comparable(plan: Plan, searched: Searched) -> dict[str, Checked]:
+    """Samples whose people can be compared under all values; none where an answer hangs on
+    the other rows of a batch."""
+    return {} if searched.steadiness.in_company else searched.measured.checked
+
+
+def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
+    rates = dict(searched.measured.rates)
+    own, ledger = plan.own_population(searched.steadiness.steady), searched.run.findings
+    if own is not None and ledger.rows_checked:
+        # Where flips have a say in the number of rows, only an interval for any end holds.
+        by_flips = (
+            searched.run.session.thrifty
+            or stops_on_flips(plan.method)
+            or searched.run.stop == Stop.INTERRUPTED
+        )
+        rate = anytime_rate if by_flips else rate_of
+        rates[own] = rate(ledger.flips, ledger.rows_checked)
+    return dict(sorted(rates.items()))
+
+
+def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
+    """Populations without a rate, and why; "because" goes before it."""
+    why = "the budget of queries or seconds left too little for a rate"
+    if plan.rate_rows == 0:
+        why = "no rows were asked for (rate-rows is 0)"
+    elif plan.rate_rows and not (plan.budget.max_queries or plan.budget.max_seconds):
+        why = "the search checked none of them"
+    lacking = {"natural": "no generator was given"} if plan.source.name is None else {}
+    populations = [plan.problem.people[0], "natural", "uniform"]
+    if plan.problem.held_out is not None and plan.rate_rows:
+        populations.append("real")
+        lacking["real"] = "held-out rows were given, and are measured instead"
+    return {name: lacking.get(name, why) for name in populations if name not in rates}
+
+
+def _effort(plan: Plan, searched: Searched, queries: int) -> collect.Effort:
+    """What the search took: labels and boundary prepare it, as in published numbers."""
+    seconds = plan.watch.took().get("search", Spent()).seconds
+    prepared = searched.prepared + max(0.0, searched.run.seconds - seconds)
+    return collect.Effort(seconds, prepared, queries)
+
+
+def _decided(plan: Plan, measured: Measured) -> collect.Decided | None:
+    """Decisions on rows of people, for metrics that compare groups: those of their rate."""
+    name, rows, labels = plan.problem.people
+    if name not in measured.checked:
+        return None
+    score, index = measured.checked[name].score, measured.places[name]
+    return collect.Decided.of(name, rows, score, labels, index)
+
+
+def _summarize(
+    plan: Plan,
+    searched: Searched,
+    found: Found,
+    dropped: Dropped,
+    where: Regions | None,
+    judged_by: str,
+) -> Summary:
+    problem, ran = plan.problem, searched.run
+    ledger = ran.findings
+    flipping = searched.measured.flipping.get(problem.people[0])
+    if not plan.in_time(searched.cut, "naturalness"):
+        flipping, judged = None, found[:0]
+    else:
+        judged = found
+    look = _look(problem, judged, flipping, plan.seed)
+    scored = {**ran.session.facts, **scores(plan.method, ledger)}
+    from limi.report import wording
+
+    unsteady = wording.unsteady(searched.steadiness.as_dict())
+    notes = [
+        *([unsteady] if unsteady else []),
+        *problem.notes,
+        *problem.target.notes,
+        *ran.session.notes,
+        *searched.notes,
+    ]
+    notes += dropped.notes
+    if searched.run.session.thrifty and len(found):
+        notes.append(
+            "a partner is the first protected value that was seen to flip its row, as queries "
+            "were few: how a finding fares under its other values was not asked"
+        )
+    if ran.stop == Stop.INTERRUPTED:
+        notes.append("the run was interrupted; it shows what was found until then")
+    rates = _rates(plan, searched)
+    queries = ran.queries + searched.measured.queries
+    plan.watch.step(0.75)
+    metrics = collect.take(
+        problem.schema,
+        problem.rows,
+        found,
+        searched.measured,
+        rates,
+        _decided(plan, searched.measured),
+        likeness=look["naturalness"],
+        judged_by=judged_by,
+        effort=_effort(plan, searched, queries),
+        seed=plan.seed,
+        in_time=lambda what: plan.in_time(searched.cut, what),
+    )
+    return Summary(
+        table=problem.table_name,
+        n_rows=len(problem.rows),
+        n_columns=len(problem.schema),
+        model=problem.model_name,
+        target=problem.label_column,
+        favorable=str(problem.favorable),
+        unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
+        method=plan.method_name,
+        settings=_with_used(plan.settings, ran.session.used),
+        protected=protected_values(problem.schema),
+        combinations=len(problem.schema.combinations),
+        findings=len(found),
+        rows_checked=ledger.rows_checked,
+        queries=queries,
+        seconds=round(ran.seconds, 3),
+        preparation_seconds=round(searched.prepared, 3),
+        stop=str(ran.stop),
+        seed=plan.seed,
+        generator=plan.source.name if searched.generator is not None else None,
+        rates=rates,
+        unmeasured=_unmeasured(plan, searched, rates),
+        metrics=metrics,
+        scores={name: round(float(value), 6) for name, value in scored.items()},
+        where=where,
+        naturalness=look["naturalness"],
+        pictures=look["pictures"] | {"curve": pictures.curve(ran.curve)},
+        rates_by_column=searched.measured.alone,
+        what_if=what_ifs(
+            problem.schema,
+            _comparable(plan, searched),
+            regions=where is not None and bool(where.rules),
+        ),
+        favorable_findings=favorable_findings(problem.schema, found),
+        examples=examples(problem.schema, found),
+        notes=tuple(notes),
+        unconfirmed=dropped.rounded + dropped.moved,
+        steadiness=searched.steadiness.as_dict(),
+        estimate=searched.expected.as_dict(),
+        command=plan.command,
+        versions=plan.manifest["versions"],
+        held_out=None if problem.held_out is None else problem.held_out.name,
+        n_held_out=0 if problem.held_out is None else len(problem.held_out.rows),
+        hashes={
+            name: plan.manifest[name]
+            for name in ("data_sha256", "held_out_sha256", "model_sha256")
+            if name != "held_out_sha256" or problem.held_out is not None
+        },
+    )
+
+
+def _look(
+    problem: Problem, found: Found, flipping: Rows | None, seed: int
+) -> dict[str, dict[str, Any]]:
+    """How natural the findings are as a set, beside the table's own rows that flip.
+
+    All sets are compared at the size of the smallest, because naturalness falls with that size.
+    """
+    rng = Stream.LIKENESS.rng(seed)
+    real = _sample(problem.rows, MOST_TO_JUDGE, rng)
+    groups: dict[str, Rows] = {}
+    if len(found) >= FEWEST_TO_JUDGE:
+        groups["findings"] = _sample(found.rows, len(real), rng)
+        size = min(representative_size(problem, found), len(real))
+        groups["representative"] = found.rows[draw_representative(problem, found, size, seed)]
+    drawn = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
+    if flipping is not None and len(flipping) >= FEWEST_TO_JUDGE:
+        groups["ceiling"] = flipping
+    groups = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
+    n = min([MOST_COMPARED, *map(len, groups.values())])
+    likeness: dict[str, Likeness] = {
+        name: naturalness_at(n, real, rows, problem.schema, rng) for name, rows in groups.items()
+    }
+    return {
+        "naturalness": likeness,
+        "pictures": {
+            "densities": pictures.densities(real, drawn) if drawn else {},
+            "score_pairs": pictures.score_pairs(found),
+        },
+    }
+
+
+def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
+    return rows if len(rows) <= n else rows[rng.choice(len(rows), n, replace=False)]
+
+
+def _with_used(settings: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what the budget made of them; those of a pair's parts as well."""
+    return {
+        name: _with_used(value, used) if isinstance(value, dict) else used.get(name, value)
+        for name, value in settings.items()
+    }

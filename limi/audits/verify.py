@@ -1,0 +1,136 @@
+"""The second check: every finding is put to the user's model again, just as it was given."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from limi.audits.conduct import Searched
+from limi.audits.plan import Plan
+from limi.decisions import differ
+from limi.models.target import Target
+from limi.search import steadiness
+from limi.search.findings import Found
+from limi.streams import Stream
+from limi.system.watch import OutOfTime, Watch
+from limi.types import Mask, Rows
+
+__all__ = ["Dropped", "ask_again", "verify"]
+
+_CONFIRMED_AT_ONCE = 256  # where time is short: what is confirmed by then is kept
+_VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
+
+
+def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
+    """Findings that flip when the model is asked again; every time, where it is not steady."""
+    target, found = plan.problem.target, searched.run.findings.all()
+    again, flips = ask_again(target, found, plan.watch)
+    unasked = len(found) - len(again)
+    found = found[: len(again)]
+    moved = ~flips & (
+        steadiness.apart(found.score, again.score)
+        | steadiness.apart(found.partner_score, again.partner_score)
+    )
+    steady = searched.steadiness.steady
+    if steady and not moved.any():
+        return again[flips], Dropped(rounded=int((~flips).sum()), unasked=unasked)
+    rng = Stream.CONFIRMATION.rng(plan.seed)
+    places = np.flatnonzero(flips)
+    company = plan.problem.rows if searched.steadiness.in_company else None
+    always = _always_flip(plan, again[places], rng, company)
+    late = len(places) - len(always)
+    rounded = int((~flips & ~moved).sum())
+    dropped = len(found) - late - rounded - int(always.sum())
+    kept = again[places[: len(always)][always]]
+    return kept, Dropped(rounded, dropped, steady, unasked + late)
+
+
+def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Rows | None) -> Mask:
+    """Which findings flip every time they are asked; of as many as there is time for."""
+    watch = plan.watch
+    score = watch.counted(watch.timed(plan.problem.target.score))
+    size = _CONFIRMED_AT_ONCE if watch.limited else max(len(found), 1)
+    kept = [np.zeros(0, dtype=bool)]
+    for start in range(0, len(found), size):
+        part = found[start : start + size]
+        try:
+            always, _ = steadiness.always_flip(
+                score,
+                part.rows,
+                part.partner,
+                rng,
+                company=company,
+                max_batch=watch.at_once(plan.max_batch),
+            )
+        except OutOfTime:
+            break
+        kept.append(always)
+    return np.concatenate(kept)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Rows that flipped in the search and not afterwards, and so were left out."""
+
+    rounded: int = 0  # their scores lie within rounding of 0.5
+    moved: int = 0  # the model gave another answer
+    surprise: bool = False  # that, although it had answered steadily before the run
+    unasked: int = 0  # there was no time to ask for them again
+
+    @property
+    def notes(self) -> list[str]:
+        """What the report should say of them."""
+        notes = []
+        if self.surprise:
+            notes.append(
+                "the model answered steadily before the run, and otherwise when findings were "
+                f"asked again; so each was asked {steadiness.TIMES} times, and rates may count "
+                "rows that flip by chance"
+            )
+        if self.moved:
+            notes.append(
+                f"{self.moved} rows flipped in the search but not each of {steadiness.TIMES} "
+                "times that they were asked again, and were left out"
+            )
+        if self.rounded:
+            notes.append(
+                f"{self.rounded} rows flipped in the search but not when asked again, and were "
+                "left out: their scores lie within rounding of 0.5"
+            )
+        return notes
+
+
+def ask_again(target: Target, found: Found, watch: Watch) -> tuple[Found, Mask]:
+    """Findings with the scores of a second answer, and which of them flip in it; as many of them
+    as there is time for.
+
+    Where the model says decisions of its own (`predict`), those must differ as well.
+    """
+    score = watch.counted(watch.timed(target.score))
+    mine, other = [np.empty(0)], [np.empty(0)]
+    flips = [np.zeros(0, dtype=bool)]
+    start = 0
+    while start < len(found):
+        size = _VERIFIED_AT_ONCE
+        if watch.limited:
+            size = min(size, max(1, watch.at_once(2 * size) // 2))
+        rows, partner = found.rows[start : start + size], found.partner[start : start + size]
+        try:
+            one, two = score(rows), score(partner)
+        except OutOfTime:
+            break
+        flipped = differ(one, two)
+        decided, decided_other = target.decide(rows), target.decide(partner)
+        if decided is not None and decided_other is not None:
+            watch.count(2 * len(rows))
+            flipped &= decided != decided_other
+        mine.append(one)
+        other.append(two)
+        flips.append(flipped)
+        start += len(rows)
+    again = dataclasses.replace(
+        found[:start], score=np.concatenate(mine), partner_score=np.concatenate(other)
+    )
+    return again, np.concatenate(flips)

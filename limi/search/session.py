@@ -1,0 +1,322 @@
+"""A session: one run over a task, with what it has spent and what it has asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from limi.generators._base import Generator
+from limi.gpu.verdicts import OnDevice, Verdicts
+from limi.models.gradients import Gradients
+from limi.search.budget import Budget
+from limi.search.check import MAX_BATCH, Checked, check_rows, query_cost
+from limi.search.frugal_check import Habits, check_thriftily, rows_at_once
+from limi.search.task import Task
+from limi.search.tried import most_queries
+from limi.system.watch import OutOfTime, Watch
+from limi.table.rows import Distinct, KeySet, distinct, group
+from limi.table.schema import Schema
+from limi.types import Keys, Mask, Rows, Scores
+
+__all__ = ["Session"]
+
+_MOST_NOTED = 1 << 18  # keys that wait to be sorted
+
+
+class Session:
+    """What a method searches with: checks of rows, as far as the budget goes.
+
+    A session that is part of something larger brings its `watch`, by which the task's `score` is
+    timed already. `thrifty` asks protected values one after another, until a flip is seen.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        budget: Budget | None = None,
+        watch: Watch | None = None,
+        *,
+        thrifty: bool = False,
+    ) -> None:
+        budget = Budget() if budget is None else budget
+        self.task = task
+        self.watch = Watch(max_seconds=budget.max_seconds) if watch is None else watch
+        self.thrifty = thrifty
+        self.rows_left = np.inf if budget.max_rows is None else budget.max_rows
+        self.queries_left = np.inf if budget.max_queries is None else budget.max_queries
+        self.findings_left = np.inf if budget.max_findings is None else budget.max_findings
+        self.keep_scores = False  # do checks bring the scores under all combinations along?
+        self.notes: list[str] = []  # what the method wants the report to say
+        self.facts: dict[str, float] = {}  # and its numbers
+        self.used: dict[str, Any] = {}  # settings that the budget changed
+        self._score = self.watch.timed(task.score) if watch is None else task.score
+        self._habits = Habits(len(task.schema.combinations))
+        self._asked = KeySet()
+        self._noted: list[Keys] = []
+        self._n_noted = 0
+
+    @property
+    def schema(self) -> Schema:
+        """What rows may hold."""
+        return self.task.schema
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the table."""
+        return self.task.rows
+
+    @property
+    def max_batch(self) -> int:
+        """Rows that the model is asked at once, at most."""
+        return self.task.max_batch
+
+    @property
+    def generator(self) -> Generator | None:
+        """The imitator of the table, where there is one."""
+        return self.task.generator
+
+    @property
+    def gradients(self) -> Gradients | None:
+        """Slopes of the model, where it has them."""
+        return self.task.gradients
+
+    @property
+    def on_device(self) -> OnDevice | None:
+        """Target and generator as tensors, where both can be."""
+        return self.task.on_device
+
+    def ask(self, rows: Any) -> Any:
+        """Scores of rows as they are, as many as the budget pays for; tensors of tensors."""
+        if len(rows) > self.queries_left:
+            rows = rows[: int(self.queries_left)]
+        self.queries_left -= len(rows)
+        there = self.on_device is not None and not isinstance(rows, np.ndarray)
+        ask: Callable[[Any], Any] = self._ask_there if there else self._ask
+        if not self.watch.limited or not len(rows):
+            return ask(rows)
+        parts = list(self._in_time(ask, rows, 1))
+        if not there:
+            return np.concatenate(parts)
+        import torch
+
+        return torch.cat(parts)
+
+    @property
+    def affordable(self) -> float:
+        """Rows that can surely be checked yet, whatever they cost."""
+        questions = min(self.queries_left, self.watch.affordable)
+        return min(self.rows_left, questions / most_queries(self.schema))
+
+    def enter(self, phase: str, questions: int = 0) -> None:
+        """A method says what it does from now on: labels, search."""
+        if questions:
+            self.watch.planned[phase] = questions
+        self.watch.enter(phase)
+
+    @contextmanager
+    def beside_rows(self) -> Iterator[None]:
+        """Rows checked in this block do not count; they answer for rows that do."""
+        kept, self.rows_left = self.rows_left, np.inf
+        try:
+            yield
+        finally:
+            self.rows_left = kept
+
+    def check(self, rows: Rows, origin: str = "") -> Checked:
+        """Verdicts of rows, in order.
+
+        Where the budget ends inside the batch, only the rows that it pays for come back; the
+        engine stops there, so a method may yield what it gets without looking at its length.
+        """
+        if self.thrifty:
+            return self._check_thriftily(rows).named(origin)
+        return self._checked(self._check, rows).named(origin)
+
+    def survey(self, rows: Rows) -> Checked:
+        """Verdicts of rows beside any budget but that of seconds, with what is decided under every
+        value: for rates."""
+        return self._checked(
+            lambda part: self._oracle(part, distinct(self.schema, part), as_if=True), rows
+        )
+
+    def scores(self, rows: Rows) -> Scores:
+        """Scores of rows as they are, beside any budget but that of seconds."""
+        return self._ask(rows)
+
+    def _checked(self, check: Callable[[Rows], Checked], rows: Rows) -> Checked:
+        if not self.watch.limited or not len(rows):
+            return check(rows)
+        return _together(list(self._in_time(check, rows, len(self.schema.combinations))))
+
+    def _in_time(self, ask: Callable[[Any], Any], rows: Any, cost: int) -> Iterator[Any]:
+        """Answers to rows in parts of about a second, as many as budget and time allow.
+
+        Where there is no time for the first of them, OutOfTime ends the run.
+        """
+        start = 0
+        while start < len(rows):
+            part = rows[start : start + max(1, self.watch.at_once(self.max_batch) // cost)]
+            try:
+                answer = ask(part)
+            except OutOfTime:
+                if not start:
+                    raise
+                return
+            yield answer
+            if len(answer) < len(part):
+                return
+            start += len(part)
+
+    def _check(self, rows: Rows) -> Checked:
+        rows, known = self._affordable(rows)
+        checked = self._oracle(rows, known)
+        self.rows_left -= len(rows)
+        self.queries_left -= checked.queries
+        self._note(known.keys[known.first])
+        self.watch.owed += self.task.recheck * int(checked.flips.sum())
+        return checked
+
+    def _oracle(self, rows: Rows, known: Distinct, *, as_if: bool = False) -> Checked:
+        return check_rows(
+            self._ask,
+            self.schema,
+            rows,
+            partner=self.task.partner,
+            max_batch=self.max_batch,
+            known=known,
+            keep_scores=self.keep_scores,
+            as_if=as_if,
+        )
+
+    def _check_thriftily(self, rows: Rows) -> Checked:
+        """What a row costs is known only afterwards, so the oracle itself sees to the budget."""
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        parts: list[Checked] = []
+        size = rows_at_once(self.schema)
+        for start in range(0, max(len(rows), 1), size):
+            part = rows[start : start + size]
+            known = distinct(self.schema, part)
+            in_time = self.watch.affordable
+            checked = check_thriftily(
+                self._ask,
+                self.schema,
+                part,
+                known=known,
+                habits=self._habits,
+                max_batch=self.max_batch,
+                max_queries=min(self.queries_left, in_time),
+                keep_scores=self.keep_scores,
+            )
+            parts.append(checked)
+            self.rows_left -= len(checked)
+            self.queries_left -= checked.queries
+            self._note(known.keys[known.first[known.first < len(checked)]])
+            self.watch.owed += self.task.recheck * int(checked.flips.sum())
+            if len(checked) < len(part):
+                # The next row might be too dear, or take too long.
+                if in_time < self.queries_left + checked.queries:
+                    self.watch.ran_out = True
+                else:
+                    self.queries_left = 0
+                break
+        return _together(parts)
+
+    def check_tensors(self, rows: Any) -> tuple[Any, Verdicts]:
+        """As many of these rows on the device as the budget has rows for, and their verdicts.
+
+        For rows with keys that the run has not asked, and without a budget of queries.
+        """
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        if not self.watch.limited or not len(rows):
+            verdicts = self._check_there(rows)
+        else:
+            cost = len(self.schema.combinations)
+            verdicts = Verdicts.join(list(self._in_time(self._check_there, rows, cost)))
+            rows = rows[: len(verdicts)]
+        self.rows_left -= len(rows)
+        return rows, verdicts
+
+    def _check_there(self, rows: Any) -> Verdicts:
+        assert self.on_device is not None
+        start = self.watch.seconds
+        verdicts = self.on_device.check(rows, self._spend, self._batch_there, self.task.partner)
+        self.watch.learn(verdicts.queries, self.watch.seconds - start)
+        return verdicts
+
+    def _ask_there(self, rows: Any) -> Any:
+        assert self.on_device is not None
+        start = self.watch.seconds
+        scores = self.on_device.ask(rows, self._spend, self._batch_there)
+        self.watch.learn(len(rows), self.watch.seconds - start)
+        return scores
+
+    @property
+    def _batch_there(self) -> int:
+        """A device takes more rows at once, unless fewer than usual are wished for."""
+        assert self.on_device is not None
+        wished = self.max_batch
+        most = wished if wished < MAX_BATCH else max(wished, self.on_device.batch)
+        return self.watch.at_once(most)
+
+    def _spend(self, n: int) -> None:
+        """Count n rows before they are asked on a device; OutOfTime where it is too late."""
+        self.watch.look()
+        self.watch.count(n)
+
+    def unseen(self, rows: Rows) -> Mask:
+        """Which rows carry a key that was not asked before, the first of each key only."""
+        self._settle()
+        known = distinct(self.schema, rows)
+        fresh = np.zeros(len(rows), dtype=bool)
+        fresh[known.first[~self._asked.contains(known.keys[known.first])]] = True
+        return fresh
+
+    def _ask(self, rows: Rows) -> Scores:
+        return self.watch.ask(self._score, rows, self.max_batch)
+
+    def _note(self, keys: Keys) -> None:
+        """Remember keys that were asked; most methods never want to know, so sorting can wait."""
+        self._noted.append(keys)
+        self._n_noted += len(keys)
+        if self._n_noted > _MOST_NOTED:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Put the keys that were noted into the set."""
+        if self._noted:
+            keys = np.concatenate(self._noted)
+            keys = keys[group(keys)[0]]
+            self._asked.add(keys[~self._asked.contains(keys)])
+            self._noted, self._n_noted = [], 0
+
+    def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        known = distinct(self.schema, rows)
+        if np.isfinite(self.queries_left):
+            paid = np.cumsum(query_cost(self.schema, rows, known)) <= self.queries_left
+            if not paid.all():
+                # Nothing after the first row that is too dear, so that batches do not matter.
+                rows = rows[: int(paid.argmin())]
+                known = distinct(self.schema, rows)
+                self.queries_left = float(query_cost(self.schema, rows, known).sum())
+        return rows, known
+
+
+def _together(parts: Sequence[Checked]) -> Checked:
+    """Parts of one check as the check, with their counts."""
+    if len(parts) == 1:
+        return parts[0]
+    favorable = [part.favorable for part in parts if len(part.favorable)]
+    return replace(
+        Checked.join(parts),
+        queries=sum(part.queries for part in parts),
+        favorable=np.sum(favorable, axis=0) if favorable else parts[0].favorable,
+        as_if=tuple(map(np.concatenate, zip(*(part.as_if for part in parts), strict=True))),
+    )
