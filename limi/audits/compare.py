@@ -18,6 +18,7 @@ from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import LimiError, MissingCapability
 from limi.gpu.place import settled
 from limi.metrics.diversity import distinct_cells, pairwise_distance
+from limi.metrics.effectiveness import findings_per_second
 from limi.metrics.naturalness import FEWEST_TO_JUDGE, naturalness_at
 from limi.search.budget import check_seed
 from limi.search.findings import Found
@@ -141,7 +142,7 @@ def _line(
         rows_checked=summary.rows_checked,
         queries=summary.queries,
         seconds=summary.seconds,
-        findings_per_second=round(summary.findings / max(summary.seconds, 1e-3), 1),
+        findings_per_second=round(findings_per_second(summary.findings, summary.seconds), 1),
         findings_per_thousand_queries=round(summary.per_thousand_queries, 2),
         naturalness=likeness[0],
         representative=likeness[1],

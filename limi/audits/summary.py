@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from limi.audits.what_if import WhatIf
 from limi.decisions import rounded
+from limi.metrics.effectiveness import findings_per_thousand_queries
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
 from limi.metrics.regions import Condition, Rule, Where
@@ -174,8 +175,8 @@ class Summary:
 
     @property
     def per_thousand_queries(self) -> float:
-        """Findings for a thousand model queries."""
-        return 1000 * self.findings / self.queries if self.queries else 0.0
+        """Findings per thousand queries of the model."""
+        return findings_per_thousand_queries(self.findings, self.queries)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

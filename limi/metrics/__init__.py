@@ -8,7 +8,9 @@ from limi._registry import Registry
 
 __all__ = ["names"]
 
-_REGISTRY = Registry("limi.metrics", "metric", apart=frozenset({"collect", "rates", "regions"}))
+_REGISTRY = Registry(
+    "limi.metrics", "metric", apart=frozenset({"collect", "privileged", "rates", "regions"})
+)
 
 
 def names() -> dict[str, str]:

@@ -3,33 +3,42 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.table.schema import Schema
-from limi.types import Index, Rows
+from limi.types import Index, Mask, Rows
 
 __all__ = ["Points", "Space", "nearest"]
 
-Points = NDArray[np.float32]
+Points: TypeAlias = NDArray[np.floating[Any]]
 
 _MOST_LEVELS = 100  # of a column; rarer ones stand together at the origin
 
 
 @dataclass(frozen=True)
 class Space:
-    """Standardised numbers, one axis a frequent level, and one for missing cells."""
+    """Standardised numbers, one axis for each frequent level, and one for missing cells."""
 
     positions: Index  # the columns that count
+    may_miss: Mask  # columns with an axis for missing cells
     centre: NDArray[np.float64]
     spread: NDArray[np.float64]
     levels: tuple[NDArray[np.float64], ...]  # empty for numbers
 
     @staticmethod
-    def learn(rows: Rows, schema: Schema, positions: Index | None = None) -> Space:
-        """Axes from the rows of a table; by default of all columns."""
+    def learn(
+        rows: Rows, schema: Schema, positions: Index | None = None, *, closed: bool = False
+    ) -> Space:
+        """Axes from the rows of a table; by default of all columns.
+
+        Where no other rows will be placed (`closed`), a column without missing cells needs no
+        axis for them.
+        """
         places = np.arange(len(schema)) if positions is None else positions
+        missing: Mask = np.asarray(np.isnan(rows[:, places]).any(axis=0))
         centre, spread = np.zeros(len(places)), np.ones(len(places))
         levels = []
         for i, place in enumerate(places):
@@ -43,21 +52,21 @@ class Space:
                 known, counts = np.unique(cells, return_counts=True)
                 frequent = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
                 levels.append(np.sort(known[frequent]))
-        return Space(places, centre, spread, tuple(levels))
+        may_miss = missing if closed else np.ones(len(places), dtype=bool)
+        return Space(places, may_miss, centre, spread, tuple(levels))
 
-    def place(self, rows: Rows) -> Points:
-        """(n, axes): one point a row."""
+    def place(self, rows: Rows, dtype: type[np.floating[Any]] = np.float32) -> Points:
+        """(n, axes): one point per row."""
         axes = []
         for i, place in enumerate(self.positions):
             cells, missing = rows[:, place], np.isnan(rows[:, place])
-            axes.append(missing[:, None].astype(np.float32))
+            if self.may_miss[i]:
+                axes.append(missing[:, None].astype(dtype))
             if len(self.levels[i]):
-                axes.append((cells[:, None] == self.levels[i]).astype(np.float32))
+                axes.append((cells[:, None] == self.levels[i]).astype(dtype))
             else:
-                scaled = (np.where(missing, self.centre[i], cells) - self.centre[i]) / self.spread[
-                    i
-                ]
-                axes.append(scaled[:, None].astype(np.float32))
+                away = np.where(missing, self.centre[i], cells) - self.centre[i]
+                axes.append((away / self.spread[i])[:, None].astype(dtype))
         return np.concatenate(axes, axis=1)
 
 

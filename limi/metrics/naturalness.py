@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, listed
+from limi.metrics._space import Space
 from limi.table import rows as row_sets
 from limi.table.schema import Column, Schema
-from limi.types import Index, Mask, Rows
+from limi.types import Index, Rows
 
 __all__ = [
     "FEWEST_TO_JUDGE",
@@ -224,7 +225,9 @@ def two_sample_auc(
         [table[np.sort(rng.permutation(len(table))[:n])] for table in (real, generated)]
     )
     truth = np.repeat([0, 1], n)
-    features = rows if classifier == "boosted" else _indicators(rows, schema)
+    features = rows
+    if classifier != "boosted":
+        features = Space.learn(rows, schema, closed=True).place(rows, np.float64)
     seeds = rng.integers(0, 2**31 - 1, folds + 1)
     scores = np.empty(2 * n)
     splitter = StratifiedKFold(folds, shuffle=True, random_state=int(seeds[0]))
@@ -373,25 +376,6 @@ def _classifier(name: Classifier, schema: Schema, seed: int) -> Any:
     # Splits on sets of levels exist for 255 levels at most; beyond, codes are cut as numbers.
     as_levels = (~schema.is_numerical) & (schema.sizes <= 255)
     return HistGradientBoostingClassifier(categorical_features=as_levels, random_state=seed)
-
-
-def _indicators(rows: Rows, schema: Schema, most_levels: int = 100) -> Rows:
-    """Standardised numbers, one column a frequent level, and one for missing cells."""
-    parts = []
-    for j, column in enumerate(schema.columns):
-        cells, missing = rows[:, j], np.isnan(rows[:, j])
-        if missing.any():
-            parts.append(missing[:, None].astype(np.float64))
-        if column.kind == "numerical":
-            known: Mask = ~missing
-            centre = cells[known].mean() if known.any() else 0.0
-            spread = cells[known].std() if known.any() else 0.0
-            parts.append((np.where(known, cells - centre, 0.0) / (spread or 1.0))[:, None])
-        else:
-            levels, counts = np.unique(cells[~missing], return_counts=True)
-            kept = np.sort(levels[np.argsort(-counts, kind="stable")[:most_levels]])
-            parts.append((cells[:, None] == kept).astype(np.float64))
-    return np.concatenate(parts, axis=1)
 
 
 # -- shared -----------------------------------------------------------------------------
