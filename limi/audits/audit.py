@@ -13,7 +13,7 @@ from limi import methods
 from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
 from limi.audits.estimate import Estimate
-from limi.audits.generator_source import GeneratorSource
+from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import prepare, with_held_out
 from limi.audits.result import Result, files
@@ -117,6 +117,7 @@ def audit(
     folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
     draft = None if folder is None else folder.draft()
     origin = None if draft is None else _way_back(draft.place)
+    found = anchored(generator)
     budget = _one_budget(
         budget,
         max_rows=max_rows,
@@ -146,8 +147,8 @@ def audit(
     )
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name)
-    place, asked = devices.settled(device, problem.target, generator)
-    source = GeneratorSource(generator, seed, place, on_step)
+    place, asked = devices.settled(device, problem.target, found)
+    source = GeneratorSource(found, generator, seed, place, on_step)
     plan = Plan(
         problem,
         asked,

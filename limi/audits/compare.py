@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from limi.audits.audit import audit
+from limi.audits.generator_source import anchored
 from limi.audits.plan import MOST_TO_JUDGE
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, draw_representative, representative_size
@@ -65,31 +66,33 @@ def compare(
 ) -> list[Line]:
     """One line a method, all with the same table, model, generator, budget and seed.
 
-    The generator is fitted once. A method that cannot run on this target says why in its line.
+    The model is opened once, and the generator fitted once. A method that cannot run on this target
+    says why in its line.
     """
     from limi import generators
 
     check_seed(seed)
+    found = anchored(generator)
     names = (
         *("protected", "target", "favorable", "output", "schema"),
         *("trust_pickle", "trust", "table_name"),
     )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
-    place, _ = settled(device, problem.target, generator)
+    place, _ = settled(device, problem.target, found)
     if isinstance(generator, str) and generator in generators.names():
         rng = Stream.GENERATOR.rng(seed)
         fit = generators.get(generator).fit
-        generator = fit(problem.rows, problem.schema, rng, device=place)
+        found = fit(problem.rows, problem.schema, rng, device=place)
     lines: dict[str, Line] = {}
     results: dict[str, Result] = {}
     for name in methods:
         on_method(name)
         try:
             result = audit(
-                model,
+                problem.target.model,
                 frame,
                 method=name,
-                generator=generator,
+                generator=found,
                 seed=seed,
                 rate_rows=0,
                 device=place,

@@ -13,11 +13,19 @@ from limi.audits.run_folder import file_digest
 from limi.errors import InvalidInput, listed
 from limi.generators import Generator
 from limi.streams import Stream
+from limi.system import writing
 from limi.system.reading import is_file
 from limi.system.watch import Watch
 from limi.table.schema import Schema
 
-__all__ = ["GeneratorSource"]
+__all__ = ["GeneratorSource", "anchored"]
+
+
+def anchored(generator: str | Path | Generator | None) -> str | Path | Generator | None:
+    """A generator's file from the root on, so that a model may go elsewhere; all else as it is."""
+    if isinstance(generator, (str, Path)) and generator != "none" and is_file(generator):
+        return writing.absolute(generator)
+    return generator
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,7 @@ class GeneratorSource:
     """Where the generator comes from: a name to fit, a file, an object, or nowhere."""
 
     given: str | Path | Generator | None
+    called: object  # the same in the user's words
     seed: int
     device: str
     on_step: Callable[[float, str], None]
@@ -33,7 +42,7 @@ class GeneratorSource:
     def name(self) -> str | None:
         """What the report calls it."""
         if self.given is None or isinstance(self.given, (str, Path)):
-            return None if self.given in (None, "none") else str(self.given)
+            return None if self.given in (None, "none") else str(self.called)
         return self.given.kind
 
     @property

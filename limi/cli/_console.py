@@ -15,9 +15,13 @@ from limi.errors import FailedWrite
 from limi.system.shown import clean_lines, to_json
 
 if TYPE_CHECKING:
+    from limi.audits.estimate import Estimate
     from limi.search.engine import Progress as RunProgress
 
-__all__ = ["command_line", "err", "out", "print_json", "print_text", "run_progress", "steps"]
+__all__ = [
+    *("announce", "command_line", "err", "out", "print_json", "print_text", "run_progress"),
+    "steps",
+]
 
 
 class _Stream:
@@ -110,6 +114,16 @@ def print_text(text: str) -> None:
 def command_line() -> str:
     """This command, as a shell would read it."""
     return shlex.join(["limi", *sys.argv[1:]])
+
+
+def announce(estimate: Estimate) -> None:
+    """What a run will cost, for somebody who sits and waits: like a bar, not in a log.
+
+    A run's folder keeps it, and where standard error is read by a program, it holds the one
+    sentence of a failure and nothing else.
+    """
+    if err.is_terminal:
+        err.print(str(estimate), soft_wrap=True)
 
 
 @contextmanager

@@ -207,10 +207,14 @@ def _abandon(*streams: Any) -> None:
 
 
 def _write(text: str) -> None:
-    # Where standard error is gone too, the exit code says all that can be said.
-    with suppress(OSError, ValueError, AttributeError):
+    try:
         sys.stderr.write(text)
         sys.stderr.flush()
+    except (OSError, ValueError, AttributeError):
+        # A model may have closed the stream; where the file behind it is gone as well, the exit
+        # code says all that can be said.
+        with suppress(OSError):
+            os.write(2, text.encode("utf-8", "backslashreplace"))
 
 
 @contextmanager

@@ -22,7 +22,11 @@ def demo(
 ) -> None:
     """Train an income model on the Adult census and test it for sex."""
     import limi
+    from limi.audits.drafts import Draft
+    from limi.search.budget import check_seed
 
+    check_seed(seed)
+    Draft.at(out, force=_is_demo(out))  # refused before a model is trained
     adult = limi.data.load("adult")
     _console.err.print(
         f"Training a gradient-boosting income model on {len(adult.frame):,} census rows ..."
@@ -40,7 +44,7 @@ def demo(
             force=_is_demo(out),
             table_name="adult",
             command=f"limi demo --out {out} --seed {seed}",
-            on_plan=lambda estimate: _console.err.print(str(estimate), soft_wrap=True),
+            on_plan=_console.announce,
             on_progress=show,
         )
     finish(result, out, as_json)

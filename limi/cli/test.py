@@ -94,7 +94,7 @@ def test(
 
     def tell(estimate: Estimate) -> None:
         if not plan:
-            _console.err.print(str(estimate), soft_wrap=True)
+            _console.announce(estimate)
             return
         if as_json:
             _console.print_json(estimate.as_dict())

@@ -26,6 +26,7 @@ from limi.models.gradients import network_of
 from limi.models.target import Target
 from limi.models.torch import TorchModel, _evaluating
 from limi.search.check import MAX_BATCH
+from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 
 __all__ = ["CHOICES", "chosen", "placed", "settled", "together"]
@@ -117,7 +118,11 @@ def together(target: Target, generator: Any) -> OnDevice | None:
         return None
 
     def forward(matrix: Any) -> Any:
-        with torch.inference_mode(), _evaluating(module):
+        with (
+            at_work(lambda error: BadModel(f"the model raised {reason(error)}")),
+            torch.inference_mode(),
+            _evaluating(module),
+        ):
             raw = module(matrix)
         if not isinstance(raw, torch.Tensor) or raw.ndim == 0 or len(raw) != len(matrix):
             raise BadModel("the module must return one tensor with one or two outputs a row")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, listed, nearest
-from limi.models._scores import Outputs, from_pairs, probabilities
+from limi.models._scores import Outputs, from_pairs, probabilities, whole
 from limi.types import Labels, Mask, Scores, Value
 
 __all__ = [
@@ -349,7 +349,7 @@ def _flat(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _array(raw: Any) -> NDArray[Any]:
-    array = np.asarray(raw)
+    array = whole(raw)
     # Cells kept as objects get the type they share: numbers, truth values or text.
     return np.array(array.tolist()) if array.dtype == object else array
 

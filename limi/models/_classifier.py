@@ -12,7 +12,7 @@ from limi.decisions import contradicts
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
-from limi.models._scores import from_margin, from_pairs
+from limi.models._scores import from_margin, from_pairs, whole
 from limi.models._trees import forget_caches
 from limi.system.foreign import reason
 from limi.types import Labels, Mask, Scores
@@ -105,7 +105,7 @@ class SklearnModel:
             ) from None
 
     def _labels(self, inputs: Any) -> Mask:
-        answers = np.asarray(self.estimator.predict(inputs)).reshape(-1)
+        answers = whole(self.estimator.predict(inputs)).reshape(-1)
         return np.asarray(answers == self.estimator.classes_[self.favorable_column])
 
     def _noted(self) -> SklearnModel:

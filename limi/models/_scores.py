@@ -17,10 +17,21 @@ from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, contradicts, favors, op
 from limi.errors import BadModel, InvalidInput
 from limi.types import Mask, Scores
 
-__all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "sided"]
+__all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "sided", "whole"]
 
 Output = Literal["logits", "probability"]
 """What a network's last layer gives."""
+
+
+def whole(raw: Any) -> NDArray[Any]:
+    """A model's answers as an array; BadModel where some are masked, which it would forget."""
+    hidden = int(np.ma.getmaskarray(raw).sum()) if isinstance(raw, np.ma.MaskedArray) else 0
+    if hidden:
+        raise BadModel(
+            f"the model returned a masked array in which {hidden} of {raw.size} answers are "
+            "hidden; it must answer for every row"
+        )
+    return np.asarray(raw)
 
 
 def sided(scores: Scores, favorable: Mask) -> Scores:
@@ -34,7 +45,7 @@ def from_margin(margin: Any, favorable_column: int) -> Scores:
     """Scores of signed distances; above 0 the second class is chosen."""
     from scipy.special import expit
 
-    margin = np.asarray(margin, dtype=np.float64)
+    margin = whole(margin).astype(np.float64)
     scores: Scores = expit(margin if favorable_column == 1 else -margin)
     return scores
 
@@ -45,7 +56,7 @@ def from_pairs(pairs: Any, favorable_column: int, *, votes: bool = False) -> Sco
     Where they are shares of `votes`, they are equal because the votes were even, and not by
     rounding: the model then takes the first class.
     """
-    pairs = np.asarray(pairs, dtype=np.float64)
+    pairs = whole(pairs).astype(np.float64)
     mine, other = pairs[:, favorable_column], pairs[:, 1 - favorable_column]
     # Two probabilities need not sum to exactly 1, so comparing one of them with 0.5 can contradict
     # the model, which compares the two.
@@ -93,7 +104,7 @@ class Outputs:
 
     def read(self, raw: Any, n: int) -> Scores:
         """Scores of n rows."""
-        array = np.asarray(raw)
+        array = whole(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} outputs"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")

@@ -21,6 +21,7 @@ from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import WithModule
 from limi.models._scores import Outputs
+from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
 
@@ -156,7 +157,7 @@ class TorchGradients:
         parts = []
         with torch.no_grad(), self._watching(layer) as seen, _one_core():
             for at in _parts(len(rows)):
-                self.module(self._inputs(rows[at]))
+                self._run(self._inputs(rows[at]))
                 parts.append(_numbers(seen.pop()))
         return np.concatenate(parts)
 
@@ -169,7 +170,7 @@ class TorchGradients:
 
         with torch.enable_grad(), self._watching(layer) as seen, _one_core():
             inputs = self._inputs(rows).requires_grad_()
-            self.module(inputs)
+            self._run(inputs)
             output = seen.pop()
             pulled = torch.from_numpy(pull(_numbers(output))).to(output.device, output.dtype)
             return self._by_code(rows, self._derivative(output, inputs, pulled))
@@ -181,9 +182,13 @@ class TorchGradients:
 
         with torch.enable_grad(), _evaluating(self.module), _one_core():
             inputs = self._inputs(rows).requires_grad_()
-            margin = self._margin(self.module(inputs))
+            margin = self._margin(self._run(inputs))
             slope = self._derivative(margin, inputs, torch.ones_like(margin))
             return _numbers(margin), self._by_code(rows, slope)
+
+    def _run(self, inputs: Any) -> Any:
+        with at_work(lambda error: BadModel(f"the model raised {reason(error)}")):
+            return self.module(inputs)
 
     def _margin(self, raw: Any) -> Any:
         """Log-odds of the favorable class, from one or two logits or probabilities a row."""
@@ -217,13 +222,15 @@ class TorchGradients:
 
         if not output.requires_grad:  # nothing of the input reaches it by a derivative
             return np.zeros(tuple(inputs.shape))
-        try:
+
+        def told(error: BaseException) -> BadModel:
+            return BadModel(
+                f"torch cannot differentiate the module ({reason(error)}); try the setting "
+                "gradient=estimated"
+            )
+
+        with at_work(told):
             (slope,) = torch.autograd.grad(output, inputs, pulled, allow_unused=True)
-        except RuntimeError as error:
-            raise BadModel(
-                f"torch cannot differentiate the module ({str(error).splitlines()[0]}); "
-                "try the setting gradient=estimated"
-            ) from None
         return np.zeros(tuple(inputs.shape)) if slope is None else _numbers(slope)
 
     def _by_code(self, rows: Rows, slope: Rows) -> Rows:
@@ -263,7 +270,7 @@ class TorchGradients:
         hooks = [leaf.register_forward_hook(note) for leaf in leaves]
         try:
             with torch.no_grad(), _evaluating(self.module):
-                self.module(self._inputs(np.tile(self.codec.schema.low, (2, 1))))
+                self._run(self._inputs(np.tile(self.codec.schema.low, (2, 1))))
         finally:
             for hook in hooks:
                 hook.remove()

@@ -14,6 +14,7 @@ import numpy as np
 from limi.decisions import contradicts, favors
 from limi.errors import BadModel, LimiError, listed
 from limi.models._base import Decides, Model, Settles, notes_of
+from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Index, Mask, Rows, Scores
@@ -47,7 +48,7 @@ class Target:
         """One score a row; BadModel where the model raises or answers what it must not."""
         if not len(rows):
             return np.empty(0)
-        scores = np.asarray(self._ask(self.model.score, rows), dtype=np.float64)
+        scores = self._ask(lambda given: whole(self.model.score(given)).astype(np.float64), rows)
         if scores.shape != (len(rows),):
             given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
             raise BadModel(

@@ -46,6 +46,8 @@ _SECONDS = 120.0
 _SHARE = 0.5  # of the machine's memory
 _ANYWHERE = 256  # rows from all over the schema, where no row of the table may lead
 _READY = b"ready\n"
+_PASSED, _MEMORY = "passed", "memory"
+_MOST = 1e6  # seconds or gigabytes that mean anything
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from limi.models.trial import main; main()"
@@ -193,12 +195,16 @@ def _verdict(process: subprocess.Popen[bytes], job: _Job, library: str) -> None:
             f"{refused} crashed {library.partition('.')[0]} ({_ending(process.returncode)}); the "
             "file is damaged or made to crash: save the model again"
         ) from None
-    if kind == "MemoryError":
-        raise BadModel(
-            f"{refused} took more than {job.gigabytes:.3g} GB of memory; the file is damaged or "
-            f"made to, or {GIGABYTES} must allow it more"
-        )
-    if kind != "passed":
+    if kind == _MEMORY:
+        if job.gigabytes is None:
+            most, other = "memory than there is", "it needs a larger machine"
+        else:
+            most, other = (
+                f"than {job.gigabytes:.3g} GB of memory",
+                f"{GIGABYTES} must allow it more",
+            )
+        raise BadModel(f"{refused} took more {most}; the file is damaged or made to, or {other}")
+    if kind != _PASSED:
         raise _ERRORS.get(kind, BadModel)(words)
 
 
@@ -238,7 +244,7 @@ def _setting(name: str, usual: float | None) -> float | None:
         raise InvalidInput(
             f"{name} is {text!r}; it must be a number from 0 up, where 0 is no limit"
         )
-    return number or None
+    return min(number, _MOST) or None
 
 
 def _memory() -> float | None:
@@ -266,12 +272,13 @@ def main() -> NoReturn:
         job = pickle.load(sys.stdin.buffer)  # noqa: S301 (the process that started this one wrote it)
         _limit(job.seconds, job.gigabytes)
         _try(job)
-        said = {"kind": "passed", "said": ""}
+        said = {"kind": _PASSED, "said": ""}
     except EOFError:  # nothing was asked
         os._exit(0)
     except BaseException as error:
         words = str(error) if isinstance(error, LimiError) else reason(error)
-        said = {"kind": type(error).__name__, "said": words}
+        kind = _MEMORY if isinstance(error, MemoryError) else type(error).__name__
+        said = {"kind": kind, "said": words}
     os.write(answer, json.dumps(said).encode())
     os._exit(0)
 
@@ -301,5 +308,15 @@ def _limit(seconds: float, gigabytes: float | None) -> None:
     if gigabytes is not None:
         # Linux counts data that are written; address space would count what libraries reserve.
         which = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
+        most = int(gigabytes * 1e9) + _held_bytes()
         with suppress(OSError, ValueError):  # a lower limit is in force already
-            resource.setrlimit(which, (int(gigabytes * 1e9), resource.getrlimit(which)[1]))
+            resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
+
+
+def _held_bytes() -> int:
+    """What this process and its libraries hold already."""
+    try:
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):  # not Linux
+        return 0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
+from limi.errors import InvalidInput
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names
 from limi.studies._formats import note, render
@@ -34,10 +37,17 @@ of these numbers certifies a model.
 
 
 def page(folder: Path) -> str:
-    """The page for the results in a folder; the same text for the same results."""
-    parts = [_HEAD, _overview(folder)]
-    parts += [_study(load(name), folder) for name in names()]
-    return "\n".join(parts)
+    """The page for the results in a folder; the same text for the same results.
+
+    InvalidInput where it holds results of no study at all.
+    """
+    studies = [(study, _kept(study, folder)) for study in map(load, names())]
+    if not any(kept for _, kept in studies):
+        raise InvalidInput(
+            f"there are no kept results in {str(folder)!r}; "
+            f"keep some: limi study run all --scale small --keep {shlex.quote(str(folder))}"
+        )
+    return "\n".join([_HEAD, _overview(studies), *(_study(*one) for one in studies)])
 
 
 def figures(folder: Path) -> dict[str, str]:
@@ -66,12 +76,10 @@ def _kept(study: Study, folder: Path) -> list[Results]:
     ]
 
 
-def _overview(folder: Path) -> str:
+def _overview(studies: Sequence[tuple[Study, list[Results]]]) -> str:
     lines = ["| study | of the paper | scale | cells | claims that hold |", "|---|---|---|---|---|"]
-    for name in names():
-        study = load(name)
-        kept = _kept(study, folder)
-        link = f"[{name}](#{name}) | {study.source}"
+    for study, kept in studies:
+        link = f"[{study.name}](#{study.name}) | {study.source}"
         if not kept:
             lines.append(f"| {link} | not run | | |")
         for results in kept:
@@ -84,9 +92,8 @@ def _overview(folder: Path) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _study(study: Study, folder: Path) -> str:
+def _study(study: Study, kept: Sequence[Results]) -> str:
     head = [f"## {study.name}", "", f"*{study.title}.* Of the paper: {study.source}.", ""]
-    kept = _kept(study, folder)
     if not kept:
         command = f"limi study run {study.name} --scale small"
         return "\n".join([*head, f"Not run yet: `{command}`.", ""])

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +69,15 @@ class Results:
 
     def of(self, benchmark: str, variant: str) -> list[Outcome]:
         """The outcomes of all seeds."""
-        found = (
-            o for o in self.outcomes.values() if (o.benchmark, o.variant) == (benchmark, variant)
-        )
-        return sorted(found, key=lambda outcome: outcome.seed)
+        return self._by_variant.get((benchmark, variant), [])
+
+    @cached_property
+    def _by_variant(self) -> dict[tuple[str, str], list[Outcome]]:
+        """Outcomes in the order of their seeds; a table asks for each of them many times."""
+        found: dict[tuple[str, str], list[Outcome]] = {}
+        for outcome in sorted(self.outcomes.values(), key=lambda outcome: outcome.seed):
+            found.setdefault((outcome.benchmark, outcome.variant), []).append(outcome)
+        return found
 
     def numbers(self, benchmark: str, variant: str, measure: str) -> list[float]:
         """A measure over the seeds that have it."""

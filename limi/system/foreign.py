@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 from limi.errors import LimiError
 
@@ -62,6 +62,19 @@ class _Kept:
     descriptor: int | None  # None where no file stands behind number 1
 
 
+class _Lent:
+    """A stream as foreign code gets it: whoever closes it takes nothing from us."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 _lock = threading.Lock()
 _inside = 0  # how many are inside at once, in all threads; the first redirects, the last restores
 _kept: _Kept | None = None
@@ -95,7 +108,7 @@ def _redirect() -> _Kept:
     else:
         _point_to_stderr()
     if sys.stderr is not None:
-        sys.stdout = sys.stderr
+        sys.stdout = cast("TextIO", _Lent(sys.stderr))
     return _Kept(stream, descriptor)
 
 
@@ -111,10 +124,20 @@ def _point_to_stderr() -> None:
 def _restore(kept: _Kept) -> None:
     # What foreign code wrote to the stream that it found here, or to C's, is still underway.
     _flush(kept.stream)
-    sys.stdout = kept.stream
     if kept.descriptor is not None:
         os.dup2(kept.descriptor, 1)
         os.close(kept.descriptor)
+    sys.stdout = _open(kept.stream, 1)
+    sys.stderr = _open(sys.stderr, 2)
+
+
+def _open(stream: TextIO | None, number: int) -> TextIO | None:
+    """A standard stream, anew where foreign code has closed it; its file is still open."""
+    if not getattr(stream, "closed", False):
+        return stream
+    with suppress(OSError):
+        return open(number, "w", encoding="utf-8", errors="backslashreplace", closefd=False)
+    return stream
 
 
 def _flush(stream: TextIO | None) -> None:

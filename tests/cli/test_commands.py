@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limi.cli import demo, main
+from limi.cli import _console, demo, main
 from limi.cli.demo import _is_demo
 
 MODEL = """
@@ -87,11 +87,18 @@ def test_a_plan_is_one_line_and_writes_nothing(folder, limi):
     )
 
 
-def test_a_run_says_what_it_will_cost_and_what_each_phase_took(folder, limi):
-    code, out, err = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--json")
+def test_a_terminal_is_told_what_a_run_will_cost(folder, limi, monkeypatch):
+    words = (*FULL, "--max-rows", "500", "--rate-rows", "100", "--json")
+    assert limi(*words)[2] == ""
+    monkeypatch.setattr(type(_console.err), "is_terminal", True)
+    code, _, err = limi(*words)
     assert code == 0
-    assert err.startswith("about ")
-    assert "at the measured speed" in err
+    assert re.search(r"about [\d,]+ questions, .* s at the measured speed", err)
+
+
+def test_a_run_keeps_what_it_was_to_cost_and_what_each_phase_took(folder, limi):
+    code, out, err = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--json")
+    assert (code, err) == (0, "")
     told = json.loads(out)
     assert told["estimate"]["phases"]["search"] == 1000
     phases = told["phases"]

@@ -238,9 +238,18 @@ def test_a_run_is_written_where_it_was_asked_for_though_the_model_wanders(folder
     assert call(*words, *QUICK, "--out", "out")[0] == 0
     assert (folder / "out" / "report.html").exists()
     os.chdir(folder)
-    words = [word.replace("model.py:approve", there) for word in WRITERS["compare"]]
-    assert call(*words, "page.html")[0] == 0
+    words = [word.replace("approve", "wanders") for word in WRITERS["compare"]]
+    methods = ("--methods", "themis,real", "--generator", "trees.limi")
+    assert call("fit", TEST[1], "--target", "ok", "--out", "trees.limi")[0] == 0
+    assert call(*words, "page.html", *methods)[0] == 0
     assert (folder / "page.html").exists()
+
+
+def test_a_generator_is_found_though_the_model_wanders(folder, call):
+    words = [word.replace("approve", "wanders") for word in TEST]
+    assert call("fit", TEST[1], "--target", "ok", "--out", "trees.limi")[0] == 0
+    assert call(*words, *QUICK, "--generator", "trees.limi", "--out", "out")[0] == 0
+    assert json.loads((folder / "out" / "manifest.json").read_text())["generator"] == "trees.limi"
 
 
 @pytest.mark.parametrize(

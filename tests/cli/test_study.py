@@ -103,6 +103,8 @@ def test_a_failing_cell_fails_the_command_at_the_end(limi, monkeypatch):
         (["table", "dnn", "--scale", "smoke"], "run: limi study run dnn --scale smoke"),
         (["table", "dnn", "--scale", "large"], "there is no scale 'large'"),
         (["plot", "nothing"], "there is no study 'nothing'"),
+        (["page", "--results", "nowhere"], "there are no kept results in 'nowhere'"),
+        (["page", "--results", "nowhere", "--file", "page.md"], "limi study run all"),
         (["check", "--baseline", "none.json"], "there is no baseline 'none.json'"),
     ],
 )

@@ -69,7 +69,7 @@ def _one(server: Server, case: str, choices: str | None, keep: Path | None) -> i
     numbers = None if choices is None else [int(word) for word in choices.split(".") if word]
     result = server.run(case, numbers)
     _show(result)
-    print(result.err)
+    print(server.run(case, numbers, debug=True).err)
     print(f"choices: {_dotted(result.choices)}")
     if keep is not None:
         shutil.copytree(server.box, keep, symlinks=True)
@@ -90,6 +90,7 @@ def _many(crew: Sequence[Server], names: Sequence[str], tries: int) -> int:
     for number, alike in enumerate(failures.values(), 1):
         print(f"\n{number} of {len(failures)}: {len(alike):,} alike")
         _show(alike[0])
+        _show_where(crew[0], alike[0])
         if tries and alike[0].choices:
             _show_smaller(crew[0], alike[0], tries)
     return int(bool(failures))
@@ -143,6 +144,14 @@ def _show(result: Result) -> None:
     print(f"  limi {result.words}")
     for problem in result.problems:
         print(f"  {problem}")
+
+
+def _show_where(server: Server, result: Result) -> None:
+    """The last places of our own in the traceback behind a sentence that nobody wrote."""
+    if result.outcome == "UNFORESEEN":
+        lines = server.run(result.case, debug=True).err.splitlines()
+        places = [line for line in lines if "/limi/" in line and line.strip().startswith("File ")]
+        print("\n".join(places[-4:]))
 
 
 def _show_smaller(server: Server, result: Result, tries: int) -> None:

@@ -42,6 +42,8 @@ class Around:
     stdout: str = "file"  # or closed, full, gone (a pipe whose reader has left)
     cwd: str = "there"  # or deleted
     variables: Mapping[str, str] = field(default_factory=dict)
+    trial_s: int = 4  # that the trial of a model's file may take
+    real_trial: bool = False  # in a Python that is started, not forked
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,10 @@ from tests.hostile.kinds import KINDS
 from tests.hostile.material import Material
 
 WARM_UP = ("options/sound-test", "options/sound-test-natural", "options/sound-repair")
-"""Inputs after which most of what inputs need has been loaded."""
+"""Inputs after which most has been loaded of what the material did not need.
+
+None opens a graph: onnxruntime starts a thread when it is loaded.
+"""
 
 
 def build(

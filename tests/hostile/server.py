@@ -4,7 +4,7 @@ Starting Python and limi takes seconds, forking takes milliseconds; a child that
 changes its folder or fills its memory takes nothing with it. The server itself never works with a
 library: threads of a pool do not survive a fork.
 
-Lines of JSON go both ways: {"case": ID} or {"case": ID, "choices": [...]}, and what came of it.
+Lines of JSON go both ways: {"case": ID, "choices": [...], "debug": false}, and what came of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.hostile import cases
+from tests.hostile import cases, trials
 from tests.hostile.case import Around, Case
 from tests.hostile.material import small_repairs
 from tests.hostile.scratch import SENTINELS, Scratch, fill, inventory
@@ -83,11 +83,17 @@ class Server:
         """What the last input has left."""
         return self.scratch.root / self.plan.name / "box"
 
-    def run(self, case: str, choices: Sequence[int] | None = None) -> Result:
-        """What comes of an input."""
+    def run(
+        self, case: str, choices: Sequence[int] | None = None, *, debug: bool = False
+    ) -> Result:
+        """What comes of an input; `debug` shows the traceback behind a sentence."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        asked = {"case": case, "choices": None if choices is None else list(choices)}
+        asked = {
+            "case": case,
+            "choices": None if choices is None else list(choices),
+            "debug": debug,
+        }
         try:
             self._process.stdin.write(json.dumps(asked) + "\n")
             self._process.stdin.flush()
@@ -119,7 +125,9 @@ def _surroundings(scratch: Scratch) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
-        "MPLCONFIGDIR": str(scratch.folder("matplotlib")),
+        # Libraries keep caches of their own there as they are loaded.
+        "HOME": str(scratch.folder("home")),
+        "TMPDIR": str(scratch.folder("tmp")),
         **{f"{name}_{'' if name.endswith('MAX') else 'NUM_'}THREADS": "1" for name in threads},
     }
 
@@ -138,33 +146,33 @@ def serve(scratch: Scratch, plan: Plan) -> None:
         _warm_up(scratch, plan, material)
     for line in sys.stdin:
         asked = json.loads(line)
+        # Children inherit it; the server itself has no use for it.
+        os.environ["LIMI_DEBUG"] = str(int(asked["debug"]))
         result = _run(scratch, plan, material, asked["case"], asked["choices"])
         answers.write(json.dumps(asdict(result)) + "\n")
         answers.flush()
 
 
 def _warm_up(scratch: Scratch, plan: Plan, material: cases.Material) -> None:
-    """Load every module that inputs load: those that a child has loaded after a few of them."""
-    for module in (
-        "limi.cli._app",
-        "limi.audits.audit",
-        "limi.audits.reopen",
-        "limi.repairs",
-        "limi.audits.compare",
-    ):
-        importlib.import_module(module)
+    """Load every module that inputs load: those that the material took, and a few of them take."""
+    small_repairs()
+    trials.fork()
+    _load(material.modules)
     for case in cases.WARM_UP:
         report = scratch.root / plan.name / "modules"
         _run(scratch, plan, material, case, modules=report)
-        for module in json.loads(report.read_text()):
-            with contextlib.suppress(Exception):
-                importlib.import_module(module)
-    small_repairs()
+        _load(json.loads(report.read_text()))
     _know_commands()
     import gc
 
     gc.collect()
     gc.freeze()  # so that a child's collector does not copy every page
+
+
+def _load(modules: Sequence[str]) -> None:
+    for module in modules:
+        with contextlib.suppress(Exception):  # made by another one, or meant for its own program
+            importlib.import_module(module)
 
 
 def _know_commands() -> None:
@@ -334,6 +342,7 @@ class _Child:
         os.chdir(work)
         home = {"HOME": "home", "TMPDIR": "tmp", "LIMI_CACHE": "cache"}
         os.environ.update({name: str(self.box / place) for name, place in home.items()})
+        os.environ["LIMI_MODEL_SECONDS"] = str(case.around.trial_s)
         os.environ.update(case.around.variables)
         import tempfile
 
@@ -341,6 +350,8 @@ class _Child:
 
     def _enter(self, around: Around) -> None:
         """Put the limits and the surroundings of the input in force."""
+        if around.real_trial:
+            trials.start()
         if around.cwd == "deleted":
             gone = self.box / "tmp" / "gone"
             gone.mkdir()

@@ -1,11 +1,13 @@
 """Model files are tried in a process of their own: crashes, hangs and floods are one sentence."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -236,15 +238,28 @@ def test_rows_are_asked_that_the_table_does_not_hold(tmp_path, monkeypatch):
     assert made.target.score(made.rows).shape == (len(frame),)
 
 
-def test_a_file_that_fills_the_memory_when_asked_is_one_sentence(tmp_path, monkeypatch):
+def flooding(path):
+    """A model's file that makes room for a million columns when it is asked."""
     encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore")
     model = make_pipeline(encoder, LogisticRegression()).fit(numbers(), truth())
     encoder.categories_ = [np.arange(10.0**6)] * 3
     encoder._n_features_outs = [10**6] * 3
-    sio.dump(model, tmp_path / "a.skops")
+    sio.dump(model, path)
+    return f"skops:{path}"
+
+
+def test_a_file_that_fills_the_memory_when_asked_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv(trial.GIGABYTES, "1.5")
     with pytest.raises(BadModel, match=r"took more than 1.5 GB of memory"):
-        prepared(f"skops:{tmp_path / 'a.skops'}")
+        prepared(flooding(tmp_path / "a.skops"))
+
+
+def test_a_lack_of_memory_that_nobody_asked_for_names_no_limit(tmp_path, monkeypatch):
+    limit = partial(resource.setrlimit, resource.RLIMIT_DATA, (3 << 29, 3 << 29))
+    monkeypatch.setattr(subprocess, "Popen", partial(subprocess.Popen, preexec_fn=limit))
+    monkeypatch.setenv(trial.GIGABYTES, "0")
+    with pytest.raises(BadModel, match=r"took more memory than there is; .* a larger machine$"):
+        prepared(flooding(tmp_path / "a.skops"))
 
 
 def test_a_file_that_fills_the_memory_when_opened_is_one_sentence(tmp_path, monkeypatch):
@@ -281,9 +296,11 @@ def test_limits_are_numbers(name, value, tmp_path, monkeypatch):
         prepared(saved(tmp_path))
 
 
-def test_a_limit_of_0_is_none(tmp_path, monkeypatch, starts):
+@pytest.mark.parametrize("gigabytes", ["0", "1e300"])
+def test_a_limit_of_0_is_none(gigabytes, tmp_path, monkeypatch, starts):
     uri = saved(tmp_path)
-    monkeypatch.setenv(trial.GIGABYTES, "0")
+    monkeypatch.setenv(trial.GIGABYTES, gigabytes)
+    monkeypatch.setenv(trial.SECONDS, "1e300")
     prepared(uri)
     assert len(starts) == 1
     monkeypatch.setattr(trial, "_passed", set())

@@ -64,7 +64,7 @@ def repaired(result):
     patched = pytest.MonkeyPatch()
     patched.setattr(_core, "_RATE_ROWS", 800)
     patched.setattr(_core, "_SEARCH_ROWS", 400)
-    patched.setattr(_verify, "_GENERATORS", ("trees",))
+    patched.setattr(_verify, "quick_generators", lambda: ["trees"])
     made = limi.repair(result, max_accuracy_loss=0.2, sweep=[0.3], command="limi repair run")
     patched.undo()
     return made

@@ -105,6 +105,23 @@ def test_output_that_somebody_captures_is_captured_again(capfd):
     assert sorted(shown.err.splitlines()) == ["aside", "aside by number", "aside from C"]
 
 
+CLOSING = """
+import sys
+from limi.system.foreign import to_stderr
+
+for stream in ("stdout", "__stdout__", "stderr"):
+    with to_stderr():
+        getattr(sys, stream).close()
+    print("result")
+    print("aside", file=sys.stderr)
+"""
+
+
+def test_streams_that_foreign_code_closes_are_there_again():
+    done = subprocess.run([sys.executable, "-c", CLOSING], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("result\n" * 3, "aside\n" * 3)
+
+
 def test_the_last_of_several_threads_restores(capfd):
     start, go_on = threading.Barrier(3), threading.Event()
 
@@ -193,6 +210,32 @@ def test_a_model_that_exits_is_a_bad_model(when):
         model.columns = Exits()
     with pytest.raises(BadModel, match="raised SystemExit: 0"):
         limi.audit(model, people(), protected=["sex"], target="ok", method="themis", max_rows=2000)
+
+
+def test_a_model_that_hides_answers_is_a_bad_model():
+    def model(frame):
+        return np.ma.masked_array((frame["age"] > 40).to_numpy(float), mask=frame["age"] == 41)
+
+    with pytest.raises(BadModel, match=r"a masked array in which \d+ of \d+ answers are hidden"):
+        limi.audit(model, people(), protected=["sex"], target="ok", method="themis")
+
+
+class Odd:
+    """A model of somebody's own, whose answers are foreign code as well."""
+
+    takes, columns, n_columns = "frame", None, None
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def score(self, frame):
+        return self.answer
+
+
+@pytest.mark.parametrize("answer", [[[0.1], [0.2, 0.3]], "high", object(), {"a": 1}])
+def test_answers_that_are_no_arrays_are_one_sentence(answer):
+    with pytest.raises(BadModel, match="the model r"):
+        limi.audit(Odd(answer), people(), protected=["sex"], target="ok", method="themis")
 
 
 class Exits:

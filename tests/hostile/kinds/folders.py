@@ -60,10 +60,10 @@ def resumed(material: Material, changed: Mapping[str, Thing], **more: Any) -> Ca
     return Case(words, files, (run, f"{run}.partial"), **more)
 
 
-def studied(cell: Any, how: int = 0, **more: Any) -> Case:
-    """A table or a figure of a study with one kept cell."""
+def studied(cell: Any, how: int = 0, place: str = "cells/smoke/dnn/a.json", **more: Any) -> Case:
+    """A table or a figure of a study with one kept cell, or with a file of all of them."""
     data = cell if isinstance(cell, bytes) else as_json(cell)
-    files: dict[str, Thing] = {"cells/cells/smoke/dnn/a.json": data}
+    files: dict[str, Thing] = {f"cells/{place}": data}
     words = (
         ("study", "table", "dnn", "--out", "cells", "--scale", "smoke"),
         ("study", "table", "dnn", "--out", "cells", "--scale", "smoke", "--format", "html"),
@@ -258,6 +258,49 @@ CORPUS.each(
     },
 )
 
+CORPUS.each(
+    "manifest-with",
+    {
+        what: _edit("manifest.json", name, value=value, how=5, says=f"its {name} is")
+        for what, name, value in (
+            ("a-target-that-is-a-number", "target", 3),
+            ("a-target-that-is-a-list", "target", ["ok"]),
+            ("no-table", "table", None),
+            ("a-model-that-is-an-object", "model", {}),
+            ("no-sum-of-the-data", "data_sha256", None),
+        )
+    },
+)
+CORPUS.case("manifest-with-a-table-no-file-can-be")(
+    _edit("manifest.json", "table", value="x" * 5000, how=5, exits=(2,), says="is not at")
+)
+
+
+def _refound(change: Callable[[Any], Any]) -> Callable[[Material], Case]:
+    """Findings that were edited after the run wrote them."""
+
+    def build(material: Material) -> Case:
+        import pandas as pd
+
+        frame = change(pd.read_parquet(io.BytesIO(material.read("run/findings.parquet"))))
+        files = {"findings.parquet": frame.to_parquet(index=False)}
+        says = "findings in|answers otherwise"
+        return asked(material, files, 5, exits=frozenset({4}), says=says)
+
+    return build
+
+
+CORPUS.each(
+    "findings-with",
+    {
+        "scores-that-are-text": _refound(lambda frame: frame.assign(score="x")),
+        "scores-that-are-lists": _refound(lambda frame: frame.assign(score=[[0.5]] * len(frame))),
+        "scores-above-one": _refound(lambda frame: frame.assign(partner_score=5.0)),
+        "partners-of-the-same-sex": _refound(lambda frame: frame.assign(sex__partner=frame["sex"])),
+        "no-origin": _refound(lambda frame: frame.drop(columns="origin")),
+    },
+)
+
 EVIL = b"open('ran', 'w')\ndef f(frame): return 0.5"
 
 
@@ -285,8 +328,8 @@ CORPUS.each(
 CORPUS.case("manifest-whose-model-steers-a-terminal")(_chosen("python:a\nb\x1b[31m.py:f"))
 
 
-def _kept(tree: Any) -> Callable[[Material], Case]:
-    return lambda material: studied(tree, exits=frozenset({4}))
+def _kept(tree: Any, says: str, **more: Any) -> Callable[[Material], Case]:
+    return lambda material: studied(tree, exits=frozenset({4}), says=says, **more)
 
 
 def _answers(run: str, value: float) -> Callable[[Material], Case]:
@@ -312,16 +355,39 @@ CORPUS.each(
 CORPUS.each(
     "study",
     {
-        name: _kept(CELL | change)
+        name: _kept(CELL | change, "delete it, and run again")
         for name, change in {
             "another-cell": {"cell": "<script>/limi/0"},
             "a-cell-elsewhere": {"cell": "credit-sex/../0"},
+            "a-seed-below-zero": {"cell": "credit-sex/limi/-1"},
             "a-cell-that-is-a-number": {"cell": 3},
             "no-status": {"status": None},
+            "a-status-nobody-knows": {"status": "fine"},
             "a-time-that-is-text": {"took": "long"},
+            "a-time-below-zero": {"took": -1},
+            "settings-that-are-a-list": {"given": []},
+            "a-target-that-is-a-number": {"given": {"target": 3}},
             "measures-that-are-text": {"measures": "many"},
+            "a-count-that-is-text": {"measures": {"findings": "many"}},
             "a-count-of-400-digits": {"measures": {"findings": 10**400}},
             "a-count-without-end": {"measures": {"findings": float("inf")}},
+            "a-measure-that-is-a-number": {"measures": {"before": 3}},
+            "a-picture-of-two-lengths": {"measures": {"picture": {"x": [1.0, 2.0], "real": [1.0]}}},
+            "a-picture-of-nothing": {"measures": {"picture": {}}},
+        }.items()
+    },
+)
+CORPUS.each(
+    "study-kept",
+    {
+        name: _kept(tree, "holds no results of a study", place="smoke/dnn.json")
+        for name, tree in {
+            "as-a-list": [],
+            "in-no-format": {"format": "x", "made": {}, "cells": []},
+            "made-by-a-list": {"made": [], "cells": []},
+            "with-versions-that-are-a-number": {"made": {"versions": 3}, "cells": []},
+            "with-cells-that-are-a-number": {"made": {}, "cells": 3},
+            "without-cells": {"made": {}},
         }.items()
     },
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tests.hostile import nasty
-from tests.hostile.case import Case, Fifo, Folder, Link, Thing
+from tests.hostile.case import Around, Case, Fifo, Folder, Link, Thing
 from tests.hostile.draw import Draw
 from tests.hostile.kinds._corpus import Corpus
 from tests.hostile.material import NUMBERS, PEOPLE, SMALL, Material
@@ -218,7 +218,9 @@ def _about(draw: Draw, data: bytes) -> bytes:
 def _sound(name: str) -> Callable[[Material], Case]:
     needs_trust = FILES[name] in ("pickle", "joblib") or name == "script.pt"
     exits = frozenset({2} if needs_trust else {0})
-    return lambda material: asked(material, name, material.read(name), exits=exits)
+    # A busy machine needs longer for files that are sound than for those that are refused.
+    around = Around(trial_s=60)
+    return lambda material: asked(material, name, material.read(name), exits=exits, around=around)
 
 
 def _cut(name: str, share: float) -> Callable[[Material], Case]:
@@ -328,7 +330,8 @@ def _(material: Material) -> Case:
 
 @CORPUS.case("onnx-with-a-loop-without-end")
 def _(material: Material) -> Case:
-    return asked(material, "linear.onnx", _endless(), exits=_REFUSED)
+    data, around = _endless(), Around(trial_s=1)
+    return asked(material, "linear.onnx", data, exits=_REFUSED, around=around)
 
 
 def _endless() -> bytes:

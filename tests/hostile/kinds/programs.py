@@ -259,8 +259,12 @@ CORPUS.each(
         "print": _does("print('noise')", 0),
         "print-json": _does("print('{}')", 0),
         "write-to-the-descriptor": _does("os.write(1, b'noise')", 0),
-        "close-stdout": _does("sys.stdout.close()", 0, 4),
+        "close-stdout": _does("sys.stdout.close()", 0),
+        "close-what-python-started-with": _does("sys.__stdout__.close()", 0),
+        "close-stderr": _does("sys.stderr.close()", 0),
         "go-elsewhere": _does("os.chdir('..')", 0, how=1),
+        "go-elsewhere-between-methods": _does("os.chdir('..')", 0, how=2),
+        "go-elsewhere-when-loaded": _does("pass", 0, how=2, first="os.chdir('..')"),
         "run-out-of-depth": _does("dive(0)"),
         "raise-without-words": _does("raise Silent()"),
         "raise-a-page": _does("raise ValueError('x' * 10**6)"),
@@ -301,9 +305,11 @@ CORPUS.each(
 )
 
 
-def _file(program: bytes, place: str = "f", *codes: int) -> Callable[[Material], Case]:
+def _file(
+    program: bytes, place: str = "f", *codes: int, says: str = ""
+) -> Callable[[Material], Case]:
     exits = frozenset(codes or (2, 4))
-    return lambda material: asked(material, program, place=place, exits=exits)
+    return lambda material: asked(material, program, place=place, exits=exits, says=says)
 
 
 CORPUS.each(
@@ -312,7 +318,7 @@ CORPUS.each(
         "empty": _file(b""),
         "no-python": _file(b"\x00\xff("),
         "zeros": _file(b"\x00" * 100),
-        "ends-the-program": _file(b"import sys; sys.exit(0)"),
+        "ends-the-program": _file(b"import sys; sys.exit(0)", says="raised SystemExit"),
         "raises-beyond-exceptions": _file(b"raise BaseException"),
         "is-deep": _file(b"(" * 5000),
         "names-a-class": _file(b"class f: pass"),
