@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from limi.metrics._base import EFFECTIVENESS, Evidence, metric
 from limi.table.schema import Schema
 from limi.types import Rows
 
@@ -51,3 +52,37 @@ def distinct_cells(rows: Rows, schema: Schema, *, bins: int = 4) -> int:
         # Numbered anew after each column, so that no number of columns overflows.
         cell = np.unique(cell * (codes.max() + 1) + codes, return_inverse=True)[1]
     return int(cell.max()) + 1
+
+
+# -- measured in every run --------------------------------------------------------------
+
+
+@metric(
+    EFFECTIVENESS,
+    name="distinct_cells",
+    formula="cells of a coarse grid (numbers in four ranges, levels as they are) that hold a "
+    "finding",
+    range="",
+    better="higher",
+    unit="count",
+    main=False,
+)
+def _count_cells(evidence: Evidence) -> int:
+    """Cells of a coarse grid that hold a finding: how much of the domain they reach."""
+    return distinct_cells(evidence.found.rows, evidence.schema)
+
+
+@metric(
+    EFFECTIVENESS,
+    name="pairwise_distance",
+    formula="mean Gower distance of two findings",
+    range="0 to 1",
+    better="higher",
+    main=False,
+)
+def _measure_distance(evidence: Evidence) -> float | None:
+    """Mean Gower distance of two findings."""
+    if len(evidence.found) < 2:
+        return None
+    rng = evidence.rng("pairwise_distance")
+    return pairwise_distance(evidence.found.rows, evidence.schema, rng)

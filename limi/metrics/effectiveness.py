@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from limi.metrics._base import EFFECTIVENESS, Evidence, Figure, metric
+
 __all__ = ["findings_per_second", "findings_per_thousand_queries"]
 
 
@@ -24,3 +26,59 @@ def findings_per_thousand_queries(findings: float, queries: int) -> float:
     1000 findings / queries, from 0 to 1000; higher is better.
     """
     return 1000 * findings / queries if queries else 0.0
+
+
+# -- measured in every run --------------------------------------------------------------
+
+
+@metric(
+    EFFECTIVENESS,
+    name="findings",
+    formula="distinct rows that flip, checked again",
+    range="",
+    better="neither",
+    unit="count",
+    parts=lambda entry, family: (),  # every report begins with it
+)
+def _count_findings(evidence: Evidence) -> int:
+    """How many distinct rows were found to flip."""
+    return len(evidence.found)
+
+
+@metric(
+    EFFECTIVENESS,
+    name="findings_per_second",
+    formula="findings / seconds of the search, without LIMI's labels and boundary, as the "
+    "published clock has it; `with_preparation` adds these and the fit of the generator",
+    range="",
+    better="higher",
+    unit="rate",
+    short="EGS",
+    beside="{with_preparation} with preparation",
+    main=False,
+)
+def _measure_per_second(evidence: Evidence) -> Figure:
+    """Of the search alone; the other figure counts the time to fit the generator too."""
+    n, effort = len(evidence.found), evidence.effort
+    prepared = findings_per_second(n, effort.seconds, effort.preparation_seconds)
+    return Figure(
+        findings_per_second(n, effort.seconds),
+        beside={"scope": "the search alone", "with_preparation": prepared},
+    )
+
+
+@metric(
+    EFFECTIVENESS,
+    name="findings_per_thousand_queries",
+    formula="1000 findings / rows asked, for rates and search",
+    range="0 to 1,000",
+    better="higher",
+    unit="rate",
+    main=False,
+)
+def _measure_per_query(evidence: Evidence) -> Figure:
+    """Rows that the model was asked, for the search and for the rates."""
+    return Figure(
+        findings_per_thousand_queries(len(evidence.found), evidence.effort.queries),
+        beside={"scope": "queries of the search and of the rates"},
+    )

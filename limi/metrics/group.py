@@ -8,18 +8,22 @@ its AOD is AIF360's `average_odds_error`, not the `average_odds_difference`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
 from limi.errors import InvalidInput
+from limi.metrics._base import GROUP, Figure, Part, Tree, metric
+from limi.metrics._rate import Rate, rate_of
 from limi.types import Labels, Mask
 
 __all__ = [
     "Difference",
+    "Groups",
     "Tally",
     "average_odds_difference",
     "average_odds_error",
@@ -269,3 +273,119 @@ def _defined(difference: Difference) -> float:
             f"{difference.reason}, so this difference is undefined; choose other groups or add rows"
         )
     return difference.value
+
+
+# -- measured in every run, for every protected column ----------------------------------
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Two groups of people by a protected column: the privileged one and all others."""
+
+    privileged: Tally
+    others: Tally
+    names: tuple[str, str]  # of the privileged group, and of the others, for sentences
+
+    @cached_property
+    def differences(self) -> Mapping[str, Difference]:
+        """Every difference of the two by its name."""
+        return differences(self.privileged, self.others, names=self.names)
+
+    def figure(self, name: str) -> Figure:
+        """One of the differences."""
+        found = self.differences[name]
+        return Figure(found.value, found.low, found.high, reason=found.reason)
+
+
+def _selection_parts(entry: Tree, column: Tree) -> Iterator[Part]:
+    aid = "share of favorable decisions among these rows; differences are what counts"
+    group = f"{column['column']} {column['privileged']}"
+    for side, who in (("privileged", group), ("others", "the others")):
+        yield Part(f"selection rate of {who}", aid, entry[side])
+
+
+@metric(
+    GROUP,
+    name="selection_rate",
+    formula="favorable decisions / rows, of each group",
+    range="0 to 100 %",
+    better="neither",
+    unit="percent",
+    main=False,
+    parts=_selection_parts,
+)
+def _measure_selection(groups: Groups) -> Mapping[str, Rate]:
+    """Share of favorable decisions, of each group."""
+    sides = {"privileged": groups.privileged, "others": groups.others}
+    return {name: rate_of(side.favorable, side.rows) for name, side in sides.items()}
+
+
+@metric(
+    GROUP,
+    name="parity_gap",
+    title="statistical parity gap",
+    formula="|P(favorable given others) - P(favorable given privileged)|",
+    range="0 to 1",
+    better="lower",
+    short="SPD",
+)
+def _measure_parity_gap(groups: Groups) -> Figure:
+    """By how much the two groups' shares of favorable decisions differ."""
+    return groups.figure("parity_gap")
+
+
+@metric(
+    GROUP,
+    name="average_odds_error",
+    title="average odds gap",
+    formula="(|gap in true positive rate| + |gap in false positive rate|) / 2",
+    range="0 to 1",
+    better="lower",
+    short="AOD",
+    needs_labels=True,
+)
+def _measure_odds_error(groups: Groups) -> Figure:
+    """By how much they differ among people of the same true label, on average over both labels."""
+    return groups.figure("average_odds_error")
+
+
+@metric(
+    GROUP,
+    name="equal_opportunity_difference",
+    formula="true positive rate, others minus privileged",
+    range="-1 to 1",
+    better="zero",
+    main=False,
+    needs_labels=True,
+)
+def _measure_opportunity(groups: Groups) -> Figure:
+    """Among people whose true label is favorable, others minus privileged: below 0 the others get
+    less."""
+    return groups.figure("equal_opportunity_difference")
+
+
+@metric(
+    GROUP,
+    name="statistical_parity_difference",
+    formula="others minus privileged, signed as in AIF360",
+    range="-1 to 1",
+    better="zero",
+    main=False,
+)
+def _measure_parity(groups: Groups) -> Figure:
+    """SPD with its sign, others minus privileged."""
+    return groups.figure("statistical_parity_difference")
+
+
+@metric(
+    GROUP,
+    name="average_odds_difference",
+    formula="mean of both signed gaps, which may cancel",
+    range="-1 to 1",
+    better="zero",
+    main=False,
+    needs_labels=True,
+)
+def _measure_odds(groups: Groups) -> Figure:
+    """AOD with its sign; gaps of opposite sign cancel."""
+    return groups.figure("average_odds_difference")

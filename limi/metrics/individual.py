@@ -10,6 +10,7 @@ from scipy.special import xlogy
 from scipy.stats import norm
 
 from limi.errors import InvalidInput
+from limi.metrics._base import INDIVIDUAL, Evidence, Figure, metric
 from limi.metrics._rate import Rate, clopper_pearson, rate_of
 from limi.metrics._space import Space, nearest
 from limi.table.schema import Schema
@@ -115,3 +116,67 @@ def generalized_entropy_error(decisions: Mask, labels: Labels, alpha: float = 2.
             return math.inf
         return float(-np.log(share).mean())
     return float((share**alpha - 1).mean() / (alpha * (alpha - 1)))
+
+
+# -- measured in every run --------------------------------------------------------------
+
+_MOST_CONSISTENT = 4_000
+
+
+@metric(
+    INDIVIDUAL,
+    name="group_discrimination",
+    formula="largest difference between two protected values' shares of favorable decisions on the "
+    "same uniform rows",
+    range="0 to 1",
+    better="lower",
+    main=False,
+)
+def _measure_group_discrimination(evidence: Evidence) -> Figure | None:
+    """Largest gap between two protected values in favorable decisions on the same uniform rows
+    (THEMIS)."""
+    checked = evidence.checked.get("uniform")
+    if checked is None or not len(checked.favorable):
+        return None
+    return Figure(group_discrimination(checked.favorable, len(checked)), n=len(checked))
+
+
+@metric(
+    INDIVIDUAL,
+    name="consistency",
+    formula="1 - mean |decision - mean decision of the 5 nearest rows|, as in AIF360, by the "
+    "columns that are not protected",
+    range="0 to 1",
+    better="higher",
+)
+def _measure_consistency(evidence: Evidence) -> Figure | None:
+    """How alike a row's decision and those of its five nearest are, the row itself counted among
+    them and protected columns left aside; on {n} rows."""
+    decided = evidence.decided
+    if decided is None:
+        return None
+    chosen = evidence.rng("consistency").permutation(len(decided.rows))[:_MOST_CONSISTENT]
+    if len(chosen) < 5 or not evidence.in_time("consistency"):
+        return None
+    alike = consistency(decided.favorable[chosen], decided.rows[chosen], evidence.schema)
+    return Figure(alike, n=len(chosen))
+
+
+@metric(
+    INDIVIDUAL,
+    name="generalized_entropy_error",
+    formula="mean((b / mean b)² - 1) / 2 with the benefit b = 1 + decision - label (AIF360's, "
+    "alpha 2)",
+    range="from 0",
+    better="lower",
+    short="GE(2)",
+    main=False,
+)
+def _measure_entropy(evidence: Evidence) -> Figure | None:
+    """Inequality of benefits, where a wrong favorable decision is one too much and a wrong
+    unfavorable one too little."""
+    decided = evidence.decided
+    if decided is None or decided.labels is None or not (decided.labels >= 0).any():
+        return None
+    error = generalized_entropy_error(decided.favorable, decided.labels)
+    return Figure(error, n=int((decided.labels >= 0).sum()))

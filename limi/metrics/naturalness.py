@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -27,7 +28,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, listed
+from limi.metrics._base import (
+    FEWEST_TO_JUDGE,
+    NATURALNESS,
+    Evidence,
+    Figure,
+    Part,
+    Tree,
+    metric,
+)
 from limi.metrics._space import Space
+from limi.system.words import count
 from limi.table import rows as row_sets
 from limi.table.schema import Column, Schema
 from limi.types import Index, Rows
@@ -48,8 +59,6 @@ __all__ = [
 
 Definition = Literal["paper", "sdmetrics-0.7", "sdmetrics"]
 Classifier = Literal["boosted", "logistic", "svc"]
-
-FEWEST_TO_JUDGE = 50  # rows under which the naturalness of a set says nothing
 
 _BINS = 10
 _UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
@@ -398,3 +407,134 @@ def _mean(scores: NDArray[np.float64] | list[float]) -> float:
     known = np.asarray(scores, dtype=np.float64)
     known = known[~np.isnan(known)]
     return float(known.mean()) if len(known) else math.nan
+
+
+# -- measured in every run --------------------------------------------------------------
+
+_MOST_DETECTED: dict[Classifier, int] = {"logistic": 2_000, "svc": 1_000}
+_DETECTORS = {"logistic": "a logistic regression", "svc": "an RBF support vector machine"}
+
+
+def _likeness_parts(entry: Tree, family: Tree) -> Iterator[Part]:
+    for name, like in entry.items():
+        rows = "real rows that flip" if name == "ceiling" else f"{name} findings"
+        yield Part(
+            f"naturalness of {'findings' if name == 'findings' else rows}",
+            f"likeness of columns and pairs of columns to the table's{_drawn(like)}",
+            like,
+            "ATN",
+        )
+
+
+def _drawn(entry: Tree) -> str:
+    """How many rows a set was compared at."""
+    if entry.get("n") is None:
+        return ", as a set"
+    times = f", mean of {entry['draws']} draws" if entry["draws"] > 1 else ""
+    return f", as a set of {count(entry['n'])} rows{times}"
+
+
+@metric(
+    NATURALNESS,
+    name="average_tabular_naturalness",
+    formula="likeness of columns and of pairs of columns "
+    "([README](../README.md#what-the-numbers-mean)); `value` is the mean and `spread` the standard "
+    "deviation over `draws` sets of `n` rows",
+    range="0 to 1",
+    better="higher",
+    short="ATN",
+    beside="spread {spread}",
+    main=False,
+    parts=_likeness_parts,
+)
+def _measure_likeness(evidence: Evidence) -> Tree:
+    """How much columns and pairs of columns of the findings are like the table's, as a set."""
+    return {
+        name: {"value": like.value, "n": like.n, "draws": like.draws}
+        | ({} if like.spread is None else {"spread": like.spread})
+        for name, like in evidence.likeness.items()
+    }
+
+
+def _odd_parts(entry: Tree, family: Tree) -> Iterator[Part]:
+    for side in ("findings", "partners"):
+        if side in entry:
+            yield Part(
+                f"odd {side}",
+                "share that is odder than 95 % of held-out real rows (p under 0.05, by "
+                f"{entry['by']}); of the table's own rows 5 % are",
+                entry[side]["under_0.05"] | {"median": entry[side]["median"]},
+            )
+
+
+@metric(
+    NATURALNESS,
+    name="p_values",
+    title="odd findings",
+    formula="findings whose p-value is under 0.05 / findings, and the same of their partners; p is "
+    "the share of held-out real rows that are no more likely, below",
+    range="0 to 100 %",
+    better="lower",
+    unit="percent",
+    beside="median p {median}",
+    parts=_odd_parts,
+)
+def _measure_oddness(evidence: Evidence) -> Tree | None:
+    """Share of findings, and of their partners, that are odder than 95 % of real rows."""
+    found = evidence.found
+    if not len(found) or not len(found.naturalness):
+        return None
+    return {
+        "by": evidence.judged_by,
+        "findings": _oddness(found.naturalness),
+        "partners": _oddness(found.partner_naturalness),
+    }
+
+
+def _oddness(p_values: NDArray[np.float64]) -> Tree:
+    return {
+        "median": float(np.median(p_values)),
+        "under_0.05": Figure(float((p_values < 0.05).mean()), n=len(p_values)),
+    }
+
+
+def _detection_parts(entry: Tree, family: Tree) -> Iterator[Part]:
+    for name, told in entry.items():
+        yield Part(
+            f"detection, {name}",
+            f"1 where {_DETECTORS[name]} cannot tell findings from the table's rows, 0 where it "
+            "can at once",
+            told,
+        )
+
+
+@metric(
+    NATURALNESS,
+    name="detection",
+    formula="2 (1 - max(AUC, 1/2)) of a logistic regression, and of an RBF support vector machine, "
+    "that tell findings from real rows (3 folds)",
+    range="0 to 1",
+    better="higher",
+    beside="AUC {auc}",
+    main=False,
+    parts=_detection_parts,
+)
+def _measure_detection(evidence: Evidence) -> Mapping[str, Figure] | None:
+    """How little a classifier can tell findings from the table's rows."""
+    if not evidence.enough_to_compare:
+        return None
+    _ = evidence.shuffled  # the first draw of the stream that both use
+    rng = evidence.rng("naturalness")
+    told: dict[str, Figure] = {}
+    for name, most in _MOST_DETECTED.items():
+        if evidence.in_time(f"detection ({name})"):
+            auc = two_sample_auc(
+                evidence.table,
+                evidence.found.rows,
+                evidence.schema,
+                rng,
+                classifier=name,
+                max_rows=most,
+            )
+            told[name] = Figure(detection_score(auc), beside={"auc": auc})
+    return told

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
-from limi.metrics.individual import Rate, flip_rate
+from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Part, Tree, figure_of, metric
+from limi.metrics._populations import POPULATIONS, describe_population, name_population
+from limi.metrics.individual import Rate, flip_rate, rate_of
+from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.search.steadiness import Steadiness, always_flip, confirmed
@@ -172,3 +176,87 @@ def _places(session: Session, size: int, n: int, rng: np.random.Generator) -> In
     chosen = np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
     # Time may end the asking, and the first rows of a table are no fair part of it.
     return rng.permutation(chosen) if session.watch.limited else chosen
+
+
+# -- measured in every run --------------------------------------------------------------
+
+_RATES = {"real": "IF_o", "uniform": "IF_r"}
+
+
+def _flip_rate_parts(entry: Tree, family: Tree) -> Iterator[Part]:
+    known = [name for name in POPULATIONS if name in entry]
+    for name in [*known, *(name for name in entry if name not in known)]:
+        rows = name_population(name)
+        aid = f"the share that flips of {describe_population(name) or name}"
+        yield Part(f"flip rate of {rows}", aid, entry[name], _RATES.get(name, ""))
+        for column, alone in family.get("flip_rates_by_column", {}).items():
+            if name in alone:
+                yield Part(
+                    f"flip rate of {rows}, {column} alone",
+                    f"the share that flips if {column} changes and all else is as it is",
+                    alone[name],
+                )
+
+
+@metric(
+    INDIVIDUAL,
+    name="flip_rates",
+    title="flip rate",
+    formula="flipping rows / rows, of each population: real rows are the table's, held-out rows "
+    "such as the model has not seen (`--held-out`; then in place of real rows, also for groups, "
+    "consistency and errors), natural rows a generator's, uniform rows any of the domain",
+    range="0 to 100 %",
+    better="lower",
+    unit="percent",
+    short="IF_o (real), IF_r (uniform)",
+    main=False,
+    parts=_flip_rate_parts,
+)
+def _measure_flip_rates(evidence: Evidence) -> Mapping[str, Figure]:
+    """The share of rows that flip, of each population."""
+    return {name: _at_any_time(rate) for name, rate in evidence.rates.items()}
+
+
+@metric(
+    INDIVIDUAL,
+    name="flip_rates_by_column",
+    title="flip rate of one column",
+    formula="the same, of rows that flip if that column alone changes; where there are several",
+    range="0 to 100 %",
+    better="lower",
+    unit="percent",
+    main=False,
+    parts=lambda entry, family: (),  # beside the rates of all columns together
+)
+def _measure_rates_by_column(evidence: Evidence) -> Mapping[str, Mapping[str, Figure]] | None:
+    """The share of rows that flip if one protected column changes and all else is as it is."""
+    return {
+        column: {name: _at_any_time(rate) for name, rate in alone.items()}
+        for column, alone in evidence.by_column.items()
+    } or None
+
+
+def _at_any_time(rate: Rate) -> Figure:
+    """A rate with a second interval, which holds for all numbers of rows at once."""
+    low, high = anytime_interval(round(rate.estimate * rate.n) if rate.n else 0, rate.n)
+    ends = {"anytime": {"low": float(low), "high": float(high)}}
+    return replace(figure_of(rate), beside=figure_of(rate).beside | ends)
+
+
+@metric(
+    INDIVIDUAL,
+    name="causal_discrimination",
+    formula="flipping rows / uniform rows, with a 99 % interval",
+    range="0 to 100 %",
+    better="lower",
+    unit="percent",
+    main=False,
+)
+def _measure_causal_discrimination(evidence: Evidence) -> Figure | None:
+    """THEMIS's name for the share of uniform rows that flip, with its 99 % interval."""
+    uniform = evidence.rates.get("uniform")
+    if uniform is None or not uniform.n:
+        return None
+    counted = anytime_rate if uniform.anytime else rate_of
+    rate = figure_of(counted(round(uniform.estimate * uniform.n), uniform.n, 0.99))
+    return replace(rate, beside=rate.beside | {"confidence": 0.99})

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
+from limi.metrics._base import NATURALNESS, Evidence, Figure, metric
 from limi.metrics._space import Space, nearest
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
@@ -119,3 +120,30 @@ def _halves(real: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
     order = rng.permutation(len(real))
     middle = len(real) // 2
     return real[order[:middle]], real[order[middle:]]
+
+
+# -- measured in every run --------------------------------------------------------------
+
+
+@metric(
+    NATURALNESS,
+    name="nearest_neighbour_distance",
+    title="nearest-neighbour distance",
+    formula="mean Euclidean distance of findings to the nearest real row, beside that of real rows "
+    "to others",
+    range="from 0",
+    better="lower",
+    beside="real rows {of_real_rows}",
+    main=False,
+)
+def _measure_distance(evidence: Evidence) -> Figure | None:
+    """Mean Euclidean distance of a finding to the nearest real row."""
+    if not evidence.enough_to_compare or not evidence.in_time("distance to real rows"):
+        return None
+    half = len(evidence.table) // 2
+    near, far = evidence.shuffled[:half], evidence.shuffled[half:]
+    rng, schema = evidence.rng("naturalness"), evidence.schema
+    return Figure(
+        nearest_neighbour_distance(near, evidence.found.rows, schema, rng),
+        beside={"of_real_rows": nearest_neighbour_distance(near, far, schema, rng)},
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from limi.errors import InvalidInput
+from limi.metrics._base import SEVERITY, Evidence, Figure, Part, Tree, metric
+from limi.metrics._populations import name_population
 from limi.metrics._rate import Rate, clopper_pearson
+from limi.system.words import count
 from limi.types import Scores
 
 __all__ = [
@@ -78,3 +82,69 @@ def priority(severity: Scores, naturalness: NDArray[np.float64]) -> NDArray[np.f
     Where naturalness is unknown (NaN), severity alone counts.
     """
     return severity * np.where(np.isnan(naturalness), 1.0, naturalness)
+
+
+# -- measured in every run --------------------------------------------------------------
+
+
+@metric(
+    SEVERITY,
+    name="score_gap",
+    formula="|score - partner's score|, mean over the findings; the column `severity` of them",
+    range="0 to 1",
+    better="lower",
+    beside="largest {largest}",
+)
+def _measure_score_gap(evidence: Evidence) -> Figure | None:
+    """Distance of the two scores of a pair, mean over the findings: what the partner's protected
+    value is worth beside the person's own."""
+    found = evidence.found
+    return _spread(score_gap(found.score, found.partner_score)) if len(found) else None
+
+
+@metric(
+    SEVERITY,
+    name="margin",
+    formula="distance from 0.5 of the less certain of the two scores, mean over the findings",
+    range="0 to 0.5",
+    better="lower",
+    beside="largest {largest}",
+    main=False,
+)
+def _measure_margin(evidence: Evidence) -> Figure | None:
+    """How far the less certain of the two decisions lies from turning round, mean over the
+    findings."""
+    found = evidence.found
+    return _spread(margin(found.score, found.partner_score)) if len(found) else None
+
+
+def _spread(values: Scores) -> Figure:
+    return Figure(
+        float(values.mean()),
+        beside={"median": float(np.median(values)), "largest": float(values.max())},
+    )
+
+
+def _affected_parts(entry: Tree, family: Tree) -> Iterator[Part]:
+    for population in [name for name in entry if name != "volume"]:
+        yield Part(
+            f"people affected, by {name_population(population)}",
+            f"of {count(entry['volume'])} people like these, how many would flip",
+            entry[population],
+        )
+
+
+@metric(
+    SEVERITY,
+    name="affected",
+    title="people affected",
+    formula="rate x volume; the 95 % interval holds the chance of the rate's sample and that of "
+    "the volume itself",
+    range="",
+    better="lower",
+    unit="count",
+    parts=_affected_parts,
+)
+def _measure_affected(evidence: Evidence) -> None:
+    """People of a stated volume whose decision would flip (`limi metrics RUN --volume N`)."""
+    # A run knows no volume; `limi.metrics.collect.asked_for` answers who states one later.

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from string import Formatter
 from typing import Any
 
 from limi.audits.what_if import WhatIf
+from limi.metrics import declared, families
+from limi.metrics._base import (
+    EFFECTIVENESS,
+    GROUP,
+    INDIVIDUAL,
+    NATURALNESS,
+    SEVERITY,
+    Family,
+    Metric,
+    Tree,
+    Unit,
+)
 from limi.metrics.individual import Rate
 from limi.report import wording
 from limi.system import words
 
 __all__ = ["Line", "Section", "sections"]
-
-Tree = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,46 +58,74 @@ class Section:
     lines: list[Line] = field(default_factory=list)
 
 
+_ORDER = (INDIVIDUAL, GROUP, SEVERITY, NATURALNESS, EFFECTIVENESS)
+
+
 def sections(tree: Tree) -> list[Section]:
-    """Families that have anything to show, in the order of a reader's questions."""
-    families = [
-        Section(
-            "Individuals",
-            "How often a person's decision depends on protected values alone.",
-            list(_individual(tree.get("individual", {}))),
-        ),
-        Section(
-            "Who is favored",
-            "The same people, all decided as if they had each value of a column, all else as it "
-            "is; p-values are corrected for all comparisons of the report.",
-            list(_what_if(tree.get("what_if", []))),
-        ),
-        *(_group(name, entry) for name, entry in tree.get("group", {}).items()),
-        Section(
-            "Severity",
-            "How bad a flip is, and how many people it would be.",
-            list(_severity(tree.get("severity", {}))),
-        ),
-        Section(
-            "Naturalness",
-            "How much the findings look like people of your table.",
-            list(_naturalness(tree.get("naturalness", {}))),
-        ),
-        Section(
-            "Effectiveness",
-            "What the search yields for its cost; this compares methods, not models.",
-            list(_effectiveness(tree.get("effectiveness", {}))),
-        ),
-    ]
-    return [family for family in families if family.lines]
+    """Families that have anything to show, in the order of a reader's questions.
+
+    What a metric is called and how it reads is its own declaration; here its numbers are written.
+    """
+    known = [*_ORDER, *(family for family in families() if family not in _ORDER)]
+    shown: list[Section] = []
+    for family in known:
+        if family == GROUP:
+            shown.append(_what_if_section(tree.get("what_if", [])))
+            shown += [_group(name, entry) for name, entry in tree.get(GROUP.name, {}).items()]
+        else:
+            lines = list(_lines(family, tree.get(family.name, {})))
+            shown.append(Section(family.title, family.words, lines))
+    shown += _unknown_families(tree, {family.name for family in known})
+    return [section for section in shown if section.lines]
 
 
-_LESS_SHARE = "0 to 100 %, lower is better"
-_SIGNED = "-1 to 1, 0 is best"
-_LESS = "0 to 1, lower is better"
-_MORE = "0 to 1, higher is better"
+def _lines(family: Family, tree: Tree) -> Iterator[Line]:
+    """The lines of one family, or of one column's groups."""
+    known = [metric for metric in declared() if metric.family == family]
+    for metric in known:
+        if metric.name in tree:
+            yield from _metric_lines(metric, tree[metric.name], tree)
+    yield from _unknown(tree, {*_GROUP_FACTS, *(metric.name for metric in known)})
 
-_RATES = {"held-out": "", "real": "IF_o", "natural": "", "uniform": "IF_r"}
+
+def _metric_lines(metric: Metric, entry: Tree, family: Tree) -> Iterator[Line]:
+    for part in metric.lines(entry, family):
+        yield Line(
+            part.title,
+            _filled(part.words, part.entry) or part.words,
+            _figures(part.entry, metric.unit, metric.beside),
+            metric.reads,
+            part.short,
+            metric.main,
+        )
+
+
+_GROUP_FACTS = {"labels", "population", "privileged", "chosen", "counts"}
+_GONE = "measured by a package that is not installed here"
+
+
+def _unknown(tree: Tree, known: set[str]) -> Iterator[Line]:
+    """Numbers of metrics that a run had and this limi does not know."""
+    for name in [name for name in tree if name not in known]:
+        entry = tree[name]
+        if isinstance(entry, dict) and "value" in entry:
+            yield Line(name.replace("_", " "), _GONE, _figures(entry, "number", ""))
+
+
+def _unknown_families(tree: Tree, known: set[str]) -> Iterator[Section]:
+    for name in [name for name in tree if name not in {*known, "what_if"}]:
+        if isinstance(tree[name], dict):
+            title = name.replace("_", " ").capitalize()
+            yield Section(title, f"These were {_GONE}.", list(_unknown(tree[name], set())))
+
+
+def _what_if_section(tables: list[Tree]) -> Section:
+    return Section(
+        "Who is favored",
+        "The same people, all decided as if they had each value of a column, all else as it "
+        "is; p-values are corrected for all comparisons of the report.",
+        list(_what_if(tables)),
+    )
 
 
 def _what_if(tables: list[Tree]) -> Iterator[Line]:
@@ -117,260 +156,60 @@ def _what_if(tables: list[Tree]) -> Iterator[Line]:
         )
 
 
-def _individual(tree: Tree) -> Iterator[Line]:
-    rates = tree.get("flip_rates", {})
-    for name in [*(n for n in _RATES if n in rates), *(n for n in rates if n not in _RATES)]:
-        yield Line(
-            f"flip rate of {wording.population(name)}",
-            aid=f"the share that flips of {wording.aid(name) or name}",
-            figures=_percent(rates[name]),
-            reads=_LESS_SHARE,
-            short=_RATES.get(name, ""),
-        )
-        for column, alone in tree.get("flip_rates_by_column", {}).items():
-            if name in alone:
-                yield Line(
-                    f"flip rate of {wording.population(name)}, {column} alone",
-                    aid=f"the share that flips if {column} changes and all else is as it is",
-                    figures=_percent(alone[name]),
-                    reads=_LESS_SHARE,
-                )
-    if "causal_discrimination" in tree:
-        yield Line(
-            "causal discrimination",
-            aid="THEMIS's name for the share of uniform rows that flip, with its 99 % interval",
-            figures=_percent(tree["causal_discrimination"]),
-            reads=_LESS_SHARE,
-        )
-    if "group_discrimination" in tree:
-        yield Line(
-            "group discrimination",
-            aid="largest gap between two protected values in favorable decisions on the same "
-            "uniform rows (THEMIS)",
-            figures=_number(tree["group_discrimination"]),
-            reads=_LESS,
-        )
-    if "consistency" in tree:
-        yield Line(
-            "consistency",
-            aid="how alike a row's decision and those of its five nearest are, the row itself "
-            "counted among them and protected columns left aside; on "
-            f"{words.count(tree['consistency']['n'])} rows",
-            figures=_number(tree["consistency"]),
-            reads=_MORE,
-            main=True,
-        )
-    if "generalized_entropy_error" in tree:
-        yield Line(
-            "generalized entropy error",
-            aid="inequality of benefits, where a wrong favorable decision is one too much and a "
-            "wrong unfavorable one too little",
-            figures=_number(tree["generalized_entropy_error"]),
-            reads="from 0, lower is better",
-            short="GE(2)",
-        )
-
-
-_DIFFERENCES = (
-    (
-        *("parity_gap", "statistical parity gap", "SPD", _LESS, True),
-        "by how much the two groups' shares of favorable decisions differ",
-    ),
-    (
-        *("average_odds_error", "average odds gap", "AOD", _LESS, True),
-        "by how much they differ among people of the same true label, on average over both labels",
-    ),
-    (
-        "equal_opportunity_difference",
-        *("equal opportunity difference", "", _SIGNED, False),
-        "among people whose true label is favorable, others minus privileged: below 0 the others "
-        "get less",
-    ),
-    (
-        "statistical_parity_difference",
-        *("statistical parity difference", "", _SIGNED, False),
-        "SPD with its sign, others minus privileged",
-    ),
-    (
-        *("average_odds_difference", "average odds difference", "", _SIGNED, False),
-        "AOD with its sign; gaps of opposite sign cancel",
-    ),
-)
-
-
 def _group(name: str, entry: Tree) -> Section:
     if entry.get("privileged") is None:
         return Section(f"Groups by {name}", "")
-    group = f"{name} {entry['privileged']}"
     rows = sum(part["n"] for part in entry["selection_rate"].values())
-    held_out = entry.get("population") == "held-out"
-    whose = "held-out rows" if held_out else "rows of your table"
-    lines = [
-        Line(
-            f"selection rate of {who}",
-            aid="share of favorable decisions among these rows; differences are what counts",
-            figures=_percent(entry["selection_rate"][side]),
-            reads="0 to 100 %",
-        )
-        for side, who in (("privileged", group), ("others", "the others"))
-    ]
-    for key, title, short, reads, main, aid in _DIFFERENCES:
-        if key in entry:
-            lines.append(
-                Line(
-                    title, aid=aid, figures=_number(entry[key]), reads=reads, short=short, main=main
-                )
-            )
+    whose = "held-out rows" if entry.get("population") == "held-out" else "rows of your table"
     return Section(
         f"Groups by {name}",
-        f"Privileged: {group}, because {entry['chosen']}; compared with all others, on "
-        f"{words.count(rows)} {whose}.",
-        lines,
+        f"Privileged: {name} {entry['privileged']}, because {entry['chosen']}; compared with all "
+        f"others, on {words.count(rows)} {whose}.",
+        list(_lines(GROUP, entry | {"column": name})),
     )
 
 
-def _severity(tree: Tree) -> Iterator[Line]:
-    if "score_gap" in tree:
-        gap, margin = tree["score_gap"], tree["margin"]
-        yield Line(
-            "score gap",
-            "distance of the two scores of a pair, mean over the findings: what the partner's "
-            "protected value is worth beside the person's own",
-            (_figure(gap["value"]), f"largest {_figure(gap['largest'])}"),
-            _LESS,
-            main=True,
-        )
-        yield Line(
-            "margin",
-            "how far the less certain of the two decisions lies from turning round, mean over the "
-            "findings",
-            (_figure(margin["value"]), f"largest {_figure(margin['largest'])}"),
-            "0 to 0.5, lower is better",
-        )
-    affected = tree.get("affected", {})
-    for source in [name for name in affected if name != "volume"]:
-        people = affected[source]
-        yield Line(
-            f"people affected, by {wording.population(source)}",
-            f"of {words.count(affected['volume'])} people like these, how many would flip",
-            (
-                words.count(people["value"]),
-                f"{words.count(people['low'])} to {words.count(people['high'])}",
-            ),
-            "lower is better",
-            main=True,
-        )
+# -- numbers as they are written --------------------------------------------------------
 
 
-def _naturalness(tree: Tree) -> Iterator[Line]:
-    for name, entry in tree.get("average_tabular_naturalness", {}).items():
-        rows = "real rows that flip" if name == "ceiling" else f"{name} findings"
-        yield Line(
-            f"naturalness of {'findings' if name == 'findings' else rows}",
-            aid=f"likeness of columns and pairs of columns to the table's{_drawn(entry)}",
-            figures=_natural(entry),
-            reads=_MORE,
-            short="ATN",
-        )
-    p_values = tree.get("p_values", {})
-    for side in ("findings", "partners"):
-        if side in p_values:
-            entry = p_values[side]
-            yield Line(
-                f"odd {side}",
-                "share that is odder than 95 % of held-out real rows (p under 0.05, by "
-                f"{p_values['by']}); of the table's own rows 5 % are",
-                (
-                    f"{100 * entry['under_0.05']['value']:.1f} %",
-                    f"median p {_figure(entry['median'])}",
-                ),
-                _LESS_SHARE,
-                main=True,
-            )
-    for name, entry in tree.get("detection", {}).items():
-        kind = {"logistic": "a logistic regression", "svc": "an RBF support vector machine"}[name]
-        yield Line(
-            f"detection, {name}",
-            f"1 where {kind} cannot tell findings from the table's rows, 0 where it can at once",
-            (_figure(entry["value"]), f"AUC {_figure(entry['auc'])}"),
-            _MORE,
-        )
-    if "nearest_neighbour_distance" in tree:
-        entry = tree["nearest_neighbour_distance"]
-        yield Line(
-            "nearest-neighbour distance",
-            "mean Euclidean distance of a finding to the nearest real row",
-            (_figure(entry["value"]), f"real rows {_figure(entry['of_real_rows'])}"),
-            "from 0, lower is more natural",
-        )
-
-
-def _effectiveness(tree: Tree) -> Iterator[Line]:
-    if "findings_per_second" in tree:
-        speed = tree["findings_per_second"]
-        yield Line(
-            "findings per second",
-            "of the search alone; the other figure counts the time to fit the generator too",
-            (f"{speed['value']:,.1f}", f"{speed['with_preparation']:,.1f} with preparation"),
-            "higher is better",
-            "EGS",
-        )
-    if "findings_per_thousand_queries" in tree:
-        yield Line(
-            "findings per thousand queries",
-            "rows that the model was asked, for the search and for the rates",
-            (f"{tree['findings_per_thousand_queries']['value']:,.1f}", ""),
-            reads="0 to 1,000, higher is better",
-        )
-    if "distinct_cells" in tree:
-        yield Line(
-            "distinct cells",
-            "cells of a coarse grid that hold a finding: how much of the domain they reach",
-            (words.count(tree["distinct_cells"]["value"]), ""),
-            reads="higher is more diverse",
-        )
-    if "pairwise_distance" in tree:
-        yield Line(
-            "pairwise distance",
-            "mean Gower distance of two findings",
-            _number(tree["pairwise_distance"]),
-            reads="0 to 1, higher is more diverse",
-        )
-
-
-def _drawn(entry: Tree) -> str:
-    """How many rows a set was compared at."""
-    if entry.get("n") is None:
-        return ", as a set"
-    times = f", mean of {entry['draws']} draws" if entry["draws"] > 1 else ""
-    return f", as a set of {words.count(entry['n'])} rows{times}"
-
-
-def _natural(entry: Tree) -> tuple[str, str]:
-    spread = entry.get("spread")
-    return _figure(entry["value"]), "" if spread is None else f"spread {_figure(spread)}"
-
-
-def _percent(entry: Tree) -> tuple[str, str]:
+def _figures(entry: Tree, unit: Unit, beside: str) -> tuple[str, str]:
+    """A number, and what stands next to it: its interval unless the metric has another wish."""
     if entry["value"] is None:
         return "none", entry.get("reason", "")
-    low, high = entry["low"], entry["high"]
-    shown = wording.percent(Rate(entry["value"], low, high, entry["n"]))
-    return f"{shown.estimate} %", f"{shown.low} to {shown.high} %"
+    if unit == "percent" and "low" in entry:
+        rate = Rate(entry["value"], entry["low"], entry["high"], entry["n"])
+        shown = wording.percent(rate)
+        value, ends = f"{shown.estimate} %", f"{shown.low} to {shown.high} %"
+    else:
+        value = _written(entry["value"], unit)
+        ends = ""
+        if "low" in entry:
+            ends = f"{_written(entry['low'], unit)} to {_written(entry['high'], unit)}"
+    return value, _filled(beside, entry, unit) if beside else ends
 
 
-def _number(entry: Tree) -> tuple[str, str]:
-    if entry["value"] is None:
-        return "none", entry.get("reason", "")
-    ends = ""
-    if "low" in entry:
-        ends = f"{_figure(entry['low'])} to {_figure(entry['high'])}"
-    return _figure(entry["value"]), ends
+def _written(value: float, unit: Unit) -> str:
+    if unit == "percent":
+        return f"{100 * value:.1f} %"
+    if unit == "rate":
+        return f"{value:,.1f}"
+    if unit == "count":
+        return words.count(int(value))
+    return f"{value:.1g}" if value and abs(value) < 0.0005 else f"{value:.3f}"
 
 
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "none"
-    if value and abs(value) < 0.0005:
-        return f"{value:.1g}"
-    return f"{value:.3f}"
+def _filled(template: str, entry: Tree, unit: Unit = "number") -> str:
+    """Words with the numbers that they name; empty where the entry lacks one."""
+    named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+    if any(name not in entry for name in named):
+        return ""
+    return template.format(**{name: _beside(entry[name], unit) for name in named})
+
+
+def _beside(value: Any, unit: Unit) -> str:
+    """A number beside another: whole ones are counts, whatever the other is."""
+    if isinstance(value, int):
+        return words.count(value)
+    if isinstance(value, float):
+        return _written(value, "rate" if unit == "rate" else "number")
+    return "none" if value is None else str(value)

@@ -10,6 +10,9 @@ from limi.audits.summary import FEWEST_TOLD, Example, Field, Region, Summary
 from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import favors
 from limi.errors import listed
+from limi.metrics._populations import POPULATIONS
+from limi.metrics._populations import describe_population as aid
+from limi.metrics._populations import name_population as population
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.system.shown import clean
@@ -73,16 +76,6 @@ LIMITS = (
     "A flip changes the protected columns alone and leaves columns that depend on them as they "
     "are. It shows that the model uses these values, not what would have happened to a person.",
 )
-
-_POPULATIONS = {
-    "held-out": ("held-out rows", "rows that the model has not seen, as you said"),
-    "real": ("real rows", "the rows of your table"),
-    "natural": ("natural rows", "people drawn from a generator that imitates the table"),
-    "uniform": (
-        "uniform rows",
-        "all combinations of values the columns allow, equally likely, including unnatural people",
-    ),
-}
 
 ATN = (
     "Average tabular naturalness (ATN): how much the columns of a set of rows, alone and in pairs, "
@@ -271,8 +264,8 @@ def unmeasured(summary: Summary) -> list[str]:
 
 def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
     """Rates with their populations: people first, then natural, uniform and any other."""
-    order = [name for name in _POPULATIONS if name in summary.rates]
-    order += [name for name in summary.rates if name not in _POPULATIONS]
+    order = [name for name in POPULATIONS if name in summary.rates]
+    order += [name for name in summary.rates if name not in POPULATIONS]
     return [(name, summary.rates[name]) for name in order]
 
 
@@ -280,16 +273,6 @@ def alone(summary: Summary, name: str) -> list[tuple[str, Rate]]:
     """With several protected columns, the rates of a population for each of them alone."""
     rates = summary.rates_by_column
     return [(column, rates[column][name]) for column in rates if name in rates[column]]
-
-
-def population(name: str) -> str:
-    """The rows of a population, as a noun."""
-    return _POPULATIONS[name][0] if name in _POPULATIONS else f"{name} rows"
-
-
-def aid(name: str) -> str:
-    """One line on how to read a population; empty where there is nothing to say."""
-    return _POPULATIONS[name][1] if name in _POPULATIONS else ""
 
 
 def places(summary: Summary) -> list[Place]:
