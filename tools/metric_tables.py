@@ -59,9 +59,7 @@ def main() -> int:
         return 0
     if current(text) == text:
         return 0
-    print(
-        "docs/metrics.md is not what the metrics declare; run: python tools/metric_tables.py --write"
-    )
+    print("docs/metrics.md is not what the metrics declare; run this with --write")
     return 1
 
 

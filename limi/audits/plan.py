@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from limi import methods
+from limi import methods, metrics
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
 from limi.audits.problem import Problem, protected_values
@@ -120,6 +120,7 @@ class Plan:
     def check(self) -> None:
         """Refuse what cannot be run, before the model is asked and anything is written."""
         self.source.check(self.problem)
+        metrics.declared()  # a package whose metrics cannot be loaded should not cost a search
         have = self.task(self.asked.score).capabilities
         if self.source.name is not None:
             have |= {"generator"}

@@ -177,7 +177,7 @@ def _figures(entry: Tree, unit: Unit, beside: str) -> tuple[str, str]:
     if entry["value"] is None:
         return "none", entry.get("reason", "")
     if unit == "percent" and "low" in entry:
-        rate = Rate(entry["value"], entry["low"], entry["high"], entry["n"])
+        rate = Rate(entry["value"], entry["low"], entry["high"], entry.get("n", 1))
         shown = wording.percent(rate)
         value, ends = f"{shown.estimate} %", f"{shown.low} to {shown.high} %"
     else:

@@ -1,0 +1,391 @@
+"""A metric is one function that names itself; all else follows from that."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from limi import metrics
+from limi.errors import InvalidInput
+from limi.metrics import Figure, Rate, collect, rate_of
+from limi.metrics._base import SEVERITY, Evidence, entry_of, metric
+from limi.report import metrics as shown
+from tests.packages import Package
+from tools import metric_tables
+
+OWN = metrics.declared()
+
+
+def declare(measure, **more):
+    given = {"formula": "a / b", "range": "0 to 1", "better": "lower"}
+    return metric(SEVERITY, **(given | more))(measure)
+
+
+def firm(evidence):
+    """Share of pairs whose decisions are firm."""
+    return 0.25
+
+
+# -- what limi itself declares ----------------------------------------------------------------
+
+
+def test_every_metric_says_what_it_is_and_how_it_reads():
+    for one in OWN:
+        assert 15 < len(one.line) < 200, one.name
+        assert one.line.endswith("."), one.name
+        assert one.formula
+        assert one.name.replace("_", "").isalnum()
+        assert one.better in ("lower", "higher", "zero", "neither")
+        assert one.name not in ("labels", "population", "privileged", "chosen", "counts")
+
+
+def test_the_list_has_every_metric_by_its_family():
+    listed = metrics.names()
+    assert list(listed) == [f"{one.family.name}.{one.name}" for one in OWN]
+    assert listed["group.parity_gap"].startswith("By how much the two groups' shares")
+    assert list(dict.fromkeys(name.partition(".")[0] for name in listed)) == [
+        *("individual", "group", "naturalness", "severity", "effectiveness")
+    ]
+
+
+def test_the_tables_of_the_page_are_what_the_metrics_declare():
+    text = metric_tables.PAGE.read_text(encoding="utf-8")
+    assert metric_tables.current(text) == text
+    for one in OWN:
+        assert f"| `{one.name}` |" in text
+
+
+# -- what a function may give -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("measured", "entry"),
+    [
+        (0.1234567, {"value": 0.123457}),
+        (3, {"value": 3}),
+        (np.float64(0.5), {"value": 0.5}),
+        (np.int64(7), {"value": 7}),
+        (float("nan"), {"value": None, "reason": "it is nan"}),
+        (Figure(0.5, 0.25, 0.75, n=9), {"value": 0.5, "low": 0.25, "high": 0.75, "n": 9}),
+        (Figure(None, reason="nobody knows"), {"value": None, "reason": "nobody knows"}),
+        (Figure(1.0, beside={"largest": 2.0}), {"value": 1.0, "largest": 2.0}),
+        (Rate(float("nan"), 0.0, 1.0, 0), {"value": None, "n": 0, "reason": "no row was checked"}),
+        ({"F": 0.5, "M": Figure(1.0, n=2)}, {"F": 0.5, "M": {"value": 1.0, "n": 2}}),
+    ],
+)
+def test_a_measurement_becomes_plain_data(measured, entry):
+    assert entry_of(measured) == entry
+    assert json.loads(json.dumps(entry_of(measured))) == entry
+
+
+@pytest.mark.parametrize("measured", [[1.0], np.ones(3), "many", object(), {"F": [1]}])
+def test_what_is_not_a_number_is_refused(measured):
+    with pytest.raises(InvalidInput, match=r"not a number|where a number would do"):
+        entry_of(measured)
+
+
+def test_a_rate_keeps_its_interval():
+    rate = rate_of(5, 10)
+    entry = entry_of(rate)
+    assert (entry["value"], entry["n"]) == (0.5, 10)
+    assert entry["low"] == pytest.approx(rate.low, rel=1e-5)
+
+
+# -- what a declaration must say --------------------------------------------------------------
+
+
+def test_a_function_names_itself():
+    one = declare(firm)
+    assert (one.name, one.title) == ("firm", "firm")
+    assert one.words == "share of pairs whose decisions are firm"
+    assert one.reads == "0 to 1, lower is better"
+    assert one(None) == 0.25
+    assert declare(firm, better="zero").reads == "0 to 1, 0 is best"
+    assert declare(firm, better="neither").reads == "0 to 1"
+
+
+@pytest.mark.parametrize(
+    ("measure", "more", "says"),
+    [
+        (lambda evidence: 1.0, {}, "has no docstring"),
+        (firm, {"better": "bigger"}, "better is 'bigger'; did you mean 'higher'"),
+        (firm, {"unit": "percents"}, "unit is 'percents'; did you mean 'percent'"),
+    ],
+)
+def test_a_declaration_that_lacks_something_is_refused_at_once(measure, more, says):
+    with pytest.raises(InvalidInput) as caught:
+        declare(measure, **more)
+    assert says in str(caught.value)
+
+
+def test_two_metrics_of_one_name_are_refused(monkeypatch):
+    twice = [declare(firm), declare(firm)]
+    monkeypatch.setattr(metrics, "_metrics", lambda name: twice if name == "severity" else [])
+    with pytest.raises(InvalidInput, match=r"two metrics are called severity\.firm"):
+        metrics.declared.__wrapped__()
+
+
+# -- streams ----------------------------------------------------------------------------------
+
+
+def evidence():
+    return Evidence(*[None] * 10, seed=3)
+
+
+def test_each_metric_has_a_stream_of_its_own_and_keeps_it():
+    one, other = evidence(), evidence()
+    drawn = one.rng("mine").random(4)
+    other.rng("yours").random(9)
+    assert np.array_equal(other.rng("mine").random(4), drawn)
+    assert not np.array_equal(one.rng("mine").random(4), drawn)
+    assert not np.array_equal(replace(one, seed=4, _streams={}).rng("mine").random(4), drawn)
+
+
+# -- lines ------------------------------------------------------------------------------------
+
+
+def lines(one, entry, monkeypatch):
+    monkeypatch.setattr(shown, "declared", lambda: (one,))
+    (section,) = shown.sections({"severity": {one.name: entry}})
+    return [(line.name, line.aid, line.figures, line.main) for line in section.lines]
+
+
+@pytest.mark.parametrize(
+    ("entry", "unit", "figures"),
+    [
+        ({"value": 0.1234}, "number", ("0.123", "")),
+        ({"value": 0.0001}, "number", ("0.0001", "")),
+        ({"value": 0.5, "low": 0.25, "high": 0.75}, "number", ("0.500", "0.250 to 0.750")),
+        ({"value": 0.5, "n": 4}, "percent", ("50.0 %", "")),
+        ({"value": 0.5, "low": 0.4, "high": 0.6, "n": 90}, "percent", ("50.0 %", "40.0 to 60.0 %")),
+        ({"value": 0.5, "low": 0.4, "high": 0.6}, "percent", ("50.0 %", "40.0 to 60.0 %")),
+        ({"value": 12345}, "count", ("12,345", "")),
+        ({"value": 1234.56}, "rate", ("1,234.6", "")),
+        ({"value": None, "reason": "nobody knows"}, "percent", ("none", "nobody knows")),
+    ],
+)
+def test_a_number_is_written_in_its_unit(entry, unit, figures, monkeypatch):
+    ((_, _, written, main),) = lines(declare(firm, unit=unit), entry, monkeypatch)
+    assert written == figures
+    assert main
+
+
+def test_words_may_name_what_stands_in_the_entry(monkeypatch):
+    def named(evidence):
+        """Mean over {n} pairs."""
+
+    one = declare(named, beside="largest {largest}")
+    entry = {"value": 0.5, "n": 12345, "largest": 0.75}
+    ((_, aid, figures, _),) = lines(one, entry, monkeypatch)
+    assert aid == "mean over 12,345 pairs"
+    assert figures == ("0.500", "largest 0.750")
+    ((_, _, figures, _),) = lines(one, {"value": 0.5, "n": 1}, monkeypatch)
+    assert figures == ("0.500", "")
+
+
+def test_several_figures_have_a_line_each(monkeypatch):
+    found = lines(declare(firm), {"F": {"value": 0.5}, "M": 0.25}, monkeypatch)
+    assert [(name, figures[0]) for name, _, figures, _ in found] == [
+        ("firm, F", "0.500"),
+        ("firm, M", "0.250"),
+    ]
+
+
+def test_numbers_of_a_package_that_is_gone_are_still_shown(monkeypatch):
+    tree = {"severity": {"firm": {"value": 0.5}}, "calibration": {"error": {"value": 0.1}}}
+    told = [(s.title, [(n.name, n.value, n.aid) for n in s.lines]) for s in shown.sections(tree)]
+    gone = "measured by a package that is not installed here"
+    assert told == [
+        ("Severity", [("firm", "0.500", gone)]),
+        ("Calibration", [("error", "0.100", gone)]),
+    ]
+
+
+# -- failures ---------------------------------------------------------------------------------
+
+
+def test_a_metric_of_another_package_that_fails_is_a_metric_without_a_number():
+    def broken(evidence):
+        """Nothing works."""
+        raise ZeroDivisionError("oh no")
+
+    def odd(evidence):
+        """Gives a list."""
+        return [1.0]
+
+    for measure, says in ((broken, "raised ZeroDivisionError: oh no"), (odd, "gives a list")):
+        entry = collect._entry(declare(measure), None)[measure.__name__]
+        assert entry["value"] is None
+        assert says in entry["reason"]
+
+
+def test_a_metric_of_limi_that_fails_is_an_error():
+    def broken(evidence):
+        """Nothing works."""
+        raise ZeroDivisionError("oh no")
+
+    broken.__module__ = "limi.metrics.severity"
+    with pytest.raises(ZeroDivisionError):
+        collect._entry(declare(broken), None)
+
+
+# -- other people's ---------------------------------------------------------------------------
+
+THEIRS = """
+    \"\"\"Metrics of another package.\"\"\"
+    from limi.metrics import GROUP, SEVERITY, Family, metric, rate_of
+    from limi.metrics.severity import margin
+
+    CALIBRATION = Family("calibration", "Calibration", "Do scores mean what they say?")
+
+
+    @metric(
+        SEVERITY,
+        formula="pairs with a margin of 0.1 or more / findings",
+        range="0 to 100 %",
+        better="lower",
+        unit="percent",
+    )
+    def firm_flips(evidence):
+        \"\"\"Share of findings in which both decisions are [bold]firm[/bold].\"\"\"
+        found = evidence.found
+        if not len(found):
+            return None
+        return rate_of(int((margin(found.score, found.partner_score) >= 0.1).sum()), len(found))
+
+
+    @metric(
+        GROUP,
+        formula="P(favorable given others) / P(favorable given privileged)",
+        range="from 0",
+        better="neither",
+    )
+    def disparate_impact(groups):
+        \"\"\"The others' share of favorable decisions beside the privileged group's.\"\"\"
+        mine, others = groups.privileged, groups.others
+        if not mine.favorable or not others.rows:
+            return None
+        return (others.favorable / others.rows) / (mine.favorable / mine.rows)
+
+
+    @metric(CALIBRATION, formula="1 / 0", range="0 to 1", better="lower")
+    def broken_score(evidence):
+        \"\"\"A metric that cannot be measured.\"\"\"
+        print("on my way")
+        return 1 / 0
+"""
+TABLE = "age,sex,ok\n" + "".join(
+    f"{20 + i % 50},{'FM'[i % 2]},{'yes' if (i * 7) % 10 > 4 else 'no'}\n" for i in range(120)
+)
+MODEL = """
+def approve(frame):
+    return 0.2 + 0.6 * ((frame["age"] + 12 * (frame["sex"] == "M")) > 50)
+"""
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("theirs")
+    (folder / "people.csv").write_text(TABLE)
+    (folder / "model.py").write_text(MODEL)
+    points = {"limi.metrics": {"others": "others_metrics"}}
+    return folder, Package(folder / "site", {"others_metrics": THEIRS}, points)
+
+
+@pytest.fixture(scope="module")
+def tested(theirs):
+    folder, package = theirs
+    return package.limi(
+        *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
+        *("--model", "python:model.py:approve", "--max-rows", "300", "--out", "run", "--json"),
+        cwd=folder,
+    )
+
+
+def test_metrics_of_another_package_are_in_the_json_of_a_test(tested):
+    told = json.loads(tested.stdout)["metrics"]
+    firm_flips = told["severity"]["firm_flips"]
+    assert 0 <= firm_flips["low"] <= firm_flips["value"] <= firm_flips["high"] <= 1
+    assert told["group"]["sex"]["disparate_impact"]["value"] > 0
+    broken = told["calibration"]["broken_score"]
+    assert broken == {
+        "value": None,
+        "reason": "measuring it raised ZeroDivisionError: division by zero",
+    }
+    assert "on my way" in tested.stderr
+
+
+def test_they_are_listed(theirs):
+    folder, package = theirs
+    listed = json.loads(package.limi("list", "metrics", "--json", cwd=folder).stdout)
+    assert listed["severity.firm_flips"].startswith("Share of findings in which both")
+    assert listed["group.disparate_impact"]
+    assert list(listed)[-1] == "calibration.broken_score"
+
+
+def test_they_are_shown_in_the_terminal_and_on_the_page(theirs, tested):
+    folder, package = theirs
+    assert tested.returncode == 0, tested.stderr
+    text = package.limi("report", "run", cwd=folder).stdout
+    page = (folder / "run" / "report.html").read_text(encoding="utf-8")
+    for told in (text, page):
+        assert "firm flips" in told
+        assert "[bold]firm[/bold]" in told  # words are words
+        assert "disparate impact" in told
+        assert "broken score" in told
+    assert "Calibration" in page
+    assert "Do scores mean what they say?" in page
+    every = package.limi("metrics", "run", cwd=folder).stdout
+    assert "Calibration" in every
+    assert "0 to 100 %, lower is better" in every
+
+
+def test_a_group_metric_follows_the_group_that_a_user_names(theirs, tested):
+    folder, package = theirs
+    impact = {}
+    for sex in "FM":
+        done = package.limi("metrics", "run", "--privileged", f"sex={sex}", "--json", cwd=folder)
+        impact[sex] = json.loads(done.stdout)["group"]["sex"]["disparate_impact"]["value"]
+    assert impact["F"] == pytest.approx(1 / impact["M"], rel=1e-4)
+    assert impact["F"] > 1
+
+
+def test_without_the_package_the_run_can_still_be_read(theirs, tested):
+    from limi.audits.run_folder import read_summary
+
+    folder, _ = theirs
+    told = shown.sections(read_summary(folder / "run").metrics)
+    lines = {line.name: line for section in told for line in section.lines}
+    assert lines["firm flips"].aid == "measured by a package that is not installed here"
+
+
+def test_a_package_whose_metrics_cannot_be_loaded_stops_a_test_before_it_begins(tmp_path):
+    (tmp_path / "people.csv").write_text(TABLE)
+    (tmp_path / "model.py").write_text(MODEL)
+    points = {"limi.metrics": {"others": "others_metrics"}}
+    package = Package(tmp_path / "site", {"others_metrics": "1 / 0"}, points)
+    done = package.limi(
+        *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
+        *("--model", "python:model.py:approve", "--max-rows", "300", "--out", "run"),
+        cwd=tmp_path,
+    )
+    assert done.returncode == 2
+    assert "the metric 'others' of the package others cannot be loaded" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_entry_point_without_a_metric_is_explained(tmp_path):
+    points = {"limi.metrics": {"others": "others_metrics"}}
+    package = Package(tmp_path, {"others_metrics": "firm = 1"}, points)
+    done = package.limi("list", "metrics")
+    assert done.returncode == 2
+    assert "the entry point 'others' names no metric; declare one with" in done.stderr
+
+
+def test_an_entry_point_may_name_one_metric_of_a_module(tmp_path):
+    points = {"limi.metrics": {"firm": "others_metrics:firm_flips"}}
+    package = Package(tmp_path, {"others_metrics": THEIRS}, points)
+    listed = json.loads(package.limi("list", "metrics", "--json").stdout)
+    assert "severity.firm_flips" in listed
+    assert "group.disparate_impact" not in listed
