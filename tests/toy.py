@@ -9,7 +9,7 @@ import numpy as np
 
 from limi.decisions import EDGE
 from limi.search.task import Task
-from limi.table.rows import snap
+from limi.table.rows import snap, uniform
 from limi.table.schema import Column, Schema
 
 
@@ -99,3 +99,22 @@ class Rounding:
 
 def task(schema=SCHEMA, model=MODEL, rows=None, **more):
     return Task(schema, model.score, grid(schema) if rows is None else rows, **more)
+
+
+class Clock:
+    """Time that passes while somebody works."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+# A larger one, for budgets that end somewhere inside it.
+WIDE = schema_of((0, 99), (0, 99), (0, 9), (1, 5), protected=["x3"])
+WIDE_MODEL = Linear((0.03, -0.05, 0.1, 0.4), 0.195)
+
+
+def wide_task(**more):
+    return task(WIDE, WIDE_MODEL, uniform(WIDE, 2_000, np.random.default_rng(3)), **more)

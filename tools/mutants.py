@@ -38,7 +38,10 @@ RUNNER = Path(__file__).with_name("mutant_tests.py")
 SUITES: dict[str, tuple[str, list[str]]] = {
     "check": ("limi/search/check.py", ["tests/search/test_check.py"]),
     "rates": ("limi/metrics/rates.py", ["tests/metrics/test_rates.py"]),
-    "engine": ("limi/search/engine.py", ["tests/search/test_engine.py"]),
+    "engine": (
+        "limi/search/engine.py",
+        ["tests/search/test_engine.py", "tests/methods/test_themis.py"],
+    ),
     "frugal_check": ("limi/search/frugal_check.py", ["tests/search/test_frugal_check.py"]),
     "rows": ("limi/table/rows.py", ["tests/table/test_rows.py"]),
     **{

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import limi
 from limi.audits.problem import prepare
-from limi.errors import InvalidInput, nearest
+from limi.errors import InvalidInput
 from limi.metrics.individual import Rate
 from limi.report import html, text, wording
 from limi.table.files import infer
@@ -36,29 +36,6 @@ def score(frame):
 def prepared(frame=None, model=score, **given):
     frame = people() if frame is None else frame
     return prepare(model, frame, **{"protected": ["sex"], "target": "ok", "favorable": 1} | given)
-
-
-# -- names and values -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "known", "meant"),
-    [
-        ("male", ["Female", "Male"], "Male"),
-        ("MALE", ["Female", "Male"], "Male"),
-        (" male", ["Female", "Male"], "Male"),
-        ("femal", ["Female", "Male"], "Female"),
-        ("yes", ["YES", "Yes"], "Yes"),
-        ("sax", ["age", "sex"], "sex"),
-    ],
-)
-def test_the_nearest_name_is_sought_without_regard_to_capitals_first(name, known, meant):
-    assert nearest(name, known).startswith(f"did you mean {meant!r}? Known: ")
-
-
-def test_nothing_near_suggests_nothing():
-    assert nearest("zzz", ["Female", "Male"]) == "Known: Female, Male"
-    assert nearest("zzz", []) == "Known: none"
 
 
 def test_a_value_in_other_capitals_is_the_one_suggested():
@@ -218,3 +195,14 @@ def test_a_few_rows_make_no_headline():
 
 def infer_all():
     return infer(people(), exclude=("ok",))
+
+
+def test_labels_that_became_floats_can_be_named_as_written():
+    table = people().assign(ok=lambda frame: frame["ok"] + 1.0)
+    table.loc[0, "ok"] = np.nan
+    assert str(prepared(table, favorable="2").favorable) == "2.0"
+
+
+def test_a_boolean_of_one_value_cannot_be_protected():
+    with pytest.raises(InvalidInput, match="one value only"):
+        prepared(people().assign(vip=True), protected=["vip"])

@@ -11,10 +11,10 @@ import typer
 
 from limi.cli import _console, _net, main
 from limi.errors import BadTable, InvalidInput
-from limi.system.shown import clean, clean_lines, one_line, to_json
+from limi.system.shown import clean_lines, one_line
+from tests.system.test_shown import UNSAFE
 
 ROOT = Path(__file__).parents[2]
-UNSAFE = "a\x1b[31m\x9b31m\x7f\u202eb\u2066c\u2028d\x00e\udcff"
 
 
 def limi(*words, before="", after="", **given):
@@ -189,44 +189,6 @@ def test_any_locale_takes_any_text(tmp_path, env):
     code, out, _ = limi("datasets", "show", "adult", "--json", cwd=tmp_path, env=env)
     assert code == 0
     assert json.loads(out)["name"] == "adult"
-
-
-# -- what is shown ----------------------------------------------------------------------------
-
-
-def test_unsafe_characters_are_spelled():
-    shown = clean(UNSAFE)
-    assert shown.isprintable()
-    assert shown == r"a\x1b[31m\x9b31m\x7f\u202eb\u2066c\u2028d\x00e\udcff"
-    assert clean("Größe 漢字 👩‍👩‍👧 عربى") == "Größe 漢字 👩‍👩‍👧 عربى"
-    assert clean_lines("a\nb\x1b") == "a\nb\\x1b"
-
-
-def test_json_is_valid_without_nan_and_reads_back_the_same():
-    np = pytest.importorskip("numpy")
-    tree = {
-        UNSAFE: [UNSAFE, "漢字"],
-        "numbers": (float("nan"), float("-inf"), np.float64("nan"), 1.5, np.int64(3)),
-        "array": np.array([1.0, np.inf]),
-        "flag": np.bool_(True),
-        "path": Path("x"),
-        2: None,
-    }
-    for ascii_only in (False, True):
-        text = to_json(tree, ascii_only=ascii_only)
-        assert clean_lines(text) == text
-
-        def refuse(word):
-            pytest.fail(f"{word} is not JSON")
-
-        assert json.loads(text, parse_constant=refuse) == {
-            UNSAFE: [UNSAFE, "漢字"],
-            "numbers": [None, None, None, 1.5, 3],
-            "array": [1.0, None],
-            "flag": True,
-            "path": "x",
-            "2": None,
-        }
 
 
 def test_no_text_steers_the_terminal(capsys):

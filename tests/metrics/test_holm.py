@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limi.metrics._holm import holm
-from tests.naive import where as naive
+from tests.naive import regions as naive
 
 
 @given(st.lists(st.floats(0, 1), max_size=12))

@@ -22,7 +22,7 @@ from limi.metrics.regions import Condition, find_rules
 from limi.report import html, text, wording
 from limi.table.rows import uniform
 from limi.table.schema import Column, Schema
-from tests.naive import where as naive
+from tests.naive import regions as naive
 from tests.toy import MIXED, integers, schema_of
 
 PEOPLE = Schema(

@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import binom
 
 from limi.errors import InvalidInput
-from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
 from limi.metrics.individual import rate_of
 from limi.metrics.severity import (
     expected_affected,
@@ -85,11 +84,3 @@ def test_nobody_of_many_may_still_be_some():
 def test_unknown_naturalness_leaves_severity():
     weights = priority(np.array([0.5, 0.5, 0.2]), np.array([0.1, np.nan, 1.0]))
     np.testing.assert_allclose(weights, [0.05, 0.5, 0.2])
-
-
-def test_effectiveness_names_its_clock_and_guards_zero():
-    assert findings_per_second(100, 2.0) == 50
-    assert findings_per_second(100, 2.0, 2.0) == 25
-    assert findings_per_second(0, 0.0) == 0
-    assert findings_per_thousand_queries(5, 2000) == 2.5
-    assert findings_per_thousand_queries(5, 0) == 0

@@ -283,3 +283,10 @@ def test_batches_join_whatever_is_empty():
     np.testing.assert_array_equal(joined.rows, here.rows)
     np.testing.assert_array_equal(joined.scores, here.scores)
     assert len(Checked.join([Checked.nothing(3), Checked.nothing(3)])) == 0
+
+
+def test_constant_columns_alone_make_one_key():
+    schema = Schema((integers("c", 3, 3), integers("p", 0, 1))).protect(["p"])
+    rows = uniform(schema, 10, np.random.default_rng(0))
+    assert len(distinct(schema, rows).first) == 1
+    assert check_rows(Linear((0.0, 1.0), -0.5), schema, rows).flips.all()

@@ -15,7 +15,7 @@ from limi.search.engine import run
 from limi.search.frugal_check import Habits, check_thriftily
 from limi.search.tried import most_queries
 from limi.table.rows import distinct, uniform
-from tests.naive import thrift as naive
+from tests.naive import frugal_check as naive
 from tests.naive.check import key
 from tests.toy import MIXED, Linear, Rounding, schema_of, task
 

@@ -17,7 +17,7 @@ from limi.search.engine import run
 from limi.search.findings import Findings
 from limi.search.session import Session
 from limi.testing.methods import members_are_what_they_promise
-from tests.contracts.test_methods import make_task
+from tests.methods.test_contract import make_task
 from tests.toy import SCHEMA
 
 PACKAGE = Path(limi.__file__).parent

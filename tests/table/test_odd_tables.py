@@ -3,7 +3,6 @@
 import datetime
 import decimal
 import json
-import os
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from limi.errors import BadTable, InvalidInput, LimiError, listed, nearest, repeated
-from limi.table import files, protected, schema_files
-from limi.table.frames import Codec, check_names
-from limi.table.schema import Column, Schema
+from limi.errors import BadTable, LimiError
+from limi.table import files
+from limi.table.frames import Codec
+from limi.table.schema import Column
 
 
 def both_ways(frame):
@@ -39,6 +38,8 @@ def read_or_refused(path):
 
 
 NS = datetime.timedelta(microseconds=1)
+
+
 ARROW = {
     "lists": pa.array([[1], [2, 3], None]),
     "large lists": pa.array([[1], [2], [3]], type=pa.large_list(pa.int8())),
@@ -180,207 +181,3 @@ def test_odd_metadata_of_pandas_are_one_sentence_at_most(tmp_path, metadata):
     path = tmp_path / "a.parquet"
     pq.write_table(table.replace_schema_metadata({b"pandas": metadata}), path)
     both_ways(read_or_refused(path))
-
-
-# -- text files -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("header", "words"),
-    [
-        ("x" * 140_000 + ",y", "the header of .* cannot be read: field larger than field limit"),
-        ('"' + "x\n" * 100_000, "the header of .* cannot be read"),
-        ("x" * (1 << 24), "has more than 16,777,216 characters"),
-        ("a,b,a", "these occur twice: 'a'"),
-        ('"a\nb",c,"a\nb"', "these occur twice"),
-    ],
-    ids=["long name", "open quote", "long line", "twice", "twice in two lines"],
-)
-def test_headers_that_are_none(tmp_path, header, words):
-    (tmp_path / "a.csv").write_text(f"{header}\n1,2,3\n")
-    with pytest.raises(BadTable, match=words):
-        files.read(tmp_path / "a.csv")
-
-
-def test_a_name_in_quotes_may_hold_a_line_end(tmp_path):
-    (tmp_path / "a.csv").write_text('"a\nb",c\n1,2\n')
-    assert list(files.read(tmp_path / "a.csv")) == ["a\nb", "c"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
-def test_a_name_that_is_not_utf8_is_a_name(tmp_path, ending):
-    path = os.fsdecode(os.fsencode(tmp_path / "t") + b"\xff." + ending.encode())
-    frame = pd.DataFrame({"x": [1, 2], "y": ["a", "b"]})
-    if ending == "parquet":
-        with open(path, "wb") as file:
-            frame.to_parquet(file)
-    else:
-        frame.to_csv(path, index=False)
-    pd.testing.assert_frame_equal(files.read(path), frame)
-
-
-# -- what is no file --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("read", [files.read, schema_files.load])
-def test_what_is_not_a_file_is_not_opened(tmp_path, read):
-    os.mkfifo(tmp_path / "pipe.csv")
-    (tmp_path / "zero.csv").symlink_to("/dev/zero")
-    for name in ("pipe.csv", "zero.csv"):
-        with pytest.raises(InvalidInput, match="is a pipe or a device, not a file; give"):
-            read(tmp_path / name)
-    with pytest.raises(InvalidInput, match="is a folder; give"):
-        read(tmp_path)
-    with pytest.raises(InvalidInput, match="there is no file"):
-        read(tmp_path / "nowhere.csv")
-    for name in ("x" * 300 + ".csv", "a\x00.csv"):
-        with pytest.raises(InvalidInput, match="cannot be read: "):
-            read(tmp_path / name)
-    (tmp_path / "loop.csv").symlink_to(tmp_path / "loop.csv")
-    with pytest.raises(InvalidInput, match="symbolic links"):
-        read(tmp_path / "loop.csv")
-
-
-# -- schemas ----------------------------------------------------------------------------------
-
-COLUMN = '[columns.x]\nkind = "categorical"\nlevels = {}\n'
-RANGE = '[columns.x]\nkind = "numerical"\nlow = {}\nhigh = {}\nstep = {}\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("x = " + "[" * 50_000, "nested too deeply|no valid TOML"),
-        ("x = " + "1" * 5000, "no valid TOML"),
-        ("\x00", "no valid TOML"),
-        (COLUMN.format("[1979-05-27]"), "a level of type date"),
-        (COLUMN.format("[nan]"), "a level of type float"),
-        (COLUMN.format("[[1]]"), "a level of type list"),
-        (COLUMN.format("[{a = 1}]"), "a level of type dict"),
-        (COLUMN.format("[1" + "0" * 400 + "]"), "a level of type int"),
-        (RANGE.format("1" + "0" * 400, 2, 1), "cannot be read"),
-        (RANGE.format(0, "inf", 1), "low must be finite"),
-        (RANGE.format("-1e308", "1e308", 1), "narrow the range"),
-        (RANGE.format("-1e308", "1e308", 0), "narrow the range"),
-        (RANGE.format(0, "1e300", "1e-300"), "narrow the range"),
-        (RANGE.format(0, 1, "nan"), "step nan"),
-        ('[columns.x]\nkind = []\nlevels = ["a"]\n', "has kind"),
-    ],
-    ids=lambda text: text[:24],
-)
-def test_schemas_that_cannot_be_used_say_why(tmp_path, text, words):
-    with pytest.raises(InvalidInput, match=words) as told:
-        schema_files.parse(text)
-    assert len(str(told.value)) < 2000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        "3",
-        "null",
-        '{"columns": []}',
-        '{"columns": {"x": []}}',
-        '{"columns": {"x": {"sdtype": []}}}',
-        '{"columns": {"x": {"sdtype": {}}}}',
-        '{"columns": {"x": {"sdtype": null}}}',
-        '{"columns": {"x": {"sdtype": 3}}}',
-        '{"tables": []}',
-        '{"tables": [1]}',
-        '{"tables": {"a": 3}}',
-        "\x00",
-        '{"columns": {"x": {"sdtype": "numerical"}}, "a": ' + "1" * 5000 + "}",
-    ],
-    ids=lambda text: text[:40],
-)
-def test_sdv_metadata_that_are_none_say_so(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(InvalidInput, match=r"is no SDV single-table metadata|describes 0 tables"):
-        schema_files.read_for(pd.DataFrame({"x": [1, 2]}), tmp_path / "a.json")
-
-
-def test_unsafe_names_and_levels_read_back_from_toml():
-    unsafe = "a\x1b[31m\x7f\x85\x9b\u202eb\u2028\t\n\"\\'"
-    schema = Schema(
-        (
-            Column(name=unsafe, kind="categorical", levels=(unsafe, "b"), meaning=unsafe),
-            Column(name="x", kind="numerical", low=0, high=1),
-        )
-    )
-    text = schema_files.dump(schema)
-    assert all(line.isprintable() for line in text.splitlines())
-    assert schema_files.parse(text) == schema
-
-
-# -- protected values ---------------------------------------------------------------------------
-
-AGE = Schema(
-    (
-        Column(name="age", kind="numerical", low=0, high=100, step=1),
-        Column(name="job", kind="categorical", levels=("a", "b")),
-    )
-)
-
-
-MANY = 2_000_000  # a pattern that is quadratic in the length would not come back
-
-
-@pytest.mark.parametrize(
-    "values",
-    [
-        *("1" * MANY, "1-" + "1" * MANY, "1." * MANY, "1e" * MANY, "1-1e400:1", "-" * MANY),
-        *(" " * MANY, "1e400-1e400:1e400", "0-1e300:1e-300", "0-100:nan", "--", "0-9:1e400"),
-        *("a" * MANY, ",".join(["1"] * 20_000), '"' * 20_001, "\ud800"),
-    ],
-    ids=lambda values: values[:8],
-)
-@pytest.mark.parametrize("column", ["age", "job"])
-def test_values_that_mean_nothing_are_told_at_once(column, values):
-    with pytest.raises(InvalidInput):
-        protected.parse(AGE, [f"{column}={values}"])
-
-
-@pytest.mark.parametrize(
-    "value",
-    [10**400, 10**5000, [1], {}, None, float("nan"), float("inf"), "1" * 5000],
-    ids=lambda value: type(value).__name__,
-)
-@pytest.mark.parametrize("column", ["age", "job"])
-def test_values_of_any_type_are_held_to_the_column(column, value):
-    with pytest.raises(InvalidInput):
-        AGE.protect({column: [value, value]})
-
-
-def test_names_of_any_length_are_compared_in_time():
-    long = ["x" * 100_000 + str(i) for i in range(3)]
-    told = nearest("x" * 100_000, long)
-    assert len(told) < 1000
-    assert len(listed(long)) < 1000
-    assert repeated(["b", "a", "b", 3, 3]) == ["3", "b"]
-
-
-def test_thousands_of_columns_cost_a_step_each():
-    """Names are looked up, never searched: comparisons of names grow with the columns alone."""
-
-    class Name(str):
-        compared = 0
-        __slots__ = ()
-
-        def __eq__(self, other):
-            Name.compared += 1
-            return str.__eq__(self, other)
-
-        __hash__ = str.__hash__
-
-    n = 2000
-    columns = tuple(
-        Column(name=Name(f"c{i}"), kind="numerical", low=0, high=1, step=1) for i in range(n)
-    )
-    Name.compared = 0
-    schema = Schema(columns)
-    for i in range(n):
-        assert schema.position(Name(f"c{i}")) == i
-    schema.select([Name(f"c{i}") for i in range(n)])
-    check_names([Name(f"c{i}") for i in range(n)])
-    assert Name.compared < 20 * n

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from limi.errors import InvalidInput
+from limi.table.frames import check_names
 from limi.table.schema import Column, Schema
 from tests.toy import MIXED, integers
 
@@ -26,60 +27,6 @@ def test_combination_of_finds_each_row_s_own():
     rows[:, 0] = [20, 40, 25, 30]
     rows[:, 1] = [1, 0, 0, np.nan]
     assert schema.combination_of(rows).tolist() == [0, 5, -1, -1]
-
-
-@pytest.mark.parametrize(
-    ("spec", "codes"),
-    [
-        ("sex", (0.0, 1.0)),
-        ("sex=M,F", (1.0, 0.0)),
-        ("vet", (0.0, 1.0)),
-        ("vet=True,False", (1.0, 0.0)),
-        ("age=18-80:31", (18.0, 49.0, 80.0)),
-        ("age=20-22", (20.0, 21.0, 22.0)),
-        ("age=20,60", (20.0, 60.0)),
-        ("debt=-1-1:0.5", (-1.0, -0.5, 0.0, 0.5, 1.0)),
-        ("price=0.1-0.4:0.1", (0.1, 0.2, 0.3, 0.4)),
-        ('job="a",c', (0.0, 2.0)),
-        ("job= a , c ", (0.0, 2.0)),
-    ],
-)
-def test_protected_columns_as_users_write_them(spec, codes):
-    assert MIXED.protect([spec]).protected_codes == (codes,)
-
-
-def test_protected_columns_as_a_mapping():
-    schema = MIXED.protect({"sex": None, "age": "20-40:20", "rank": ["low", "high"]})
-    assert schema.protected == ("sex", "age", "rank")
-    assert schema.protected_codes == ((0.0, 1.0), (20.0, 40.0), (0.0, 2.0))
-
-
-@pytest.mark.parametrize(
-    ("spec", "words"),
-    [
-        (["sax"], "did you mean 'sex'"),
-        (["sex=X"], "no value of column 'sex'"),
-        (["age=10-30"], "outside column 'age'"),
-        (["age=30-20"], "first must not be above"),
-        (["age=20-30:2.5"], "does not fit"),
-        (["debt"], "needs a range with a step above 0"),
-        (["sex", "sex=F,M"], "named twice"),
-        (["sex=F,F"], "lists a value twice"),
-        (["sex=F"], "one value only"),
-        ([], "no protected column"),
-        (["age", "rank", "price"], "more than 1000"),
-        ({"sex": 3}, "give a list of values"),
-    ],
-)
-def test_what_cannot_be_protected_is_said_in_one_sentence(spec, words):
-    with pytest.raises(InvalidInput, match=words) as caught:
-        MIXED.protect(spec)
-    assert "\n" not in str(caught.value)
-
-
-def test_not_every_column_can_be_protected():
-    with pytest.raises(InvalidInput, match="every column is protected"):
-        Schema((integers("a", 0, 1),)).protect(["a"])
 
 
 @pytest.mark.parametrize(
@@ -117,3 +64,29 @@ def test_select_keeps_protection_of_what_stays():
     assert schema.names == ["rank", "age"]
     assert schema.protected == ("rank",)
     assert schema.combinations.tolist() == [[0], [1], [2]]
+
+
+def test_thousands_of_columns_cost_a_step_each():
+    """Names are looked up, never searched: comparisons of names grow with the columns alone."""
+
+    class Name(str):
+        compared = 0
+        __slots__ = ()
+
+        def __eq__(self, other):
+            Name.compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    n = 2000
+    columns = tuple(
+        Column(name=Name(f"c{i}"), kind="numerical", low=0, high=1, step=1) for i in range(n)
+    )
+    Name.compared = 0
+    schema = Schema(columns)
+    for i in range(n):
+        assert schema.position(Name(f"c{i}")) == i
+    schema.select([Name(f"c{i}") for i in range(n)])
+    check_names([Name(f"c{i}") for i in range(n)])
+    assert Name.compared < 20 * n

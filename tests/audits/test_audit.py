@@ -412,3 +412,76 @@ def test_bad_input_gets_one_sentence(change, error, words):
     assert isinstance(caught.value, LimiError)
     assert "\n" not in str(caught.value)
     assert caught.value.exit_code in (2, 4)
+
+
+# -- a table of sixty rows -----------------------------------------------------------------
+
+
+def few(n=60, **more):
+    rng = np.random.default_rng(0)
+    columns = {"sex": rng.choice(["F", "M"], n), "a": rng.integers(0, 30, n)}
+    return pd.DataFrame(columns | more | {"y": rng.integers(0, 2, n)})
+
+
+def lenient_to_men(asked):
+    return 1 / (1 + np.exp(15 - asked["a"] - 4 * (asked["sex"] == "M")))
+
+
+def audit_few(table, score=lenient_to_men, **more):
+    given = {"protected": ["sex"], "target": "y", "method": "real", "generator": None, **more}
+    return limi.audit(score, table, **given)
+
+
+@pytest.mark.parametrize("method", ["real", "themis", "natural"])
+def test_a_constant_column_is_no_trouble(method):
+    table = few(const="k")[["const", "sex", "a", "y"]]
+    result = audit_few(table, method=method, generator="trees", max_rows=500, rate_rows=50)
+    assert result.summary.findings > 0
+
+
+def test_causes_are_left_out_where_they_are_not_known():
+    table = few(group=np.arange(60) % 3)
+    given = {"protected": ["sex", "group"]}
+    assert "flipped_by" in audit_few(table, **given).findings
+    thrifty = audit_few(table, **given, max_queries=400, rate_rows=0)
+    assert thrifty.summary.findings > 0
+    assert "flipped_by" not in thrifty.findings
+
+
+def test_columns_of_text_and_numbers_are_refused_before_any_query():
+    with pytest.raises(BadTable, match="mixes text and numbers"):
+        audit_few(few(zip=pd.Series([1, "AB1"] * 30, dtype=object)))
+
+
+def test_a_changed_function_cannot_take_over_an_unfinished_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.py").write_text(
+        "n = []\ndef f(x):\n    n.append(1)\n    if len(n) > 14: raise RuntimeError('down')\n"
+        "    return (x['sex'] == 'M').to_numpy() * 1.0\n"
+    )
+    given = {"protected": ["sex"], "target": "y", "method": "themis", "generator": None}
+    given |= {"max_rows": 5_000, "max_batch": 4, "rate_rows": 4, "out": tmp_path / "run"}
+    with pytest.raises(limi.LimiError, match="down"):
+        limi.audit("python:m.py:f", few(), **given)
+    assert (tmp_path / "run.partial").exists()
+    (tmp_path / "m.py").write_text("def f(x):\n    return (x['a'] > 3).to_numpy() * 1.0\n")
+    with pytest.raises(InvalidInput, match="other settings"):
+        limi.audit("python:m.py:f", few(), resume=True, **given)
+
+
+def test_force_replaces_nothing_but_runs(tmp_path, monkeypatch):
+    kept = tmp_path / "thesis"
+    kept.mkdir()
+    (kept / "thesis.txt").write_text("years of work")
+    with pytest.raises(InvalidInput, match="holds other files"):
+        audit_few(few(), out=kept, force=True)
+    assert (kept / "thesis.txt").read_text() == "years of work"
+    monkeypatch.chdir(kept)
+    for place in (".", ".."):
+        with pytest.raises(InvalidInput, match="name a new folder"):
+            audit_few(few(), out=place, force=True)
+
+
+def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path):
+    with pytest.raises(InvalidInput, match="there is no folder"):
+        audit_few(few()).report(tmp_path / "none" / "x.html")

@@ -1,0 +1,177 @@
+"""Figures of a repair: groups, counts and intervals over seeds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from scipy.stats import t as student
+
+from limi.errors import InvalidInput
+from limi.repairs import _figures
+from limi.repairs._figures import Figure
+from limi.search.check import check_rows
+from tests.naive import repair as naive
+from tests.repairs.small import people, problem
+
+
+def test_the_privileged_group_is_stated_or_said():
+    one = problem()
+    stated = _figures.groups(one, ["sex=F"])
+    assert (stated.words, stated.reason) == ("sex=F", "as stated")
+    unasked = _figures.groups(one)
+    assert unasked.words == "sex=M"  # whom the model favors
+    assert "not stated" in unasked.reason
+    lowest = _figures.groups(problem(protected=["age", "sex"]), "lowest")
+    assert lowest.words == "age=20"
+    assert (
+        _figures.groups(one, {"sex": "M"}).split(one.schema, one.rows)[0].sum()
+        == (people()["sex"] == "M").sum()
+    )
+    for wrong, told in (
+        (["sex"], "COLUMN=VALUE"),
+        (["income=3"], "not a protected column"),
+        (["sex=X"], "no value of column"),
+    ):
+        with pytest.raises(InvalidInput, match=told):
+            _figures.groups(one, wrong)
+
+
+def test_the_privileged_group_is_stated_as_for_metrics():
+    one = problem(protected=["age", "sex"])
+    assert _figures.groups(one, ["lowest"]).words == "age=20"
+    young = _figures.groups(one, ["age=20-21"])
+    assert young.split(one.schema, one.rows)[0].sum() == (people()["age"] <= 21).sum()
+    several = _figures.groups(one, ["age=20,23", "sex=M"])
+    inside = people()["age"].isin([20, 23]) & (people()["sex"] == "M")
+    assert several.split(one.schema, one.rows)[0].sum() == inside.sum()
+    assert _figures.groups(one, ["sex=M"]).codes(one.schema) == {"sex": 1.0}
+    with pytest.raises(InvalidInput, match="one privileged value"):
+        young.codes(one.schema)
+
+
+def test_the_model_says_who_is_privileged_and_not_the_labels():
+    frame = people()
+    frame["ok"] = np.where(frame["sex"] == "F", "yes", "no")  # the model favors men
+    assert _figures.groups(problem(frame)).words == "sex=M"
+
+
+def test_a_number_of_many_values_is_cut_in_halves():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"income": rng.integers(0, 10, 4000), "age": rng.integers(20, 70, 4000)})
+    frame["sex"] = np.where(frame["age"] >= 45, "M", "F")
+    frame["ok"] = np.where(frame["income"] > 8, "yes", "no")
+    middle = int(np.median(frame["age"]))
+    assert _figures.groups(problem(frame, protected=["age"])).words == f"age={middle} or more"
+
+
+class Anyone:
+    """A generator of the table's own rows."""
+
+    kind = "anyone"
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def sample_latents(self, n, rng):
+        return rng.integers(0, len(self.rows), n)
+
+    def decode(self, latents):
+        return self.rows[latents]
+
+
+def test_figures_agree_with_a_count_by_hand():
+    one = problem()
+    stick = _figures.Yardstick.make(
+        one, _figures.groups(one), Anyone(one.rows), 200, np.random.default_rng(0)
+    )
+    trained, held = np.arange(200), np.arange(200, 300)
+    figures = stick.figures(one.target, trained, held, None)
+    frame = people()
+    decided = (frame["income"] + 2 * (frame["sex"] == "M") > 5.5).to_numpy()
+    truth = (frame["ok"] == "yes").to_numpy()
+    male = (frame["sex"] == "M").to_numpy()
+    assert figures["accuracy"].value == (decided == truth)[200:].mean()
+    assert figures["training_accuracy"].value == (decided == truth)[:200].mean()
+    # Incomes 4 and 5 are decided by sex alone.
+    for name in ("real", "uniform", "natural"):
+        incomes = getattr(stick, name)[:, one.schema.position("income")]
+        assert figures[name].value == np.isin(incomes, [4, 5]).mean()
+    gap = abs(decided[200:][male[200:]].mean() - decided[200:][~male[200:]].mean())
+    assert figures["spd"].value == pytest.approx(gap)
+    assert figures["aod"].value == pytest.approx(
+        naive.average_odds_gap(decided[200:], truth[200:], male[200:])
+    )
+
+
+def test_a_group_without_a_true_class_gets_a_reason_and_no_number():
+    frame = people()
+    frame.loc[frame["sex"] == "F", "ok"] = "no"
+    one = problem(frame)
+    stick = _figures.Yardstick.make(
+        one, _figures.groups(one), Anyone(one.rows), 50, np.random.default_rng(0)
+    )
+    figures = stick.figures(one.target, np.arange(100), np.arange(100, 300), None)
+    assert figures["aod"].value is None
+    assert "the group of all others has no row whose true label is favorable" in (
+        figures["aod"].reason
+    )
+    assert figures["spd"].value is not None
+    joined = _figures.over_seeds([figures["aod"], Figure(0.1)])
+    assert joined.value is None
+    assert joined.reason == figures["aod"].reason
+
+
+def test_intervals_over_seeds_are_student_s():
+    values = [0.10, 0.14, 0.12]
+    figure = _figures.over_seeds([Figure(v, v - 0.01, v + 0.01) for v in values])
+    low, high = student.interval(
+        0.95, 2, loc=np.mean(values), scale=np.std(values, ddof=1) / np.sqrt(3)
+    )
+    assert (figure.value, figure.low, figure.high) == pytest.approx((0.12, low, high))
+    assert (figure.seeds, figure.interval) == (tuple(values), "seeds")
+    alone = _figures.over_seeds([Figure(0.5, 0.4, 0.6)])
+    assert (alone.low, alone.high) == (0.4, 0.6)
+
+
+def test_zero_flips_over_seeds_show_the_bound_of_the_rows_asked():
+    n = 20_000
+    figure = _figures.over_seeds([_figures._rate(np.zeros(n, dtype=bool))] * 3)
+    # The seeds ask the same rows, so three of them prove no more than one.
+    exact = binomtest(0, n).proportion_ci(method="exact")
+    assert (figure.value, figure.low) == (0.0, 0.0)
+    assert figure.high == pytest.approx(exact.high)
+    assert figure.interval == "rows"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.2)), min_size=2, max_size=5))
+def test_intervals_over_seeds_are_the_wider_of_two(seeds):
+    each = [Figure(v, max(0.0, v - half), min(1.0, v + half)) for v, half in seeds]
+    joined = _figures.over_seeds(each)
+    values = np.array([f.value for f in each])
+    half = student.ppf(0.975, len(each) - 1) * values.std(ddof=1) / np.sqrt(len(each))
+    by_seeds = (max(0.0, values.mean() - half), min(1.0, values.mean() + half))
+    by_rows = tuple(np.mean([getattr(f, end) for f in each]) for end in ("low", "high"))
+    wider = max(by_seeds, by_rows, key=lambda ends: ends[1] - ends[0])
+    assert joined.high - joined.low == pytest.approx(wider[1] - wider[0], abs=1e-12)
+    assert joined.low - 1e-12 <= joined.value <= joined.high + 1e-12
+
+
+def test_a_missing_protected_cell_belongs_to_no_group():
+    one = problem()
+    rows = one.rows[:6].copy()
+    rows[:2, one.schema.position("sex")] = np.nan
+    inside, outside = _figures.groups(one, {"sex": "M"}).split(one.schema, rows)
+    assert not (inside | outside)[:2].any()
+    assert (inside ^ outside)[2:].all()
+
+
+def test_a_blinded_model_cannot_flip():
+    one = problem()
+    cells = _figures.Blinded.usual(one.schema, one.rows)
+    blind = _figures.Blinded(one.target, one.schema, cells)
+    assert not check_rows(blind.score, one.schema, one.rows).flips.any()
+    same = (one.rows[:, one.schema.protected_index] == cells).all(axis=1)
+    assert same.mean() >= 0.5 / len(one.schema.combinations)
+    np.testing.assert_array_equal(blind.score(one.rows)[same], one.target.score(one.rows[same]))

@@ -1,0 +1,189 @@
+"""Schemas as files: read back the same, merged with what the table shows, or refused."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from limi.errors import BadTable, InvalidInput
+from limi.table import files, schema_files
+from limi.table.schema import Column, Schema
+from tests.table.mixed import arrow_table, pandas_frame, polars_frame
+
+
+@pytest.mark.parametrize("frame", [pandas_frame(), polars_frame(), arrow_table()])
+def test_a_schema_survives_its_file(frame, tmp_path):
+    schema = files.infer(frame).protect(["text"])
+    path = tmp_path / "schema.toml"
+    path.write_text(schema_files.dump(schema), encoding="utf-8")
+    assert schema_files.load(path) == schema
+
+
+def test_hostile_names_survive_too():
+    nasty = 'a"b\\c\n[x]\t\u2028é'
+    schema = Schema(
+        (Column(name=nasty, kind="categorical", levels=(nasty, "1", 1.5, 2), meaning=nasty),)
+    )
+    assert schema_files.parse(schema_files.dump(schema)) == schema
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = ", "no valid TOML"),
+        ("format = 9", "this limi reads format 1"),
+        ("format = 1", "lists no columns"),
+        ("[columns.a]\nlow = 1", "needs a kind"),
+        ('[columns.a]\nkind = "numerical"\nhigth = 1', "did you mean 'high'"),
+        ('[columns.a]\nkind = "numerical"\nlow = "x"', "cannot be read"),
+        ('[protcted]\nsex = ["F"]\n[columns.a]\nkind = "boolean"', "did you mean 'protected'"),
+        ('[colums.a]\nkind = "boolean"', "has 'colums'; did you mean 'columns'"),
+        ('formt = 1\n[columns.a]\nkind = "boolean"', "has 'formt'; did you mean 'format'"),
+        ('[columns.a]\nkind = "numerical"\nlevels = [1, 2]', "is numerical and has 'levels'"),
+        ('[columns.a]\nkind = "ordered"\nlevels = [1, 2]\nlow = 1', "is ordered and has 'low'"),
+        ('[columns.a]\nkind = "numericl"\nlow = 1\nhigh = 2', "has kind 'numericl'; kinds are"),
+        ('[protected]\nsx = ["F"]\n[columns.sex]\nkind = "categorical"\nlevels = ["F"]', "'sex'"),
+    ],
+)
+def test_schema_files_that_cannot_be_used(text, words):
+    with pytest.raises(InvalidInput, match=words):
+        schema_files.parse(text)
+
+
+def test_edited_columns_win_and_others_are_inferred(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2], "b": [0, 1], "y": [0, 1]})
+    path = tmp_path / "s.toml"
+    path.write_text('[columns.b]\nkind = "categorical"\nlevels = [0, 1]\n', encoding="utf-8")
+    schema = schema_files.read_for(frame, path, exclude=("y",))
+    assert [c.kind for c in schema.columns] == ["numerical", "categorical"]
+
+
+def test_sdv_metadata_is_read(tmp_path):
+    frame = pd.DataFrame({"n": [1, 2, 3], "c": [0, 1, 0], "b": [0, 1, 1], "t": ["x", "y", "y"]})
+    columns = {
+        "n": {"sdtype": "numerical", "computer_representation": "Int64"},
+        "c": {"sdtype": "categorical"},
+        "b": {"sdtype": "boolean"},
+        "t": {"sdtype": "city", "pii": True},
+    }
+    single = {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": columns}
+    for tree in (single, {"tables": {"people": single}}):
+        path = tmp_path / "metadata.json"
+        path.write_text(json.dumps(tree), encoding="utf-8")
+        schema = schema_files.read_for(frame, path)
+        kinds = [c.kind for c in schema.columns]
+        assert kinds == ["numerical", "categorical", "boolean", "categorical"]
+    path.write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="no SDV single-table metadata"):
+        schema_files.read_for(frame, path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"primry_key": "n"}, "has 'primry_key'; did you mean 'primary_key'"),
+        ({"Columns": {}}, "has 'Columns'; did you mean 'columns'"),
+        (
+            {"columns": {"n": {"sdtyp": "numerical"}}},
+            "column 'n' has 'sdtyp'; did you mean 'sdtype'",
+        ),
+        ({"columns": {"n": {"sdtype": "numericl"}}}, "'numericl'; did you mean 'numerical'"),
+        ({"columns": {"N": {"sdtype": "numerical"}}}, "no column 'N'; did you mean 'n'"),
+        ({"columns": ["n"]}, "no SDV single-table metadata"),
+    ],
+)
+def test_slips_in_sdv_metadata_are_told_with_the_nearest_name(tmp_path, change, words):
+    frame = pd.DataFrame({"n": [1, 2, 3], "c": [0, 1, 0]})
+    tree = {"columns": {"n": {"sdtype": "numerical"}}, "primary_key": "n"} | change
+    path = tmp_path / "metadata.json"
+    for written in (tree, {"tables": {"people": tree}, "relationships": []}):
+        path.write_text(json.dumps(written), encoding="utf-8")
+        with pytest.raises((InvalidInput, BadTable), match=words):
+            schema_files.read_for(frame, path)
+    path.write_text(json.dumps({"tables": {"people": tree}, "relationship": []}), encoding="utf-8")
+    with pytest.raises(InvalidInput, match="did you mean 'relationships'"):
+        schema_files.read_for(frame, path)
+
+
+COLUMN = '[columns.x]\nkind = "categorical"\nlevels = {}\n'
+
+
+RANGE = '[columns.x]\nkind = "numerical"\nlow = {}\nhigh = {}\nstep = {}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = " + "[" * 50_000, "nested too deeply|no valid TOML"),
+        ("x = " + "1" * 5000, "no valid TOML"),
+        ("\x00", "no valid TOML"),
+        (COLUMN.format("[1979-05-27]"), "a level of type date"),
+        (COLUMN.format("[nan]"), "a level of type float"),
+        (COLUMN.format("[[1]]"), "a level of type list"),
+        (COLUMN.format("[{a = 1}]"), "a level of type dict"),
+        (COLUMN.format("[1" + "0" * 400 + "]"), "a level of type int"),
+        (RANGE.format("1" + "0" * 400, 2, 1), "cannot be read"),
+        (RANGE.format(0, "inf", 1), "low must be finite"),
+        (RANGE.format("-1e308", "1e308", 1), "narrow the range"),
+        (RANGE.format("-1e308", "1e308", 0), "narrow the range"),
+        (RANGE.format(0, "1e300", "1e-300"), "narrow the range"),
+        (RANGE.format(0, 1, "nan"), "step nan"),
+        ('[columns.x]\nkind = []\nlevels = ["a"]\n', "has kind"),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_schemas_that_cannot_be_used_say_why(tmp_path, text, words):
+    with pytest.raises(InvalidInput, match=words) as told:
+        schema_files.parse(text)
+    assert len(str(told.value)) < 2000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        "3",
+        "null",
+        '{"columns": []}',
+        '{"columns": {"x": []}}',
+        '{"columns": {"x": {"sdtype": []}}}',
+        '{"columns": {"x": {"sdtype": {}}}}',
+        '{"columns": {"x": {"sdtype": null}}}',
+        '{"columns": {"x": {"sdtype": 3}}}',
+        '{"tables": []}',
+        '{"tables": [1]}',
+        '{"tables": {"a": 3}}',
+        "\x00",
+        '{"columns": {"x": {"sdtype": "numerical"}}, "a": ' + "1" * 5000 + "}",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_sdv_metadata_that_are_none_say_so(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(InvalidInput, match=r"is no SDV single-table metadata|describes 0 tables"):
+        schema_files.read_for(pd.DataFrame({"x": [1, 2]}), tmp_path / "a.json")
+
+
+def test_unsafe_names_and_levels_read_back_from_toml():
+    unsafe = "a\x1b[31m\x7f\x85\x9b\u202eb\u2028\t\n\"\\'"
+    schema = Schema(
+        (
+            Column(name=unsafe, kind="categorical", levels=(unsafe, "b"), meaning=unsafe),
+            Column(name="x", kind="numerical", low=0, high=1),
+        )
+    )
+    text = schema_files.dump(schema)
+    assert all(line.isprintable() for line in text.splitlines())
+    assert schema_files.parse(text) == schema
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[columns.b]\nkind = "numerical"\nprotected = 3',
+        '[columns.a]\nkind = "categorical"\nlevels = "MF"',
+    ],
+)
+def test_odd_schema_files(text):
+    with pytest.raises(InvalidInput):
+        schema_files.parse(text)
