@@ -212,4 +212,6 @@ def _beside(value: Any, unit: Unit) -> str:
         return words.count(value)
     if isinstance(value, float):
         return _written(value, "rate" if unit == "rate" else "number")
-    return "none" if value is None else str(value)
+    if value is not None and not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a number")  # of a summary that somebody has edited
+    return value or "none"
