@@ -27,6 +27,28 @@ def test_missing_cells_differ_from_known_ones_only():
     assert pairwise_distance(gap, SCHEMA, np.random.default_rng(0)) == pytest.approx(0.5)
 
 
+def test_every_two_rows_are_a_pair_and_nobody_is_one_alone():
+    rows = np.array([[0.0, 0, 0], [5.0, 0, 0], [10.0, 0, 0]])
+    # Two pairs are half the range apart and one the whole; the other column is the same.
+    distance = pairwise_distance(rows, SCHEMA, np.random.default_rng(0))
+    assert distance == pytest.approx(2 / 3 / 2, abs=0.005)
+    few = pairwise_distance(rows, SCHEMA, np.random.default_rng(0), n_pairs=1)
+    assert few in (0.25, 0.5)
+
+
+def test_ordered_levels_are_apart_by_their_places_and_a_constant_by_nothing():
+    schema = Schema(
+        (
+            Column(name="rank", kind="ordered", levels=("low", "mid", "high", "top")),
+            Column(name="one", kind="numerical", low=3, high=3, step=1),
+            Column(name="year", kind="numerical", low=2000, high=2010, step=1),
+        )
+    )
+    rows = np.array([[0.0, 3.0, 2001.0], [2.0, 3.0, 2005.0]])
+    distance = pairwise_distance(rows, schema, np.random.default_rng(0))
+    assert distance == pytest.approx((2 / 3 + 0 + 0.4) / 3)
+
+
 def test_one_row_has_no_distance():
     assert np.isnan(pairwise_distance(np.zeros((1, 3)), SCHEMA, np.random.default_rng(0)))
 
@@ -42,6 +64,25 @@ def test_four_values_are_four_cells():
     rows = np.array([[1.0, 0], [2, 0], [3, 0], [4, 0], [4, 1], [np.nan, 0]])
     assert distinct_cells(rows, schema) == 5  # four grades and the missing one
     assert distinct_cells(rows[:0], schema) == 0
+
+
+def test_bins_are_of_equal_width_and_the_largest_value_is_in_the_last():
+    schema = Schema((integers("n", 10, 20), integers("p", 0, 1))).protect(["p"])
+    rows = np.column_stack([np.arange(10.0, 21.0), np.zeros(11)])
+    for bins in (1, 2, 3, 4, 5, 10):
+        edges = [10 + 10 * k / bins for k in range(bins)]
+        cells = {sum(value >= edge for edge in edges) for value in range(10, 21)}
+        assert distinct_cells(rows, schema, bins=bins) == len(cells) == bins
+    # Which values share a bin, not only how many there are: 10, 11, 12 | 13, 14 | 15 ...
+    for few, cells in (([10, 12], 1), ([12, 13], 2), ([14, 15], 2), ([17, 18], 2), ([18, 20], 1)):
+        assert distinct_cells(rows[np.isin(rows[:, 0], few)], schema) == cells
+
+
+def test_a_column_of_one_value_is_one_cell():
+    schema = Schema((integers("n", 7, 7), integers("m", 0, 1), integers("p", 0, 1))).protect(["p"])
+    rows = np.array([[7.0, 0, 0], [7.0, 1, 0], [7.0, 1, 1]])
+    assert distinct_cells(rows, schema) == 2
+    assert distinct_cells(rows[:1], schema) == 1
 
 
 def test_cells_of_many_columns_are_those_of_sets_of_tuples():

@@ -10,7 +10,12 @@ from scipy.stats import beta
 
 from limi.errors import InvalidInput
 from limi.metrics.individual import clopper_pearson
-from limi.metrics.sequential import anytime_interval, confidence_sequence, log_capital
+from limi.metrics.sequential import (
+    anytime_interval,
+    anytime_rate,
+    confidence_sequence,
+    log_capital,
+)
 
 
 def capital_by_betting(flips, share):
@@ -91,6 +96,44 @@ def test_nothing_seen_says_nothing():
     assert len(confidence_sequence(np.zeros(0, dtype=bool))[0]) == 0
 
 
-def test_a_confidence_outside_its_range_is_refused():
+@pytest.mark.parametrize("confidence", [1.0, 0.0, -0.5, 95])
+def test_a_confidence_outside_its_range_is_refused(confidence):
     with pytest.raises(InvalidInput, match="between 0 and 1"):
-        anytime_interval(1, 2, 1.0)
+        anytime_interval(1, 2, confidence)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 1), (1, 1), (30, 100), (0, 40), (40, 40)])
+def test_a_rate_brings_the_interval_that_holds_whenever_one_stops(hits, n):
+    rate = anytime_rate(hits, n)
+    low, high = anytime_interval(hits, n, 0.95)
+    assert (rate.estimate, rate.low, rate.high, rate.n) == (hits / n, low, high, n)
+    assert rate.anytime
+    wider = anytime_rate(hits, n, 0.99)
+    assert wider.low <= rate.low <= rate.high <= wider.high
+    assert wider != rate
+
+
+def test_a_rate_of_no_rows_is_not_a_number():
+    rate = anytime_rate(0, 0)
+    assert np.isnan(rate.estimate)
+    assert (rate.low, rate.high, rate.n, rate.anytime) == (0.0, 1.0, 0, True)
+
+
+def test_a_sequence_is_the_narrowest_interval_so_far():
+    flips = np.array([1, 0, 0, 0, 1, 1, 0, 0, 0, 0], dtype=bool)
+    low, high = confidence_sequence(flips, 0.8)
+    ends = [anytime_interval(flips[:n].sum(), n, 0.8) for n in range(1, 11)]
+    for n in range(1, 11):
+        assert low[n - 1] == max(float(end[0]) for end in ends[:n])
+        assert high[n - 1] == min(float(end[1]) for end in ends[:n])
+    same = confidence_sequence(flips)
+    np.testing.assert_array_equal(same, confidence_sequence(flips, 0.95))
+
+
+def test_where_all_rows_or_none_hit_the_far_end_is_open():
+    assert float(anytime_interval(0, 50)[0]) == 0.0
+    assert float(anytime_interval(50, 50)[1]) == 1.0
+    # By symmetry of hits and misses.
+    for hits, n in ((0, 50), (1, 7), (20, 90)):
+        low, high = anytime_interval(hits, n)
+        np.testing.assert_allclose(anytime_interval(n - hits, n), (1 - high, 1 - low), atol=1e-12)

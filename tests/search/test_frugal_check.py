@@ -14,6 +14,7 @@ from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.frugal_check import Habits, check_thriftily
 from limi.search.tried import most_queries
+from limi.system.watch import OutOfTime
 from limi.table.rows import distinct, uniform
 from tests.naive import frugal_check as naive
 from tests.naive.check import key
@@ -200,6 +201,147 @@ def test_mixtures_are_paid_for_before_a_row_is_begun():
         ran = run(Real(), here, Budget(max_queries=max_queries), 3)
         assert sum(asked) == ran.queries
         assert max_queries - most_queries(schema) <= ran.queries <= max_queries
-    thrifty = thriftily(score, schema, rows)
+    asked = []
+    thrifty = thriftily(counted, schema, rows)
     np.testing.assert_array_equal(thrifty.flips, full.flips)
     np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
+
+
+STRAYS = schema_of((0, 60), (0, 9), (0, 9), protected=["x1=2,5,8", "x2=0,4"])
+
+
+def strays(n, seed=0):
+    """Rows that stray in one protected column, in the other, in both and in none."""
+    rows = uniform(STRAYS, n, np.random.default_rng(seed))
+    assert len({tuple(row) for row in np.isin(rows[:, 1:], [0, 2, 4, 5, 8])}) == 4
+    return rows
+
+
+def gentle(rows):
+    """Favors everyone, some more than others."""
+    return 0.6 + 0.004 * rows[:, 1] + 0.02 * (rows[:, 2] - 4) ** 2 / 100 + 0.001 * rows[:, 0]
+
+
+def settled(rows):
+    """Favors everyone alike."""
+    return np.full(len(rows), 0.9)
+
+
+@pytest.mark.parametrize("score", [gentle, settled])
+def test_where_nobody_flips_everything_is_as_in_the_full_oracle(score):
+    """Also who stands as the partner: the widest gap, of equals the first, and never oneself."""
+    rows = strays(200)
+    full, thrifty = check_rows(score, STRAYS, rows), thriftily(score, STRAYS, rows)
+    assert not full.flips.any()
+    np.testing.assert_array_equal(thrifty.flips, full.flips)
+    np.testing.assert_array_equal(thrifty.partner, full.partner)
+    np.testing.assert_array_equal(thrifty.partner_score, full.partner_score)
+    assert (thrifty.partner[:, 1:] != rows[:, 1:]).any(axis=1).all()
+    assert thrifty.queries == full.queries
+
+
+def test_a_row_on_the_edge_has_a_partner_that_was_asked():
+    """Its key is settled by another row, before all values were asked."""
+    rows = np.array([[7.0, 7.0, 1.0], [7.0, 7.0, 4.0]])
+
+    def score(asked):
+        return np.select([asked[:, 2] < 4, asked[:, 2] == 4], [0.9, 0.5], 0.1)
+
+    checked = thriftily(score, AGES, rows)
+    assert checked.flips.tolist() == [True, False]
+    assert checked.queries == 3
+    assert checked.partner[:, 2].tolist() == [9.0, 1.0]
+    assert checked.partner_score.tolist() == [0.1, 0.9]
+
+
+def test_of_several_values_that_flip_a_row_the_one_with_the_widest_gap_is_its_partner():
+    """The first row of the key asks for the youngest, the others' own values are asked as well."""
+    rows = np.array([[3.0, 3.0, 1.0], [3.0, 3.0, 5.0], [3.0, 3.0, 9.0], [3.0, 3.0, 7.0]])
+
+    def score(asked):
+        return np.select([asked[:, 2] == a for a in (1, 5, 7, 9)], [0.9, 0.3, 0.1, 0.2], 0.8)
+
+    checked = thriftily(score, AGES, rows)
+    assert checked.flips.all()
+    assert checked.partner[:, 2].tolist() == [7.0, 1.0, 1.0, 1.0]
+    np.testing.assert_allclose(checked.partner_score, [0.1, 0.9, 0.9, 0.9])
+    assert checked.queries == 4
+
+
+def test_rows_are_asked_under_their_own_values_whoever_else_is_settled_at_once():
+    """Many keys that are settled in one step, with own values of all kinds."""
+    schema = schema_of((0, 62), (0, 9), protected=["x1"])
+    rng = np.random.default_rng(0)
+    rows = np.repeat(np.arange(63.0), 3)[:, None] * [1.0, 0.0]
+    rows[:, 1] = np.where(np.arange(189) % 3 == 0, 0, rng.integers(0, 10, 189))
+    asked = []
+
+    def score(batch):
+        asked.extend(map(tuple, batch.tolist()))
+        return np.where(batch[:, 1] > 4, 0.9, 0.1) - 0.001 * batch[:, 1]
+
+    checked = thriftily(score, schema, rows)
+    np.testing.assert_array_equal(checked.score, score(rows))
+    assert checked.flips.all()
+    # Each person under each own value once, and under the one that showed the flip.
+    told = asked[: checked.queries]
+    assert (
+        len(told)
+        == len(set(told))
+        == len({(x, v) for x in range(63) for v in (0, 9)} | set(map(tuple, rows.tolist())))
+    )
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_scores_are_brought_along_where_they_are_wished_for(keep):
+    rows = uniform(AGES, 50, np.random.default_rng(0))
+    known, habits = distinct(AGES, rows), Habits(9)
+    checked = check_thriftily(
+        AGE_MODEL, AGES, rows, known=known, habits=habits, max_batch=100, keep_scores=keep
+    )
+    assert len(checked.scores) == (50 if keep else 0)
+    if keep:
+        full = check_rows(AGE_MODEL, AGES, rows, keep_scores=True).scores
+        was_asked = ~np.isnan(checked.scores)
+        np.testing.assert_array_equal(checked.scores[was_asked], full[was_asked])
+        assert was_asked.sum(axis=1).min() >= 2
+        np.testing.assert_array_equal(thriftily(AGE_MODEL, AGES, rows).scores, checked.scores)
+
+
+def by_age(rows):
+    return np.where(rows[:, 0] + rows[:, 1] > 25, 0.9, 0.1) + 0.001 * rows[:, 2]
+
+
+def by_mixture(rows):
+    """Against people of an age that is none of those tried, under one of the tried values."""
+    return np.where((rows[:, 1] == 3) & (rows[:, 2] == 4), 0.1, 0.9)
+
+
+@pytest.mark.parametrize("model", [by_age, by_mixture])
+def test_where_time_runs_out_the_rows_before_the_first_open_one_come_back(model):
+    rows = strays(60)
+    rows[5::6, 1] = 3.0
+    rows = np.concatenate([rows, rows[::2]])
+    full = check_rows(model, STRAYS, rows)
+    assert full.flips.any()
+    lengths = set()
+    for calls in range(40):
+        asked = []
+
+        def score(batch, asked=asked, calls=calls):
+            if len(asked) == calls:
+                raise OutOfTime
+            asked.append(len(batch))
+            return model(batch)
+
+        checked = thriftily(score, STRAYS, rows, max_batch=40)
+        n = len(checked)
+        np.testing.assert_array_equal(checked.rows, rows[:n])
+        np.testing.assert_array_equal(checked.flips, full.flips[:n])
+        np.testing.assert_array_equal(checked.score, full.score[:n])
+        assert checked.queries <= sum(asked)
+        assert n or calls < 20
+        lengths.add(n)
+    assert min(lengths) == 0
+    assert max(lengths) == len(rows) == 90
+    assert len(lengths) > 2
