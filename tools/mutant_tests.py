@@ -10,6 +10,8 @@ took and which functions it called.
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import resource
@@ -50,8 +52,9 @@ class _Server:
 
 
 def _plain(session: pytest.Session) -> dict[str, Any]:
-    """Seconds and functions of each test, or the test that fails."""
+    """Seconds and functions of each test, or the test that fails; what they import stays."""
     read, write = os.pipe()
+    before = set(sys.modules)
     child = os.fork()
     if not child:
         seconds, called = [], []
@@ -66,14 +69,20 @@ def _plain(session: pytest.Session) -> dict[str, Any]:
             if session.testsfailed:
                 break
         failed = session.items[len(seconds) - 1].nodeid if session.testsfailed else ""
+        imported = [name for name in sys.modules if name not in before]
+        told = {"failed": failed, "seconds": seconds, "called": called, "imported": imported}
         with os.fdopen(write, "w") as pipe:
-            json.dump({"failed": failed, "seconds": seconds, "called": called}, pipe)
+            json.dump(told, pipe)
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
         answer = pipe.read()
     os.waitpid(child, 0)
-    return json.loads(answer) if answer else {"failed": "the tests ended the process"}
+    told = json.loads(answer) if answer else {"failed": "the tests end the process, which"}
+    for name in told.pop("imported", ()):
+        with contextlib.suppress(Exception):  # some are made up, or stand for others
+            importlib.import_module(name)
+    return told
 
 
 def _mutated(session: pytest.Session, told: dict[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from limi.errors import InvalidInput
 from limi.metrics.naturalness import (
     average_tabular_naturalness,
     copy_shares,
+    detection_score,
     naturalness_at,
     two_sample_auc,
 )
@@ -151,6 +152,50 @@ def test_sets_of_one_table_are_as_natural_at_equal_size_whatever_their_own():
         naturalness_at(81, real, few, MIXED, rng)
 
 
+def test_draws_are_without_replacement_and_of_the_rows_given():
+    rng = np.random.default_rng(0)
+    real = draw(rng, 50, 0.0)
+    # All but one of the rows: each draw is the table without one row.
+    drawn = naturalness_at(49, real, real, MIXED, np.random.default_rng(1), draws=200)
+    each = [
+        average_tabular_naturalness(real, np.delete(real, k, axis=0), MIXED).score
+        for k in range(50)
+    ]
+    assert min(each) < drawn.value < max(each)
+    assert drawn.value == pytest.approx(np.mean(each), abs=4 * np.std(each) / np.sqrt(200))
+    assert drawn.spread == pytest.approx(np.std(each), rel=0.25)
+    assert (drawn.n, drawn.draws) == (49, 200)
+    two = naturalness_at(10, real, real, MIXED, np.random.default_rng(1), draws=2)
+    order = np.random.default_rng(1)
+    parts = [real[order.permutation(50)[:10]] for _ in range(2)]
+    scores = [average_tabular_naturalness(real, part, MIXED).score for part in parts]
+    assert two.value == pytest.approx(np.mean(scores))
+    assert two.spread == pytest.approx(abs(scores[0] - scores[1]) / np.sqrt(2))
+    assert naturalness_at(10, real, real, MIXED, rng).draws == 10
+    assert naturalness_at(1, real, real, MIXED, rng, draws=3).n == 1
+    with pytest.raises(InvalidInput, match="n is 0"):
+        naturalness_at(0, real, real, MIXED, rng)
+
+
+def test_correlations_are_over_the_rows_that_have_both_cells():
+    two = Schema((number("x"), number("y")))
+    gap = np.nan
+    real = np.array([[1.0, 2], [2, 4], [3, 6], [9, gap], [gap, 0]])  # r = 1 where both are known
+    opposite = np.array([[1.0, 6], [2, 4], [3, 2], [gap, 9]])  # r = -1
+    half = np.array([[0.0, 0], [0, 1], [1, 0], [1, 1]])  # r = 0
+    for generated, expected in ((opposite, 0.0), (half, 0.5), (real, 1.0)):
+        result = average_tabular_naturalness(real, generated, two)
+        assert result.pairs["x", "y"] == pytest.approx(expected, abs=1e-9)
+    # No r of a constant, nor of rows that never have both; then the pair is left out.
+    for generated in (np.array([[1.0, 5], [2, 5], [3, 5]]), np.array([[1.0, gap], [gap, 2]])):
+        result = average_tabular_naturalness(real, generated, two)
+        assert np.isnan(result.pairs["x", "y"])
+        assert result.score == result.column_score
+    # Large numbers far from zero are no constant.
+    far = real + 1e6
+    assert average_tabular_naturalness(far, far, two).pairs["x", "y"] == pytest.approx(1)
+
+
 def test_hand_worked_columns_and_pairs():
     one = Schema((levels("x", 2), levels("y", 2)))
     same = np.array([[0.0, 0], [0, 0], [1, 1], [1, 1]])
@@ -249,6 +294,43 @@ def test_copy_shares_count_whole_rows_with_protected_columns():
 
     assert (shares.generated, shares.held_out) == (0.5, 0.25)
     assert shares.excess == 0.25
+
+
+def test_detection_is_the_area_above_a_half_turned_round():
+    told = [detection_score(auc) for auc in (0.0, 0.4, 0.5, 0.6, 0.75, 1.0)]
+    assert told == pytest.approx([1.0, 1.0, 1.0, 0.8, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("classifier", ["logistic", "svc"])
+def test_rows_that_differ_in_one_thing_are_told_apart_at_once(classifier):
+    """A number that lies elsewhere, a level, a missing cell: each alone gives it away."""
+    rng = np.random.default_rng(0)
+
+    def auc(generated, **more):
+        seed = np.random.default_rng(1)
+        return two_sample_auc(real, generated, MIXED, seed, classifier=classifier, **more)
+
+    real = draw(rng, 120, 0.0)
+    real[:, 1], real[:, 3] = rng.integers(0, 2, (2, 120))
+    for column, value in ((0, 40.0), (2, -30.0), (1, 2.0), (3, 4.0), (0, np.nan), (1, np.nan)):
+        generated = rng.permutation(real)
+        generated[:, column] = value
+        assert auc(generated) > 0.97
+        assert auc(generated[:60], folds=2) > 0.97
+    # Of more rows equal numbers are drawn.
+    assert auc(np.tile(real, (9, 1)), max_rows=40) < 0.75
+    assert auc(generated[:3]) >= 0.0
+
+
+def test_three_rows_are_enough_for_three_folds_and_two_are_not():
+    schema, rows = Schema((number("x"),)), np.arange(6.0)[:, None]
+    rng = np.random.default_rng(0)
+    assert 0 <= two_sample_auc(rows[:3], rows[3:], schema, rng, classifier="logistic") <= 1
+    for real, generated, more in ((2, 6, {}), (6, 2, {}), (6, 6, {"max_rows": 2})):
+        with pytest.raises(InvalidInput, match="3 folds needs at least 3 rows"):
+            two_sample_auc(
+                rows[:real], rows[:generated], schema, rng, classifier="logistic", **more
+            )
 
 
 @pytest.mark.parametrize("classifier", ["boosted", "logistic", "svc"])

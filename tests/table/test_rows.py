@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +37,57 @@ def test_uniform_rows_do_not_depend_on_how_many_are_drawn_at_once(split, seed):
     parts = np.concatenate([uniform(MIXED, n, rng) for n in split])
     whole = uniform(MIXED, sum(split), np.random.default_rng(seed))
     np.testing.assert_array_equal(parts, whole)
+
+
+def plain_values(column):
+    """Every value of a column with a step, as a table would hold them."""
+    if column.kind != "numerical":
+        return [float(code) for code in range(column.size)]
+    return [round(column.low + k * column.step, column.decimals) for k in range(column.size)]
+
+
+TENTHS = Schema(
+    (
+        Column(name="tenths", kind="numerical", low=-1.0, high=1.0, step=0.1, missing=True),
+        Column(name="years", kind="numerical", low=1900, high=2020, step=5),
+        Column(name="real", kind="numerical", low=-2.0, high=6.0, missing=True),
+        Column(name="one", kind="numerical", low=4, high=4, step=1),
+        Column(name="level", kind="categorical", levels=("a", "b", "c"), missing=True),
+        Column(name="halves", kind="numerical", low=0.5, high=9.5, step=1.5),
+    )
+)
+
+
+def test_uniform_cells_are_one_float_each_in_row_order():
+    """Also beyond the stretches of rows that are worked on together."""
+    rows = uniform(TENTHS, 5_000, np.random.default_rng(3))
+    rng = np.random.default_rng(3)
+    for row in rows:
+        for cell, column in zip(row.tolist(), TENTHS.columns, strict=True):
+            draw = rng.random()
+            if not column.size:
+                expected = column.low + draw * (column.high - column.low)
+            else:
+                values = [*plain_values(column), *([float("nan")] if column.missing else [])]
+                expected = values[int(draw * len(values))]
+            assert cell == expected or cell != cell != expected != expected
+
+
+def test_snapping_is_to_the_nearest_value_of_each_column():
+    rng = np.random.default_rng(4)
+    wild = TENTHS.low + (TENTHS.high - TENTHS.low) * rng.normal(0.5, 0.6, (4_200, 6))
+    wild[rng.random(wild.shape) < 0.05] = np.nan
+    snapped = snap(TENTHS, wild)
+    for place, column in enumerate(TENTHS.columns):
+        values = np.array(plain_values(column)) if column.size else None
+        for cell, got in zip(wild[:, place].tolist(), snapped[:, place].tolist(), strict=True):
+            if cell != cell:
+                assert got != got
+            elif values is None:
+                assert got == min(max(cell, column.low), column.high)
+            else:
+                assert got in values
+                assert abs(got - cell) <= np.abs(values - cell).min() + 1e-12
 
 
 def test_snap_gives_cells_that_a_table_would_hold():
@@ -148,6 +200,71 @@ def test_key_set_behaves_like_a_set(batches, words):
         seen.add(batch_keys[fresh])
         plain |= set(as_tuples)
         assert len(seen) == len(plain)
+
+
+@pytest.mark.parametrize("words", [1, 2, 3])
+def test_a_set_of_many_keys_behaves_like_a_set(words):
+    """More keys than are searched one run after another, in batches of all sizes."""
+    rng = np.random.default_rng(words)
+    seen, plain = KeySet(), set()
+    for size in (700, 3, 1, 600, 2000, 40, 900, 5, 5, 1300):
+        batch = rng.integers(0, 60 if words > 1 else 4000, (size, words)).astype(np.uint64)
+        as_tuples = [tuple(k) for k in batch.tolist()]
+        assert seen.contains(batch).tolist() == [k in plain for k in as_tuples]
+        fresh = sorted({k: i for i, k in reversed(list(enumerate(as_tuples)))}.values())
+        fresh = [i for i in fresh if as_tuples[i] not in plain]
+        seen.add(batch[fresh])
+        plain |= set(as_tuples)
+        assert len(seen) == len(plain)
+    everything = np.array(sorted(plain), dtype=np.uint64)
+    assert seen.contains(everything).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 511, 512, 513, 2_000])
+@pytest.mark.parametrize("words", [1, 2])
+def test_keys_are_grouped_by_where_they_occur_first(n, words):
+    rng = np.random.default_rng(n)
+    distinct_ones = rng.permutation(10 * n)[:n].astype(np.uint64)[:, None].repeat(words, axis=1)
+    first, of = group(distinct_ones)
+    assert first.tolist() == of.tolist() == list(range(n))
+    twice = np.concatenate([distinct_ones[: n // 2], distinct_ones[: n - n // 2]])
+    first, of = group(twice)
+    position = {}
+    expected = [position.setdefault(tuple(k), i) for i, k in enumerate(twice.tolist())]
+    assert first.tolist() == sorted(set(expected))
+    assert first[of].tolist() == expected
+
+
+@pytest.mark.parametrize("n", [60, 2_000])
+def test_keys_with_the_same_hash_are_grouped_apart(n, monkeypatch):
+    monkeypatch.setattr("limi.table.rows._hash", lambda keys: keys[:, 0] & np.uint64(3))
+    two = np.random.default_rng(0).integers(0, 9, (n, 2)).astype(np.uint64)
+    first, of = group(two)
+    position = {}
+    expected = [position.setdefault(tuple(k), i) for i, k in enumerate(two.tolist())]
+    assert first[of].tolist() == expected
+    assert first.tolist() == sorted(set(expected))
+
+
+def test_keys_are_packed_as_tightly_as_they_fit():
+    """A word holds the columns whose numbers of values multiply up to 2^64, and not one more."""
+
+    def words(*sizes):
+        columns = (integers(f"x{i}", 0, size - 1) for i, size in enumerate(sizes))
+        schema = Schema((*columns, integers("p", 0, 1))).protect(["p"])
+        rows = np.zeros((2, len(sizes) + 1))
+        rows[1, : len(sizes)] = np.array(sizes) - 1.0
+        found = keys(schema, rows)
+        assert (found[0] != found[1]).any()
+        return found.shape[1]
+
+    assert words(2**32, 2**32) == 1
+    assert words(2**32, 2**32, 2) == 2
+    assert words(2**32, 2**32 + 1) == 2
+    assert words(2**53, 2**11) == 1
+    assert words(2**53, 2**11 + 1) == 2
+    assert words(*[2] * 64) == 1
+    assert words(*[2] * 65) == 2
 
 
 def test_key_set_tells_keys_with_the_same_hash_apart(monkeypatch):
