@@ -63,8 +63,51 @@ SLOW = {
 """Tests that take too long to be run for each mutant, by words of their names."""
 
 APART: dict[str, dict[str, str]] = {
+    "limi/search/check.py": {
+        "check_rows: ind='stable') if len(first) < n { -> or True}else None": (
+            "the longer way to the same rows, where no key repeats"
+        ),
+        "check_rows: cells = asked.reshape(-{1 -> 2}, n_combinations, rows.shape[1])": (
+            "numpy takes any negative number for the length to find out"
+        ),
+        "check_rows: scores = score(asked).reshape(-{1 -> 2}, n_combinations)": (
+            "numpy takes any negative number for the length to find out"
+        ),
+        "Checked.join: ts if len(part)] or list(parts[:{1 -> 2}])": (
+            "two batches without rows are none as well"
+        ),
+    },
+    "limi/search/frugal_check.py": {
+        "_verdicts: lips] = np.where(flipped, gap, -{1.0 -> 2.0})[flips]": (
+            "any number below 0 is below all gaps"
+        ),
+        "_verdicts: p[line[inside], own[inside]] = -{1.0 -> 2.0}": (
+            "any number below 0 is below all gaps"
+        ),
+        "_verdicts: .abs(scores - mine[:, None])), -{1.0 -> 2.0})": (
+            "any number below 0 is below all gaps"
+        ),
+        "_with_mixtures: gap[line, mixed.own] = -{1.0 -> 2.0}": (
+            "any number below 0 is below all gaps"
+        ),
+        "_with_mixtures: ixed.scores - mine[:, None])), -{1.0 -> 2.0})": (
+            "any number below 0 is below all gaps"
+        ),
+        "_with_mixtures: gap = np.where(flipped, gap + {2.0 -> 3.0}, gap)": (
+            "any number above 1 is above all gaps"
+        ),
+        "Flight._unasked: ique(key * self.scores.shape[1] {+ -> -} own, return_index=True)[1]": (
+            "a number of its own for each pair of key and value, either way"
+        ),
+        "Flight.__init__: lf._by_key], np.arange(n_keys + {1 -> 2}))": (
+            "one more end, which nobody looks at"
+        ),
+        "Flight.__init__: _combination: Index = np.arange({0 -> 1})": (
+            "set anew before it is looked at"
+        ),
+    },
     "limi/metrics/rates.py": {
-        "_places: chosen = np.arange(size) if n >{= -> } size else np.sort(rng.choice(size, n, r": (
+        "_places: chosen = np.arange(size) if n >{= -> } size else np.sort(rng.choice(si": (
             "of n rows all n are drawn and sorted: the same places"
         ),
         "measure: np.random.SeedSequence(seed, spawn_key=({1 -> 2}, key)))": (
@@ -72,17 +115,17 @@ APART: dict[str, dict[str, str]] = {
         ),
     },
     "limi/search/engine.py": {
-        "_share: queries = {0 -> 1} if limits[1] is None else limits[1] - t": (
+        "_share: queries = {0 -> 1} if limits[1] is None else limit": (
             "without a budget of queries nobody looks at it"
         ),
-        "_share: h.seconds - began) / max(until - began, {1e-09 -> 1.000000001})": (
+        "_share: s - began) / max(until - began, {1e-09 -> 1.000000001})": (
             "keeps from dividing by nothing; of a second the progress is not shown"
         ),
     },
 }
 """Mutants that were read and that no test need notice, by file: the change, and why."""
 
-_AROUND = 40  # letters shown before and after a change
+_AROUND = 32  # letters shown before and after a change
 _LEAST, _SLACK = 20.0, 4.0  # a mutant may take so many seconds, or so many times the tests' own
 
 

@@ -53,11 +53,11 @@ def anytime_interval(
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence is {confidence}; it must lie between 0 and 1")
     h, rows = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (hits, n)))
-    middle = h / np.maximum(rows, 1)
-    middle = np.where(rows > 0, middle, 0.5)
+    seen = h / np.maximum(rows, 1)
+    # Where no row hits, or all do, nobody grows rich on the way to that end.
     return (
-        np.where(h > 0, _end(h, rows, middle, np.zeros_like(middle), confidence), 0.0),
-        np.where(h < rows, _end(h, rows, middle, np.ones_like(middle), confidence), 1.0),
+        _end(h, rows, seen, np.zeros_like(seen), confidence),
+        _end(h, rows, seen, np.ones_like(seen), confidence),
     )
 
 

@@ -36,6 +36,22 @@ def test_every_two_rows_are_a_pair_and_nobody_is_one_alone():
     assert few in (0.25, 0.5)
 
 
+def test_missing_numbers_and_narrow_ranges():
+    schema = Schema(
+        (
+            Column(name="share", kind="numerical", low=0.25, high=0.75, missing=True),
+            integers("n", 0, 10, missing=True),
+        )
+    )
+    rng = np.random.default_rng(0)
+    near = np.array([[0.25, 3.0], [0.5, 3.0]])
+    assert pairwise_distance(near, schema, rng) == pytest.approx(0.5 / 2)
+    one_gap = np.array([[0.25, np.nan], [0.25, 3.0]])
+    assert pairwise_distance(one_gap, schema, rng) == pytest.approx(1 / 2)
+    both_gaps = np.array([[np.nan, np.nan], [np.nan, 3.0]])
+    assert pairwise_distance(both_gaps, schema, rng) == pytest.approx(1 / 2)
+
+
 def test_ordered_levels_are_apart_by_their_places_and_a_constant_by_nothing():
     schema = Schema(
         (

@@ -286,6 +286,113 @@ def test_bits_tell_the_decision_of_flipping_rows_under_every_combination():
     assert not told[~flips].any()
 
 
+def graded(rows):
+    """Of five values the first two are favored, the third is refused, the last refused firmly."""
+    return np.array([0.9, 0.8, 0.4, 0.6, 0.1])[rows[:, 1].astype(int)]
+
+
+def test_the_partner_is_the_first_that_flips_or_the_widest():
+    schema = schema_of((0, 3), (0, 4), protected=["x1"])
+    rows = np.column_stack([np.zeros(5), np.arange(5.0)])
+    first = check_rows(graded, schema, rows, partner="first")
+    widest = check_rows(graded, schema, rows)
+    assert first.partner[:, 1].tolist() == [2, 2, 0, 2, 0]
+    assert widest.partner[:, 1].tolist() == [4, 4, 0, 4, 0]
+    assert widest.partner[:, 1].tolist() == (
+        check_rows(graded, schema, rows, partner="widest").partner[:, 1].tolist()
+    )
+    # Where nobody flips, either rule takes the widest gap, and of equals the first.
+    for rule in ("first", "widest"):
+        firm = check_rows(lambda asked: 0.6 + graded(asked) / 5, schema, rows, partner=rule)
+        assert not firm.flips.any()
+        assert firm.partner[:, 1].tolist() == [4, 4, 0, 4, 0]
+        alike = check_rows(lambda asked: np.full(len(asked), 0.7), schema, rows, partner=rule)
+        assert alike.partner[:, 1].tolist() == [1, 0, 0, 0, 0]
+
+
+def test_a_flip_goes_before_a_wider_gap_without_one():
+    schema = schema_of((0, 3), (0, 2), protected=["x1"])
+
+    def score(rows):
+        return np.array([0.45, 0.0, 0.51])[rows[:, 1].astype(int)]
+
+    checked = check_rows(score, schema, np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
+    assert checked.flips.all()
+    assert checked.partner[:, 1].tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("stray", [0, 1, 2])
+def test_one_row_that_strays_among_others_that_do_not(stray):
+    schema = Schema((integers("x", 0, 3), integers("age", 0, 99))).protect(["age=20-60:20"])
+    model = Linear((0.0, -1.0), 49.5)  # favorable under 50
+    rows = np.array([[0.0, 20.0], [1.0, 40.0], [2.0, 60.0]])
+    rows[stray, 1] = 33.0
+    checked = check_rows(model, schema, rows)
+    np.testing.assert_array_equal(checked.score, model(rows))
+    assert checked.flips.all()
+    assert checked.queries == 10
+
+
+def test_what_is_not_wished_for_is_not_kept():
+    rows = grid(SCHEMA)
+    plain = check_rows(MODEL, SCHEMA, rows)
+    assert (len(plain.scores), plain.as_if) == (0, ())
+    told = check_rows(MODEL, SCHEMA, rows, keep_scores=True, as_if=True)
+    assert told.scores.shape == (50, 2)
+    assert len(told.as_if) == 1  # with one column, under its values is under all combinations
+    np.testing.assert_array_equal(told.as_if[0], sides(told.scores))
+
+
+def test_some_rows_keep_what_was_told_of_them():
+    rows = uniform(THREE, 60, np.random.default_rng(3))
+    whole = check_rows(deep(3, THREE), THREE, rows, keep_scores=True, as_if=True).named("here")
+    for index in (whole.flips, np.array([5, 3]), slice(7, 20)):
+        some = whole[index]
+        for name in ("rows", "score", "partner", "partner_score", "flips", "causes", "scores"):
+            np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[index])
+        np.testing.assert_array_equal(some.bits, whole.bits[index])
+        for mine, all_of_it in zip(some.as_if, whole.as_if, strict=True):
+            np.testing.assert_array_equal(mine, all_of_it[index])
+        assert some.origin == "here"
+        assert some.queries == 0
+    bare = Checked(whole.rows, whole.score, whole.partner, whole.partner_score, whole.flips)
+    few = bare[whole.flips]
+    assert len(few) == whole.flips.sum()
+    assert (len(few.causes), len(few.scores), len(few.bits), few.as_if) == (0, 0, 0, ())
+
+
+def test_verdicts_of_two_checks_are_mixed_row_by_row():
+    here = check_rows(MODEL, SCHEMA, grid(SCHEMA))
+    there = here[np.arange(50)[::-1]]
+    mask = np.arange(50) % 3 == 0
+    mixed = here.named("mix").where(mask, there)
+    for name in ("rows", "score", "partner", "partner_score", "flips"):
+        expected = [getattr(here if inside else there, name)[k] for k, inside in enumerate(mask)]
+        np.testing.assert_array_equal(getattr(mixed, name), expected)
+    assert mixed.origin == "mix"
+
+
+def test_nothing_is_no_rows():
+    nothing = Checked.nothing(3)
+    assert nothing.rows.shape == nothing.partner.shape == (0, 3)
+    assert len(nothing.score) == len(nothing.partner_score) == len(nothing.flips) == 0
+    assert nothing.queries == 0
+
+
+def test_columns_are_told_apart_for_two_or_three_of_them():
+    four = schema_of(*[(0, 1)] * 5, protected=["x1", "x2", "x3", "x4"])
+    assert cause_names(four) == cause_names(SCHEMA) == []
+    three = schema_of(*[(0, 1)] * 4, protected=["x1", "x2", "x3"])
+    single, pairs = ["x1", "x2", "x3"], ["x1+x2", "x1+x3", "x2+x3"]
+    assert cause_names(three) == [*single, *pairs, "x1+x2+x3"]
+    parts = dict(cause_sets(three))
+    # The bits of the parts of each set.
+    assert parts[0,] == 0
+    assert parts[0, 1] == 0b11
+    assert parts[1, 2] == 0b110
+    assert parts[0, 1, 2] == 0b111111
+
+
 def test_batches_join_whatever_is_empty():
     here = check_rows(MODEL, SCHEMA, grid(SCHEMA), keep_scores=True)
     joined = Checked.join([Checked.nothing(3), here[:20], here[20:], Checked.nothing(3)])
