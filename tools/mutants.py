@@ -77,6 +77,19 @@ APART: dict[str, dict[str, str]] = {
             "two batches without rows are none as well"
         ),
     },
+    "limi/metrics/rates.py": {
+        "_places: chosen = np.arange(size) if n >{= -> } size else np.sort(rng.choice(si": (
+            "of n rows all n are drawn and sorted: the same places"
+        ),
+    },
+    "limi/search/engine.py": {
+        "_share: queries = {0 -> 1} if limits[1] is None else limit": (
+            "without a budget of queries nobody looks at it"
+        ),
+        "_share: s - began) / max(until - began, {1e-09 -> 1.000000001})": (
+            "keeps from dividing by nothing; of a second the progress is not shown"
+        ),
+    },
     "limi/search/frugal_check.py": {
         "_verdicts: lips] = np.where(flipped, gap, -{1.0 -> 2.0})[flips]": (
             "any number below 0 is below all gaps"
@@ -106,20 +119,183 @@ APART: dict[str, dict[str, str]] = {
             "set anew before it is looked at"
         ),
     },
-    "limi/metrics/rates.py": {
-        "_places: chosen = np.arange(size) if n >{= -> } size else np.sort(rng.choice(si": (
-            "of n rows all n are drawn and sorted: the same places"
+    "limi/table/rows.py": {
+        "KeySet._last_is_long: return last * 2 > before {or -> and} before <= _FEW": (
+            "when runs are merged is a matter of speed"
         ),
-        "measure: np.random.SeedSequence(seed, spawn_key=({1 -> 2}, key)))": (
-            "another stream of random numbers, as good as this one"
+        "KeySet._last_is_long: return last * 2 >{ -> =} before or before <= _FEW": (
+            "when runs are merged is a matter of speed"
+        ),
+        "KeySet._last_is_long: return last * {2 -> 3} > before or before <= _FEW": (
+            "when runs are merged is a matter of speed"
+        ),
+        "KeySet._last_is_long: return last {* -> /} 2 > before or before <= _FEW": (
+            "when runs are merged is a matter of speed"
+        ),
+        "KeySet._last_is_long: rn last * 2 > before or before <{= -> } _FEW": (
+            "when runs are merged is a matter of speed"
+        ),
+        "KeySet.add: while len(self._runs) > {1 -> 2} and self._last_is_long():": (
+            "when runs are merged is a matter of speed"
+        ),
+        "_hash: = (hashes ^ hashes >> np.uint64({29 -> 30})) * _MIXER + word": (
+            "another hash: equal ones are told apart by their words"
+        ),
+        "_hash: for word in keys.T[{1 -> 2}:]:": (
+            "another hash: equal ones are told apart by their words"
+        ),
+        "_hash: hashes = (hashes ^ hashes {>> -> <<} np.uint64(29)) * _MIXER + word": (
+            "another hash: equal ones are told apart by their words"
+        ),
+        "_hash: hashes = (hashes {^ -> &} hashes >> np.uint64(29)) * _MIX": (
+            "another hash: equal ones are told apart by their words"
+        ),
+        "_hash: shes >> np.uint64(29)) * _MIXER {+ -> -} word": (
+            "another hash: equal ones are told apart by their words"
+        ),
+        "group: , minlength=1 << bits)[bucket] >{ -> =} 1)": (
+            "more keys are sorted, to the same end"
+        ),
+        "group: hashes * _MIXER >> np.uint64(64 {- -> +} bits)).astype(np.intp)": (
+            "other buckets: keys that share one are sorted"
+        ),
+        "group: = (hashes * _MIXER >> np.uint64({64 -> 65} - bits)).astype(np.intp)": (
+            "other buckets: keys that share one are sorted"
+        ),
+        "group: bits = max(10, ({4 -> 5} * n).bit_length())": (
+            "how many buckets there are is a matter of speed"
+        ),
+        "group: bits = max({10 -> 11}, (4 * n).bit_length())": (
+            "how many buckets there are is a matter of speed"
+        ),
+        "group: o(np.bincount(bucket, minlength={1 -> 2} << bits)[bucket] > 1)": (
+            "buckets that no key is in"
+        ),
+        "group: np.bincount(bucket, minlength=1 {<< -> >>} bits)[bucket] > 1)": (
+            "buckets that no key is in"
+        ),
+        "group: if n <{= -> } _FEW:": (
+            "from which number on keys are thrown into buckets is a matter of speed"
+        ),
+        "_packed:  in_word, in_sum = (-1, _WORD + {1 -> 2}, _EXACT + 1)": (
+            "full, so that the first column begins a word"
+        ),
+        "_packed: _sum = (-1, _WORD + 1, _EXACT + {1 -> 2})": (
+            "full, so that the first column begins a sum"
+        ),
+        "_packed: in_sum = (word + 1, 1, _EXACT + {1 -> 2})": (
+            "full, so that the next column begins a sum"
+        ),
+        "_packed: , [float(low @ w) if plain else {0.0 -> 1.0} for w in weights], places, real": (
+            "all keys are moved by as much"
+        ),
+        "_packed:  top + (low if plain else 0.0), {0.0 -> 1.0}), weights, [float(low @ w) if p": (
+            "what stands for a missing cell where none may be missing"
+        ),
+        "_packed: steps, np.where(schema.may_miss {& -> |} grid, top + (low if plain else ": (
+            "what stands for a missing cell where none may be missing"
+        ),
+        "_packed: s = np.where(grid, schema.step, {1.0 -> 2.0})": (
+            "a column without a step is in no sum"
+        ),
+        "_snapped: a.is_numerical & (schema.step % {1 -> 2} > 0)):": (
+            "rounds whole numbers, which are round"
+        ),
+        "_snapped: p = np.where(grid, schema.step, {1.0 -> 2.0})": (
+            "what is computed for a column without a step is not used"
         ),
     },
-    "limi/search/engine.py": {
-        "_share: queries = {0 -> 1} if limits[1] is None else limit": (
-            "without a budget of queries nobody looks at it"
+    "limi/metrics/individual.py": {
+        "group_discrimination: t(shares.max() - shares.min()), {12 -> 13})": (
+            "digits that are shown nowhere"
         ),
-        "_share: s - began) / max(until - began, {1e-09 -> 1.000000001})": (
-            "keeps from dividing by nothing; of a second the progress is not shown"
+    },
+    "limi/metrics/group.py": {
+        "_wilson: turn (np.clip(middle - half, 0, {1 -> 2}), np.clip(middle + half, 0, 1))": (
+            "a low end is never above 1"
+        ),
+        "Shares.linear: fference(round(value, 12), max(-{1.0 -> 2.0}, value - math.sqrt(((weights * ": (
+            "by this formula no end lies beyond 1"
+        ),
+        "Shares.linear: ghts * down) ** 2).sum())), min({1.0 -> 2.0}, value + math.sqrt(((weights * ": (
+            "by this formula no end lies beyond 1"
+        ),
+        "tally: in (1, 0) if labels is not None { -> or True}else ():": (
+            "without labels nobody has one: the same zeros"
+        ),
+        "Shares.linear: down = np.where(weights >{ -> =} 0, share - low, high - share)": (
+            "no weight is 0"
+        ),
+        "Shares.linear: up = np.where(weights >{ -> =} 0, high - share, share - low)": (
+            "no weight is 0"
+        ),
+        "Shares.linear: return Difference(round(value, {12 -> 13}), max(-1.0, value - math.sqrt((": (
+            "digits that are shown nowhere"
+        ),
+    },
+    "limi/metrics/row_naturalness.py": {
+        "nearest_neighbour_distance: x_real: int=5000, max_rows: int={2000 -> 2001}) -> float:": (
+            "how large a sample is"
+        ),
+        "nearest_neighbour_distance: dom.Generator, *, max_real: int={5000 -> 5001}, max_rows: int=2000) -> float:": (
+            "how large a sample is"
+        ),
+    },
+    "limi/metrics/representative.py": {
+        "population_odds: _nodes=15, min_samples_leaf=min({20 -> 21}, max(1, len(is_real) // 20)), c": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: =min(20, max(1, len(is_real) // {20 -> 21})), categorical_features=categor": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: ier(max_iter=50, max_leaf_nodes={15 -> 16}, min_samples_leaf=min(20, max(1": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: 5, min_samples_leaf=min(20, max({1 -> 2}, len(is_real) // 20)), categori": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: ures=categories, early_stopping={False -> True}, random_state=0)": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: ientBoostingClassifier(max_iter={50 -> 51}, max_leaf_nodes=15, min_samples": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: ly_stopping=False, random_state={0 -> 1})": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: af=min(20, max(1, len(is_real) /{/ -> } 20)), categorical_features=cate": (
+            "how the classifier is tuned"
+        ),
+        "population_odds: .kind != 'ordered' and (c.size <{= -> } _MOST_LEVELS) for c in schema.c": (
+            "255 levels as numbers are learned as well"
+        ),
+    },
+    "limi/metrics/diversity.py": {
+        "distinct_cells: np.unique(cell * (codes.max() + {1 -> 2}) + codes, return_inverse=True)[": (
+            "a number of its own for each pair of codes, either way"
+        ),
+        "distinct_cells: unique(cell * (codes.max() + 1) {+ -> -} codes, return_inverse=True)[1]": (
+            "a number of its own for each pair of codes, either way"
+        ),
+        "pairwise_distance: b) / np.where(width > 0, width, {1.0 -> 2.0}), a != b)": (
+            "a column of one value has no gaps to divide"
+        ),
+        "distinct_cells: h = column.high - column.low or {1.0 -> 2.0}": (
+            "a column of one value has no gaps to divide"
+        ),
+        "pairwise_distance: ndom.Generator, *, n_pairs: int={20000 -> 20001}) -> float:": (
+            "how large a sample is"
+        ),
+        "pairwise_distance: second = (first {+ -> -} rng.integers(1, len(rows), n_pa": (
+            "another row than the first, drawn as fairly"
+        ),
+    },
+    "limi/metrics/sequential.py": {
+        "anytime_interval: seen = h / np.maximum(rows, {1 -> 2})": (
+            "of one row: another start of the halving, inside the interval too"
+        ),
+        "_end: = log_capital(hits, n, middle) <{ -> =} bound": (
+            "no capital is the bound to the last digit"
         ),
     },
 }

@@ -120,6 +120,8 @@ def test_a_group_without_a_class_is_named_and_gets_no_number():
     for name in NAMES[2:]:
         assert found[name].value is None
         assert found[name].reason == "sex Female has no row whose true label is favorable"
+    nobody = group.differences(group.Tally(0, 0), group.Tally(3, 1), names=("men", "women"))
+    assert nobody["parity_gap"].reason == "men has no rows"
     # One true class is enough for the chance of those who deserve it.
     labels = np.array([1, 1, 1, 0])
     found = group.differences(

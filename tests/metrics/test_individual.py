@@ -151,6 +151,13 @@ def test_generalised_entropy_agrees_with_its_formula(rows, alpha):
     assert ours == pytest.approx(expected, abs=1e-9)
 
 
+def test_generalised_entropy_is_half_the_squared_variation_unless_told_otherwise():
+    decisions, labels = np.array([True, False, True, False]), np.array([1, 1, 0, 0])
+    benefits = np.array([1.0, 0.0, 2.0, 1.0])
+    expected = benefits.var() / benefits.mean() ** 2 / 2
+    assert generalized_entropy_error(decisions, labels) == pytest.approx(expected)
+
+
 def test_generalised_entropy_leaves_unknown_labels_out():
     decisions, labels = np.array([True, False, True]), np.array([1, 1, -1])
     assert generalized_entropy_error(decisions, labels) == generalized_entropy_error(

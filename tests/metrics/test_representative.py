@@ -1,7 +1,10 @@
+"""Findings that look like the population: odds, and draws that follow them."""
+
 import numpy as np
+import pytest
 
 from limi.metrics.representative import population_odds, representative
-from limi.table.schema import Schema
+from limi.table.schema import Column, Schema
 from tests.toy import integers
 
 SCHEMA = Schema((integers("a", 0, 20), integers("b", 0, 5)))
@@ -42,3 +45,76 @@ def test_same_rng_same_draw():
     real, found = rows(np.random.default_rng(3), 500, 0.4), rows(np.random.default_rng(4), 900, 0.5)
     draws = [representative(real, found, SCHEMA, 100, np.random.default_rng(5)) for _ in "ab"]
     np.testing.assert_array_equal(*draws)
+
+
+def at(n, value):
+    return np.column_stack([np.full(n, float(value)), np.zeros(n)])
+
+
+@pytest.mark.parametrize("n_real", [2, 3])
+@pytest.mark.parametrize("n_found", [4, 5])
+def test_two_real_rows_and_four_findings_are_enough(n_real, n_found):
+    odds = population_odds(at(n_real, 0), at(n_found, 20), SCHEMA, np.random.default_rng(0))
+    assert len(odds) == n_found
+    assert (odds < -3).all()  # no real row is there
+
+
+@pytest.mark.parametrize(("n_real", "n_found"), [(1, 50), (0, 50), (50, 3), (50, 0)])
+def test_of_fewer_nothing_is_known(n_real, n_found):
+    odds = population_odds(at(n_real, 0), at(n_found, 20), SCHEMA, np.random.default_rng(0))
+    assert odds.tolist() == [0.0] * n_found
+
+
+def test_no_finding_is_judged_by_a_classifier_that_was_trained_on_it():
+    """Among findings of the population's own kind one's own place says nothing against it."""
+    schema = Schema(tuple(Column(name=f"x{i}", kind="numerical", low=-9, high=9) for i in range(5)))
+    rng = np.random.default_rng(0)
+    real, found = rng.normal(size=(150, 5)), rng.normal(size=(150, 5))
+    assert population_odds(real, found, schema, rng).mean() > 0
+
+
+def test_columns_of_every_kind_and_of_many_values_are_taken():
+    many = tuple(f"level {i}" for i in range(300))
+    schema = Schema(
+        (
+            Column(name="real", kind="numerical", low=-1, high=1),
+            Column(name="rank", kind="ordered", levels=many),
+            Column(name="town", kind="categorical", levels=many),
+            Column(name="kind", kind="categorical", levels=("a", "b", "c"), missing=True),
+        )
+    )
+    rng = np.random.default_rng(0)
+
+    def draw(n, kinds):
+        columns = [rng.uniform(-1, 1, n), *rng.integers(0, 300, (2, n)), rng.choice(kinds, n)]
+        return np.column_stack(columns).astype(float)
+
+    real, found = draw(800, [0, 2]), draw(800, [0, 1, np.nan])
+    odds = population_odds(real, found, schema, rng)
+    shared = found[:, 3] == 0
+    assert odds[shared].min() > odds[~shared].max()
+
+
+def test_ordered_levels_are_graded():
+    """A level that nobody else has lies between its neighbours."""
+    schema = Schema(
+        (Column(name="rank", kind="ordered", levels=tuple("abcdefghij")), integers("b", 0, 5))
+    )
+    rng = np.random.default_rng(0)
+    real, found = at(100, 0), at(300, 0)
+    real[:, 0], found[:, 0] = rng.integers(6, 10, 100), rng.integers(0, 4, 300)
+    found[7, 0] = 5
+    odds = population_odds(real, found, schema, rng)
+    assert odds[7] > 1
+    assert (np.delete(odds, 7) < -1).all()
+
+
+def test_the_draw_follows_the_odds():
+    """Three of four findings lie where half of the population does."""
+    rng = np.random.default_rng(0)
+    real = np.concatenate([at(2_000, 3), at(2_000, 15)])
+    found = np.concatenate([at(3_000, 3), at(1_000, 15)])
+    chosen = representative(real, found, SCHEMA, 400, rng)
+    assert chosen.tolist() == sorted(set(chosen.tolist()))
+    assert (found[chosen, 0] == 15).mean() == pytest.approx(0.5, abs=0.08)
+    assert representative(real, found, SCHEMA, 4_000, rng).tolist() == list(range(4_000))

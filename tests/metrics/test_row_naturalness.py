@@ -97,6 +97,34 @@ def test_too_few_rows_are_refused():
         judge_by_distance(np.zeros((39, 1)), schema, np.random.default_rng(0))
 
 
+def test_one_half_of_the_table_is_held_out():
+    """The row that is farther off than all held-out rows has the lowest rank among them."""
+    schema = Schema((Column(name="x", kind="numerical", low=0, high=900, step=0.0),))
+    for n in (40, 41, 100):
+        real = np.random.default_rng(n).uniform(0, 9, (n, 1))
+        judge = judge_by_distance(real, schema, np.random.default_rng(0))
+        p = judge.p_values(np.array([[900.0]]))
+        assert p.tolist() == [1 / (1 + n - n // 2)]
+
+
+def test_five_neighbours_speak_for_a_row():
+    """A row beside four odd ones is odd; beside five it is not."""
+    schema = Schema((Column(name="x", kind="numerical", low=0, high=900, step=0.0),))
+    rng = np.random.default_rng(0)
+    for n_odd, is_odd in ((4, True), (5, False)):
+        real = np.concatenate([rng.uniform(0, 9, (40, 1)), np.full((n_odd, 1), 500.0)])
+        order = np.arange(len(real))
+
+        class Kept:
+            """The odd rows come into the half that the others are measured by."""
+
+            def permutation(self, n, order=order):
+                return order[::-1]
+
+        judge = judge_by_distance(real, schema, Kept())
+        assert (judge.p_values(np.array([[500.0]]))[0] < 0.05) == is_odd
+
+
 def test_the_distance_to_the_nearest_real_row():
     schema = Schema(
         (

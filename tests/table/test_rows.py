@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -51,7 +53,7 @@ TENTHS = Schema(
         Column(name="tenths", kind="numerical", low=-1.0, high=1.0, step=0.1, missing=True),
         Column(name="years", kind="numerical", low=1900, high=2020, step=5),
         Column(name="real", kind="numerical", low=-2.0, high=6.0, missing=True),
-        Column(name="one", kind="numerical", low=4, high=4, step=1),
+        Column(name="one", kind="numerical", low=4, high=4, step=1, missing=True),
         Column(name="level", kind="categorical", levels=("a", "b", "c"), missing=True),
         Column(name="halves", kind="numerical", low=0.5, high=9.5, step=1.5),
     )
@@ -154,6 +156,61 @@ def test_keys_of_neighbours_differ_and_protected_cells_do_not_matter(seed, place
     known = distinct(schema, rows)
     plain = [key(schema, row) for row in rows]
     assert [plain.index(k) for k in plain] == known.first[known.of].tolist()
+
+
+def steps(name, low, high, step, missing=False):
+    return Column(name=name, kind="numerical", low=low, high=high, step=step, missing=missing)
+
+
+SMALL = {
+    "whole numbers off zero": (
+        steps("a", 5, 7, 1, True),
+        steps("b", -3, 0, 1, True),
+        steps("c", 0, 2, 1),
+        steps("p", 0, 1, 1),
+    ),
+    "steps of all kinds": (
+        steps("a", -0.2, 0.2, 0.1, True),
+        steps("b", 0.5, 2.0, 0.5, True),
+        steps("c", 3, 5, 1, True),
+        steps("p", 0, 1, 1, True),
+    ),
+    "ones from a fraction on": (
+        steps("a", 0.3, 9.3, 1),
+        steps("b", 0.7, 5.7, 1, True),
+        steps("c", -0.4, 1.6, 1),
+        steps("p", 0.1, 1.1, 1),
+    ),
+    "fractions from a whole number on": (
+        steps("a", -1, 1, 0.1),
+        steps("b", 2, 4, 0.5, True),
+        steps("c", 0, 6, 2),
+        steps("p", 0, 2, 2),
+    ),
+    "a real one beside": (
+        steps("a", 1, 3, 1, True),
+        steps("r", -1.0, 1.0, 0.0, True),
+        steps("one", 4, 4, 1),
+        steps("p", 0, 1, 1),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_row_of_a_small_domain_has_a_key_of_its_own(name):
+    schema = Schema(SMALL[name]).protect(["p"])
+    axes = [plain_values(c) if c.size else [-1.0, -0.25, 0.5] for c in schema.columns[:3]]
+    for axis, column in zip(axes, schema.columns, strict=False):
+        axis.extend([float("nan")] if column.missing else [])
+    rows = np.array([(*cells, schema.low[3]) for cells in itertools.product(*axes)])
+    assert len(distinct(schema, rows).first) == len(rows) > 10
+    # Whatever else is in a batch, and whatever its protected cells hold.
+    other = rows.copy()
+    other[:, 3] = schema.high[3]
+    both = distinct(schema, np.concatenate([rows, other[::-1]]))
+    assert both.of[len(rows) :].tolist() == list(range(len(rows)))[::-1]
+    whole = np.flatnonzero(~np.isnan(rows).any(axis=1))
+    np.testing.assert_array_equal(keys(schema, rows[whole]), keys(schema, rows)[whole])
 
 
 def test_a_batch_with_missing_cells_gives_the_keys_of_one_without():
@@ -275,6 +332,11 @@ def test_key_set_tells_keys_with_the_same_hash_apart(monkeypatch):
     seen.add(stored[5:])
     asked = np.arange(20, dtype=np.uint64)[:, None].repeat(2, axis=1)
     assert seen.contains(asked).tolist() == [True, False] * 10
+    # Others with that hash are not in the set.
+    assert not seen.contains(stored + np.uint64(100)).any()
+    many = np.repeat(stored + np.uint64(100), 60, axis=0)
+    many[::7] = stored[3]
+    assert seen.contains(many).tolist() == [k % 7 == 0 for k in range(600)]
     schema = WIDE
     rows = uniform(schema, 50, np.random.default_rng(3))
     assert len(distinct(schema, rows).first) == 50
