@@ -4,7 +4,7 @@ Each module of `SUITES` is mutated by mutmut in a scratch copy of the repository
 of its mutants is run against the module's own quick tests. Two kinds are left out: changes of texts
 alone, for no test should hold every word of a message, and a value replaced by None or an argument
 left away, which mostly crashes and is noticed by anything. Survivors that were read and found to
-change no behaviour, or to tune it only, stand in `APART` with the reason, and are counted apart.
+change no behaviour, or to tune it only, stand in mutants.toml with the reason, and are counted apart.
 (mutmut's own runner does not work with the pytest we pin, and knows no sample; its mutations do.)
 
     python tools/mutants.py                 # all modules, 60 mutants each
@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -62,243 +63,7 @@ SLOW = {
 }
 """Tests that take too long to be run for each mutant, by words of their names."""
 
-APART: dict[str, dict[str, str]] = {
-    "limi/search/check.py": {
-        "check_rows: ind='stable') if len(first) < n { -> or True}else None": (
-            "the longer way to the same rows, where no key repeats"
-        ),
-        "check_rows: cells = asked.reshape(-{1 -> 2}, n_combinations, rows.shape[1])": (
-            "numpy takes any negative number for the length to find out"
-        ),
-        "check_rows: scores = score(asked).reshape(-{1 -> 2}, n_combinations)": (
-            "numpy takes any negative number for the length to find out"
-        ),
-        "Checked.join: ts if len(part)] or list(parts[:{1 -> 2}])": (
-            "two batches without rows are none as well"
-        ),
-    },
-    "limi/metrics/rates.py": {
-        "_places: chosen = np.arange(size) if n >{= -> } size else np.sort(rng.choice(si": (
-            "of n rows all n are drawn and sorted: the same places"
-        ),
-    },
-    "limi/search/engine.py": {
-        "_share: queries = {0 -> 1} if limits[1] is None else limit": (
-            "without a budget of queries nobody looks at it"
-        ),
-        "_share: s - began) / max(until - began, {1e-09 -> 1.000000001})": (
-            "keeps from dividing by nothing; of a second the progress is not shown"
-        ),
-    },
-    "limi/search/frugal_check.py": {
-        "_verdicts: lips] = np.where(flipped, gap, -{1.0 -> 2.0})[flips]": (
-            "any number below 0 is below all gaps"
-        ),
-        "_verdicts: p[line[inside], own[inside]] = -{1.0 -> 2.0}": (
-            "any number below 0 is below all gaps"
-        ),
-        "_verdicts: .abs(scores - mine[:, None])), -{1.0 -> 2.0})": (
-            "any number below 0 is below all gaps"
-        ),
-        "_with_mixtures: gap[line, mixed.own] = -{1.0 -> 2.0}": (
-            "any number below 0 is below all gaps"
-        ),
-        "_with_mixtures: ixed.scores - mine[:, None])), -{1.0 -> 2.0})": (
-            "any number below 0 is below all gaps"
-        ),
-        "_with_mixtures: gap = np.where(flipped, gap + {2.0 -> 3.0}, gap)": (
-            "any number above 1 is above all gaps"
-        ),
-        "Flight._unasked: ique(key * self.scores.shape[1] {+ -> -} own, return_index=True)[1]": (
-            "a number of its own for each pair of key and value, either way"
-        ),
-        "Flight.__init__: lf._by_key], np.arange(n_keys + {1 -> 2}))": (
-            "one more end, which nobody looks at"
-        ),
-        "Flight.__init__: _combination: Index = np.arange({0 -> 1})": (
-            "set anew before it is looked at"
-        ),
-    },
-    "limi/table/rows.py": {
-        "KeySet._last_is_long: return last * 2 > before {or -> and} before <= _FEW": (
-            "when runs are merged is a matter of speed"
-        ),
-        "KeySet._last_is_long: return last * 2 >{ -> =} before or before <= _FEW": (
-            "when runs are merged is a matter of speed"
-        ),
-        "KeySet._last_is_long: return last * {2 -> 3} > before or before <= _FEW": (
-            "when runs are merged is a matter of speed"
-        ),
-        "KeySet._last_is_long: return last {* -> /} 2 > before or before <= _FEW": (
-            "when runs are merged is a matter of speed"
-        ),
-        "KeySet._last_is_long: rn last * 2 > before or before <{= -> } _FEW": (
-            "when runs are merged is a matter of speed"
-        ),
-        "KeySet.add: while len(self._runs) > {1 -> 2} and self._last_is_long():": (
-            "when runs are merged is a matter of speed"
-        ),
-        "_hash: = (hashes ^ hashes >> np.uint64({29 -> 30})) * _MIXER + word": (
-            "another hash: equal ones are told apart by their words"
-        ),
-        "_hash: for word in keys.T[{1 -> 2}:]:": (
-            "another hash: equal ones are told apart by their words"
-        ),
-        "_hash: hashes = (hashes ^ hashes {>> -> <<} np.uint64(29)) * _MIXER + word": (
-            "another hash: equal ones are told apart by their words"
-        ),
-        "_hash: hashes = (hashes {^ -> &} hashes >> np.uint64(29)) * _MIX": (
-            "another hash: equal ones are told apart by their words"
-        ),
-        "_hash: shes >> np.uint64(29)) * _MIXER {+ -> -} word": (
-            "another hash: equal ones are told apart by their words"
-        ),
-        "group: , minlength=1 << bits)[bucket] >{ -> =} 1)": (
-            "more keys are sorted, to the same end"
-        ),
-        "group: hashes * _MIXER >> np.uint64(64 {- -> +} bits)).astype(np.intp)": (
-            "other buckets: keys that share one are sorted"
-        ),
-        "group: = (hashes * _MIXER >> np.uint64({64 -> 65} - bits)).astype(np.intp)": (
-            "other buckets: keys that share one are sorted"
-        ),
-        "group: bits = max(10, ({4 -> 5} * n).bit_length())": (
-            "how many buckets there are is a matter of speed"
-        ),
-        "group: bits = max({10 -> 11}, (4 * n).bit_length())": (
-            "how many buckets there are is a matter of speed"
-        ),
-        "group: o(np.bincount(bucket, minlength={1 -> 2} << bits)[bucket] > 1)": (
-            "buckets that no key is in"
-        ),
-        "group: np.bincount(bucket, minlength=1 {<< -> >>} bits)[bucket] > 1)": (
-            "buckets that no key is in"
-        ),
-        "group: if n <{= -> } _FEW:": (
-            "from which number on keys are thrown into buckets is a matter of speed"
-        ),
-        "_packed:  in_word, in_sum = (-1, _WORD + {1 -> 2}, _EXACT + 1)": (
-            "full, so that the first column begins a word"
-        ),
-        "_packed: _sum = (-1, _WORD + 1, _EXACT + {1 -> 2})": (
-            "full, so that the first column begins a sum"
-        ),
-        "_packed: in_sum = (word + 1, 1, _EXACT + {1 -> 2})": (
-            "full, so that the next column begins a sum"
-        ),
-        "_packed: , [float(low @ w) if plain else {0.0 -> 1.0} for w in weights], places, real": (
-            "all keys are moved by as much"
-        ),
-        "_packed:  top + (low if plain else 0.0), {0.0 -> 1.0}), weights, [float(low @ w) if p": (
-            "what stands for a missing cell where none may be missing"
-        ),
-        "_packed: steps, np.where(schema.may_miss {& -> |} grid, top + (low if plain else ": (
-            "what stands for a missing cell where none may be missing"
-        ),
-        "_packed: s = np.where(grid, schema.step, {1.0 -> 2.0})": (
-            "a column without a step is in no sum"
-        ),
-        "_snapped: a.is_numerical & (schema.step % {1 -> 2} > 0)):": (
-            "rounds whole numbers, which are round"
-        ),
-        "_snapped: p = np.where(grid, schema.step, {1.0 -> 2.0})": (
-            "what is computed for a column without a step is not used"
-        ),
-    },
-    "limi/metrics/individual.py": {
-        "group_discrimination: t(shares.max() - shares.min()), {12 -> 13})": (
-            "digits that are shown nowhere"
-        ),
-    },
-    "limi/metrics/group.py": {
-        "_wilson: turn (np.clip(middle - half, 0, {1 -> 2}), np.clip(middle + half, 0, 1))": (
-            "a low end is never above 1"
-        ),
-        "Shares.linear: fference(round(value, 12), max(-{1.0 -> 2.0}, value - math.sqrt(((weights * ": (
-            "by this formula no end lies beyond 1"
-        ),
-        "Shares.linear: ghts * down) ** 2).sum())), min({1.0 -> 2.0}, value + math.sqrt(((weights * ": (
-            "by this formula no end lies beyond 1"
-        ),
-        "tally: in (1, 0) if labels is not None { -> or True}else ():": (
-            "without labels nobody has one: the same zeros"
-        ),
-        "Shares.linear: down = np.where(weights >{ -> =} 0, share - low, high - share)": (
-            "no weight is 0"
-        ),
-        "Shares.linear: up = np.where(weights >{ -> =} 0, high - share, share - low)": (
-            "no weight is 0"
-        ),
-        "Shares.linear: return Difference(round(value, {12 -> 13}), max(-1.0, value - math.sqrt((": (
-            "digits that are shown nowhere"
-        ),
-    },
-    "limi/metrics/row_naturalness.py": {
-        "nearest_neighbour_distance: x_real: int=5000, max_rows: int={2000 -> 2001}) -> float:": (
-            "how large a sample is"
-        ),
-        "nearest_neighbour_distance: dom.Generator, *, max_real: int={5000 -> 5001}, max_rows: int=2000) -> float:": (
-            "how large a sample is"
-        ),
-    },
-    "limi/metrics/representative.py": {
-        "population_odds: _nodes=15, min_samples_leaf=min({20 -> 21}, max(1, len(is_real) // 20)), c": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: =min(20, max(1, len(is_real) // {20 -> 21})), categorical_features=categor": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: ier(max_iter=50, max_leaf_nodes={15 -> 16}, min_samples_leaf=min(20, max(1": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: 5, min_samples_leaf=min(20, max({1 -> 2}, len(is_real) // 20)), categori": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: ures=categories, early_stopping={False -> True}, random_state=0)": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: ientBoostingClassifier(max_iter={50 -> 51}, max_leaf_nodes=15, min_samples": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: ly_stopping=False, random_state={0 -> 1})": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: af=min(20, max(1, len(is_real) /{/ -> } 20)), categorical_features=cate": (
-            "how the classifier is tuned"
-        ),
-        "population_odds: .kind != 'ordered' and (c.size <{= -> } _MOST_LEVELS) for c in schema.c": (
-            "255 levels as numbers are learned as well"
-        ),
-    },
-    "limi/metrics/diversity.py": {
-        "distinct_cells: np.unique(cell * (codes.max() + {1 -> 2}) + codes, return_inverse=True)[": (
-            "a number of its own for each pair of codes, either way"
-        ),
-        "distinct_cells: unique(cell * (codes.max() + 1) {+ -> -} codes, return_inverse=True)[1]": (
-            "a number of its own for each pair of codes, either way"
-        ),
-        "pairwise_distance: b) / np.where(width > 0, width, {1.0 -> 2.0}), a != b)": (
-            "a column of one value has no gaps to divide"
-        ),
-        "distinct_cells: h = column.high - column.low or {1.0 -> 2.0}": (
-            "a column of one value has no gaps to divide"
-        ),
-        "pairwise_distance: ndom.Generator, *, n_pairs: int={20000 -> 20001}) -> float:": (
-            "how large a sample is"
-        ),
-        "pairwise_distance: second = (first {+ -> -} rng.integers(1, len(rows), n_pa": (
-            "another row than the first, drawn as fairly"
-        ),
-    },
-    "limi/metrics/sequential.py": {
-        "anytime_interval: seen = h / np.maximum(rows, {1 -> 2})": (
-            "of one row: another start of the halving, inside the interval too"
-        ),
-        "_end: = log_capital(hits, n, middle) <{ -> =} bound": (
-            "no capital is the bound to the last digit"
-        ),
-    },
-}
+APART: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 """Mutants that were read and that no test need notice, by file: the change, and why."""
 
 _AROUND = 32  # letters shown before and after a change
@@ -376,7 +141,9 @@ def run_suite(path: str, tests: list[str], most: int, end: float, workers: int) 
         apart = APART.get(path, {})
         stale = set(apart) - {mutant.text for mutant in every}
         if stale:
-            raise SystemExit(f"{path} has changed; take out of APART: {', '.join(sorted(stale))}")
+            raise SystemExit(
+                f"{path} has changed; take out of mutants.toml: {', '.join(sorted(stale))}"
+            )
         chosen = every[: most or None]
         counted = [mutant for mutant in chosen if mutant.text not in apart]
         outcome = Outcome(apart=len(chosen) - len(counted), left=len(counted))

@@ -110,6 +110,8 @@ def test_the_pairs_of_several_tables_are_one_family():
             assert mine.p_value == other.p_value
             assert other.low < mine.low < mine.high < other.high
     assert compare_values([]) == []
+    (alike,) = compare_values([np.repeat(several[0][:, :1], 3, axis=1)], families=4)
+    assert [pair.corrected for pair in alike.pairs] == [1.0] * 3
 
 
 def test_with_two_values_the_interval_never_contradicts_the_test():
