@@ -4,7 +4,8 @@ Each module of `SUITES` is mutated by mutmut in a scratch copy of the repository
 of its mutants is run against the module's own quick tests. Two kinds are left out: changes of texts
 alone, for no test should hold every word of a message, and a value replaced by None or an argument
 left away, which mostly crashes and is noticed by anything. Survivors that were read and found to
-change no behaviour, or to tune it only, stand in mutants.toml with the reason, and are counted apart.
+change no behaviour, or to tune it only, stand in mutants.toml with the reason, and are counted
+apart.
 (mutmut's own runner does not work with the pytest we pin, and knows no sample; its mutations do.)
 
     python tools/mutants.py                 # all modules, 60 mutants each
