@@ -22,7 +22,7 @@ from limi._registry import Registry
 from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
 from limi.generators._adapter import adapt
 from limi.generators._base import Encoder, Generator, Offers, OnStep, WithDensity, packed
-from limi.generators._checks import check_rows
+from limi.generators._checks import check_latents, check_rows
 from limi.generators._ctgan_package import from_ctgan
 from limi.generators._state import read, require
 from limi.system import writing
@@ -36,6 +36,8 @@ __all__ = [
     "OnStep",
     "WithDensity",
     "adapt",
+    "check_latents",
+    "check_rows",
     "content",
     "from_ctgan",
     "get",

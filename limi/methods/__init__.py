@@ -12,13 +12,17 @@ from limi._registry import Registry
 from limi.errors import InvalidInput, listed, nearest
 from limi.methods._phases import Pair
 from limi.search import method as members
+from limi.search.check import Checked
 from limi.search.method import Exploiter, Explorer, Method, Named
+from limi.search.session import Session
 
 __all__ = [
+    "Checked",
     "Exploiter",
     "Explorer",
     "Method",
     "Pair",
+    "Session",
     "get",
     "name_of",
     "names",

@@ -24,7 +24,7 @@ from limi.metrics.individual import Rate
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["Line", "Section", "sections"]
+__all__ = ["Line", "Section", "lines_of", "sections"]
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,12 @@ def _lines(family: Family, tree: Tree) -> Iterator[Line]:
     known = [metric for metric in declared() if metric.family == family]
     for metric in known:
         if metric.name in tree:
-            yield from _metric_lines(metric, tree[metric.name], tree)
+            yield from lines_of(metric, tree[metric.name], tree)
     yield from _unknown(tree, {*_GROUP_FACTS, *(metric.name for metric in known)})
 
 
-def _metric_lines(metric: Metric, entry: Tree, family: Tree) -> Iterator[Line]:
+def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[Line]:
+    """The lines of a metric's entry; `family` is the tree in which it stands."""
     for part in metric.lines(entry, family):
         yield Line(
             part.title,

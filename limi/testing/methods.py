@@ -1,13 +1,14 @@
 """What every method owes, as a suite that third parties can run on their own.
 
     from limi.testing.methods import CHECKS
+    from limi.testing.problem import make_task
 
     @pytest.mark.parametrize("check", CHECKS)
     def test_contract(check):
         check(MyMethod, make_task)
 
-`make_task` makes a fresh task of a small problem with a known flip; it is called several times,
-with keyword arguments for `Task` (such as max_batch).
+`make_task` makes a fresh task of a small problem with known flips; it is called several times, with
+keyword arguments for `Task` (such as max_batch). `check` runs them one by one.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ from limi.search.engine import run
 from limi.search.method import CAPABILITIES, MEMBERS
 from limi.search.task import Task
 from limi.table.rows import distinct, snap
+from limi.testing.problem import make_task
 from limi.types import Rows, Scores
 
 __all__ = [
     "CHECKS",
+    "check",
     "every_finding_flips",
     "findings_are_distinct",
     "members_are_what_they_promise",
@@ -48,6 +51,12 @@ MakeTask = Callable[..., Task]
 
 _ROWS = 3_000
 _LAST_DIGITS = 1e-14  # of a score in double precision; limi's own edge is far wider
+
+
+def check(make: MakeMethod, make_task: MakeTask = make_task) -> None:
+    """Run every check on a method."""
+    for one in CHECKS:
+        one(make, make_task)
 
 
 def parameters_are_frozen(make: MakeMethod, make_task: MakeTask) -> None:

@@ -6,20 +6,29 @@ import pytest
 from limi import methods
 from limi.models import gradients
 from limi.table.rows import uniform
+from limi.testing import problem
 from limi.testing.methods import CHECKS
 from tests.methods.small import SMALL
 from tests.networks import linear, target_of
-from tests.toy import Linear, Rounding, schema_of, task
 
-SCHEMA = schema_of((0, 40), (0, 40), (-5, 5), (0, 9), (1, 5), (0, 1), protected=["x4", "x5"])
-MODEL = Linear((0.15, -0.2, 0.3, 0.1, 0.5, 1.0), 0.175)
-TARGET = target_of(SCHEMA, linear(MODEL.weights, MODEL.bias))
+TARGET = target_of(problem.SCHEMA, linear((0.15, -0.2, 0.3, 0.1, 0.5, 1.0), 0.175))
 
 
 def make_task(**more):
-    rows = uniform(SCHEMA, 400, np.random.default_rng(0))
-    return task(
-        SCHEMA, MODEL, rows, generator=Rounding(SCHEMA), gradients=gradients.of(TARGET), **more
+    return problem.make_task(gradients=gradients.of(TARGET), **more)
+
+
+def test_the_network_of_the_gradients_is_the_model_of_the_problem():
+    rows = problem.make_task().rows
+    np.testing.assert_allclose(TARGET.score(rows), problem.score(rows), atol=1e-6)
+
+
+def test_no_row_of_the_problem_lies_near_the_edge():
+    assert (
+        np.abs(
+            problem.score(uniform(problem.SCHEMA, 100_000, np.random.default_rng(1))) - 0.5
+        ).min()
+        > 1e-3
     )
 
 
