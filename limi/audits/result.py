@@ -252,6 +252,5 @@ def files(result: Result) -> dict[str, Content]:
         "schema.toml": dump(result.problem.schema),
         "findings.parquet": sink.getvalue(),
         "summary.json": to_json(result.summary.as_dict()) + "\n",
-        "metrics.json": to_json(result.metrics()) + "\n",
         "report.html": html.render(result.summary),
     }

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from limi.audits.summary import FORMAT as SUMMARY_FORMAT
 from limi.audits.summary import Summary
 from limi.errors import CorruptStore, InvalidInput, LimiError
 from limi.system.validate import hold_fields
@@ -28,7 +29,7 @@ __all__ = [
     "versions",
 ]
 
-FORMAT = 1
+FORMAT = 1  # of the manifest
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -49,10 +50,10 @@ def read_summary(folder: str | Path) -> Summary:
     version = tree.get("format")
     if not isinstance(version, int):
         raise CorruptStore(f"{str(folder)!r} is no run folder of limi: its summary has no format")
-    if version > FORMAT:
+    if version > SUMMARY_FORMAT:
         raise CorruptStore(
             f"{str(folder)!r} was written by a newer limi (format {version}, this one reads up to "
-            f"{FORMAT}); upgrade limi"
+            f"{SUMMARY_FORMAT}); upgrade limi"
         )
     with reading("summary", folder):
         summary = Summary.from_dict(tree)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from limi.audits.what_if import WhatIf
 from limi.decisions import rounded
+from limi.metrics import collect
 from limi.metrics.effectiveness import findings_per_thousand_queries
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
@@ -35,7 +36,7 @@ __all__ = [
     "rules_of",
 ]
 
-FORMAT = 1
+FORMAT = 2
 FEWEST_TOLD = 30  # rows under which a rate makes no headline
 
 
@@ -181,9 +182,8 @@ class Summary:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         tree = dataclasses.asdict(self)
-        tree["protected_values"] = tree["protected"]
-        tree["protected"] = list(self.protected)
-        tree["findings_per_thousand_queries"] = round(self.per_thousand_queries, 3)
+        tree["metrics"] = collect.drop_derived(tree["metrics"])
+        tree["format"] = FORMAT
         cleaned: dict[str, Any] = _without_nan(tree)
         return cleaned
 
@@ -192,7 +192,8 @@ class Summary:
         """The inverse of `as_dict`."""
         known = {f.name for f in dataclasses.fields(Summary)}
         values = {name: value for name, value in tree.items() if name in known}
-        values["protected"] = tree["protected_values"]
+        # The first format had the names alone here, and stored facts twice.
+        values["protected"] = tree.get("protected_values", tree["protected"])
         values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
         values["rates_by_column"] = {
             column: {name: _rate(**rate) for name, rate in rates.items()}
@@ -208,7 +209,20 @@ class Summary:
             name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
         }
         values["where"] = _regions(tree.get("where"))
-        return Summary(**values)
+        summary = Summary(**values)
+        if not summary.metrics or tree.get("format", 1) == 1:
+            return summary
+        return dataclasses.replace(
+            summary, metrics=collect.add_derived(summary.metrics, summary.known)
+        )
+
+    @property
+    def known(self) -> collect.Known:
+        """What metrics can be derived from."""
+        effort = collect.Effort(math.nan, math.nan, self.queries)
+        return collect.Known(
+            self.rates, self.rates_by_column, self.naturalness, range(self.findings), effort
+        )
 
 
 def _without_nan(value: Any) -> Any:

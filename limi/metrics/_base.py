@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import math
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -42,6 +42,7 @@ __all__ = [
     "Evidence",
     "Family",
     "Figure",
+    "Known",
     "Metric",
     "Part",
     "Tree",
@@ -155,6 +156,17 @@ class Evidence:
         """The table's rows in another order, for halves of it: the first draw of the stream
         `naturalness`."""
         return self.table[self.rng("naturalness").permutation(len(self.table))]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a summary holds of the evidence: enough for metrics that are `derived`."""
+
+    rates: Mapping[str, Rate]
+    by_column: Mapping[str, Mapping[str, Rate]]
+    likeness: Mapping[str, Likeness]
+    found: Sized
+    effort: Effort
 
 
 # -- what a metric gives ----------------------------------------------------------------
@@ -295,6 +307,7 @@ class Metric:
     beside: str  # what is shown next to the number in place of its interval: "largest {largest}"
     main: bool  # does the summary in the terminal show it?
     needs_labels: bool  # of groups: has it no meaning without true labels?
+    derived: bool  # does it follow from what a summary holds anyway? Then it is not stored
     parts: Parts | None = field(repr=False)
 
     def __call__(self, evidence: Any) -> Measurement:
@@ -338,6 +351,7 @@ def metric(
     beside: str = "",
     main: bool = True,
     needs_labels: bool = False,
+    derived: bool = False,
     parts: Parts | None = None,
 ) -> Callable[[Callable[[Any], Measurement]], Metric]:
     """Make a metric of a function of a run's `Evidence`; its docstring says what it is.
@@ -372,6 +386,7 @@ def metric(
             beside=beside,
             main=main,
             needs_labels=needs_labels,
+            derived=derived,
             parts=parts,
         )
 

@@ -24,6 +24,7 @@ from limi.metrics._base import (
     Effort,
     Evidence,
     Figure,
+    Known,
     Measurement,
     Metric,
     Tree,
@@ -53,8 +54,11 @@ from limi.types import Rows
 __all__ = [
     "Decided",
     "Effort",
+    "Known",
+    "add_derived",
     "asked_for",
     "counts_by_column",
+    "drop_derived",
     "judge",
     "take",
 ]
@@ -131,6 +135,24 @@ def _foreign(metric: Metric, given: Any) -> Measurement:
             return measured
     except LimiError as error:
         return Figure(None, reason=str(error))
+
+
+def drop_derived(tree: Tree) -> Tree:
+    """The tree without what follows from the rest of a summary."""
+    derived = {(metric.family.name, metric.name) for metric in declared() if metric.derived}
+    return {
+        family: {name: entry for name, entry in told.items() if (family, name) not in derived}
+        for family, told in tree.items()
+    }
+
+
+def add_derived(tree: Tree, known: Known) -> Tree:
+    """The tree with what follows from the rest of a summary; the inverse of `drop_derived`."""
+    whole: Tree = {family: dict(told) for family, told in tree.items()}
+    for metric in declared():
+        if metric.derived and metric.family.name in whole:
+            whole[metric.family.name] |= _entry(metric, known)
+    return whole
 
 
 def asked_for(

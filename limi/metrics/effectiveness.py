@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limi.metrics._base import EFFECTIVENESS, Evidence, Figure, metric
+from limi.metrics._base import EFFECTIVENESS, Evidence, Figure, Known, metric
 
 __all__ = ["findings_per_second", "findings_per_thousand_queries"]
 
@@ -38,9 +38,10 @@ def findings_per_thousand_queries(findings: float, queries: int) -> float:
     range="",
     better="neither",
     unit="count",
+    derived=True,
     parts=lambda entry, family: (),  # every report begins with it
 )
-def _count_findings(evidence: Evidence) -> int:
+def _count_findings(evidence: Evidence | Known) -> int:
     """How many distinct rows were found to flip."""
     return len(evidence.found)
 
@@ -75,8 +76,9 @@ def _measure_per_second(evidence: Evidence) -> Figure:
     better="higher",
     unit="rate",
     main=False,
+    derived=True,
 )
-def _measure_per_query(evidence: Evidence) -> Figure:
+def _measure_per_query(evidence: Evidence | Known) -> Figure:
     """Rows that the model was asked, for the search and for the rates."""
     return Figure(
         findings_per_thousand_queries(len(evidence.found), evidence.effort.queries),

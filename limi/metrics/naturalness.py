@@ -33,6 +33,7 @@ from limi.metrics._base import (
     NATURALNESS,
     Evidence,
     Figure,
+    Known,
     Part,
     Tree,
     metric,
@@ -445,9 +446,10 @@ def _drawn(entry: Tree) -> str:
     short="ATN",
     beside="spread {spread}",
     main=False,
+    derived=True,
     parts=_likeness_parts,
 )
-def _measure_likeness(evidence: Evidence) -> Tree:
+def _measure_likeness(evidence: Evidence | Known) -> Tree:
     """How much columns and pairs of columns of the findings are like the table's, as a set."""
     return {
         name: {"value": like.value, "n": like.n, "draws": like.draws}

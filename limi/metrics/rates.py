@@ -9,7 +9,7 @@ import numpy as np
 
 from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
-from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Part, Tree, figure_of, metric
+from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Known, Part, Tree, figure_of, metric
 from limi.metrics._populations import POPULATIONS, describe_population, name_population
 from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.metrics.sequential import anytime_interval, anytime_rate
@@ -210,9 +210,10 @@ def _flip_rate_parts(entry: Tree, family: Tree) -> Iterator[Part]:
     unit="percent",
     short="IF_o (real), IF_r (uniform)",
     main=False,
+    derived=True,
     parts=_flip_rate_parts,
 )
-def _measure_flip_rates(evidence: Evidence) -> Mapping[str, Figure]:
+def _measure_flip_rates(evidence: Evidence | Known) -> Mapping[str, Figure]:
     """The share of rows that flip, of each population."""
     return {name: _at_any_time(rate) for name, rate in evidence.rates.items()}
 
@@ -226,9 +227,12 @@ def _measure_flip_rates(evidence: Evidence) -> Mapping[str, Figure]:
     better="lower",
     unit="percent",
     main=False,
+    derived=True,
     parts=lambda entry, family: (),  # beside the rates of all columns together
 )
-def _measure_rates_by_column(evidence: Evidence) -> Mapping[str, Mapping[str, Figure]] | None:
+def _measure_rates_by_column(
+    evidence: Evidence | Known,
+) -> Mapping[str, Mapping[str, Figure]] | None:
     """The share of rows that flip if one protected column changes and all else is as it is."""
     return {
         column: {name: _at_any_time(rate) for name, rate in alone.items()}

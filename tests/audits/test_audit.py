@@ -256,8 +256,8 @@ def test_a_run_folder_holds_the_run(tmp_path):
     result = audit(out=out, seed=3)
     names = sorted(p.name for p in out.iterdir())
     assert names == [
-        *("findings.parquet", "manifest.json", "metrics.json"),
-        *("report.html", "schema.toml", "summary.json"),
+        *("findings.parquet", "manifest.json", "report.html"),
+        *("schema.toml", "summary.json"),
     ]
     pd.testing.assert_frame_equal(pd.read_parquet(out / "findings.parquet"), result.findings)
     manifest = json.loads((out / "manifest.json").read_text())

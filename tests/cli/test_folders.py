@@ -218,14 +218,14 @@ def test_a_foreign_partial_folder_survives(folder, call):
 
 
 def test_force_spares_dotfiles_and_folders_named_like_ours(folder, call):
-    for name in (".git", "metrics.json"):
+    for name in (".git", "schema.toml"):
         run = folder / f"with{name}"
         shutil.copytree(folder / "run", run)
         (run / name).unlink(missing_ok=True)
         (run / name).mkdir()
         (run / name / "HEAD").write_text("mine")
     before = snapshot(folder)
-    for name in (".git", "metrics.json"):
+    for name in (".git", "schema.toml"):
         code, said = call(*TEST, *QUICK, "--out", f"with{name}", "--force")
         assert code == 2
         assert f"such as {name!r}" in said

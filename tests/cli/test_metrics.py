@@ -68,10 +68,16 @@ def test_every_metric_has_a_number_and_a_reading_aid(limi):
     assert "people affected" not in shown
 
 
-def test_json_is_the_file_of_the_run(limi, folder):
+def test_json_has_what_the_summary_stores_and_what_follows_from_it(limi, folder):
     code, out, _ = limi("metrics", "run", "--json")
     assert code == 0
-    assert json.loads(out) == json.loads((folder / "run" / "metrics.json").read_text())
+    shown = json.loads(out)
+    stored = json.loads((folder / "run" / "summary.json").read_text())
+    for family, entries in stored["metrics"].items():
+        assert entries.items() <= shown[family].items()
+    for name, rate in stored["rates"].items():
+        assert shown["individual"]["flip_rates"][name]["value"] == pytest.approx(rate["estimate"])
+    assert shown["effectiveness"]["findings"]["value"] == stored["findings"]
 
 
 def test_volume_and_privileged_are_asked_of_the_stored_run(limi):

@@ -18,7 +18,7 @@ from tests.hostile.nasty import VALUES, as_json, damaged, edited, nested, put, r
 SHARE = 12
 CORPUS = Corpus()
 
-_FILES = ("manifest.json", "summary.json", "schema.toml", "metrics.json", "findings.parquet")
+_FILES = ("manifest.json", "summary.json", "schema.toml", "findings.parquet")
 _REFUSED = frozenset({2, 4})
 
 CELL = {
@@ -185,7 +185,7 @@ _SUMMARIES: Mapping[str, tuple[tuple[Any, ...], Any]] = {
     "rows-that-steer-a-terminal": (("n_rows",), "\x1b[31m"),
     "a-seed-that-is-text": (("seed",), "x"),
     "a-method-that-is-a-number": (("method",), 3),
-    "values-that-are-a-number": (("protected_values",), {"sex": 3}),
+    "values-that-are-a-number": (("protected",), {"sex": 3}),
     "a-rate-that-is-text": (("metrics", "individual", "flip_rates", "real", "value"), "x"),
     "a-count-that-is-an-object": (("metrics", "individual", "consistency", "n"), {}),
     "a-group-that-is-nothing": (("metrics", "group", "sex"), None),
