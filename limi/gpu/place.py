@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from limi import generators
-from limi.decisions import favors, opposes
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.generators._base import WithTensors
 from limi.generators._state import read
 from limi.generators._training import device_of, torch_for
 from limi.gpu.verdicts import OnDevice
 from limi.models._base import notes_of
+from limi.models._modules import evaluating
 from limi.models._scores import Outputs
 from limi.models.gradients import network_of
 from limi.models.target import Target
-from limi.models.torch import TorchModel, _evaluating
+from limi.models.torch import TorchModel
 from limi.search.check import MAX_BATCH
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
@@ -121,7 +121,7 @@ def together(target: Target, generator: Any) -> OnDevice | None:
         with (
             at_work(lambda error: BadModel(f"the model raised {reason(error)}")),
             torch.inference_mode(),
-            _evaluating(module),
+            evaluating(module),
         ):
             raw = module(matrix)
         if not isinstance(raw, torch.Tensor) or raw.ndim == 0 or len(raw) != len(matrix):
@@ -184,47 +184,16 @@ def _read(raw: Any, outputs: Outputs) -> Any:
     """(n,) float64 scores as `Outputs.read` gives them; NaN where it would complain."""
     import torch
 
-    raw = raw.double()
-    raw = torch.where(raw.isfinite(), raw, torch.nan)
-    if raw.ndim == 2 and raw.shape[1] == 2:
-        return _two(raw, outputs)
-    if raw.numel() != len(raw):
+    width = tuple(raw.shape[1:])
+    if width not in ((), (1,), (2,)):
         raise BadModel(
             f"the module returned outputs of shape {tuple(raw.shape)}; limi tests decisions "
             "between two classes, so it needs one or two outputs a row"
         )
-    return _one(raw.reshape(-1), outputs)
-
-
-def _one(raw: Any, outputs: Outputs) -> Any:
-    import torch
-
-    if outputs.kind == "logits":
-        return _from_margin(raw, outputs.favorable_column)
-    if outputs.kind is None:
+    if outputs.kind is None and width != (2,):
         raise InvalidInput(
             "the module's outputs may be probabilities or logits; say which: set module.output = "
             '"probability" or "logits"'
         )
-    raw = torch.where((raw >= 0) & (raw <= 1), raw, torch.nan)
-    return raw if outputs.favorable_column == 1 else 1 - raw
-
-
-def _two(raw: Any, outputs: Outputs) -> Any:
-    import torch
-
-    logits = _from_margin(raw[:, 1] - raw[:, 0], outputs.favorable_column)
-    if outputs.kind == "logits":
-        return logits
-    mine, other = raw[:, outputs.favorable_column], raw[:, 1 - outputs.favorable_column]
-    compared = 0.5 + (mine - other) / 2
-    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
-    pairs = torch.where(agree, mine, compared)
-    if outputs.kind == "probability":
-        return torch.where((pairs >= 0) & (pairs <= 1), pairs, torch.nan)
-    whole = ((raw.sum(1) - 1).abs() <= 1e-5) & (raw >= 0).all(1)
-    return torch.where(whole, pairs, logits)
-
-
-def _from_margin(margin: Any, favorable_column: int) -> Any:
-    return (margin if favorable_column == 1 else -margin).sigmoid()
+    scores = outputs.scores(torch.where(raw.isfinite(), raw, torch.nan).double())
+    return torch.where((scores >= 0) & (scores <= 1), scores, torch.nan)

@@ -7,6 +7,7 @@ its score is clear of the edge on the side that the model takes.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -43,29 +44,21 @@ def sided(scores: Scores, favorable: Mask) -> Scores:
 
 def from_margin(margin: Any, favorable_column: int) -> Scores:
     """Scores of signed distances; above 0 the second class is chosen."""
-    from scipy.special import expit
-
-    margin = whole(margin).astype(np.float64)
-    scores: Scores = expit(margin if favorable_column == 1 else -margin)
+    scores: Scores = _of_margin(whole(margin).astype(np.float64), favorable_column)
     return scores
 
 
 def from_pairs(pairs: Any, favorable_column: int, *, votes: bool = False) -> Scores:
-    """Scores of two probabilities a row, of which the larger one decides.
+    """Scores of two probabilities per row, of which the larger one decides.
 
     Where they are shares of `votes`, they are equal because the votes were even, and not by
     rounding: the model then takes the first class.
     """
     pairs = whole(pairs).astype(np.float64)
-    mine, other = pairs[:, favorable_column], pairs[:, 1 - favorable_column]
-    # Two probabilities need not sum to exactly 1, so comparing one of them with 0.5 can contradict
-    # the model, which compares the two.
-    compared = 0.5 + (mine - other) / 2
-    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
-    scores: Scores = np.where(agree, mine, compared)
+    scores: Scores = _of_pairs(pairs, favorable_column)
     if votes:
         first = DECIDED_FOR if favorable_column == 0 else DECIDED_AGAINST
-        scores = np.where(mine == other, first, scores)
+        scores = np.where(pairs[:, 0] == pairs[:, 1], first, scores)
     return scores
 
 
@@ -103,12 +96,53 @@ class Outputs:
     kind: Output | None = None
 
     def read(self, raw: Any, n: int) -> Scores:
-        """Scores of n rows."""
+        """Scores of n rows; BadModel where the outputs are not such."""
         array = whole(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} outputs"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")
-        return self._two(array) if _width(array) == 2 else self._one(array.reshape(-1))
+        alone = _width(array) == 1
+        check_finite(array)
+        known = self if self.kind or not alone else self.settle(array)
+        array = array.astype(np.float64)
+        if alone and known.kind == "probability":
+            probabilities(array)
+        scores: Scores = known.scores(array)
+        return scores
+
+    def scores(self, raw: Any) -> Any:
+        """(n,) scores of an array or tensor of doubles; the same arithmetic for both.
+
+        One output alone counts as a logit where no kind is known.
+        """
+        if raw.ndim == 2 and raw.shape[1] == 2:
+            pairs = _of_pairs(raw, self.favorable_column)
+            if self.kind == "probability":
+                return pairs
+            logits = _of_margin(raw[:, 1] - raw[:, 0], self.favorable_column)
+            return logits if self.kind else _where(raw)(_are_shares(raw), pairs, logits)
+        raw = raw.reshape(-1)
+        if self.kind != "probability":
+            return _of_margin(raw, self.favorable_column)
+        return raw if self.favorable_column == 1 else 1 - raw
+
+    def margins(self, raw: Any) -> Any:
+        """(n,) log-odds of the favorable class of a tensor, with a derivative everywhere.
+
+        The log-odds of `scores`, but not by way of them: a score is 1.0 long before its margin is
+        flat.
+        """
+        raw = raw.double()
+        if raw.ndim == 2 and raw.shape[1] == 2:
+            mine, other = raw[:, self.favorable_column], raw[:, 1 - self.favorable_column]
+            logs = _log(mine) - _log(other)
+            if self.kind is None:
+                return _where(raw)(_are_shares(raw), logs, mine - other)
+            return logs if self.kind == "probability" else mine - other
+        raw = raw.reshape(-1)
+        if self.kind == "probability":
+            raw = _log(raw) - _log(1 - raw)
+        return raw if self.favorable_column == 1 else -raw
 
     def settle(self, raw: Any) -> Outputs:
         """The same with its kind settled by the outputs of real rows."""
@@ -124,26 +158,6 @@ class Outputs:
             "?output=logits to the file name"
         )
 
-    def _one(self, array: NDArray[Any]) -> Scores:
-        check_finite(array)
-        kind = self.kind or self.settle(array).kind
-        if kind == "logits":
-            return from_margin(array, self.favorable_column)
-        second = probabilities(array)
-        return second if self.favorable_column == 1 else 1 - second
-
-    def _two(self, array: NDArray[Any]) -> Scores:
-        check_finite(array)
-        pairs = array.astype(np.float64)
-        # Row by row, so that a row's score does not depend on the rows beside it.
-        sums = np.isclose(pairs.sum(axis=1), 1, rtol=0, atol=1e-5) & (pairs >= 0).all(axis=1)
-        if self.kind == "probability" or (self.kind is None and sums.all()):
-            return from_pairs(pairs, self.favorable_column)
-        as_logits = from_margin(pairs[:, 1] - pairs[:, 0], self.favorable_column)
-        if self.kind == "logits":
-            return as_logits
-        return np.where(sums, from_pairs(pairs, self.favorable_column), as_logits)
-
 
 def _width(array: NDArray[Any]) -> int:
     """How many outputs a row has, one or two; BadModel where it has others."""
@@ -155,3 +169,49 @@ def _width(array: NDArray[Any]) -> int:
         f"the model returned {wide}; limi tests decisions between two classes, so it needs "
         "one or two outputs a row"
     )
+
+
+# -- arrays of numpy and tensors of torch alike -----------------------------------------
+
+
+def _of_margin(margin: Any, favorable_column: int) -> Any:
+    signed = margin if favorable_column == 1 else -margin
+    if _is_tensor(signed):
+        return signed.sigmoid()
+    from scipy.special import expit
+
+    return expit(signed)
+
+
+def _of_pairs(pairs: Any, favorable_column: int) -> Any:
+    mine, other = pairs[:, favorable_column], pairs[:, 1 - favorable_column]
+    # Two probabilities need not sum to exactly 1, so comparing one of them with 0.5 can contradict
+    # the model, which compares the two.
+    compared = 0.5 + (mine - other) / 2
+    agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
+    return _where(pairs)(agree, mine, compared)
+
+
+def _are_shares(pairs: Any) -> Any:
+    """Which rows are two probabilities: neither is negative, and they add up to 1.
+
+    Row by row, so that a row's score does not depend on the rows beside it.
+    """
+    return (abs(pairs.sum(1) - 1) <= 1e-5) & (pairs >= 0).all(1)
+
+
+def _log(tensor: Any) -> Any:
+    """Logarithms that stay finite at 0."""
+    import torch
+
+    return tensor.clamp_min(torch.finfo(torch.float32).tiny).log()
+
+
+def _is_tensor(array: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(array, torch.Tensor)
+
+
+def _where(array: Any) -> Any:
+    """`where` of the library that the array belongs to."""
+    return sys.modules["torch"].where if _is_tensor(array) else np.where

@@ -48,6 +48,7 @@ from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
+from limi.models._modules import on_one_core
 from limi.models._offers import Offers
 from limi.models._scores import Outputs, from_margin, from_pairs
 from limi.models._trees import check_nodes
@@ -417,7 +418,7 @@ def _fit_network(
     truth = torch.from_numpy(np.array(labels, dtype=np.int64))
     for _ in range(_RESTARTS):
         module = _module(_initial(rows.shape[1], rng))
-        with _one_thread():
+        with on_one_core():
             _descend(module, inputs, truth, steps, min(batch, len(rows)), rng, on_step)
         network = _Network.of(module)
         decided = favors(network.score(rows, 1))
@@ -484,19 +485,6 @@ def _descend(
         adam.step()
     adam.zero_grad()
     on_step(1.0, f"trained a DNN in {steps:,} steps")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Torch on one core: batches this small gain nothing from more, and wait for them if busy."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 # -- the forest ---------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import WithModule
-from limi.models._scores import Outputs
+from limi.models._modules import evaluating, on_one_core
+from limi.models._scores import Output, Outputs
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
@@ -121,7 +122,7 @@ class TorchGradients:
     module: Any
     codec: Codec
     favorable_column: int = 1
-    output: str | None = None  # "logits", "probability"; None: seen from the numbers
+    output: Output | None = None  # None: seen from the numbers
 
     def loss_gradient(self, rows: Rows) -> Rows:
         """Derivative of the cross entropy against the module's own decision."""
@@ -155,7 +156,7 @@ class TorchGradients:
         import torch
 
         parts = []
-        with torch.no_grad(), self._watching(layer) as seen, _one_core():
+        with torch.no_grad(), self._watching(layer) as seen, on_one_core():
             for at in _parts(len(rows)):
                 self._run(self._inputs(rows[at]))
                 parts.append(_numbers(seen.pop()))
@@ -168,7 +169,7 @@ class TorchGradients:
         """
         import torch
 
-        with torch.enable_grad(), self._watching(layer) as seen, _one_core():
+        with torch.enable_grad(), self._watching(layer) as seen, on_one_core():
             inputs = self._inputs(rows).requires_grad_()
             self._run(inputs)
             output = seen.pop()
@@ -180,33 +181,15 @@ class TorchGradients:
     def _margins(self, rows: Rows) -> tuple[Scores, Rows]:
         import torch
 
-        with torch.enable_grad(), _evaluating(self.module), _one_core():
+        with torch.enable_grad(), evaluating(self.module), on_one_core():
             inputs = self._inputs(rows).requires_grad_()
-            margin = self._margin(self._run(inputs))
+            margin = Outputs(self.favorable_column, self.output).margins(self._run(inputs))
             slope = self._derivative(margin, inputs, torch.ones_like(margin))
             return _numbers(margin), self._by_code(rows, slope)
 
     def _run(self, inputs: Any) -> Any:
         with at_work(lambda error: BadModel(f"the model raised {reason(error)}")):
             return self.module(inputs)
-
-    def _margin(self, raw: Any) -> Any:
-        """Log-odds of the favorable class, from one or two logits or probabilities a row."""
-        import torch
-
-        raw = raw.double()
-        tiny = torch.finfo(torch.float32).tiny
-        if raw.ndim == 2 and raw.shape[1] == 2:
-            wanted, other = raw[:, self.favorable_column], raw[:, 1 - self.favorable_column]
-            logs = wanted.clamp_min(tiny).log() - other.clamp_min(tiny).log()
-            if self.output is None:
-                whole = torch.isclose(raw.sum(1), torch.ones_like(wanted), rtol=0, atol=1e-5)
-                return torch.where(whole & (raw >= 0).all(1), logs, wanted - other)
-            return logs if self.output == "probability" else wanted - other
-        raw = raw.reshape(-1)
-        if self.output == "probability":
-            raw = raw.clamp_min(tiny).log() - (1 - raw).clamp_min(tiny).log()
-        return raw if self.favorable_column == 1 else -raw
 
     def _inputs(self, rows: Rows) -> Any:
         import torch
@@ -269,7 +252,7 @@ class TorchGradients:
         leaves = [m for m in self.module.modules() if not any(True for _ in m.children())]
         hooks = [leaf.register_forward_hook(note) for leaf in leaves]
         try:
-            with torch.no_grad(), _evaluating(self.module):
+            with torch.no_grad(), evaluating(self.module):
                 self._run(self._inputs(np.tile(self.codec.schema.low, (2, 1))))
         finally:
             for hook in hooks:
@@ -291,7 +274,7 @@ class TorchGradients:
 
         hook = self._modules[layer].register_forward_hook(note)
         try:
-            with _evaluating(self.module):
+            with evaluating(self.module):
                 yield seen
         finally:
             hook.remove()
@@ -310,29 +293,3 @@ def _numbers(tensor: Any) -> NDArray[np.float64]:
 
 def _parts(n: int) -> list[slice]:
     return [slice(start, min(start + _AT_ONCE, n)) for start in range(0, n, _AT_ONCE)]
-
-
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """Torch on one core: batches this small gain nothing from more, and wait for them if busy."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
-    """Every part of the module in eval mode, and as it was before afterwards."""
-    training = [part for part in module.modules() if part.training]
-    for part in training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 from limi.errors import BadModel, LimiError, missing
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
+from limi.models._modules import evaluating
 from limi.models._offers import Offers
 from limi.models._scores import Output, Outputs
 from limi.types import Rows, Scores
@@ -74,7 +73,7 @@ class TorchModel:
         dtype = next(weights, torch.float32)
         wide = np.float64 if dtype == torch.float64 else np.float32
         parts = []
-        with torch.inference_mode(), _evaluating(self.module):
+        with torch.inference_mode(), evaluating(self.module):
             for start in range(0, len(inputs), self.batch):
                 # A copy in any case, for a module may write into what it is given.
                 rows = np.array(inputs[start : start + self.batch], dtype=wide, order="C")
@@ -85,19 +84,6 @@ class TorchModel:
                     )
                 parts.append(part.to("cpu", torch.float64).numpy())
         return np.concatenate(parts)
-
-
-@contextmanager
-def _evaluating(module: Any) -> Iterator[None]:
-    """Every part of the module in eval mode, and as it was before afterwards."""
-    training = [part for part in module.modules() if part.training]
-    for part in training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
 
 
 def accepts(target: object) -> bool:

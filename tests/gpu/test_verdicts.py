@@ -212,6 +212,9 @@ def test_outputs_are_read_alike(favorable, kind, width):
     expected = outputs.read(raw, len(raw))
     np.testing.assert_allclose(mine.numpy(), expected, rtol=1e-12)
     np.testing.assert_array_equal(mine.numpy() > 0.5, expected > 0.5)
+    # Gradients follow the log-odds of the same scores.
+    margins = outputs.margins(torch.tensor(raw)).numpy()
+    np.testing.assert_allclose(1 / (1 + np.exp(-margins)), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
