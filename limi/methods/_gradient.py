@@ -3,8 +3,8 @@
 A walk explores (rows move towards the boundary until they flip) or wanders (flipping rows change
 one column at a time). All walks of a phase take their steps together, one batch a step.
 
-Moves are counted in steps of a column: its own step, to a neighbouring level, or for a real-valued
-column a hundredth of its range. A missing cell stays missing, and protected columns never move.
+Moves are counted in steps of a column (`limi.table.steps`). A missing cell stays missing, and
+protected columns never move.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import snap
 from limi.table.schema import Schema
+from limi.table.steps import movable, move, step_sizes
 from limi.types import Mask, Rows, Scores
 
 __all__ = [
@@ -37,12 +38,9 @@ __all__ = [
     "climb",
     "confidence",
     "downhill",
-    "movable",
-    "moved",
     "require",
     "require_sizes",
     "slopes_of",
-    "step_sizes",
     "wander",
 ]
 
@@ -62,7 +60,6 @@ Heading: TypeAlias = Callable[[Checked, Mask], Moves]
 Twofold: TypeAlias = tuple[Rows, Rows]
 """Gradients at rows and at their partners."""
 
-_REAL_STEPS = 100  # steps in the range of a real-valued column
 _TINY = 1e-12  # the smallest score that a loss is taken of
 _CENSUS = (  # smallest and largest code of each column of census, as the papers declare them
     *((1, 9), (0, 7), (0, 39), (0, 15), (0, 6), (0, 13), (0, 5)),
@@ -180,33 +177,6 @@ def confidence(slopes: Slopes, rows: Rows, score: Scores) -> Rows:
     return np.where(favors(score), 1.0, -1.0)[:, None] * slopes.output_gradient(rows)
 
 
-def movable(schema: Schema) -> Mask:
-    """Which columns a walk may change: those that are not protected and have two values."""
-    return schema.free_mask & (schema.high > schema.low)
-
-
-def step_sizes(schema: Schema) -> NDArray[np.float64]:
-    """One step of each column, in its own unit."""
-    return np.where(schema.step > 0, schema.step, (schema.high - schema.low) / _REAL_STEPS)
-
-
-def moved(schema: Schema, rows: Rows, moves: Moves) -> Rows:
-    """Rows after so many steps in each column, within the domain.
-
-    Real-valued cells go to the marks that divide their range into a hundred, so that a way back
-    meets the same numbers again, and not others that differ in the last digit.
-    """
-    size = step_sizes(schema)
-    there = rows + moves * size
-    real = np.flatnonzero((schema.step == 0) & movable(schema))
-    if len(real):
-        mark = (rows[:, real] - schema.low[real]) / size[real]
-        turn = moves[:, real]
-        mark = np.where(turn > 0, np.floor(mark + 1e-9), np.ceil(mark - 1e-9)) + turn
-        there[:, real] = np.where(turn != 0, schema.low[real] + mark * size[real], rows[:, real])
-    return snap(schema, there)
-
-
 def climb(
     session: Session,
     rows: Rows,
@@ -222,7 +192,7 @@ def climb(
         if step == steps or not going.any():
             return
         here = checked[going]
-        rows = moved(session.schema, here.rows, heading(here, going))
+        rows = move(session.schema, here.rows, heading(here, going))
 
 
 def downhill(session: Session, slopes: Slopes, decay: float, size: int) -> Heading:
@@ -397,7 +367,7 @@ def _nudged(
     moves = np.zeros_like(rows)
     # A row whose free cells are all missing has no weight anywhere and stays as it is.
     moves[line, column] = np.where(total[:, -1] > 0, size * turn, 0.0)
-    return moved(schema, rows, moves)
+    return move(schema, rows, moves)
 
 
 def _settled(

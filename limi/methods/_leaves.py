@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.methods._ladder import Ladder
 from limi.methods._regions import highest_below, lowest_above
 from limi.methods._surrogate import Tree
+from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows
 
 __all__ = ["Boxes", "Pairs", "feasible_pairs"]

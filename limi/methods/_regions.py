@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import missing
-from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Paths
+from limi.table.steps import Ladder
 from limi.types import Index, Rows
 
 __all__ = [

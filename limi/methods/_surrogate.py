@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.methods._ladder import Ladder
 from limi.search.session import Session
+from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Linear", "Moments", "Paths", "Tree", "gaussian", "marginal", "n_affordable"]

@@ -41,6 +41,7 @@ from limi.methods._phases import two_phase
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.schema import Schema
+from limi.table.steps import movable
 from limi.types import Mask, Rows
 
 __all__ = ["ADF"]
@@ -122,7 +123,7 @@ def agreement(
     schema: Schema, own: Rows, other: Rows, fallback: Fallback, rng: np.random.Generator
 ) -> Moves:
     """(n, d) of -1, 0 and 1: the signs that a row's gradient and its partner's share."""
-    free = _gradient.movable(schema)
+    free = movable(schema)
     up, up_other = np.sign(own), np.sign(other)
     same = (up == up_other) & free
     if fallback == "none":

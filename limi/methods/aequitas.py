@@ -35,12 +35,12 @@ from numpy.typing import NDArray
 
 from limi.decisions import differ
 from limi.errors import InvalidInput
-from limi.methods._ladder import Ladder
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from limi.table.schema import Schema
+from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows
 
 __all__ = ["Aequitas"]

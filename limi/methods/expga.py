@@ -41,10 +41,10 @@ from numpy.typing import NDArray
 from limi.decisions import rounded
 from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
-from limi.methods._ladder import Ladder
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import snap, uniform
+from limi.table.steps import Ladder
 from limi.types import Index, Rows
 
 __all__ = ["ExpGA"]

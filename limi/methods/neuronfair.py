@@ -45,6 +45,7 @@ from limi.models.gradients import Activations, Gradients
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.schema import Schema
+from limi.table.steps import movable
 from limi.types import Mask, Rows
 
 __all__ = ["NeuronFair"]
@@ -313,7 +314,7 @@ def _or_random(
 
     `everywhere` counts the protected columns too, which do not move in the end.
     """
-    free = _gradient.movable(schema)
+    free = movable(schema)
     draws = rng.integers(-1, 2, moves.shape).astype(np.float64)
     lost = ~(moves if everywhere else moves[:, free]).any(axis=1, keepdims=True)
     return np.where(free, np.where(lost, draws, moves), 0.0)

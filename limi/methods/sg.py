@@ -39,7 +39,6 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _regions, _surrogate
-from limi.methods._ladder import Ladder
 from limi.methods._regions import Regions, Values
 from limi.methods._seeds import clustered
 from limi.methods._surrogate import Paths, Tree
@@ -47,6 +46,7 @@ from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import KeySet, distinct, snap
 from limi.table.schema import Schema
+from limi.table.steps import Ladder
 from limi.types import Mask, Rows
 
 __all__ = ["SG"]

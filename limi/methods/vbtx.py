@@ -36,12 +36,12 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _surrogate
-from limi.methods._ladder import Ladder
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import uniform
+from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows
 
 __all__ = ["VBTX"]

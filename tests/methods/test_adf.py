@@ -315,33 +315,6 @@ def test_a_row_of_missing_cells_alone_stays_as_it_is():
     assert ran.findings.rows_checked == 6
 
 
-def test_steps_are_those_of_each_column():
-    schema = Schema(
-        (
-            Column(name="big", kind="numerical", low=0, high=1000, step=100),
-            Column(name="fine", kind="numerical", low=0, high=1, step=0.1),
-            Column(name="real", kind="numerical", low=-1, high=1),
-            Column(name="city", kind="categorical", levels=("a", "b", "c")),
-            Column(name="fixed", kind="numerical", low=3, high=3, step=1),
-        )
-    )
-    schema = Schema((*schema.columns, Column(name="sex", kind="boolean", levels=(False, True))))
-    schema = schema.protect(["sex"])
-    rows = np.array([[500.0, 0.3, 0.1234, 1.0, 3.0, 0.0]])
-    up = _gradient.moved(schema, rows, np.array([[1.0, 1, 1, 1, 1, 0]]))
-    np.testing.assert_array_equal(up, [[600, 0.4, -1 + 57 * 0.02, 2, 3, 0]])
-    down = _gradient.moved(schema, rows, np.array([[-2.0, -1, -1, -2, 0, 0]]))
-    np.testing.assert_array_equal(down, [[300, 0.2, -1 + 56 * 0.02, 0, 3, 0]])
-    # There and back again meets the same numbers, whatever was added up on the way.
-    here = up
-    for turn in (1, 1, -1, 1, -1, -1):
-        here = _gradient.moved(schema, here, turn * np.array([[0.0, 0, 1, 0, 0, 0]]))
-    np.testing.assert_array_equal(here, up)
-    ends = _gradient.moved(schema, rows, np.array([[99.0, 99, 99, 99, 99, 0]]))
-    np.testing.assert_array_equal(ends, [[1000, 1, 1, 2, 3, 0]])
-    assert list(_gradient.movable(schema)) == [True, True, True, True, False, False]
-
-
 def test_gradients_count_by_what_one_step_changes():
     """The same model with a column in cents or in euros has the same chances."""
     weights = []

@@ -7,14 +7,14 @@ import pytest
 
 from limi.errors import InvalidInput
 from limi.methods import parse
-from limi.methods._ladder import Ladder
 from limi.methods.aequitas import Aequitas, Taste
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.session import Session
 from limi.search.task import Task
-from limi.table.rows import snap, uniform
+from limi.table.rows import uniform
+from limi.table.steps import Ladder
 from tests.naive import aequitas as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, schema_of, task
@@ -245,27 +245,6 @@ def test_targets_that_answer_labels_only():
     by_label = run(Aequitas(n_samples=20, exploit_steps=50), labels, Budget(), 0)
     by_score = run(Aequitas(n_samples=20, exploit_steps=50), task(), Budget(), 0)
     assert found_keys(by_label) == found_keys(by_score)
-
-
-def test_ladders_keep_cells_where_they_are():
-    rows = uniform(PROTECTED_MIXED, 300, np.random.default_rng(0))
-    rows[::7, 5] = np.nan
-    ladder = Ladder.of(PROTECTED_MIXED)
-    back = ladder.descend(ladder.climb(rows))
-    np.testing.assert_allclose(back, rows, atol=1e-12)
-    np.testing.assert_array_equal(np.isnan(back), np.isnan(rows))
-    assert ladder.last.tolist() == [72, 1, 3, 2, 1, 101, 20]
-
-
-def test_a_missing_cell_is_a_step_above_the_highest():
-    rows = np.array([[20.0, 0, 2, 0, 0, 5.0, 0.3]])
-    ladder = Ladder.of(MIXED)
-    for column, up in ((2, np.nan), (5, np.nan), (3, 1.0), (6, 0.4)):
-        stepped = ladder.step_cells(rows, np.array([column]), np.array([1.0]))
-        np.testing.assert_array_equal(stepped[0, column], up)
-        back = ladder.step_cells(stepped, np.array([column]), np.array([-1.0]))
-        np.testing.assert_array_equal(back, rows)
-    np.testing.assert_array_equal(snap(MIXED, stepped), stepped)
 
 
 def test_settings_without_sense_are_refused():

@@ -7,7 +7,6 @@ import pytest
 
 from limi.errors import InvalidInput
 from limi.methods import _genetic, parse
-from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Linear as Explainer
 from limi.methods._surrogate import Moments, gaussian
 from limi.methods.expga import ExpGA, protected_ranks
@@ -16,6 +15,7 @@ from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.session import Session
 from limi.table.rows import snap, uniform
+from limi.table.steps import Ladder
 from tests.naive import expga as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, schema_of, task

@@ -8,7 +8,6 @@ import pytest
 
 from limi.errors import InvalidInput, MissingDependency
 from limi.methods import _regions, parse
-from limi.methods._ladder import Ladder
 from limi.methods._surrogate import Paths, Tree, marginal
 from limi.methods.sg import SG, _Queue
 from limi.search.budget import Budget
@@ -16,6 +15,7 @@ from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.session import Session
 from limi.table.rows import snap, uniform
+from limi.table.steps import Ladder
 from tests.naive import sg as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, SCHEMA, Linear, schema_of, task

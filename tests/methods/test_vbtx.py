@@ -7,7 +7,6 @@ import pytest
 
 from limi.errors import InvalidInput
 from limi.methods import _leaves, parse
-from limi.methods._ladder import Ladder
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
 from limi.methods.vbtx import VBTX, _Surrogate
@@ -15,6 +14,7 @@ from limi.search.budget import Budget, Stop
 from limi.search.check import Checked
 from limi.search.engine import run
 from limi.table.rows import snap, uniform
+from limi.table.steps import Ladder
 from tests.naive import vbtx as naive
 from tests.naive.check import key
 from tests.toy import FLIPPING, MIXED, MODEL, SCHEMA, Linear, grid, schema_of, task

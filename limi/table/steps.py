@@ -1,8 +1,12 @@
-"""Every column as a ladder of steps, so that walks, trees and boxes share one arithmetic.
+"""Steps of columns: what a method that changes rows counts its moves in.
 
-A cell's position is how many steps it lies above the column's lowest value. Levels and grids stand
-on whole positions from 0 to `top`. A real-valued column has a hundred steps and every position
-between them. A missing value is one step above the highest, as if it were one more value.
+A step is the column's own step, the way to the next level, or a hundredth of the range of a
+real-valued column. Whatever moves cells counts in these, in one of two ways:
+
+- `move` takes rows so many steps along, within the domain; a missing cell stays missing. That is
+  what walks along a gradient need, because a missing cell has no slope.
+- `Ladder` turns cells into positions and back, and a missing cell is one more value, a step above
+  the highest. That is what trees and boxes need, because they split a column wherever they like.
 """
 
 from __future__ import annotations
@@ -16,14 +20,45 @@ from limi.table.rows import snap
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["Ladder"]
+__all__ = ["Ladder", "movable", "move", "step_sizes"]
 
-_REAL_STEPS = 100  # a step of a real-valued column is a hundredth of its range
+_REAL_STEPS = 100  # in the range of a real-valued column
+
+
+def step_sizes(schema: Schema) -> NDArray[np.float64]:
+    """(d,): one step of each column, in its own unit; 0 where a real-valued one has no range."""
+    return np.where(schema.step > 0, schema.step, (schema.high - schema.low) / _REAL_STEPS)
+
+
+def movable(schema: Schema) -> Mask:
+    """(d,): which columns a search may change: not protected, and of two values at least."""
+    return schema.free_mask & (schema.high > schema.low)
+
+
+def move(schema: Schema, rows: Rows, moves: NDArray[np.float64]) -> Rows:
+    """Rows after so many steps in each column, within the domain; missing cells stay missing.
+
+    Real-valued cells go to the marks that divide their range into a hundred, so that a way back
+    meets the same numbers again, and not others that differ in the last digit.
+    """
+    size = step_sizes(schema)
+    there = rows + moves * size
+    real = np.flatnonzero((schema.step == 0) & movable(schema))
+    if len(real):
+        mark = (rows[:, real] - schema.low[real]) / size[real]
+        turn = moves[:, real]
+        mark = np.where(turn > 0, np.floor(mark + 1e-9), np.ceil(mark - 1e-9)) + turn
+        there[:, real] = np.where(turn != 0, schema.low[real] + mark * size[real], rows[:, real])
+    return snap(schema, there)
 
 
 @dataclass(frozen=True)
 class Ladder:
-    """The ladders of a schema's columns, as arrays over columns."""
+    """Positions of a schema's columns: steps above the lowest value, as arrays over columns.
+
+    Levels and grids stand on whole positions from 0 to `top`; a real-valued column has every
+    position between its hundred steps as well.
+    """
 
     schema: Schema
     low: NDArray[np.float64]
@@ -37,7 +72,7 @@ class Ladder:
         """The ladders of a schema."""
         span = schema.high - schema.low
         whole = schema.step > 0
-        unit = np.where(whole, schema.step, span / _REAL_STEPS)
+        unit = step_sizes(schema)
         unit = np.where(unit > 0, unit, 1.0)
         top = np.where(whole, np.rint(span / unit), span / unit)
         return Ladder(schema, schema.low, unit, top, top + schema.may_miss, whole)
