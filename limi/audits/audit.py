@@ -31,8 +31,9 @@ from limi.gpu import place as devices
 from limi.models import Meaning
 from limi.search.answer_log import Journal
 from limi.search.budget import Budget, Stop, check_seed
-from limi.search.check import MAX_BATCH, Partner
+from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
+from limi.search.partner import Partner
 from limi.system import cores
 from limi.system.watch import Watch
 from limi.table.frames import Frame

@@ -21,9 +21,9 @@ from limi.models import gradients
 from limi.models._base import Decides
 from limi.models.target import Target
 from limi.search.budget import Budget
-from limi.search.check import Partner
 from limi.search.engine import check
 from limi.search.method import most_rows
+from limi.search.partner import Partner
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.system.watch import Watch

@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, rounded
+from limi.decisions import differ, favors
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
 from limi.generators._counter_rng import mixed
-from limi.search.check import Partner, cause_sets
+from limi.search.check import cause_sets
+from limi.search.partner import Partner, choose_partner
 from limi.search.tried import LEFT, Tried
 from limi.table.schema import Schema
 
@@ -351,14 +352,8 @@ class OnDevice:
             theirs = scores.gather(1, 1 - own[:, None])[:, 0]
             flips = differ(mine, theirs)
             return mine, tried.cells[1 - own], theirs, flips, bits[:, :0], bits
-        flipped = differ(scores, mine[:, None])
-        gap = rounded((scores - mine[:, None]).abs_())
-        gap.scatter_(1, own[:, None], -1.0)
+        chosen, flipped, _ = choose_partner(scores, mine, own=own, rule=rule)
         flips = flipped.any(1)
-        if rule == "first":
-            chosen = torch.where(flips, flipped.byte().argmax(1), gap.argmax(1))
-        else:
-            chosen = torch.where(flipped, gap + 2.0, gap).argmax(1)
         theirs = scores.gather(1, chosen[:, None])[:, 0]
         # A row alone would lose a NaN that is neither its own nor its partner's.
         mine = torch.where(scores.isnan().any(1), torch.nan, mine)

@@ -7,7 +7,6 @@ its score is clear of the edge on the side that the model takes.
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, contradicts, favors, opposes
 from limi.errors import BadModel, InvalidInput
+from limi.system.arrays import is_tensor, where
 from limi.types import Mask, Scores
 
 __all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "sided", "whole"]
@@ -120,7 +120,7 @@ class Outputs:
             if self.kind == "probability":
                 return pairs
             logits = _of_margin(raw[:, 1] - raw[:, 0], self.favorable_column)
-            return logits if self.kind else _where(raw)(_are_shares(raw), pairs, logits)
+            return logits if self.kind else where(_are_shares(raw), pairs, logits)
         raw = raw.reshape(-1)
         if self.kind != "probability":
             return _of_margin(raw, self.favorable_column)
@@ -137,7 +137,7 @@ class Outputs:
             mine, other = raw[:, self.favorable_column], raw[:, 1 - self.favorable_column]
             logs = _log(mine) - _log(other)
             if self.kind is None:
-                return _where(raw)(_are_shares(raw), logs, mine - other)
+                return where(_are_shares(raw), logs, mine - other)
             return logs if self.kind == "probability" else mine - other
         raw = raw.reshape(-1)
         if self.kind == "probability":
@@ -176,7 +176,7 @@ def _width(array: NDArray[Any]) -> int:
 
 def _of_margin(margin: Any, favorable_column: int) -> Any:
     signed = margin if favorable_column == 1 else -margin
-    if _is_tensor(signed):
+    if is_tensor(signed):
         return signed.sigmoid()
     from scipy.special import expit
 
@@ -189,7 +189,7 @@ def _of_pairs(pairs: Any, favorable_column: int) -> Any:
     # the model, which compares the two.
     compared = 0.5 + (mine - other) / 2
     agree = (favors(mine) == favors(compared)) & (opposes(mine) == opposes(compared))
-    return _where(pairs)(agree, mine, compared)
+    return where(agree, mine, compared)
 
 
 def _are_shares(pairs: Any) -> Any:
@@ -205,13 +205,3 @@ def _log(tensor: Any) -> Any:
     import torch
 
     return tensor.clamp_min(torch.finfo(torch.float32).tiny).log()
-
-
-def _is_tensor(array: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array, torch.Tensor)
-
-
-def _where(array: Any) -> Any:
-    """`where` of the library that the array belongs to."""
-    return sys.modules["torch"].where if _is_tensor(array) else np.where

@@ -12,12 +12,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, rounded, sides
+from limi.decisions import differ, favors, sides
+from limi.search.partner import Partner, choose_partner
 from limi.search.tried import Mixed, Tried, ask_mixed, mixture_counts
 from limi.table.rows import Distinct, distinct
 from limi.table.schema import Schema
@@ -26,16 +26,11 @@ from limi.types import Index, Mask, Rows, Scores
 __all__ = [
     "MAX_BATCH",
     "Checked",
-    "Partner",
     "cause_names",
     "cause_sets",
     "check_rows",
     "query_cost",
 ]
-
-Partner = Literal["widest", "first"]
-"""Which counterpart is shown: of those that flip (or of all, where none does) the one whose score
-is furthest away, or the first in the order of combinations."""
 
 MAX_BATCH = 1 << 18
 """Rows given to the model at once; at 13 columns the expanded batch is 27 MB."""
@@ -293,16 +288,8 @@ class _Verdicts:
             flips = differ(scores[:, 0], scores[:, 1])
             self._note(where, scores, decided, 1 - own, flips, tried)
             return
-        flipped = differ(scores, mine[:, None])
-        # Rounded, so that the last digits, which move with the batch, choose no partner.
-        gap = rounded(np.abs(scores - mine[:, None]))
-        # A row is no partner of itself, even where every other score is the same as its own.
-        gap[line, own] = -1.0
+        chosen, flipped, _ = choose_partner(scores, mine, own=own, rule=self.rule)
         flips = flipped.any(axis=1)
-        if self.rule == "first":
-            chosen = np.where(flips, flipped.argmax(axis=1), gap.argmax(axis=1))
-        else:
-            chosen = np.where(flipped, gap + 2.0, gap).argmax(axis=1)
         self._note(where, scores, decided, chosen, flips, tried)
         if len(self.causes) and flips.any():
             mine = tried.places[own[flips]]

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, opposes, rounded
+from limi.decisions import differ, favors, opposes
 from limi.search.check import Checked, _parts
+from limi.search.partner import choose_partner, gap_of
 from limi.search.tried import Mixed, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
 from limi.table.rows import Distinct
@@ -236,34 +237,27 @@ class _Flight:
 def _verdicts(
     schema: Schema, rows: Rows, scores: NDArray[np.float64], mine: Scores, own: Index
 ) -> Checked:
-    asked = ~np.isnan(scores)
-    flipped = differ(scores, mine[:, None])
-    flips = flipped.any(axis=1)
     # A row that does not flip was asked under every combination, so its partner is the one with
     # the widest gap, as elsewhere (unless it lies on the edge and another row settled its key).
     line = np.arange(len(rows))
-    gap = np.where(asked, rounded(np.abs(scores - mine[:, None])), -1.0)
+    candidates = ~np.isnan(scores)
     inside = own >= 0
-    gap[line[inside], own[inside]] = -1.0
-    gap[flips] = np.where(flipped, gap, -1.0)[flips]
-    chosen = gap.argmax(axis=1)
+    candidates[line[inside], own[inside]] = False
+    chosen, flipped, _ = choose_partner(scores, mine, candidates=candidates)
     partner = rows.copy()
     if len(rows):
         partner[:, schema.protected_index] = schema.combinations[chosen]
-    return Checked(rows, mine, partner, scores[line, chosen], flips)
+    return Checked(rows, mine, partner, scores[line, chosen], flipped.any(axis=1))
 
 
 def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed) -> Checked:
     """Verdicts of rows that no combination flips, from their mixtures as well."""
     mine, line = before.score[steady], np.arange(len(steady))
-    asked = ~np.isnan(mixed.scores)
-    flipped = differ(mixed.scores, mine[:, None])
-    gap = np.where(asked, rounded(np.abs(mixed.scores - mine[:, None])), -1.0)
-    gap[line, mixed.own] = -1.0
-    gap = np.where(flipped, gap + 2.0, gap)
-    chosen = gap.argmax(axis=1)
+    chosen, flipped, ranks = choose_partner(
+        mixed.scores, mine, own=mixed.own, candidates=~np.isnan(mixed.scores)
+    )
     # Of equals the combination stays the partner, as where all are asked at once.
-    wider = gap[line, chosen] > rounded(np.abs(before.partner_score[steady] - mine))
+    wider = ranks[line, chosen] > gap_of(before.partner_score[steady], mine)
     partner, partner_score = before.partner.copy(), before.partner_score.copy()
     flips = before.flips.copy()
     cells = mixed.cells(schema, chosen)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice
 from limi.models.gradients import Gradients
-from limi.search.check import MAX_BATCH, Partner
+from limi.search.check import MAX_BATCH
+from limi.search.partner import Partner
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
