@@ -114,9 +114,9 @@ def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
     found = []
     for max_batch in (50, 10_000):
         here = task(AGES, AGE_MODEL, uniform(AGES, 3_000, np.random.default_rng(0)))
-        here.max_batch = max_batch
+        here = replace(here, max_batch=max_batch)
         ran = run(Real(), here, Budget(max_queries=max_queries), 3)
-        assert here.thrifty
+        assert ran.session.thrifty
         assert max_queries - 9 <= ran.queries <= max_queries
         found.append(ran.findings.all())
     np.testing.assert_array_equal(found[0].rows, found[1].rows)
