@@ -18,9 +18,10 @@ from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import LimiError, MissingCapability
 from limi.gpu.place import settled
+from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second
-from limi.metrics.naturalness import FEWEST_TO_JUDGE, naturalness_at
+from limi.metrics.naturalness import naturalness_at
 from limi.search.budget import check_seed
 from limi.search.findings import Found
 from limi.streams import Stream

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from limi.audits.problem import Problem
-from limi.audits.summary import FEWEST_TOLD, Summary, causes_in_words
+from limi.audits.summary import Summary, causes_in_words
 from limi.audits.what_if import WhatIf
 from limi.errors import InvalidInput, nearest
 from limi.metrics import collect
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.privileged import Privileged
 from limi.metrics.regions import Rule

@@ -23,8 +23,9 @@ from limi.audits.what_if import (
     what_ifs,
 )
 from limi.metrics import collect
+from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.individual import Rate, rate_of
-from limi.metrics.naturalness import FEWEST_TO_JUDGE, Likeness, naturalness_at
+from limi.metrics.naturalness import Likeness, naturalness_at
 from limi.metrics.rates import Measured
 from limi.metrics.regions import Where, find_rules
 from limi.metrics.sequential import anytime_rate

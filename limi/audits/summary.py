@@ -23,7 +23,6 @@ from limi.search.findings import Found
 from limi.table.schema import Schema
 
 __all__ = [
-    "FEWEST_TOLD",
     "Clause",
     "Example",
     "Field",
@@ -37,7 +36,6 @@ __all__ = [
 ]
 
 FORMAT = 2
-FEWEST_TOLD = 30  # rows under which a rate makes no headline
 
 
 @dataclass(frozen=True)

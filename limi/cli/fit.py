@@ -90,6 +90,7 @@ def _judge(
     made: Any, schema: Schema, training: Rows, kept: Rows, rng: Any
 ) -> dict[str, float | None]:
     """Naturalness against the training rows; copies and two-sample test against held-out ones."""
+    from limi.metrics._enough import FEWEST_TO_JUDGE
     from limi.metrics.naturalness import (
         average_tabular_naturalness,
         copy_shares,
@@ -101,7 +102,7 @@ def _judge(
     figures: dict[str, float | None] = {
         "naturalness": round(average_tabular_naturalness(real, drawn, schema).score, 4)
     }
-    if len(kept) >= 30:
+    if len(kept) >= FEWEST_TO_JUDGE:
         copies = copy_shares(training, kept, drawn, schema)
         figures |= {
             "copies_generated": round(copies.generated, 4),

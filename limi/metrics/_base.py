@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from limi.errors import InvalidInput, nearest
+from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._rate import Rate
 from limi.streams import Stream
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EFFECTIVENESS",
     "FAMILIES",
-    "FEWEST_TO_JUDGE",
     "GROUP",
     "INDIVIDUAL",
     "NATURALNESS",
@@ -60,9 +60,6 @@ Better = Literal["lower", "higher", "zero", "neither"]
 
 Unit = Literal["number", "percent", "count", "rate"]
 """How its numbers are written: 0.123, 12.3 %, 1,234, 12.3."""
-
-
-FEWEST_TO_JUDGE = 50  # rows under which the naturalness of a set says nothing
 
 
 # -- what a metric looks at -------------------------------------------------------------

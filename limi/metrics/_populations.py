@@ -1,8 +1,26 @@
-"""What the populations of rates are called, and what they are."""
+"""The populations of rates: what they are called, what they are, and how their rows are drawn."""
 
 from __future__ import annotations
 
-__all__ = ["POPULATIONS", "describe_population", "name_population"]
+from collections.abc import Callable
+
+import numpy as np
+
+from limi.generators._base import Generator
+from limi.metrics._rate import Rate, rate_of
+from limi.search.check import Checked, check_rows
+from limi.table.rows import uniform
+from limi.table.schema import Schema
+from limi.types import Index, Rows, Scores
+
+__all__ = [
+    "POPULATIONS",
+    "check_population",
+    "choose_places",
+    "describe_population",
+    "draw_people",
+    "name_population",
+]
 
 POPULATIONS = {
     "held-out": ("held-out rows", "rows that the model has not seen, as you said"),
@@ -24,3 +42,26 @@ def name_population(name: str) -> str:
 def describe_population(name: str) -> str:
     """One line on how to read a population; empty where there is nothing to say."""
     return POPULATIONS[name][1] if name in POPULATIONS else ""
+
+
+def choose_places(size: int, n: int, rng: np.random.Generator) -> Index:
+    """Places of n rows of a table of this size, in its order; all where it has no more."""
+    return np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
+
+
+def draw_people(
+    name: str, n: int, rng: np.random.Generator, schema: Schema, generator: Generator | None
+) -> Rows:
+    """n rows of a population that is no table: `uniform`, or `natural` by a generator."""
+    if name == "uniform":
+        return uniform(schema, n, rng)
+    assert generator is not None
+    return generator.decode(generator.sample_latents(n, rng))
+
+
+def check_population(
+    score: Callable[[Rows], Scores], schema: Schema, rows: Rows
+) -> tuple[Checked, Rate]:
+    """Verdicts of rows, and how often decisions on them flip; where no budget has a say."""
+    checked = check_rows(score, schema, rows)
+    return checked, rate_of(int(checked.flips.sum()), len(checked))

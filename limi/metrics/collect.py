@@ -30,6 +30,7 @@ from limi.metrics._base import (
     Tree,
     entry_of,
 )
+from limi.metrics._enough import FEWEST_RANKED
 from limi.metrics.group import Groups, Tally
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
@@ -44,7 +45,7 @@ from limi.metrics.privileged import (
     parse,
 )
 from limi.metrics.rates import Measured
-from limi.metrics.row_naturalness import FEWEST_ROWS, Judge, judge_by_distance
+from limi.metrics.row_naturalness import Judge, judge_by_distance
 from limi.metrics.severity import expected_affected
 from limi.search.findings import Found
 from limi.system.foreign import at_work, reason
@@ -70,7 +71,7 @@ def judge(rows: Rows, schema: Schema, rng: np.random.Generator) -> Judge | None:
     Never by a generator's own density: rows drawn from a generator look likely to it, whatever
     they look like to others.
     """
-    return None if len(rows) < FEWEST_ROWS else judge_by_distance(rows, schema, rng)
+    return None if len(rows) < FEWEST_RANKED else judge_by_distance(rows, schema, rng)
 
 
 def take(

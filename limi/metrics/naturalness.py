@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, listed
 from limi.metrics._base import (
-    FEWEST_TO_JUDGE,
     NATURALNESS,
     Evidence,
     Figure,
@@ -45,7 +44,6 @@ from limi.table.schema import Column, Schema
 from limi.types import Index, Rows
 
 __all__ = [
-    "FEWEST_TO_JUDGE",
     "Classifier",
     "CopyShares",
     "Definition",

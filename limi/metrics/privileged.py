@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, listed, nearest
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics.group import Tally, tally
 from limi.table.column_values import Between, codes_between, codes_of, read_values, split_name
 from limi.table.schema import Column, Schema
@@ -42,7 +43,6 @@ Counts: TypeAlias = Sequence[tuple[float, Tally]]
 
 LOWEST = "lowest"  # the split behind the paper's tables: the lowest code against all others
 
-_FEWEST_ROWS = 30  # under which a group's selection rate is chance
 _MOST_GROUPS = 1000  # values of a column whose counts are kept
 _MANY_VALUES = 10  # a number with more of them is cut at its median instead
 
@@ -150,11 +150,11 @@ def choose(column: Column, counts: Counts) -> Split:
     """The group with the highest selection rate, where nobody has named one."""
     if column.kind == "numerical" and len(counts) > _MANY_VALUES:
         return _choose_half(column, counts)
-    able = [entry for entry in counts if entry[1].rows >= _FEWEST_ROWS] or counts
+    able = [entry for entry in counts if entry[1].rows >= FEWEST_TOLD] or counts
     code, _ = max(able, key=lambda entry: _selection_rate(entry[1]))
     why = "it has the highest selection rate"
     if len(able) < len(counts):
-        why += f" of the values with at least {_FEWEST_ROWS} rows"
+        why += f" of the values with at least {FEWEST_TOLD} rows"
     return Split(column.show(code), why, codes=frozenset([code]))
 
 

@@ -10,7 +10,13 @@ import numpy as np
 from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Known, Part, Tree, figure_of, metric
-from limi.metrics._populations import POPULATIONS, describe_population, name_population
+from limi.metrics._populations import (
+    POPULATIONS,
+    choose_places,
+    describe_population,
+    draw_people,
+    name_population,
+)
 from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.search.check import Checked
@@ -19,7 +25,6 @@ from limi.search.steadiness import Steadiness, always_flip, confirmed
 from limi.search.tried import most_queries
 from limi.streams import Stream
 from limi.system.watch import OutOfTime
-from limi.table.rows import uniform
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
@@ -78,7 +83,7 @@ def measure(
             places[name] = _places(session, len(table), n, rng)
             rows_of = table[places[name]]
         else:
-            rows_of = _sample(session, name, n, rng)
+            rows_of = draw_people(name, n, rng, session.schema, session.generator)
         doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
         try:
             checked = session.survey(rows_of)
@@ -165,15 +170,8 @@ def measurable_rows(
     return most // per_row
 
 
-def _sample(session: Session, name: str, n: int, rng: np.random.Generator) -> Rows:
-    if name == "uniform":
-        return uniform(session.schema, n, rng)
-    assert session.generator is not None
-    return session.generator.decode(session.generator.sample_latents(n, rng))
-
-
 def _places(session: Session, size: int, n: int, rng: np.random.Generator) -> Index:
-    chosen = np.arange(size) if n >= size else np.sort(rng.choice(size, n, replace=False))
+    chosen = choose_places(size, n, rng)
     # Time may end the asking, and the first rows of a table are no fair part of it.
     return rng.permutation(chosen) if session.watch.limited else chosen
 

@@ -21,19 +21,18 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.metrics._base import NATURALNESS, Evidence, Figure, metric
+from limi.metrics._enough import FEWEST_RANKED
 from limi.metrics._space import Space, nearest
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
 __all__ = [
-    "FEWEST_ROWS",
     "Judge",
     "conformal_p_values",
     "judge_by_distance",
     "nearest_neighbour_distance",
 ]
 
-FEWEST_ROWS = 40  # twenty held-out rows: fewer could not tell one row in twenty
 _MOST_FITTED = 50_000
 _MOST_HELD_OUT = 20_000
 _NEIGHBOURS = 5  # one alone ties wherever a table repeats rows
@@ -112,10 +111,10 @@ def nearest_neighbour_distance(
 
 
 def _halves(real: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    if len(real) < FEWEST_ROWS:
+    if len(real) < FEWEST_RANKED:
         raise InvalidInput(
             f"the table has {len(real)} rows; how natural a row is can be told from "
-            f"{FEWEST_ROWS} or more"
+            f"{FEWEST_RANKED} or more"
         )
     order = rng.permutation(len(real))
     middle = len(real) // 2

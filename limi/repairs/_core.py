@@ -13,11 +13,14 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.metrics._populations import draw_people
 from limi.metrics.collect import counts_by_column
 from limi.metrics.privileged import Privileged
+from limi.metrics.rates import measurable_rows
 from limi.models.target import Target
 from limi.repairs import _ensemble, _labels, _recipes, _verify
 from limi.repairs._figures import (
+    MOST_QUERIES,
     NAMES,
     Blinded,
     Figures,
@@ -45,7 +48,6 @@ SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 _RATE_ROWS = 20_000
 _MOST_SEEDS = 1_000
 _SEARCH_ROWS = 5_000
-_MOST_QUERIES = 400_000  # of one check; many protected combinations make a row dear
 
 OnStep = Callable[[float, str], None]
 
@@ -309,8 +311,7 @@ class _Work:
         self.steps.next(f"fitting {fresh.generator} for fresh checks")
         other = _verify.fitted(fresh.generator, problem, fresh.seed)
         self.steps.next(f"searching both models anew by {fresh.method}")
-        per_row = len(problem.schema.combinations) + 1
-        most = max(1, _MOST_QUERIES // per_row)
+        most = max(1, measurable_rows(problem.schema, 1, MOST_QUERIES))
         search = _verify.searched(
             problem,
             original,
@@ -322,7 +323,7 @@ class _Work:
         )
         n = min(_RATE_ROWS, most)
         rng = Stream.REPAIR_CHECK.rng(self.seed)
-        people = other.decode(other.sample_latents(n, rng))
+        people = draw_people("natural", n, rng, problem.schema, other)
         checks = [
             search,
             _verify.asked(

@@ -15,8 +15,9 @@ from limi.audits.problem import Problem
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.generators import Generator
+from limi.metrics._populations import check_population, choose_places, draw_people
 from limi.metrics.group import differences, tally
-from limi.metrics.individual import flip_rate
+from limi.metrics.individual import Rate, flip_rate
 from limi.metrics.privileged import (
     Counts,
     Privileged,
@@ -27,12 +28,12 @@ from limi.metrics.privileged import (
     lowest,
     parse,
 )
-from limi.search.check import check_rows
-from limi.table.rows import uniform
+from limi.metrics.rates import measurable_rows
 from limi.table.schema import Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
 
 __all__ = [
+    "MOST_QUERIES",
     "NAMES",
     "Blinded",
     "Figure",
@@ -46,7 +47,7 @@ __all__ = [
 
 NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod")
 
-_MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
+MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
 
 
 @dataclass(frozen=True)
@@ -198,16 +199,11 @@ class Yardstick:
         problem: Problem, chosen: Groups, generator: Generator, n: int, rng: np.random.Generator
     ) -> Yardstick:
         """Rows of the table, of its domain, and of a generator that imitates it; n of each."""
-        n = max(1, min(n, _MOST_QUERIES // (len(problem.schema.combinations) + 1)))
-        real = problem.rows
-        if len(real) > n:
-            real = real[np.sort(rng.choice(len(real), n, replace=False))]
-        natural = generator.decode(generator.sample_latents(n, rng))
-        return Yardstick(problem, chosen, real, uniform(problem.schema, n, rng), natural)
-
-    def flips(self, target: Scorer, rows: Rows) -> Mask:
-        """Which rows flip."""
-        return check_rows(target.score, self.problem.schema, rows).flips
+        schema = problem.schema
+        n = max(1, min(n, measurable_rows(schema, 1, MOST_QUERIES)))
+        real = problem.rows[choose_places(len(problem.rows), n, rng)]
+        natural, drawn = (draw_people(p, n, rng, schema, generator) for p in ("natural", "uniform"))
+        return Yardstick(problem, chosen, real, drawn, natural)
 
     def right(self, target: Scorer, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
         """Which decisions are right, on rows that were not trained on."""
@@ -239,7 +235,9 @@ class Yardstick:
             "accuracy": _accuracy(target, *unseen),
             "training_accuracy": _accuracy(target, *seen),
             **{
-                name: _rate(self.flips(target, getattr(self, name)))
+                name: _figure(
+                    check_population(target.score, self.problem.schema, getattr(self, name))[1]
+                )
                 for name in ("real", "uniform", "natural")
             },
             "spd": Figure(spd.value, spd.low, spd.high, reason=spd.reason),
@@ -250,11 +248,10 @@ class Yardstick:
 def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> Figure:
     if not len(rows):
         return Figure(None, reason="no rows were held out")
-    return _rate(favors(target.score(rows)) == (labels == 1))
+    return _figure(flip_rate(favors(target.score(rows)) == (labels == 1)))
 
 
-def _rate(hits: Mask) -> Figure:
-    rate = flip_rate(hits)
+def _figure(rate: Rate) -> Figure:
     return Figure(rate.estimate, rate.low, rate.high)
 
 

@@ -9,8 +9,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from limi.audits.summary import FEWEST_TOLD, Summary
+from limi.audits.summary import Summary
 from limi.audits.what_if import AsIf, WhatIf
+from limi.metrics._enough import FEWEST_TOLD
 from limi.report import wording
 from limi.system import words
 

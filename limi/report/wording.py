@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from limi.audits.summary import FEWEST_TOLD, Example, Field, Region, Summary
+from limi.audits.summary import Example, Field, Region, Summary
 from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import favors
 from limi.errors import listed
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import POPULATIONS
 from limi.metrics._populations import describe_population as aid
 from limi.metrics._populations import name_population as population

@@ -10,6 +10,7 @@ import numpy as np
 
 from limi.audits import pictures
 from limi.errors import InvalidInput
+from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._space import nearest
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
@@ -24,7 +25,6 @@ from limi.types import Rows
 
 __all__ = ["measured"]
 
-_FEWEST = 50  # findings under which a set's naturalness says nothing
 _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
 _JUDGED = 5_000  # findings of which the plausible ones are counted
@@ -63,11 +63,11 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
     tree |= _diversity(rows, schema, rng)
     definitions = _DEFINITIONS if "definitions" in cell.extras else {"": _DEFINITIONS[""]}
     tree |= _naturalness("atn", real, rows, schema, definitions, rng)
-    if "representative" in cell.extras and len(rows) >= 4 * _FEWEST:
+    if "representative" in cell.extras and len(rows) >= 4 * FEWEST_TO_JUDGE:
         n = min(len(real), len(rows) // 4)
         chosen = rows[representative(real, rows, schema, n, rng)]
         tree |= _naturalness("representative_atn", real, chosen, schema, definitions, rng)
-    if len(rows) >= _FEWEST:
+    if len(rows) >= FEWEST_TO_JUDGE:
         if "detection" in cell.extras:
             tree |= _detection(real, rows, schema, rng)
         if "distance" in cell.extras:
@@ -101,7 +101,7 @@ def _naturalness(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """ATN of as many findings as the table has rows, by each definition."""
-    if len(rows) < _FEWEST:
+    if len(rows) < FEWEST_TO_JUDGE:
         return {f"{name}{suffix}": None for suffix in definitions}
     if len(rows) > len(real):
         rows = rows[rng.choice(len(rows), len(real), replace=False)]
@@ -190,7 +190,7 @@ def _densities(cell: Cell, shop: Workshop) -> dict[str, Any]:
     chosen = rows[rng.permutation(len(rows))[:most]]
     # The same for every cell of a table, so that their lines lie over one axis.
     real = problem.rows[np.random.default_rng(0).permutation(len(problem.rows))]
-    if len(chosen) < _FEWEST:
+    if len(chosen) < FEWEST_TO_JUDGE:
         raise InvalidInput(f"{cell.method} found {len(rows)} rows, too few for a density")
     drawn = pictures.densities(real, {"findings": chosen})
     lines = drawn["lines"]

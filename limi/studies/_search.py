@@ -7,11 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from limi import methods
 from limi.audits.problem import Problem
-from limi.decisions import differ
+from limi.audits.verify import ask_again
 from limi.errors import InvalidInput
 from limi.models import gradients
 from limi.search.budget import Budget, Stop
@@ -20,11 +18,10 @@ from limi.search.findings import Found
 from limi.search.task import Task
 from limi.studies._cells import Cell
 from limi.studies._workshop import Workshop
+from limi.system.watch import Watch
 from limi.types import Rows
 
 __all__ = ["Searched", "searched"]
-
-_AT_ONCE = 8_192  # findings asked again at once
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,8 @@ def searched(
     ran = run(method, task, _budget(cell), cell.seed, clock=clock)
     if ran.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt
-    return Searched(problem, ran, _confirmed(problem, ran))
+    again, flips = ask_again(problem.target, ran.findings.all(), Watch(clock))
+    return Searched(problem, ran, again[flips])
 
 
 def _budget(cell: Cell) -> Budget:
@@ -65,13 +63,3 @@ def _budget(cell: Cell) -> Budget:
     if unknown:
         raise InvalidInput(f"the study {cell.study} gives a budget of {sorted(unknown)}")
     return Budget(**cell.budget)  # type: ignore[arg-type]
-
-
-def _confirmed(problem: Problem, ran: Run) -> Found:
-    found = ran.findings.all()
-    flips = [np.zeros(0, dtype=bool)]
-    for start in range(0, len(found), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        mine = problem.target.score(found.rows[part])
-        flips.append(differ(mine, problem.target.score(found.partner[part])))
-    return found[np.concatenate(flips)]

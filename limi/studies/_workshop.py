@@ -17,10 +17,10 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.run_folder import digest, read_json
 from limi.errors import CorruptStore
 from limi.generators import Generator
-from limi.metrics.individual import flip_rate
+from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.metrics._populations import check_population, choose_places
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.models import benchmark as targets
-from limi.search.check import check_rows
 from limi.streams import Stream
 from limi.studies._cells import Cell, tools
 from limi.system import writing
@@ -32,7 +32,6 @@ __all__ = ["Need", "Workshop", "natural_people", "needs_of", "rows_of"]
 
 _MOST_ROWS = 10_000  # of the table, to measure how often a target's decisions flip
 _PEOPLE = 1_000_003  # a seed of its own
-_FEWEST = 50  # rows under which a set's naturalness says nothing
 
 Made = Literal["model", "generator", "facts"]
 
@@ -196,14 +195,11 @@ def _loaded(path: Path) -> Generator:
 def _facts(problem: Problem) -> dict[str, Any]:
     info = cast("Any", problem.target.model).info
     rng = np.random.default_rng(0)
-    rows = problem.rows
-    if len(rows) > _MOST_ROWS:
-        rows = rows[np.sort(rng.choice(len(rows), _MOST_ROWS, replace=False))]
-    checked = check_rows(problem.target.score, problem.schema, rows)
-    rate = flip_rate(checked.flips)
+    rows = problem.rows[choose_places(len(problem.rows), _MOST_ROWS, rng)]
+    checked, rate = check_population(problem.target.score, problem.schema, rows)
     flipping = checked.rows[checked.flips]
     ceiling = None
-    if len(flipping) >= _FEWEST:
+    if len(flipping) >= FEWEST_TO_JUDGE:
         score = average_tabular_naturalness(problem.rows, flipping, problem.schema).score
         ceiling = round(score, 4)
     return {

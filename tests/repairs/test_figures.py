@@ -9,6 +9,7 @@ from scipy.stats import binomtest
 from scipy.stats import t as student
 
 from limi.errors import InvalidInput
+from limi.metrics import rate_of
 from limi.repairs import _figures
 from limi.repairs._figures import Figure
 from limi.search.check import check_rows
@@ -137,7 +138,7 @@ def test_intervals_over_seeds_are_student_s():
 
 def test_zero_flips_over_seeds_show_the_bound_of_the_rows_asked():
     n = 20_000
-    figure = _figures.over_seeds([_figures._rate(np.zeros(n, dtype=bool))] * 3)
+    figure = _figures.over_seeds([_figures._figure(rate_of(0, n))] * 3)
     # The seeds ask the same rows, so three of them prove no more than one.
     exact = binomtest(0, n).proportion_ci(method="exact")
     assert (figure.value, figure.low) == (0.0, 0.0)
