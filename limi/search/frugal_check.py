@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, opposes
+from limi.decisions import EDGE, differ, favors, opposes
 from limi.search.check import Checked, _parts
-from limi.search.partner import choose_partner, gap_of
+from limi.search.partner import choose_partner
 from limi.search.tried import Mixed, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
 from limi.table.rows import Distinct
@@ -257,7 +257,7 @@ def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed)
         mixed.scores, mine, own=mixed.own, candidates=~np.isnan(mixed.scores)
     )
     # Of equals the combination stays the partner, as where all are asked at once.
-    wider = ranks[line, chosen] > gap_of(before.partner_score[steady], mine)
+    wider = ranks.max(axis=1) > np.abs(before.partner_score[steady] - mine) + EDGE
     partner, partner_score = before.partner.copy(), before.partner_score.copy()
     flips = before.flips.copy()
     cells = mixed.cells(schema, chosen)

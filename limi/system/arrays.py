@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_tensor", "put", "where"]
+__all__ = ["find_first", "is_tensor", "put", "take", "where"]
 
 
 def is_tensor(array: Any) -> bool:
@@ -19,6 +19,18 @@ def is_tensor(array: Any) -> bool:
 def where(condition: Any, one: Any, other: Any) -> Any:
     """One where the condition holds, the other elsewhere; of the condition's library."""
     return (sys.modules["torch"] if is_tensor(condition) else np).where(condition, one, other)
+
+
+def take(array: Any, places: Any) -> Any:
+    """One cell of each line of (n, m): that of its place."""
+    if is_tensor(array):
+        return array.gather(1, places[:, None])[:, 0]
+    return np.take_along_axis(array, places[:, None], axis=1)[:, 0]
+
+
+def find_first(mask: Any) -> Any:
+    """Where the first True of each line stands; 0 where there is none."""
+    return (mask.byte() if is_tensor(mask) else mask).argmax(1)
 
 
 def put(array: Any, places: Any, value: float) -> None:

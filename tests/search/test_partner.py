@@ -63,3 +63,23 @@ def test_digits_that_move_with_the_batch_choose_nobody():
     scores = np.array([[0.1, 0.9, 0.9 + 1e-9], [0.1, 0.9 + 1e-9, 0.9]])
     chosen, _, _ = choose_partner(scores, scores[:, 0], own=np.zeros(2, dtype=int))
     assert chosen.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_last_digits_of_sure_scores_choose_nobody(seed):
+    """A network drives scores towards 0 and 1, where only digits that move tell them apart."""
+    rng = np.random.default_rng(seed)
+    scores = np.column_stack([np.full(200, 0.01), 1 - 10.0 ** -rng.uniform(6.5, 9, (200, 6))])
+    own = np.zeros(200, dtype=np.intp)
+    chosen = {
+        choose_partner(noisy, noisy[:, 0], own=own)[0].tobytes()
+        for noisy in (scores, *(scores + rng.uniform(-2e-7, 2e-7, scores.shape) for _ in range(5)))
+    }
+    assert chosen == {np.ones(200, dtype=np.intp).tobytes()}
+
+
+def test_beyond_the_edge_the_widest_is_chosen_and_a_nan_is_seen():
+    scores = np.array([[0.1, 0.9, 0.9 + 3e-6], [0.1, 0.9, 0.9 + 5e-7], [0.1, 0.9, np.nan]])
+    chosen, flips, _ = choose_partner(scores, scores[:, 0], own=np.zeros(3, dtype=np.intp))
+    assert chosen.tolist() == [2, 1, 2]
+    assert flips[:2].tolist() == [[False, True, True]] * 2
