@@ -1,0 +1,93 @@
+"""The package that docs/extending.md builds is built, and does what the page says."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.packages import Package
+
+PAGE = Path(__file__).parent.parent / "docs" / "extending.md"
+FILES = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S))
+MODEL = """
+def approve(frame):
+    return 0.2 + 0.6 * ((frame["age"] + 12 * (frame["sex"] == "M")) > 50)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extras")
+    modules = {name[:-3]: text for name, text in FILES.items() if name.endswith(".py")}
+    points = tomllib.loads(FILES["pyproject.toml"])["project"]["entry-points"]
+    rows = [f"{20 + i % 50},{'FM'[i % 2]},{'yes' if i % 3 else 'no'}" for i in range(120)]
+    (folder / "people.csv").write_text("\n".join(["age,sex,ok", *rows]))
+    (folder / "model.py").write_text(MODEL)
+    return folder, Package(folder / "site", modules, points)
+
+
+def test_the_page_names_all_its_modules(built):
+    named = tomllib.loads(FILES["pyproject.toml"])["tool"]["setuptools"]["py-modules"]
+    assert {*named, "test_extras"} == {n[:-3] for n in FILES if n.endswith(".py")}
+
+
+def test_a_method_takes_about_sixty_lines():
+    code = [line for line in FILES["hill_climb.py"].splitlines() if line.strip()]
+    assert len(code) <= 66
+
+
+def test_every_suite_passes(built):
+    _, package = built
+    done = package.run(
+        *("-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error"),
+        str(package.folder / "test_extras.py"),
+        cwd=package.folder,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+    assert "skipped" not in done.stdout
+
+
+def test_all_three_are_used_by_a_run_without_another_line(built):
+    folder, package = built
+    done = package.limi(
+        *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
+        *("--model", "python:model.py:approve", "--method", "climb", "--generator", "columns"),
+        *("--set", "patience=5", "--max-rows", "2000", "--out", "run", "--json"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["method"], told["generator"]) == ("climb", "columns")
+    assert told["findings"] > 0
+    assert told["settings"]["patience"] == 5
+    assert "natural" in told["rates"]
+    assert 0 <= told["metrics"]["severity"]["firm_flips"]["value"] <= 1
+    assert told["metrics"]["group"]["sex"]["disparate_impact"]["value"] > 0
+    page = (folder / "run" / "report.html").read_text("utf-8")
+    for words in ("firm flips", "disparate impact", "climb", "columns"):
+        assert words in page
+
+
+@pytest.mark.parametrize(
+    ("noun", "name"),
+    [("methods", "climb"), ("generators", "columns"), ("metrics", "severity.firm_flips")],
+)
+def test_they_are_listed_with_a_line(built, noun, name):
+    folder, package = built
+    listed = json.loads(package.limi("list", noun, "--json", cwd=folder).stdout)
+    assert len(listed[name]) > 20
+
+
+def test_the_generator_is_fitted_saved_and_read_again(built):
+    folder, package = built
+    fitted = package.limi(
+        *("fit", "people.csv", "--target", "ok", "--generator", "columns", "--out", "columns.limi"),
+        cwd=folder,
+    )
+    assert fitted.returncode == 0, fitted.stderr
+    drawn = package.limi("sample", "columns.limi", "--rows", "5", "--out", "drawn.csv", cwd=folder)
+    assert drawn.returncode == 0, drawn.stderr
+    assert len((folder / "drawn.csv").read_text().splitlines()) == 6
