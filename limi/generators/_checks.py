@@ -11,7 +11,7 @@ from limi.errors import BadTable, InvalidInput
 from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
-__all__ = ["check_latents", "check_rows"]
+__all__ = ["check_latents", "check_rows", "prepare"]
 
 
 def check_rows(rows: Rows, schema: Schema) -> Rows:
@@ -62,3 +62,16 @@ def check_latents(latents: Latents, latent_dim: int) -> NDArray[np.floating[Any]
     if not np.issubdtype(array.dtype, np.floating):
         array = array.astype(np.float64)
     return array
+
+
+def prepare(
+    rows: Rows, schema: Schema, rng: np.random.Generator, max_rows: int
+) -> tuple[Rows, list[str]]:
+    """Rows to fit on, at most max_rows, and what to say of that."""
+    rows = check_rows(rows, schema)
+    if not len(rows):
+        raise BadTable("the table has no rows; a generator needs at least one")
+    if len(rows) <= max_rows:
+        return rows, []
+    note = f"fitted on {max_rows:,} of {len(rows):,} rows, drawn at random"
+    return rows[np.sort(rng.permutation(len(rows))[:max_rows])], [note]

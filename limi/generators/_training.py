@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, missing
-from limi.generators._checks import check_latents, check_rows
+from limi.generators._base import OnStep
+from limi.generators._checks import check_latents, prepare
 from limi.generators._state import Arrays
 from limi.table.schema import Schema
 from limi.types import Latents, Rows
@@ -20,6 +21,7 @@ __all__ = [
     "Best",
     "Tensor",
     "arrays_of",
+    "begin",
     "chunked",
     "decoded",
     "decoded_array",
@@ -28,7 +30,6 @@ __all__ = [
     "generator_of",
     "linear",
     "padded",
-    "prepare",
     "run_steps",
     "set_rate",
     "tensors_of",
@@ -80,17 +81,26 @@ def generator_of(rng: np.random.Generator, device: Any) -> Any:
     return generator
 
 
-def prepare(
-    rows: Rows, schema: Schema, rng: np.random.Generator, max_rows: int
-) -> tuple[Rows, list[str]]:
-    """Rows to fit on, at most max_rows, and what to say of that."""
-    rows = check_rows(rows, schema)
-    if not len(rows):
-        raise BadTable("the table has no rows; a generator needs at least one")
-    if len(rows) <= max_rows:
-        return rows, []
-    note = f"fitted on {max_rows:,} of {len(rows):,} rows, drawn at random"
-    return rows[np.sort(rng.permutation(len(rows))[:max_rows])], [note]
+def begin(
+    name: str,
+    rows: Rows,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    max_rows: int,
+    device: str,
+    on_step: OnStep,
+    first: str,
+) -> tuple[Rows, list[str], Any]:
+    """What every fit of networks begins with: rows to fit on, what to say of them, the device.
+
+    `first` is the first step in a word, where there is nothing else to say.
+    """
+    torch_for(f"the generator {name!r}")
+    place = device_of(device)
+    rows, notes = prepare(rows, schema, rng, max_rows)
+    on_step(0.0, notes[0] if notes else first)
+    return rows, notes, place
 
 
 def linear(n_in: int, n_out: int, generator: Any) -> tuple[Tensor, Tensor]:

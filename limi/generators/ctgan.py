@@ -44,11 +44,11 @@ from limi.generators._state import Arrays, facts_of, require
 from limi.generators._training import (
     Tensor,
     arrays_of,
+    begin,
     device_of,
     finished,
     generator_of,
     linear,
-    prepare,
     run_steps,
     tensors_of,
     torch_for,
@@ -259,11 +259,17 @@ def fit(
     on_step: OnStep = lambda done, words: None,
 ) -> CTGAN:
     """A CTGAN trained on these rows; an interrupt keeps what it has learnt so far."""
-    torch_for("the generator 'ctgan'")
     settings = settings or Settings()
-    place = device_of(device)
-    rows, notes = prepare(rows, schema, rng, settings.max_rows)
-    on_step(0.0, notes[0] if notes else "mixtures")
+    rows, notes, place = begin(
+        "ctgan",
+        rows,
+        schema,
+        rng,
+        max_rows=settings.max_rows,
+        device=device,
+        on_step=on_step,
+        first="mixtures",
+    )
     encoding = Encoding.fit(
         rows, schema, rng, max_modes=settings.max_modes, max_levels=settings.max_levels
     )

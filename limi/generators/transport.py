@@ -39,11 +39,11 @@ from limi.generators._training import (
     Best,
     Tensor,
     arrays_of,
+    begin,
     chunked,
     device_of,
     generator_of,
     padded,
-    prepare,
     run_steps,
     set_rate,
     tensors_of,
@@ -240,11 +240,17 @@ def fit(
     on_step: OnStep = lambda done, words: None,
 ) -> Transport:
     """A transport map trained on these rows; an interrupt keeps the best it has learnt so far."""
-    torch_for("the generator 'transport'")
     settings = settings or Settings()
-    place = device_of(device)
-    rows, notes = prepare(rows, schema, rng, settings.max_rows)
-    on_step(0.0, notes[0] if notes else "levels")
+    rows, notes, place = begin(
+        "transport",
+        rows,
+        schema,
+        rng,
+        max_rows=settings.max_rows,
+        device=device,
+        on_step=on_step,
+        first="levels",
+    )
     layout = _layout(rows, schema, settings)
     peak = settings.rate * min(1.0, math.sqrt(len(rows) / _MANY_ROWS))
     trainer = _Trainer(

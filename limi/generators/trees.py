@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from limi.errors import BadTable, InvalidInput
+from limi.errors import InvalidInput
 from limi.generators._base import Offers, OnStep
 from limi.generators._bins import Bins, column_order, cut
-from limi.generators._checks import check_latents, check_rows
+from limi.generators._checks import check_latents, check_rows, prepare
 from limi.generators._conditional import Conditional, counted, from_arrays
 from limi.generators._decision_diagram import Codes, Walk
 from limi.generators._domain import HIGHEST
@@ -197,15 +197,10 @@ def fit(
     on the CPU.
     """
     settings = settings or Settings()
-    rows = check_rows(rows, schema)
-    if not len(rows):
-        raise BadTable("the table has no rows; a generator needs at least one")
-    notes = []
     most = max(min(settings.max_rows, settings.max_cells // len(schema)), 1)
-    if len(rows) > most:
-        notes.append(f"fitted on {most:,} of {len(rows):,} rows, drawn at random")
+    rows, notes = prepare(rows, schema, rng, most)
+    if notes:
         on_step(0.0, notes[0])
-        rows = rows[np.sort(rng.permutation(len(rows))[:most])]
     max_bins = min(settings.max_bins, max(len(rows) // 8, 2))
     bins = [
         cut(rows[:, j], real=column.size == 0, max_bins=max_bins)

@@ -42,12 +42,12 @@ from limi.generators._training import (
     Best,
     Tensor,
     arrays_of,
+    begin,
     chunked,
     device_of,
     generator_of,
     linear,
     padded,
-    prepare,
     run_steps,
     set_rate,
     tensors_of,
@@ -233,11 +233,17 @@ def fit(
     on_step: OnStep = lambda done, words: None,
 ) -> TVAE:
     """A TVAE trained on these rows; an interrupt keeps the best it has learnt so far."""
-    torch_for("the generator 'tvae'")
     settings = settings or Settings()
-    place = device_of(device)
-    rows, notes = prepare(rows, schema, rng, settings.max_rows)
-    on_step(0.0, notes[0] if notes else "mixtures")
+    rows, notes, place = begin(
+        "tvae",
+        rows,
+        schema,
+        rng,
+        max_rows=settings.max_rows,
+        device=device,
+        on_step=on_step,
+        first="mixtures",
+    )
     encoding = Encoding.fit(
         rows, schema, rng, max_modes=settings.max_modes, max_levels=settings.max_levels
     )

@@ -16,7 +16,7 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors
+from limi.decisions import favors
 from limi.errors import InvalidInput, MissingCapability
 from limi.search.check import Checked
 from limi.search.session import Session
@@ -34,7 +34,6 @@ __all__ = [
     "Slopes",
     "Twofold",
     "Wandering",
-    "as_released",
     "climb",
     "confidence",
     "downhill",
@@ -61,10 +60,6 @@ Twofold: TypeAlias = tuple[Rows, Rows]
 """Gradients at rows and at their partners."""
 
 _TINY = 1e-12  # the smallest score that a loss is taken of
-_CENSUS = (  # smallest and largest code of each column of census, as the papers declare them
-    *((1, 9), (0, 7), (0, 39), (0, 15), (0, 6), (0, 13), (0, 5)),
-    *((0, 4), (0, 1), (0, 99), (0, 39), (0, 99), (0, 39)),
-)
 _EPSILON = 1e-6  # keeps the reciprocal of a vanishing gradient finite; EIDIG's
 
 
@@ -210,56 +205,6 @@ def downhill(session: Session, slopes: Slopes, decay: float, size: int) -> Headi
         return -size * np.where(movable(session.schema), agreed, 0.0)
 
     return heading
-
-
-def as_released(
-    session: Session,
-    rng: np.random.Generator,
-    explore: Callable[[Callable[[Checked], Mask], np.random.Generator], Iterator[Checked]],
-    exploit: Callable[[Checked, np.random.Generator], Iterator[Checked]],
-) -> Iterator[Checked]:
-    """Both phases of a search whose exploration tries the protected values of census for any table.
-
-    The released ADF and NeuronFair take the bounds of their first data set for every one. A row
-    that an impossible value flips counts as a seed there, so walks begin at it here too; it is no
-    finding.
-    """
-    ranges = _census_ranges(session.schema)
-    seeds: list[Checked] = []
-
-    def done(checked: Checked) -> Mask:
-        stop = checked.flips.copy()
-        asked = np.repeat(checked.rows[~stop], len(ranges), axis=0)
-        asked[:, session.schema.protected_index] = np.tile(ranges, (int((~stop).sum()), 1))
-        answers = session.ask(asked)
-        answers = np.concatenate([answers, np.full(len(asked) - len(answers), 0.5)])
-        answers = answers.reshape(-1, len(ranges))
-        stop[~stop] = differ(answers, checked.score[~stop, None]).any(axis=1)
-        if stop.any():
-            seeds.append(checked[stop])
-        return stop
-
-    explore_rng, exploit_rng = rng.spawn(2)
-    yield from explore(done, explore_rng)
-    if seeds:
-        yield from exploit(Checked.join(seeds), exploit_rng)
-
-
-def _census_ranges(schema: Schema) -> Rows:
-    """(K, 1): what census holds at the place of the one protected column."""
-    (*_, place), n = schema.protected_index, len(schema.protected)
-    column = schema.columns[place]
-    numbers = column.level_numbers
-    plain = column.kind == "numerical" or (
-        numbers is not None and np.array_equal(numbers, np.arange(len(numbers)))
-    )
-    if n != 1 or place >= len(_CENSUS) or not plain:
-        raise InvalidInput(
-            "protected_range='census' repeats what the released program does on its own tables: "
-            "it takes one protected column of numbers among the first 13; take 'schema'"
-        )
-    low, high = _CENSUS[place]
-    return np.arange(low, high + 1.0)[:, None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,8 +36,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from limi.methods import _gradient, _seeds
+from limi.methods._climbing import Climbing
 from limi.methods._gradient import Moves, Restart
-from limi.methods._phases import two_phase
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.schema import Schema
@@ -50,7 +50,7 @@ Fallback = Literal["corrected", "released", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ADF:
+class ADF(Climbing):
     """Climb the loss to the decision boundary, then wander along it."""
 
     n_seeds: int = 1000
@@ -75,21 +75,6 @@ class ADF:
 
     def __post_init__(self) -> None:
         _gradient.require_sizes(self)
-
-    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
-        """Both phases."""
-        if self.protected_range == "census":
-            return _gradient.as_released(
-                session,
-                rng,
-                lambda done, explore_rng: self._climb(session, explore_rng, done),
-                lambda seeds, exploit_rng: self.exploit(session, seeds, exploit_rng),
-            )
-        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
-
-    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
-        """Rows of the table on their way up the loss."""
-        return self._climb(session, rng, lambda checked: checked.flips)
 
     def exploit(
         self, session: Session, seeds: Checked, rng: np.random.Generator

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.methods import _gradient, _seeds
+from limi.methods._climbing import Climbing
 from limi.methods._gradient import Heading, Moves, Restart, Twofold
-from limi.methods._phases import two_phase
 from limi.models.gradients import Activations, Gradients
 from limi.search.check import Checked
 from limi.search.session import Session
@@ -59,7 +59,7 @@ Loss = Literal["tensorflow", "derivative"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuronFair:
+class NeuronFair(Climbing):
     """Climb the difference of biased neurons, then wander."""
 
     n_seeds: int = 1000
@@ -103,21 +103,6 @@ class NeuronFair:
             raise InvalidInput(f"share is {self.share}; it must lie in (0, 1], or be none")
         if not 0 <= self.extra <= 1:
             raise InvalidInput(f"extra is {self.extra}; it must lie in [0, 1]")
-
-    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
-        """Both phases."""
-        if self.protected_range == "census":
-            return _gradient.as_released(
-                session,
-                rng,
-                lambda done, explore_rng: self._climb(session, explore_rng, done),
-                lambda seeds, exploit_rng: self.exploit(session, seeds, exploit_rng),
-            )
-        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
-
-    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
-        """Rows of the table on their way to where their neurons part."""
-        return self._climb(session, rng, lambda checked: checked.flips)
 
     def exploit(
         self, session: Session, seeds: Checked, rng: np.random.Generator
