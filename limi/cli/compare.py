@@ -9,6 +9,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR
 
 __all__ = ["compare"]
@@ -35,8 +36,8 @@ def compare(
         str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
     ] = "auto",
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
-    trust_pickle: Annotated[bool, Option("--trust-pickle", help="Open pickle files.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    trust_pickle: TrustPickle = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
     from limi import methods as known

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
-from typer import Argument, Option
+from typer import Argument
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["app"]
 
@@ -23,7 +24,7 @@ def _root() -> None:
 @app.command()
 def show(
     name: Annotated[str, Argument(help="A name of `limi list datasets`.")],
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show a known table: its columns, target, favorable label and licence."""
     from limi import data

@@ -10,6 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 from limi.cli.test import finish
 
 __all__ = ["demo"]
@@ -18,7 +19,7 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, Option(help="Run folder to write.")] = Path("limi-demo"),
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train an income model on the Adult census and test it for sex."""
     import limi

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import platform
 from importlib import metadata, util
-from typing import Annotated, Any
+from typing import Any
 
 from rich.table import Table
-from typer import Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["doctor"]
 
@@ -34,7 +34,7 @@ _EXTRAS = {
 
 
 def doctor(
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what is installed, and what each missing extra would add."""
     from limi import __version__

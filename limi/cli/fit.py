@@ -10,6 +10,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def fit(
         str, Option(help="cpu, cuda, or auto: cuda where the generator can use it.")
     ] = "auto",
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit a generator to a table; print how natural its rows are and draw them beside real ones."""
     import numpy as np

@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Annotated
 
 from rich.table import Table
-from typer import Argument, Option
+from typer import Argument
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["list_names"]
 
@@ -26,7 +27,7 @@ class Noun(StrEnum):
 
 def list_names(
     noun: Annotated[Noun, Argument(help="What to list.")],
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List methods, models, generators, metrics or data sets with a line each."""
     entries = _entries(noun)

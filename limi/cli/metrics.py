@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["metrics"]
 
@@ -25,7 +26,7 @@ def metrics(
             "'lowest' for the paper's split. Repeatable.",
         ),
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show every metric of a finished run with a line on how to read it."""
     import io

@@ -9,6 +9,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson, Trust, TrustPickle
 
 __all__ = ["repair"]
 
@@ -51,17 +52,13 @@ def repair(
     ] = False,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
     model: Annotated[str | None, Option(help="Where the run's model is now, KIND:PLACE.")] = None,
-    trust_pickle: Annotated[
-        bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")
-    ] = False,
-    trust: Annotated[
-        list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
-    ] = None,
+    trust_pickle: TrustPickle = False,
+    trust: Trust = None,
     no_model: Annotated[
         bool, Option("--no-model", help="Do not write the repaired model itself.")
     ] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a tested model again with its findings; measure it before and after, and judge."""
     import os

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["report"]
 
@@ -15,7 +16,7 @@ __all__ = ["report"]
 def report(
     folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
     html: Annotated[Path | None, Option(help="HTML file to write as well.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a finished run found."""
     import io

@@ -8,6 +8,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 __all__ = ["sample"]
 
@@ -21,7 +22,7 @@ def sample(
     n: Annotated[int, Option("-n", "--rows", help="Rows to draw.")] = 1000,
     seed: Annotated[int, Option(help="Same seed, same rows.")] = 0,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Draw rows from a saved generator."""
     import numpy as np

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson
 
 if TYPE_CHECKING:
     from limi.studies import Progress, Results, Study
@@ -28,7 +29,7 @@ OutOption = Annotated[Path, Option(help="Folder of the cells and of what they sh
 
 @app.command("list")
 def list_studies(
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the studies, with what of the paper each one is."""
     from rich.table import Table
@@ -68,7 +69,7 @@ def run(
     only: Annotated[
         str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
     ] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the cells of studies that are not done yet; each is kept as it finishes."""
     from limi import studies
@@ -168,7 +169,7 @@ def check(
     baseline: Annotated[Path | None, Option(help="Numbers kept from before.")] = None,
     update: Annotated[bool, Option("--update", help="Write the baseline anew.")] = False,
     workers: Annotated[int | None, Option(help="Processes; one a core by default.")] = None,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run a fixed small set of cells; exit code 1 where a method has become worse."""
     from limi import studies

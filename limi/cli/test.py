@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._options import AsJson, Trust, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
@@ -76,16 +77,12 @@ def test(
     out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
-    trust_pickle: Annotated[
-        bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")
-    ] = False,
-    trust: Annotated[
-        list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
-    ] = None,
+    trust_pickle: TrustPickle = False,
+    trust: Trust = None,
     plan: Annotated[
         bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
     ] = False,
-    as_json: Annotated[bool, Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi

@@ -94,7 +94,8 @@ def begin(
 ) -> tuple[Rows, list[str], Any]:
     """What every fit of networks begins with: rows to fit on, what to say of them, the device.
 
-    `first` is the first step in a word, where there is nothing else to say.
+    `first` is the first step in a word, where there is nothing else to say. The signature of `fit`
+    stands in every module again, because it is what is asked of a module of this folder.
     """
     torch_for(f"the generator {name!r}")
     place = device_of(device)
