@@ -18,7 +18,7 @@ from limi.decisions import differ, favors
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
 from limi.generators._counter_rng import mixed
-from limi.search.check import cause_sets
+from limi.search.check import cause_sets, find_causes
 from limi.search.partner import Partner, choose_partner
 from limi.search.tried import LEFT, Tried
 from limi.table.schema import Schema
@@ -215,7 +215,7 @@ class Verdicts:
     partner: Tensor  # (n, p): its protected cells
     partner_score: Tensor
     flips: Tensor
-    causes: Tensor  # (n,): as `limi.search.check.causes` has them; (n, 0) where no one asks
+    causes: Tensor  # (n,): as `limi.search.check.find_causes` has them; (n, 0) where no one asks
     bits: Tensor  # (n, b): the favorable combinations, as `Checked.bits` has them
     queries: int = 0
 
@@ -360,24 +360,10 @@ class OnDevice:
         partner = tried.cells[chosen]
         if tried.mixes:
             partner = torch.where(tried.left[chosen], rows[:, self._protected], partner)
-        causes = self._causes(flipped, places, tried) if self._sets else bits[:, :0]
+        causes = bits[:, :0]
+        if self._sets:
+            causes = find_causes(self._sets, tried.places, places, flipped).to(torch.uint8)
         return mine, partner, theirs, flips, causes, bits
-
-    def _causes(self, flipped: Tensor, own: Tensor, tried: _TriedThere) -> Tensor:
-        """(n,) as `limi.search.check.causes` tells them."""
-        import torch
-
-        n_columns = own.shape[1]
-        same = [own[:, c, None] == tried.places[None, :, c] for c in range(n_columns)]
-        found = torch.zeros(len(own), dtype=torch.uint8, device=own.device)
-        for number, (columns, parts) in enumerate(self._sets):
-            reached = flipped
-            for c in range(n_columns):
-                if c not in columns:
-                    reached = reached & same[c]
-            alone = reached.any(1) & (found & parts == 0)
-            found |= alone.to(torch.uint8) << number
-        return found
 
     def _packed(self, decided: Tensor) -> Tensor:
         """(n, b): the first K columns as bits, the first of eight highest."""

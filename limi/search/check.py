@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ __all__ = [
     "cause_names",
     "cause_sets",
     "check_rows",
+    "find_causes",
     "query_cost",
 ]
 
@@ -293,7 +295,7 @@ class _Verdicts:
         self._note(where, scores, decided, chosen, flips, tried)
         if len(self.causes) and flips.any():
             mine = tried.places[own[flips]]
-            self.causes[where[flips]] = _causes(self.sets, tried, mine, flipped[flips])
+            self.causes[where[flips]] = find_causes(self.sets, tried.places, mine, flipped[flips])
 
     def _note(
         self,
@@ -312,28 +314,26 @@ class _Verdicts:
         self.bits[where[hits]] = np.packbits(favorable, axis=1)
 
 
-def _causes(
-    sets: list[tuple[tuple[int, ...], int]],
-    tried: Tried,
-    own: Index,
-    flipped: NDArray[np.bool_],
-) -> NDArray[np.uint8]:
-    """The smallest sets of columns that flip each row, as bits in the order of `cause_names`.
+def find_causes(
+    sets: list[tuple[tuple[int, ...], int]], places: Any, own: Any, flipped: Any
+) -> Any:
+    """(n,) whole numbers: the smallest sets of columns that flip each row, as bits in the order of
+    `cause_names`; of arrays and tensors alike.
 
-    `own` are the places (n, p) of the rows' own values, `flipped` (n, G) what decides otherwise. A
-    set flips a row if something does that leaves all other columns as they are.
+    `places` (G, p) are what is tried, `own` (n, p) the places of the rows' own values, `flipped`
+    (n, G) what decides otherwise. A set flips a row if something does that leaves all other
+    columns as they are.
     """
-    n_columns = own.shape[1]
-    same = [own[:, None, c] == tried.places[None, :, c] for c in range(n_columns)]
-    found = np.zeros(len(own), dtype=np.uint8)
+    same = [own[:, c, None] == places[None, :, c] for c in range(own.shape[1])]
+    found = 0 * own[:, 0]
     for number, (columns, parts) in enumerate(sets):
-        reached = flipped.copy()
-        for c in range(n_columns):
+        reached = flipped
+        for c, kept in enumerate(same):
             if c not in columns:
-                reached &= same[c]
+                reached = reached & kept
         # A set adds nothing where a part of it flips the row already.
-        alone = reached.any(axis=1) & (found & parts == 0)
-        found[alone] |= 1 << number
+        alone = reached.any(1) & (found & parts == 0)
+        found = found + alone * (1 << number)
     return found
 
 
