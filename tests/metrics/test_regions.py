@@ -334,6 +334,173 @@ def test_round_bounds_stay_in_their_gap(least, width):
         assert number == 0 or float(coarser) >= under or power > 10
 
 
+# -- the parts of the search ---------------------------------------------------------------
+
+
+PARTS = Schema(
+    (
+        integers("n", -3, 8, missing=True),
+        Column(name="sex", kind="categorical", levels=("F", "M")),
+        Column(name="rank", kind="ordered", levels=("low", "mid", "high"), missing=True),
+        Column(name="job", kind="categorical", levels=tuple("abcd"), missing=True),
+        Column(name="debt", kind="numerical", low=0.0, high=1.0, missing=True),
+    )
+).protect(["sex"])
+
+
+def part(n, seed, gaps):
+    """Rows of few values, some missing, and flips that hang on nothing."""
+    rng = np.random.default_rng(seed)
+    rows = uniform(PARTS, n, rng)
+    rows[:, 4] = np.round(rows[:, 4] * 30) / 30
+    rows[:, [0, 2, 3]] = np.nan_to_num(rows[:, [0, 2, 3]], nan=1.0)
+    rows[rng.random(rows.shape) < gaps] = np.nan
+    return rows, rng.random(n) < 0.3
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_each_column_offers_the_condition_with_the_largest_excess(seed, gaps):
+    rows, flips = part(90, seed, gaps)
+    mask = np.random.default_rng(seed).random(90) < 0.7
+    aim = regions._Aim(rows, flips, float(flips.mean()), 6, 4)
+    offers = {c.column.name: (value, c) for value, c in _offers(rows, flips, aim, mask)}
+    for position, column in enumerate(PARTS.columns):
+        if column.name == "sex":
+            assert "sex" not in offers
+            continue
+        cells, hits = rows[mask, position].tolist(), flips[mask].tolist()
+        search = naive.best_set if column.name == "job" else naive.best_range
+        value, condition = offers[column.name]
+        assert value == pytest.approx(search(cells, hits, aim.base, 6)), column.name
+        # The condition is the region that it was offered for.
+        inside = mask & condition.mask(rows)
+        told = naive.excess(rows[inside], flips[inside].tolist(), aim.base, 6)
+        assert value == pytest.approx(told)
+        assert condition.position == position
+
+
+def _offers(rows, flips, aim, mask):
+    return regions._Grid.of(PARTS, rows, flips).offers(aim, mask)
+
+
+def test_a_region_must_hold_enough_rows_and_flip_often_enough():
+    rows, flips = np.zeros((100, 1)), np.arange(100) < 25
+    aim = regions._Aim(rows, flips, 0.25, 8, 1)
+    place = np.arange(100)
+    # 6 of 8 flip where 2 would: 4 over the average, of a spread of sqrt(8 x 0.25 x 0.75).
+    assert aim.of((place < 6) | (place > 97)) == pytest.approx(4 / math.sqrt(1.5))
+    assert aim.of(place < 7) == -math.inf
+    assert aim.of((place < 3) | (place > 94)) == pytest.approx(1 / math.sqrt(1.5))
+    assert aim.of((place < 3) | (place > 93)) == -math.inf  # 3 of 9: not half as much again
+
+
+@pytest.mark.parametrize(
+    ("rate", "base", "telling"),
+    [
+        (0.375, 0.25, True),
+        (0.374, 0.25, False),
+        (0.875, 0.75, True),  # half of the way to all
+        (0.874, 0.75, False),
+        (1.0, 1.0, False),
+        (0.0, 0.0, False),
+        (0.75, 0.5, True),
+        (0.74, 0.5, False),
+    ],
+)
+def test_a_rate_is_worth_a_line_from_half_as_much_again(rate, base, telling):
+    assert regions._telling(rate, base) == telling
+
+
+def test_spans_are_sums_from_each_slot_to_each():
+    counts = np.array([[1, 2, 0, 4], [5, 0, 0, 1]])
+    spans = regions._spans(counts)
+    for line, first, last in itertools.product(range(2), range(4), range(4)):
+        assert spans[line, first, last] == sum(counts[line, first : last + 1])
+
+
+def test_choices_are_as_many_as_there_are():
+    bounds = [(low, high) for low in range(7) for high in range(7) if low <= high]
+    assert regions._choices(Condition(AGE, 0, low=3.0), 7) == len(bounds)
+    levels = range(6)
+    named = [s for k in range(1, 5) for s in itertools.combinations(levels, k)]
+    denied = [s for k in range(1, 4) for s in itertools.combinations(levels, k)]
+    assert regions._choices(Condition(JOB, 2, codes=(1.0,)), 6) == len(named) + len(denied)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("side", ["low", "high"])
+def test_an_open_bound_moves_to_where_the_excess_is_largest(seed, missing, side):
+    rows, flips = part(80, seed, 0.1)
+    aim = regions._Aim(rows, flips, float(flips.mean()), 5, 4)
+    mask = np.random.default_rng(seed).random(80) < 0.8
+    condition = Condition(PARTS.columns[0], 0, **{side: 2.0}, missing=missing)
+    moved = regions._with_bounds(aim, condition, mask)
+    known = sorted({cell for cell in rows[mask, 0].tolist() if cell == cell})
+    best = max(
+        naive.excess(rows[inside], flips[inside].tolist(), aim.base, 5)
+        for bound in known
+        for inside in [mask & dataclasses.replace(condition, **{side: bound}).mask(rows)]
+    )
+    inside = mask & moved.mask(rows)
+    told = naive.excess(rows[inside], flips[inside].tolist(), aim.base, 5)
+    assert told == pytest.approx(best)
+    # The other side stays open, and a bound that leaves nothing out is none.
+    other = moved.high if side == "low" else moved.low
+    assert abs(other) == math.inf
+    assert moved.missing == missing
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_two_bounds_move_to_where_neither_alone_can_do_better(seed):
+    rows, flips = part(80, seed, 0.1)
+    aim = regions._Aim(rows, flips, float(flips.mean()), 5, 4)
+    everyone = np.ones(80, dtype=bool)
+    given_one = Condition(PARTS.columns[0], 0, 0.0, 4.0)
+    moved = regions._with_bounds(aim, given_one, everyone)
+
+    def told(condition):
+        inside = condition.mask(rows)
+        return naive.excess(rows[inside], flips[inside].tolist(), aim.base, 5)
+
+    known = sorted({cell for cell in rows[:, 0].tolist() if cell == cell})
+    best = told(moved)
+    assert best >= told(given_one)
+    for bound in known:
+        assert told(dataclasses.replace(moved, low=bound)) <= best + 1e-9
+        assert told(dataclasses.replace(moved, high=bound)) <= best + 1e-9
+
+
+def test_bounds_are_as_round_as_the_cells_around_them_allow():
+    rows = np.array([[10.0], [40.0], [44.0], [61.0], [78.0], [80.0]])
+    aim = regions._Aim(rows, np.ones(6, dtype=bool), 0.5, 1, 1)
+    column = integers("age", 10, 80)
+
+    def rounded(low, high):
+        (condition,) = regions._rounded(aim, (Condition(column, 0, low, high),))
+        assert condition.mask(rows).tolist() == Condition(column, 0, low, high).mask(rows).tolist()
+        return condition.low, condition.high
+
+    assert rounded(44.0, 61.0) == (44.0, 70.0)
+    assert rounded(61.0, 78.0) == (60.0, 78.0)
+    assert rounded(78.0, math.inf) == (70.0, math.inf)
+    assert rounded(-math.inf, 10.0) == (-math.inf, 10.0)
+    assert rounded(10.0, 80.0) == (10.0, 80.0)  # nothing lies beyond
+    # A step of two has its own values, and levels have no digits.
+    even = Column(name="even", kind="numerical", low=10, high=80, step=2)
+    kept = Condition(even, 0, 44.0, 61.0)
+    assert regions._rounded(aim, (kept,)) == (kept,)
+
+
+def test_what_was_tried_in_vain_is_counted():
+    assert regions._reason(0) == "no region flips clearly more often than the others"
+    assert regions._reason(1).startswith("the one region that stood out")
+    assert regions._reason(1).endswith("did not hold in the other")
+    assert regions._reason(2).startswith("none of the 2 regions")
+    assert regions._reason(2).endswith("held in the other")
+
+
 # -- in a result ---------------------------------------------------------------------------
 
 
