@@ -8,7 +8,7 @@ change no behaviour, or to tune it only, stand in mutants.toml with the reason, 
 apart.
 (mutmut's own runner does not work with the pytest we pin, and knows no sample; its mutations do.)
 
-    python tools/mutants.py                 # all modules, 60 mutants each
+    python tools/mutants.py                 # all modules, 30 mutants each
     python tools/mutants.py check rates     # some of them
     python tools/mutants.py rates --each 0  # every mutant
 """
@@ -59,7 +59,7 @@ SUITES: dict[str, tuple[str, list[str]]] = {
 SLOW = {
     "check": "neural_network",
     "naturalness": "boosted or sdmetrics_where",
-    "regions": "audit or query or report or summary or noise or true_rate",
+    "regions": "audit or query or report or summary or noise or true_rate or any_table",
     "what_if": "rarely_told_apart or ten_thousand",
 }
 """Tests that take too long to be run for each mutant, by words of their names."""
@@ -99,7 +99,7 @@ def main() -> int:
     """Run the suites that were asked for; 1 where a share lies under the bar."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=", ".join(SUITES))
-    parser.add_argument("--each", type=int, default=60, help="mutants of a module (60; 0: all)")
+    parser.add_argument("--each", type=int, default=30, help="mutants of a module (30; 0: all)")
     parser.add_argument("--bar", type=float, default=0.85, help="share that must be noticed (0.85)")
     parser.add_argument("--minutes", type=float, default=60.0, help="time limit of it all (60)")
     parser.add_argument("--workers", type=int, default=2, help="tests at the same time (2)")
