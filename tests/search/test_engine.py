@@ -277,6 +277,42 @@ def test_findings_end_a_search_at_the_finding(shuffled, size, most):
     assert [left for _, _, left in method.seen] == [most - n for n in told]
 
 
+@pytest.mark.parametrize("most", [2, 9, 10, 11])
+def test_questions_beside_checks_are_paid_for_as_well(shuffled, most):
+    """Eight rows are asked as they are, then people for two questions each."""
+
+    @dataclass(frozen=True)
+    class Both:
+        needs: ClassVar[frozenset[str]] = frozenset()
+        population: ClassVar[str | None] = None
+
+        def search(self, task, rng):
+            assert len(task.ask(shuffled[:8])) == min(8, most)
+            yield task.check(shuffled[:1])
+            assert len(task.ask(shuffled[:8])) == most - 10
+            yield task.check(shuffled[1:2])
+
+    model = Slow()
+    ran = run(Both(), task(model=model, rows=shuffled), Budget(max_queries=most), 0)
+    assert model.now - 1000 == ran.queries == {2: 2, 9: 8, 10: 10, 11: 11}[most]
+    assert ran.findings.rows_checked == (most >= 10)
+    assert ran.stop == Stop.QUERIES
+
+
+@pytest.mark.parametrize(("most_rows", "most_queries"), [(1, 30), (7, 1000), (40, 90), (41, 91)])
+def test_rows_and_queries_end_a_thrifty_search_exactly(most_rows, most_queries):
+    """Three values: whoever flips is settled by two questions, whoever does not by three."""
+    three = schema_of((0, 99), (0, 2), protected=["x1"])
+    model = Linear((1.0, 0.0), -49.5)  # nobody flips
+    rows = np.column_stack([np.arange(100.0), np.zeros(100)])
+    for size in (1, 10, 100):
+        here = task(three, model, rows)
+        ran = run(Slices(size=size), here, Budget(max_rows=most_rows, max_queries=most_queries), 0)
+        assert ran.findings.rows_checked == min(most_rows, most_queries // 3)
+        assert ran.queries == 3 * ran.findings.rows_checked
+        assert ran.stop == (Stop.ROWS if most_rows <= most_queries // 3 else Stop.QUERIES)
+
+
 def test_without_a_budget_everything_is_left():
     method = Slices(size=10)
     ran = run(method, task(), Budget(), 0)
