@@ -170,10 +170,9 @@ def test_the_last_digits_of_a_score_change_nothing():
     """Scores of a network differ in the last digits with the batch they are asked in."""
 
     def searched_in(max_batch):
-        here = task(AGES, AGE_MODEL, generator=Rounding(AGES))
+        here = task(AGES, AGE_MODEL, generator=Rounding(AGES), max_batch=max_batch)
         exact = here.score
         here = replace(here, score=lambda rows: exact(rows) + 1e-8 * (len(rows) % 7 - 3))
-        here.max_batch = max_batch
         return run(Guided(), here, Budget(max_queries=5_000), 0).findings.all()
 
     whole, parts = searched_in(100_000), searched_in(37)
