@@ -23,7 +23,7 @@ from limi.studies._workshop import Workshop
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["measured"]
+__all__ = ["measure_cell"]
 
 _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
@@ -32,12 +32,12 @@ _DISTANCES = 2_000  # findings whose nearest real row is looked for
 _DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
 
 
-def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The measures of a cell, ready for JSON."""
     if cell.kind == "repair":
         from limi.studies import _repair
 
-        return _repair.measured(cell, shop)
+        return _repair.measure_repair(cell, shop)
     of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
     return of_kind[cell.kind](cell, shop)
 

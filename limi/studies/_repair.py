@@ -30,7 +30,7 @@ from limi.studies._cells import Cell
 from limi.studies._search import searched
 from limi.studies._workshop import Workshop, natural_people, rows_of
 
-__all__ = ["measured"]
+__all__ = ["measure_repair"]
 
 _RATE_ROWS = 20_000
 # The paper's names of what `limi.repairs` measures.
@@ -44,7 +44,7 @@ _NAMES = {
 }
 
 
-def measured(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The target's figures before and after."""
     found = searched(cell, shop)
     problem, findings = found.problem, found.found

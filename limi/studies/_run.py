@@ -15,7 +15,7 @@ from limi.errors import InvalidInput, LimiError
 from limi.studies import _results
 from limi.studies._cells import Cell, expand
 from limi.studies._files import Study, load
-from limi.studies._measure import measured
+from limi.studies._measure import measure_cell
 from limi.studies._pool import Failure, Pool
 from limi.studies._results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_cell
 from limi.studies._workshop import Need, Workshop, needs_of
@@ -36,6 +36,9 @@ class Progress:
     words: str  # what was just finished
     left: float | None  # seconds, from the measured costs of like cells
     failed: int = 0
+
+
+OnProgress = Callable[[Progress], None]
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ def run(
     kept: Path | None = None,
     fresh: bool = False,
     only: str | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: OnProgress = lambda progress: None,
 ) -> Ran:
     """Run the cells of studies that have no result yet, or one of other settings or versions.
 
@@ -67,6 +70,25 @@ def run(
     and a cell that is done there is not run again. `fresh` runs every cell anew, `only` those whose
     name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*".
     """
+    start = time.perf_counter()
+    workers = _check_numbers(seeds, workers)
+    out = writing.absolute(out)
+    kept = None if kept is None else writing.absolute(kept)
+    plan = _expand_all(studies, scale, seeds)
+    _check_pattern([cell for cells in plan.values() for cell in cells], only)
+    _make_folders(out, kept)
+    book = _Book(out, kept, plan, scale, fresh)
+    for cell in _matching(book.absent(), only):
+        book.note(cell, ABSENT, book.why_absent[cell.table])
+    pending = _matching(book.pending(), only)
+    _run_cells(pending, book, out, workers, on_progress)
+    if kept is not None:
+        book.keep(kept, {cell.study for cell in pending})
+    return book.summary(len(pending), time.perf_counter() - start)
+
+
+def _check_numbers(seeds: int | None, workers: int | None) -> int:
+    """The number of workers, if both numbers make sense."""
     if seeds is not None and not 1 <= seeds <= _MOST_SEEDS:
         raise InvalidInput(
             f"seeds is {seeds}; a study needs at least one, and {_MOST_SEEDS:,} at most"
@@ -74,57 +96,79 @@ def run(
     workers = workers if workers is not None else n_cores()
     if workers < 1:
         raise InvalidInput(f"workers is {workers}; use at least one")
-    start = time.perf_counter()
-    out = writing.absolute(out)
-    kept = None if kept is None else writing.absolute(kept)
+    return workers
+
+
+def _expand_all(studies: Sequence[Study], scale: str, seeds: int | None) -> dict[str, list[Cell]]:
+    """Cells by the study they belong to, which may be one whose cells another study shows."""
     plan = {study.name: expand(study, scale, seeds) for study in studies if not study.uses}
     for study in studies:
         if study.uses and study.uses not in plan:
             plan[study.uses] = expand(study, scale, seeds)
-    every = [cell for cells in plan.values() for cell in cells]
-    if not _matching(every, only):
+    return plan
+
+
+def _check_pattern(cells: Sequence[Cell], only: str | None) -> None:
+    if not _matching(cells, only):
         raise InvalidInput(
             f"no cell is called {only!r}; cells are BENCHMARK/VARIANT/SEED, such as "
-            f"{every[0].name!r}, and * stands for anything"
+            f"{cells[0].name!r}, and * stands for anything"
         )
-    # A folder that cannot be written is said at once, not after the first cell or the last.
-    writing.make_folder(out, option="--out")
-    if kept is not None:
-        writing.make_folder(kept, option="--keep")
-    book = _Book(out, kept, plan, scale, fresh)
-    for cell in _matching(book.absent(), only):
-        book.note(cell, ABSENT, book.why_absent[cell.table])
-    pending = _matching(book.pending(), only)
-    shop = Workshop(out / "made")
-    needs = [[need for need in stage if not shop.has(need)] for stage in needs_of(pending)]
-    total = len(pending) + sum(map(len, needs))
-    done = 0
-    waiting = {(cell.study, cell.name): cell for cell in pending}
-    with Pool(partial(_work, shop, out), workers) as pool:
-        for stage in needs:
-            for need, result in pool.each(stage):
-                done += 1
-                words = need.name + (f": {result.why}" if isinstance(result, Failure) else "")
-                left = book.left(pending, workers)
-                on_progress(Progress(done, total, words, left, book.n_failed))
-        for cell, result in pool.each(pending):
-            assert isinstance(cell, Cell)
-            done += 1
-            del waiting[(cell.study, cell.name)]
-            if isinstance(result, Failure):
-                status = UNABLE if result.kind == "MissingCapability" else FAILED
-                result = book.note(cell, status, result.why)
-            book.add(cell, result)
-            words = f"{cell.study} {cell.name}" + (f": {result.why}" if result.why else "")
-            left = book.left(list(waiting.values()), workers)
-            on_progress(Progress(done, total, words, left, book.n_failed))
-    if kept is not None:
-        book.keep(kept, {cell.study for cell in pending})
-    return book.summary(len(pending), time.perf_counter() - start)
 
 
 def _matching(cells: Sequence[Cell], pattern: str | None) -> list[Cell]:
     return [cell for cell in cells if pattern is None or fnmatchcase(cell.name, pattern)]
+
+
+def _make_folders(out: Path, kept: Path | None) -> None:
+    """A folder that cannot be written is said at once, not after the first cell or the last."""
+    writing.make_folder(out, option="--out")
+    if kept is not None:
+        writing.make_folder(kept, option="--keep")
+
+
+def _run_cells(
+    cells: Sequence[Cell], book: _Book, out: Path, workers: int, on_progress: OnProgress
+) -> None:
+    """Make what the cells need, stage by stage, then run them; each is kept as it finishes."""
+    shop = Workshop(out / "made")
+    stages = [[need for need in stage if not shop.has(need)] for stage in needs_of(cells)]
+    teller = _Teller(book, cells, sum(map(len, stages)), workers, on_progress)
+    with Pool(partial(_work, shop, out), workers) as pool:
+        for stage in stages:
+            for need, result in pool.each(stage):
+                teller.tell(need.name, result.why if isinstance(result, Failure) else "")
+        for cell, result in pool.each(cells):
+            outcome = book.take(cell, result)
+            teller.cross_off(cell)
+            teller.tell(f"{cell.study} {cell.name}", outcome.why)
+
+
+class _Teller:
+    """Tells how far a run is, and how long it may still take."""
+
+    def __init__(
+        self,
+        book: _Book,
+        cells: Sequence[Cell],
+        n_needs: int,
+        workers: int,
+        on_progress: OnProgress,
+    ) -> None:
+        self._book, self._workers, self._on_progress = book, workers, on_progress
+        self._waiting = {(cell.study, cell.name): cell for cell in cells}
+        self._total, self._done = len(cells) + n_needs, 0
+
+    def cross_off(self, cell: Cell) -> None:
+        """A cell is no longer waited for."""
+        del self._waiting[(cell.study, cell.name)]
+
+    def tell(self, name: str, why: str) -> None:
+        """One more is finished; `why` says what went wrong."""
+        self._done += 1
+        words = f"{name}: {why}" if why else name
+        left = self._book.left(list(self._waiting.values()), self._workers)
+        self._on_progress(Progress(self._done, self._total, words, left, self._book.n_failed))
 
 
 class _Book:
@@ -166,11 +210,18 @@ class _Book:
         """Keep why a cell has no numbers."""
         outcome = Outcome(cell=cell.name, digest=cell.digest(), status=status, why=why)
         write_cell(self._out, cell, outcome)
-        self.add(cell, outcome)
+        self._add(cell, outcome)
         return outcome
 
-    def add(self, cell: Cell, outcome: Outcome) -> None:
+    def take(self, cell: Cell, result: Outcome | Failure) -> Outcome:
         """Take in what came of a cell."""
+        if isinstance(result, Failure):
+            status = UNABLE if result.kind == "MissingCapability" else FAILED
+            return self.note(cell, status, result.why)
+        self._add(cell, result)
+        return result
+
+    def _add(self, cell: Cell, outcome: Outcome) -> None:
         self._now[(cell.study, cell.name)] = outcome
         if outcome.status == DONE:
             self._spend(cell.study, outcome)
@@ -245,19 +296,19 @@ def _work(shop: Workshop, out: Path, job: Need | Cell) -> Outcome | None:
     if isinstance(job, Need):
         shop.make(job)
         return None
-    return _measure(shop, out, job)
+    return _run_cell(shop, out, job)
 
 
-def _measure(shop: Workshop, out: Path, cell: Cell) -> Outcome:
+def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:
     start = time.perf_counter()
-    tree: dict[str, Any] = measured(cell, shop)
+    measures = measure_cell(cell, shop)
     outcome = Outcome(
         cell=cell.name,
         digest=cell.digest(),
         status=DONE,
         took=round(time.perf_counter() - start, 2),
         given=_given(cell),
-        measures=tree,
+        measures=measures,
     )
     write_cell(out, cell, outcome)
     return outcome

@@ -15,7 +15,7 @@ def limi(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_run, "needs_of", lambda cells: [])
     monkeypatch.setattr(
-        _run, "measured", lambda cell, shop: {"findings": 1000 + cell.seed, "accuracy": 0.9}
+        _run, "measure_cell", lambda cell, shop: {"findings": 1000 + cell.seed, "accuracy": 0.9}
     )
 
     def call(*words):
@@ -77,12 +77,12 @@ def test_absent_tables_are_said_and_do_not_fail(limi, monkeypatch):
 
 
 def test_a_failing_cell_fails_the_command_at_the_end(limi, monkeypatch):
-    def measured(cell, shop):
+    def measure_cell(cell, shop):
         if cell.variant == "sg":
             raise ValueError("no luck")
         return {"findings": 1}
 
-    monkeypatch.setattr(_run, "measured", measured)
+    monkeypatch.setattr(_run, "measure_cell", measure_cell)
     code, out, err = limi(*RUN)
     assert code == 4
     assert "11 done, 1 failed" in out

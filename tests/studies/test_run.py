@@ -23,11 +23,11 @@ def fake(monkeypatch):
     """Cells that count how often they are measured, and need nothing."""
     ran = []
 
-    def measured(cell, shop):
+    def measure_cell(cell, shop):
         ran.append(cell.name)
         return {"findings": 100 + 10 * cell.seed, "atn": 0.5, "accuracy": 0.9}
 
-    monkeypatch.setattr(_run, "measured", measured)
+    monkeypatch.setattr(_run, "measure_cell", measure_cell)
     monkeypatch.setattr(_run, "needs_of", lambda cells: [])
     return ran
 
@@ -100,14 +100,14 @@ def test_kept_results_count_as_done_and_are_one_line_a_cell(fake, tmp_path, monk
 
 
 def test_a_failing_cell_is_kept_as_failed_and_tried_again(fake, tmp_path, monkeypatch):
-    good = _run.measured
+    good = _run.measure_cell
 
     def sometimes(cell, shop):
         if cell.variant == "sg":
             raise InvalidInput("sg is on strike")
         return good(cell, shop)
 
-    monkeypatch.setattr(_run, "measured", sometimes)
+    monkeypatch.setattr(_run, "measure_cell", sometimes)
     ran = go(tmp_path)
     assert ran.counts == {DONE: 11, "failed": 1}
     assert ran.problems == (("dnn credit-sex/sg/0", "sg is on strike"),)
@@ -115,7 +115,7 @@ def test_a_failing_cell_is_kept_as_failed_and_tried_again(fake, tmp_path, monkey
         studies.tables(load("dnn"), read(load("dnn"), "smoke", tmp_path / "out"))[0], "text"
     )
     assert "failed: credit-sex, sg: sg is on strike" in shown
-    monkeypatch.setattr(_run, "measured", good)
+    monkeypatch.setattr(_run, "measure_cell", good)
     assert go(tmp_path).counts == {DONE: 12}
 
 
@@ -125,12 +125,12 @@ from pathlib import Path
 from limi import studies
 from limi.studies import _run
 
-def measured(cell, shop):
+def measure_cell(cell, shop):
     if cell.variant == "eidig":
         os.kill(os.getpid(), signal.SIGKILL)
     return {"findings": 1}
 
-_run.measured = measured
+_run.measure_cell = measure_cell
 _run.needs_of = lambda cells: []
 studies.run([studies.load("dnn")], scale="smoke", out=Path(sys.argv[1]), workers=1)
 """
@@ -194,7 +194,7 @@ def test_bad_numbers_and_places_are_refused(fake, tmp_path):
 
 
 def test_no_cell_is_run_where_results_cannot_be_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(_run, "measured", lambda cell, shop: pytest.fail("a cell was run"))
+    monkeypatch.setattr(_run, "measure_cell", lambda cell, shop: pytest.fail("a cell was run"))
     (tmp_path / "file").write_text("")
     study = load("dnn")
     for kept in (tmp_path / "file", tmp_path / ("x" * 300)):
