@@ -155,11 +155,16 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
     return {name: lacking.get(name, why) for name in populations if name not in rates}
 
 
-def _effort(plan: Plan, searched: Searched, queries: int) -> collect.Effort:
+def _queries(searched: Searched) -> int:
+    """Of the search and of the rates."""
+    return searched.run.queries + searched.measured.queries
+
+
+def _effort(plan: Plan, searched: Searched) -> collect.Effort:
     """What the search took: labels and boundary prepare it, as in published numbers."""
     seconds = plan.watch.took().get("search", Spent()).seconds
     prepared = searched.prepared + max(0.0, searched.run.seconds - seconds)
-    return collect.Effort(seconds, prepared, queries)
+    return collect.Effort(seconds, prepared, _queries(searched))
 
 
 def _decided(plan: Plan, measured: Measured) -> collect.Decided | None:
@@ -171,6 +176,60 @@ def _decided(plan: Plan, measured: Measured) -> collect.Decided | None:
     return collect.Decided.of(name, rows, score, labels, index)
 
 
+def _take_metrics(
+    plan: Plan,
+    searched: Searched,
+    found: Found,
+    rates: Mapping[str, Rate],
+    likeness: Mapping[str, Likeness],
+    judged_by: str,
+) -> dict[str, Any]:
+    return collect.take(
+        plan.problem.schema,
+        plan.problem.rows,
+        found,
+        searched.measured,
+        rates,
+        _decided(plan, searched.measured),
+        likeness=likeness,
+        judged_by=judged_by,
+        effort=_effort(plan, searched),
+        seed=plan.seed,
+        in_time=lambda what: plan.in_time(searched.cut, what),
+    )
+
+
+def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tuple[str, ...]:
+    """What a reader should know of the run, the gravest first."""
+    from limi.report import wording
+
+    problem, ran = plan.problem, searched.run
+    notes = [
+        wording.unsteady(searched.steadiness.as_dict()),
+        *problem.notes,
+        *problem.target.notes,
+        *ran.session.notes,
+        *searched.notes,
+        *dropped.notes,
+    ]
+    if ran.session.thrifty and len(found):
+        notes.append(
+            "a partner is the first protected value that was seen to flip its row, as queries "
+            "were few: how a finding fares under its other values was not asked"
+        )
+    if ran.stop == Stop.INTERRUPTED:
+        notes.append("the run was interrupted; it shows what was found until then")
+    return tuple(filter(None, notes))
+
+
+def _hashes(plan: Plan) -> dict[str, Any]:
+    """Sums of what the run was given."""
+    names = ["data_sha256", "held_out_sha256", "model_sha256"]
+    if plan.problem.held_out is None:
+        names.remove("held_out_sha256")
+    return {name: plan.manifest[name] for name in names}
+
+
 def _summarize(
     plan: Plan,
     searched: Searched,
@@ -180,48 +239,11 @@ def _summarize(
     judged_by: str,
 ) -> Summary:
     problem, ran = plan.problem, searched.run
-    ledger = ran.findings
-    flipping = searched.measured.flipping.get(problem.people[0])
-    if not plan.in_time(searched.cut, "naturalness"):
-        flipping, judged = None, found[:0]
-    else:
-        judged = found
-    look = _look(problem, judged, flipping, plan.seed)
-    scored = {**ran.session.facts, **scores(plan.method, ledger)}
-    from limi.report import wording
-
-    unsteady = wording.unsteady(searched.steadiness.as_dict())
-    notes = [
-        *([unsteady] if unsteady else []),
-        *problem.notes,
-        *problem.target.notes,
-        *ran.session.notes,
-        *searched.notes,
-    ]
-    notes += dropped.notes
-    if searched.run.session.thrifty and len(found):
-        notes.append(
-            "a partner is the first protected value that was seen to flip its row, as queries "
-            "were few: how a finding fares under its other values was not asked"
-        )
-    if ran.stop == Stop.INTERRUPTED:
-        notes.append("the run was interrupted; it shows what was found until then")
+    likeness, drawn = _look(plan, searched, found)
+    scored = {**ran.session.facts, **scores(plan.method, ran.findings)}
     rates = _rates(plan, searched)
-    queries = ran.queries + searched.measured.queries
     plan.watch.step(0.75)
-    metrics = collect.take(
-        problem.schema,
-        problem.rows,
-        found,
-        searched.measured,
-        rates,
-        _decided(plan, searched.measured),
-        likeness=look["naturalness"],
-        judged_by=judged_by,
-        effort=_effort(plan, searched, queries),
-        seed=plan.seed,
-        in_time=lambda what: plan.in_time(searched.cut, what),
-    )
+    metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by)
     return Summary(
         table=problem.table_name,
         n_rows=len(problem.rows),
@@ -235,8 +257,8 @@ def _summarize(
         protected=protected_values(problem.schema),
         combinations=len(problem.schema.combinations),
         findings=len(found),
-        rows_checked=ledger.rows_checked,
-        queries=queries,
+        rows_checked=ran.findings.rows_checked,
+        queries=_queries(searched),
         seconds=round(ran.seconds, 3),
         preparation_seconds=round(searched.prepared, 3),
         stop=str(ran.stop),
@@ -247,8 +269,8 @@ def _summarize(
         metrics=metrics,
         scores={name: round(float(value), 6) for name, value in scored.items()},
         where=where,
-        naturalness=look["naturalness"],
-        pictures=look["pictures"] | {"curve": pictures.curve(ran.curve)},
+        naturalness=likeness,
+        pictures=drawn | {"curve": pictures.curve(ran.curve)},
         rates_by_column=searched.measured.alone,
         what_if=what_ifs(
             problem.schema,
@@ -257,7 +279,7 @@ def _summarize(
         ),
         favorable_findings=favorable_findings(problem.schema, found),
         examples=examples(problem.schema, found),
-        notes=tuple(notes),
+        notes=_notes(plan, searched, found, dropped),
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),
         estimate=searched.expected.as_dict(),
@@ -265,43 +287,53 @@ def _summarize(
         versions=plan.manifest["versions"],
         held_out=None if problem.held_out is None else problem.held_out.name,
         n_held_out=0 if problem.held_out is None else len(problem.held_out.rows),
-        hashes={
-            name: plan.manifest[name]
-            for name in ("data_sha256", "held_out_sha256", "model_sha256")
-            if name != "held_out_sha256" or problem.held_out is not None
-        },
+        hashes=_hashes(plan),
     )
 
 
 def _look(
-    problem: Problem, found: Found, flipping: Rows | None, seed: int
-) -> dict[str, dict[str, Any]]:
-    """How natural the findings are as a set, beside the table's own rows that flip.
+    plan: Plan, searched: Searched, found: Found
+) -> tuple[dict[str, Likeness], dict[str, Any]]:
+    """How natural the findings are as a set, beside the table's own rows that flip; and pictures.
 
     All sets are compared at the size of the smallest, because naturalness falls with that size.
     """
-    rng = Stream.LIKENESS.rng(seed)
+    problem = plan.problem
+    flipping = searched.measured.flipping.get(problem.people[0])
+    if not plan.in_time(searched.cut, "naturalness"):
+        flipping, found = None, found[:0]
+    rng = Stream.LIKENESS.rng(plan.seed)
     real = _sample(problem.rows, MOST_TO_JUDGE, rng)
-    groups: dict[str, Rows] = {}
-    if len(found) >= FEWEST_TO_JUDGE:
-        groups["findings"] = _sample(found.rows, len(real), rng)
-        size = min(representative_size(problem, found), len(real))
-        groups["representative"] = found.rows[draw_representative(problem, found, size, seed)]
-    drawn = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
-    if flipping is not None and len(flipping) >= FEWEST_TO_JUDGE:
-        groups["ceiling"] = flipping
-    groups = {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
+    drawn = _drawn(problem, found, real, plan.seed, rng)
+    groups = drawn | ({} if flipping is None else _enough({"ceiling": flipping}))
     n = min([MOST_COMPARED, *map(len, groups.values())])
-    likeness: dict[str, Likeness] = {
+    likeness = {
         name: naturalness_at(n, real, rows, problem.schema, rng) for name, rows in groups.items()
     }
-    return {
-        "naturalness": likeness,
-        "pictures": {
-            "densities": pictures.densities(real, drawn) if drawn else {},
-            "score_pairs": pictures.score_pairs(found),
-        },
+    return likeness, {
+        "densities": pictures.densities(real, drawn) if drawn else {},
+        "score_pairs": pictures.score_pairs(found),
     }
+
+
+def _drawn(
+    problem: Problem, found: Found, real: Rows, seed: int, rng: np.random.Generator
+) -> dict[str, Rows]:
+    """As many findings as there are real rows, and those that represent them."""
+    if len(found) < FEWEST_TO_JUDGE:
+        return {}
+    size = min(representative_size(problem, found), len(real))
+    return _enough(
+        {
+            "findings": _sample(found.rows, len(real), rng),
+            "representative": found.rows[draw_representative(problem, found, size, seed)],
+        }
+    )
+
+
+def _enough(groups: dict[str, Rows]) -> dict[str, Rows]:
+    """Those groups that are large enough to judge."""
+    return {name: rows for name, rows in groups.items() if len(rows) >= FEWEST_TO_JUDGE}
 
 
 def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from rich.table import Table
 from typer import Argument, Option
@@ -11,6 +12,9 @@ from typer import Argument, Option
 from limi.cli import _console
 from limi.cli._options import AsJson, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR
+
+if TYPE_CHECKING:
+    from limi.audits.compare import Line
 
 __all__ = ["compare"]
 
@@ -40,18 +44,12 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
-    from limi import methods as known
     from limi.audits.compare import compare as run_all
     from limi.cli._tables import source
-    from limi.errors import InvalidInput
     from limi.report import comparison as page
     from limi.system import writing
 
-    names = [name.strip() for name in methods.split(",") if name.strip()]
-    if not names:
-        raise InvalidInput("--methods names none; for example --methods limi,natural")
-    for name in names:
-        known.parse(name)
+    names = _method_names(methods)
     place = None if html is None else writing.place(html)
     given = source(table, target, favorable, schema)
     with _console.steps("comparing") as on_step:
@@ -79,7 +77,26 @@ def compare(
         _console.print_json(
             {"title": title, "seed": seed, "methods": [line.as_dict() for line in lines]}
         )
-        return
+    else:
+        _show(title, lines)
+
+
+def _method_names(given: str) -> list[str]:
+    """Names joined by commas, each of a method that there is."""
+    from limi import methods
+    from limi.errors import InvalidInput
+
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        raise InvalidInput("--methods names none; for example --methods limi,natural")
+    for name in names:
+        methods.parse(name)
+    return names
+
+
+def _show(title: str, lines: Sequence[Line]) -> None:
+    from limi.report import comparison as page
+
     shown = Table(title=title, box=None, padding=(0, 2, 0, 0), title_justify="left")
     for heading in page.HEADINGS:
         shown.add_column(heading, justify="left" if heading == "method" else "right")

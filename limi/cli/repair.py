@@ -61,22 +61,13 @@ def repair(
     as_json: AsJson = False,
 ) -> None:
     """Train a tested model again with its findings; measure it before and after, and judge."""
-    import os
-
     from limi.audits.drafts import Draft
     from limi.audits.reopen import reopen
-    from limi.errors import InvalidInput
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
     from limi.repairs import require_saving
-    from limi.system import writing
 
-    here, there = (os.path.realpath(writing.absolute(path)) for path in (folder, out))
-    if here == there:
-        raise InvalidInput(
-            f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
-            "another folder"
-        )
+    _check_apart(folder, out)
     draft = Draft.at(out, force=force)
     given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
     with _console.steps("opening the run") as on_step:
@@ -106,8 +97,23 @@ def repair(
             tree = repaired.write(draft, model=not no_model)
     if as_json:
         _console.print_json(tree)
-        return
-    _show(tree, out)
+    else:
+        _show(tree, out)
+
+
+def _check_apart(folder: Path, out: Path) -> None:
+    """Refuse to write into the run itself, by whatever name."""
+    import os
+
+    from limi.errors import InvalidInput
+    from limi.system import writing
+
+    here, there = (os.path.realpath(writing.absolute(path)) for path in (folder, out))
+    if here == there:
+        raise InvalidInput(
+            f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
+            "another folder"
+        )
 
 
 def _show(tree: dict[str, Any], out: Path) -> None:

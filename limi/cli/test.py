@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer import Argument, Option
@@ -89,16 +90,6 @@ def test(
     from limi.cli._tables import source
     from limi.table import files
 
-    def tell(estimate: Estimate) -> None:
-        if not plan:
-            _console.announce(estimate)
-            return
-        if as_json:
-            _console.print_json(estimate.as_dict())
-        else:
-            _console.out.print(str(estimate), soft_wrap=True)
-        raise typer.Exit
-
     given = source(table, target, favorable, schema)
     with nullcontext(lambda progress: None) if plan else _console.run_progress() as show:
         result = limi.audit(
@@ -126,11 +117,20 @@ def test(
             trust=trust or (),
             table_name=table,
             command=_console.command_line(),
-            on_plan=tell,
+            on_plan=partial(_show_plan, as_json=as_json) if plan else _console.announce,
             on_progress=show,
             **given,
         )
     finish(result, out, as_json)
+
+
+def _show_plan(estimate: Estimate, *, as_json: bool) -> NoReturn:
+    """Print what the run would cost, and end the command."""
+    if as_json:
+        _console.print_json(estimate.as_dict())
+    else:
+        _console.out.print(str(estimate), soft_wrap=True)
+    raise typer.Exit
 
 
 def finish(result: Result, out: Path | None, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -276,6 +277,13 @@ def test_a_model_in_memory_or_one_that_runs_code_must_be_named(filed, tmp_path):
         limi.reopen(copied(filed, tmp_path / "a", model="Pipeline"))
     with pytest.raises(InvalidInput, match=r"opening it may run code.*--model python:evil.py:f"):
         limi.reopen(copied(filed, tmp_path / "b", model="python:evil.py:f"))
+
+
+def test_a_kind_of_another_package_must_be_named(filed, tmp_path, monkeypatch):
+    monkeypatch.setattr("limi.models.names", lambda: ["plugin"])
+    monkeypatch.setattr("limi.models.get", lambda kind: ModuleType(kind))
+    with pytest.raises(InvalidInput, match=r"opening it may run code.*--model plugin:x"):
+        limi.reopen(copied(filed, tmp_path, model="plugin:x"))
 
 
 def test_what_is_no_run_folder_is_said(filed, tmp_path):

@@ -178,3 +178,25 @@ def test_a_front_needs_two_points_that_are_numbers():
     assert front is not None
     assert [mark.label for mark in front.marks] == ["before", "30%"]
     assert front.marks[1].y == pytest.approx(290)
+
+
+NASTY = "</td><script>alert(1)</script>|`x`[l](http://e)\n# H\x1b[31m"
+
+
+def test_card_and_page_take_names_for_text():
+    plain = page.card(tree())
+    named = dict.fromkeys(("model", "table", "target", "favorable", "generator"), NASTY)
+    hostile = tree(
+        run={**tree()["run"], **named, "protected": {NASTY: [NASTY, "M"]}},
+        groups={"privileged": NASTY, "why": NASTY},
+        command=f"limi repair {NASTY}",
+    )
+    card = page.card(hostile)
+    assert len(card.splitlines()) == len(plain.splitlines())
+    assert "\x1b" not in card
+    spoken = [line for line in card.splitlines() if not line.startswith("Made by")]
+    assert "<script" not in "\n".join(spoken)
+    assert "](" not in "\n".join(spoken).replace("\\[l](", "")
+    made = next(line for line in card.splitlines() if line.startswith("Made by"))
+    assert made.count("``") == 2  # a fence that the name does not close
+    assert "<script" not in page.render(hostile)
