@@ -253,8 +253,8 @@ HALVES = {
     "methods/adf.py": ["rng.random(len(up)) < 0.5"],
     "methods/aequitas.py": ["draws[:, 2] < 0.5"],
     "methods/limi.py": ["0.5 <= self.threshold < 1"],
-    "repairs/_core.py": ["0 <= held_out <= 0.5"],
     "repairs/_labels.py": ["share == 0.5", "share > 0.5"],
+    "repairs/_settings.py": ["0 <= self.held_out <= 0.5"],
     "report/charts.py": ["at.x < 0.5"],
     "report/wording.py": ["value != 0.5"],
 }

@@ -1,0 +1,120 @@
+"""What a repair is asked for, and what of it makes no sense."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from limi.audits.result import Result
+from limi.errors import BadTable, InvalidInput, nearest
+from limi.repairs import _labels, _recipes
+from limi.repairs._labels import Policy
+from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Preset
+from limi.search.budget import check_seed
+
+__all__ = ["SWEPT", "Settings", "check_run", "choose_preset", "choose_swept"]
+
+SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
+
+_MOST_SEEDS = 1_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is trained again, how often, and what it may lose. Made only if all of it can
+    be done."""
+
+    preset: str  # where `mixing` comes from
+    mixing: Preset
+    seeds: int  # how often to train with other rows held out
+    seed: int
+    held_out: float  # share of the rows
+    max_accuracy_loss: float
+    swept: tuple[float, ...] = ()  # fractions that are tried beside that of `mixing`
+
+    def __post_init__(self) -> None:
+        _check_fraction(self.mixing.fraction)
+        _recipes.get(self.mixing.recipe)
+        self._check_sweep()
+        self._check_label()
+        self._check_numbers()
+
+    def _check_sweep(self) -> None:
+        if self.swept and self.mixing.recipe in _recipes.WITHOUT_FINDINGS:
+            raise InvalidInput(
+                f"the recipe {self.mixing.recipe} adds no findings, so there is no fraction to "
+                "sweep; sweep another, such as copies+pairs"
+            )
+
+    def _check_label(self) -> None:
+        label = self.mixing.label
+        if label not in _labels.POLICIES:
+            raise InvalidInput(
+                f"there is no way to label {label!r}; {nearest(label, _labels.POLICIES)}"
+            )
+
+    def _check_numbers(self) -> None:
+        if not 1 <= self.seeds <= _MOST_SEEDS:
+            raise InvalidInput(
+                f"seeds is {self.seeds}; at least one is needed, and {_MOST_SEEDS:,} at most"
+            )
+        check_seed(self.seed)
+        if not 0 <= self.held_out <= 0.5:
+            raise InvalidInput(f"held-out is {self.held_out:g}; it must lie between 0 and 0.5")
+        if not 0 <= self.max_accuracy_loss <= 1:
+            raise InvalidInput(
+                f"max-accuracy-loss is {self.max_accuracy_loss:g}; it is a share of the rows, such "
+                "as 0.01 for one point"
+            )
+
+
+def choose_preset(
+    name: str, *, recipe: str | None, label: Policy | None, fraction: float | None
+) -> Preset:
+    """A preset by its name, with what was given beside it in place of its own."""
+    if name not in PRESETS:
+        raise InvalidInput(f"there is no preset {name!r}; {nearest(name, PRESETS)}")
+    usual = PRESETS[name]
+    return replace(
+        usual,
+        recipe=recipe or usual.recipe,
+        label=label or usual.label,
+        fraction=usual.fraction if fraction is None else fraction,
+    )
+
+
+def choose_swept(sweep: bool | Sequence[float], own: float) -> tuple[float, ...]:
+    """Fractions to try beside the one that is asked for anyway."""
+    if sweep is False:
+        return ()
+    given = SWEPT if sweep is True else tuple(sweep)
+    for share in given:
+        _check_fraction(share)
+    return tuple(sorted({share for share in given if not math.isclose(share, own)}))
+
+
+def check_run(result: Result) -> None:
+    """Refuse a run that nothing can be trained from."""
+    labels = result.problem.labels
+    if labels is None:
+        raise InvalidInput(
+            "the run has no target column, so there are no labels to train on; test the model "
+            "again with the target named"
+        )
+    if not len(result.found):
+        raise InvalidInput(
+            "the run has no findings to repair with; search longer, or leave the model as it is"
+        )
+    if len(np.unique(labels[labels >= 0])) < 2:
+        raise BadTable("the target column holds one label only; a model needs both to be trained")
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0 < fraction <= 1:
+        raise InvalidInput(
+            f"fraction is {fraction:g}; it must lie above 0 and be at most 1, as a share of the "
+            f"rows trained on, such as {PAPER_FRACTION:g}"
+        )
