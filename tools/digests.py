@@ -60,9 +60,9 @@ _SMALL: dict[str, dict[str, Any]] = {
     "expga": {"n_rows": 200, "n_samples": 500},
     "limi": {"n_latents": 4_000},
     "sg": {"n_samples": 300},
-    "sg released": {"limit": 250},  # a tree for each row
+    "sg released": {"limit": 60},  # a tree for each row
     "vbtx": {"n_samples": 500},
-    "guided": {"first": 200, "trees": 20},
+    "guided": {"first": 200, "trees": 10},
 }
 _PAIRS = ("limi+adf", "natural+aequitas", "themis+expga", "vbtx+sg")
 _BRIEF: dict[str, dict[str, Any]] = {

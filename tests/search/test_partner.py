@@ -17,8 +17,8 @@ def by_hand(scores, own, rule, candidates):
         if flips and rule == "first":
             chosen.append(flips[0])
             continue
-        gaps = {g: round(abs(scores[line, g] - score), 6) for g in flips or known}
-        chosen.append(max(gaps, key=lambda g: (gaps[g], -g)))
+        gaps = {g: abs(scores[line, g] - score) for g in flips or known}
+        chosen.append(next(g for g in gaps if gaps[g] >= max(gaps.values()) - 1e-6))
     return chosen
 
 
