@@ -95,7 +95,9 @@ class _Speed:
         most = _GROWTH * self._big[0]
         if self.seconds(most) <= seconds:
             return most
-        return max(0.0, seconds / self._drift - self._per_call) / self._per_row
+        spare = seconds / self._drift - self._per_call
+        # A call whose rows cost nothing beside it fits in whole, or not at all.
+        return spare / self._per_row if spare > 0 and self._per_row else 0.0
 
     def call(self) -> float:
         """Seconds of a call that is worth its own cost: about one, as far as it can be."""

@@ -9,6 +9,7 @@ draw.py       choices by seed that can be given again and shrunk
 nasty.py      values, names and bytes that programs stumble over; edits of bytes, JSON and archives
 material.py   sound tables, models, generators and run folders, made once, to be damaged
 scratch.py    the folder, its sentinels, and what changed in it
+trials.py     trials of model files, forked instead of started
 server.py     a warmed-up process that forks one child for each input
 verdict.py    how an input ended
 kinds/        one file for each class of input: its named cases and its generator
