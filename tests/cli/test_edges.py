@@ -269,3 +269,35 @@ def test_marks_in_names_are_text_in_a_progress_bar(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "column [/x]" in shown
     assert "\u202e" not in shown
+
+
+def test_names_that_are_not_utf8_are_names_everywhere(call, home, tmp_path):
+    odd = os.fsdecode(b"p\xff\xe9")
+    for name in ("people.csv", "model.py"):
+        (tmp_path / f"{odd}{name}").write_bytes((home / name).read_bytes())
+    table, run = f"{tmp_path / odd}people.csv", f"{tmp_path / odd}run"
+    model = f"python:{tmp_path / odd}model.py:approve"
+    words = ("--model", model, *TEST[4:], "--max-rows", 50)
+    assert call("test", table, *words, "--out", run)[0] == 0
+    code, out, err = call("report", run, "--json", "--html", f"{tmp_path / odd}.html")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["table"] == table
+    assert call("metrics", run)[0] == 0
+    assert call("fit", table, "--out", f"{tmp_path / odd}.limi")[0] == 0
+    for ending in ("csv", "parquet"):
+        place = f"{tmp_path / odd}.{ending}"
+        code, out, _ = call("sample", f"{tmp_path / odd}.limi", "--out", place, "--json")
+        assert (code, json.loads(out)["file"]) == (0, place)
+        assert len(files.read(place)) == 1000
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
+def test_tables_of_a_study_are_text(call, monkeypatch, form):
+    from limi import studies
+
+    odd = studies.Table(NASTY, ("name", NASTY), ((NASTY, "1"),), (NASTY,))
+    monkeypatch.setattr(studies, "tables", lambda study, results: [odd])
+    code, out, _ = call("study", "table", "dnn", "--format", form)
+    assert code == 0
+    assert "=1+1" in out
+    assert clean_lines(out) == out
