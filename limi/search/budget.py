@@ -49,7 +49,8 @@ class Budget:
                     "(leave it out for no limit)"
                 )
             if value is not None and value > MOST:
+                much = f"of {len(str(value))} digits" if isinstance(value, int) else f"{value:.6g}"
                 raise InvalidInput(
-                    f"{name.replace('_', '-')} is {value:.6g}, more than can ever be spent; use "
+                    f"{name.replace('_', '-')} is {much}, more than can ever be spent; use "
                     f"{MOST:,} or less (or leave it out for no limit)"
                 )

@@ -56,9 +56,10 @@ def _text(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class _Kept:
-    """Where standard output went before."""
+    """Where standard output went before, and the stream of standard error."""
 
     stream: TextIO | None
+    errors: TextIO | None
     descriptor: int | None  # None where no file stands behind number 1
 
 
@@ -99,7 +100,7 @@ def to_stderr() -> Iterator[None]:
 
 
 def _redirect() -> _Kept:
-    stream = sys.stdout
+    stream, errors = sys.stdout, sys.stderr
     _flush(stream)
     try:
         descriptor = os.dup(1)
@@ -107,9 +108,9 @@ def _redirect() -> _Kept:
         descriptor = None
     else:
         _point_to_stderr()
-    if sys.stderr is not None:
-        sys.stdout = cast("TextIO", _Lent(sys.stderr))
-    return _Kept(stream, descriptor)
+    if errors is not None:
+        sys.stdout = cast("TextIO", _Lent(errors))
+    return _Kept(stream, errors, descriptor)
 
 
 def _point_to_stderr() -> None:
@@ -128,7 +129,7 @@ def _restore(kept: _Kept) -> None:
         os.dup2(kept.descriptor, 1)
         os.close(kept.descriptor)
     sys.stdout = _open(kept.stream, 1)
-    sys.stderr = _open(sys.stderr, 2)
+    sys.stderr = _open(kept.errors, 2)
 
 
 def _open(stream: TextIO | None, number: int) -> TextIO | None:

@@ -322,6 +322,8 @@ def reshaped(draw: Draw, name: str, data: bytes) -> bytes:
         return damaged(draw, data)
     if name.endswith(".json") or name == "schema":
         return as_json(edited(draw, json.loads(data)))
-    if name.endswith(".npy"):
-        return to_npy(warped(draw, from_npy(data)))
-    return damaged(draw, data)
+    try:
+        array = from_npy(data) if name.endswith(".npy") else None
+    except ValueError:  # damaged already
+        array = None
+    return damaged(draw, data) if array is None else to_npy(warped(draw, array))

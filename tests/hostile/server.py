@@ -125,6 +125,9 @@ def _surroundings(scratch: Scratch) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         "LANG": "C.UTF-8",
         "COLUMNS": "100",
+        # Memory in large pages, of which a fork copies few entries instead of many.
+        "PYTHONMALLOC": "malloc",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
         # Libraries keep caches of their own there as they are loaded.
         "HOME": str(scratch.folder("home")),
         "TMPDIR": str(scratch.folder("tmp")),

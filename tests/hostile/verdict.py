@@ -99,7 +99,7 @@ def _sentence(case: Case, ending: Ending, err: str) -> list[str]:
         return []
     if _helps(ending) or (ending.code == 130 and "Interrupted; " in err):
         return []
-    lines = [line for line in err.splitlines() if line.strip()]
+    lines = _lines(case, err)
     told = [line for line in lines if line.startswith("limi: ")]
     if UNFORESEEN.search(err):
         return [f"UNFORESEEN: {told[-1][:200] if told else lines[-1][:200]}"]
@@ -111,6 +111,13 @@ def _sentence(case: Case, ending: Ending, err: str) -> list[str]:
     if told and len(told[0]) > _LONGEST:
         return [f"NOT ONE SENTENCE: {len(told[0])} characters"]
     return []
+
+
+def _lines(case: Case, err: str) -> list[str]:
+    """The lines of standard error; ours begin anew after one that a model did not end."""
+    if case.chatty:
+        err = re.sub(r"(?m)^(?!limi: )(.*?)(?=limi: )", r"\1\n", err)
+    return [line for line in err.splitlines() if line.strip()]
 
 
 UNFORESEEN = re.compile(r"LIMI_DEBUG")
@@ -151,7 +158,7 @@ def _refuse(word: str) -> None:
 
 def _controls(case: Case, out: str, err: str) -> list[str]:
     if case.chatty:  # what a model prints is its own; what we say of it is ours
-        err = "\n".join(line for line in err.splitlines() if line.startswith("limi: "))
+        err = "\n".join(line for line in _lines(case, err) if line.startswith("limi: "))
     shown = [("stdout", out), ("stderr", err)]
     found = [(name, _CONTROL.search(text) or _surrogate(text)) for name, text in shown]
     return [f"CONTROL CHARACTERS: {one[0]!a} in {name}" for name, one in found if one]

@@ -114,12 +114,16 @@ for stream in ("stdout", "__stdout__", "stderr"):
         getattr(sys, stream).close()
     print("result")
     print("aside", file=sys.stderr)
+with to_stderr():
+    sys.stdout = sys.stderr = None
+print("result")
+print("aside", file=sys.stderr)
 """
 
 
-def test_streams_that_foreign_code_closes_are_there_again():
+def test_streams_that_foreign_code_closes_or_takes_away_are_there_again():
     done = subprocess.run([sys.executable, "-c", CLOSING], capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("result\n" * 3, "aside\n" * 3)
+    assert (done.stdout, done.stderr) == ("result\n" * 4, "aside\n" * 4)
 
 
 def test_the_last_of_several_threads_restores(capfd):

@@ -265,6 +265,8 @@ def _written(words: list[str]) -> tuple[str, ...]:
         after for word, after in pairwise(words) if word in ("--out", "--html", "--file", "--keep")
     ]
     given += [word.partition("=")[2] for word in words if word.startswith(("--out=", "--html="))]
+    # A link that leads to nothing yet is a way to something new.
+    given += [thing.to for place in given if isinstance(thing := AROUND.get(place), Link)]
     inner = {f"{place.rstrip('/')}.html" for place in given}
     return tuple(place.rstrip("/").removeprefix("./") for place in {*given, *inner} if place)
 
@@ -396,6 +398,7 @@ CORPUS.each(
     {
         "a-seed-below-zero": _test("--seed", "-1", says="seed is -1"),
         "a-budget-of-20-digits": _test("--max-queries", "1" + "0" * 20),
+        "a-budget-of-401-digits": _test("--max-rows", "1" + "0" * 400, says="is of 401 digits"),
         "a-rate-of-20-digits": _test("--rate-rows", "1" + "0" * 20, exits=(0, 2)),
         "a-batch-of-nothing": _test("--max-batch", "0"),
         "no-such-column": _test("--protected", "gone", exits=(2, 4)),

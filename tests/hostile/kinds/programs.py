@@ -107,14 +107,14 @@ DEEDS = (
         "raise limi_error()",
         "import gc; gc.disable()",
         "sys.excepthook = None",
-        "pd.DataFrame = None",
     ),
     *(
         "import logging; logging.basicConfig(level=0); logging.error('noise')",
         "sys.modules.pop('os')",
     ),
 )
-"""What a model does before it answers. None writes a file, and none leaves the process."""
+"""What a model does before it answers. None writes a file, and none leaves the process; none breaks
+a library that limi works with, for what fails then can be anything, and the net below tells it."""
 
 _HELPERS = """
 class Silent(Exception):
@@ -262,6 +262,7 @@ CORPUS.each(
         "close-stdout": _does("sys.stdout.close()", 0),
         "close-what-python-started-with": _does("sys.__stdout__.close()", 0),
         "close-stderr": _does("sys.stderr.close()", 0),
+        "take-stderr-away": _does("sys.stderr = None", 0, how=1),
         "go-elsewhere": _does("os.chdir('..')", 0, how=1),
         "go-elsewhere-between-methods": _does("os.chdir('..')", 0, how=2),
         "go-elsewhere-when-loaded": _does("pass", 0, how=2, first="os.chdir('..')"),
