@@ -258,7 +258,7 @@ def warped(draw: Draw, array: np.ndarray) -> np.ndarray:
             for _ in range(1 + draw.below(3)):
                 value = np.float64(draw.pick(NUMBERS))
                 whole = array.dtype.kind in "iu" and not np.isfinite(value)
-                flat[draw.below(flat.size)] = -9 if whole else value.astype(array.dtype)
+                flat[draw.below(flat.size)] = (np.int64(-9) if whole else value).astype(array.dtype)
         return array
     if how == 3 and array.dtype.names:
         name = draw.pick(array.dtype.names)
