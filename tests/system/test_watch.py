@@ -73,3 +73,13 @@ def test_progress_tells_phases_and_what_is_left():
         "search": (6.0, 1_000),
         "metrics": (0.0, 0),
     }
+
+
+def test_calls_whose_rows_cost_nothing_fit_in_whole_or_not_at_all():
+    clock = Clock()
+    watch = Watch(clock, 10)
+    watch.learn(4, 3.0)
+    watch.learn(400, 3.0)
+    assert watch.affordable > 400
+    clock.now += 8
+    assert watch.affordable == 0
