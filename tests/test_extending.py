@@ -71,6 +71,25 @@ def test_all_three_are_used_by_a_run_without_another_line(built):
         assert words in page
 
 
+TRY = """
+import pandas as pd
+
+import limi
+from hill_climb import HillClimb
+from model import approve
+
+given = {"target": "ok", "favorable": "yes", "protected": "sex", "max_rows": 500}
+result = limi.audit(approve, pd.read_csv("people.csv"), method=HillClimb(patience=40), **given)
+print(result.summary.method, len(result.found) > 0)
+"""
+
+
+def test_a_method_can_be_tried_as_an_object(built):
+    folder, package = built
+    done = package.run("-c", TRY, cwd=folder)
+    assert done.stdout == "climb True\n", done.stderr
+
+
 @pytest.mark.parametrize(
     ("noun", "name"),
     [("methods", "climb"), ("generators", "columns"), ("metrics", "severity.firm_flips")],

@@ -48,7 +48,8 @@ def _entries(noun: Noun) -> dict[str, str]:
     if noun is Noun.METRICS:
         return metrics.names()
     if noun is Noun.METHODS:
-        return {name: _line(inspect.getmodule(methods.get(name))) for name in methods.names()}
+        known = {name: methods.get(name) for name in methods.names()}
+        return {name: _line(inspect.getmodule(one)) or _line(one) for name, one in known.items()}
     package = models if noun is Noun.MODELS else generators
     return {name: _line(package.get(name)) for name in package.names()}
 

@@ -110,6 +110,11 @@ class WithTensors(Protocol):
     """A generator that also works in torch tensors, on the device where it lives."""
 
     @property
+    def latent_dim(self) -> int:
+        """Dimensions of the latent space."""
+        ...
+
+    @property
     def device(self) -> Any:
         """That device."""
         ...

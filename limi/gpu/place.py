@@ -53,9 +53,8 @@ def chosen(wanted: str, target: Target | None, generator: Any) -> str:
     if kind == "auto":
         if not _can_follow(generator) or (target is not None and network is None):
             return "cpu"
-        place = getattr(generator, "device", None)
-        if place is not None:
-            return str(place)  # a ready-made generator stays where it is
+        if isinstance(generator, WithTensors):
+            return str(generator.device)  # a ready-made generator stays where it is
         torch = torch_for(f"the generator {str(generator)!r}")
         return "cuda" if torch.cuda.is_available() else "cpu"
     torch_for("the device 'cuda'")
@@ -172,8 +171,7 @@ def _chunk(generator: WithTensors, n_columns: int) -> int:
     import torch
 
     free, _ = torch.cuda.mem_get_info(generator.device)
-    latent_dim = int(getattr(generator, "latent_dim", 256))
-    each = 4 * 4 * latent_dim + 3 * 8 * 4 * n_columns + 512
+    each = 4 * 4 * generator.latent_dim + 3 * 8 * 4 * n_columns + 512
     return int(np.clip(free // _SHARE // each // _FEWEST * _FEWEST, _FEWEST, _MOST))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
@@ -372,7 +373,7 @@ def metric(
             key,
             family,
             measure,
-            line=told,
+            line=_as_line(told),
             words=_as_aid(told),
             formula=formula,
             range=range,
@@ -388,6 +389,12 @@ def metric(
         )
 
     return declare
+
+
+def _as_line(sentence: str) -> str:
+    """A sentence for the list, which has no run: without the clause that names its numbers."""
+    plain = re.sub(r"[,;][^,;{}]*\{\w+\}[^,;.]*", "", sentence)
+    return re.sub(r"\{(\w+)\}", r"\1", plain)
 
 
 def _as_aid(sentence: str) -> str:

@@ -184,6 +184,18 @@ def test_words_may_name_what_stands_in_the_entry(monkeypatch):
     assert figures == ("0.500", "")
 
 
+def test_the_list_leaves_out_the_clause_that_needs_a_run():
+    def sure(evidence):
+        """How sure the gap is, protected columns left aside; by {draws} draws."""
+
+    def counted(evidence):
+        """Mean over {n} pairs."""
+
+    assert declare(sure).line == "How sure the gap is, protected columns left aside."
+    assert declare(counted).line == "Mean over n pairs."
+    assert not any("{" in line for line in metrics.names().values())
+
+
 def test_several_figures_have_a_line_each(monkeypatch):
     found = lines(declare(firm), {"F": {"value": 0.5}, "M": 0.25}, monkeypatch)
     assert [(name, figures[0]) for name, _, figures, _ in found] == [
@@ -358,6 +370,42 @@ def test_without_the_package_the_run_can_still_be_read(theirs, tested):
     told = shown.sections(read_summary(folder / "run").metrics)
     lines = {line.name: line for section in told for line in section.lines}
     assert lines["firm flips"].aid == "measured by a package that is not installed here"
+
+
+IN_THE_FOLDER = """
+import io, json, sys
+import pandas as pd
+from rich.console import Console
+
+import limi
+import limi.metrics
+limi.metrics.__path__.append(sys.argv[1])  # a folder that is a part of limi's own
+
+from limi.metrics import names
+from limi.report import html, text
+from model import approve
+
+result = limi.audit(
+    approve, pd.read_csv("people.csv"), target="ok", favorable="yes", protected="sex", max_rows=300
+)
+shown = io.StringIO()
+text.print_summary(result.summary, Console(file=shown, width=100))
+print(json.dumps({
+    "listed": "severity.firm_flips" in names(),
+    "measured": result.metrics()["severity"]["firm_flips"]["value"],
+    "text": "firm flips" in shown.getvalue(),
+    "page": "firm flips" in html.render(result.summary),
+}))
+"""
+
+
+def test_a_file_in_the_folder_is_enough(theirs, tmp_path):
+    folder, _ = theirs
+    Package(tmp_path, {"own": THEIRS.partition("@metric(CALIBRATION")[0]}, {})
+    done = Package(tmp_path / "site", {}, {}).run("-c", IN_THE_FOLDER, str(tmp_path), cwd=folder)
+    told = json.loads(done.stdout or "{}")
+    assert told.pop("measured", None) is not None, done.stderr
+    assert told == {"listed": True, "text": True, "page": True}
 
 
 def test_a_package_whose_metrics_cannot_be_loaded_stops_a_test_before_it_begins(tmp_path):
