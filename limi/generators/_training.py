@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, missing
-from limi.generators._base import OnStep
 from limi.generators._checks import check_latents, prepare
 from limi.generators._state import Arrays
 from limi.table.schema import Schema
@@ -82,26 +81,16 @@ def generator_of(rng: np.random.Generator, device: Any) -> Any:
 
 
 def begin(
-    name: str,
-    rows: Rows,
-    schema: Schema,
-    rng: np.random.Generator,
-    *,
-    max_rows: int,
-    device: str,
-    on_step: OnStep,
-    first: str,
+    name: str, rows: Rows, schema: Schema, rng: np.random.Generator, max_rows: int, device: str
 ) -> tuple[Rows, list[str], Any]:
     """What every fit of networks begins with: rows to fit on, what to say of them, the device.
 
-    `first` is the first step in a word, where there is nothing else to say. The signature of `fit`
-    stands in every module again, because it is what is asked of a module of this folder.
+    The signature of `fit` stands in every module again, because it is what is asked of a module of
+    this folder.
     """
     torch_for(f"the generator {name!r}")
     place = device_of(device)
-    rows, notes = prepare(rows, schema, rng, max_rows)
-    on_step(0.0, notes[0] if notes else first)
-    return rows, notes, place
+    return *prepare(rows, schema, rng, max_rows), place
 
 
 def linear(n_in: int, n_out: int, generator: Any) -> tuple[Tensor, Tensor]:

@@ -241,16 +241,8 @@ def fit(
 ) -> Transport:
     """A transport map trained on these rows; an interrupt keeps the best it has learnt so far."""
     settings = settings or Settings()
-    rows, notes, place = begin(
-        "transport",
-        rows,
-        schema,
-        rng,
-        max_rows=settings.max_rows,
-        device=device,
-        on_step=on_step,
-        first="levels",
-    )
+    rows, notes, place = begin("transport", rows, schema, rng, settings.max_rows, device)
+    on_step(0.0, notes[0] if notes else "levels")
     layout = _layout(rows, schema, settings)
     peak = settings.rate * min(1.0, math.sqrt(len(rows) / _MANY_ROWS))
     trainer = _Trainer(

@@ -234,16 +234,8 @@ def fit(
 ) -> TVAE:
     """A TVAE trained on these rows; an interrupt keeps the best it has learnt so far."""
     settings = settings or Settings()
-    rows, notes, place = begin(
-        "tvae",
-        rows,
-        schema,
-        rng,
-        max_rows=settings.max_rows,
-        device=device,
-        on_step=on_step,
-        first="mixtures",
-    )
+    rows, notes, place = begin("tvae", rows, schema, rng, settings.max_rows, device)
+    on_step(0.0, notes[0] if notes else "mixtures")
     encoding = Encoding.fit(
         rows, schema, rng, max_modes=settings.max_modes, max_levels=settings.max_levels
     )

@@ -60,15 +60,10 @@ class Downhill(ABC):
     ) -> Iterator[Checked]:
         """Rows around the seeds."""
         slope = self._slopes(session).output_gradient
-        return _gradient.wander(
-            session,
-            seeds,
-            rng,
-            lambda here: (slope(here.rows), slope(here.partner)),
-            _gradient.Wandering(
-                steps=self.exploit_steps,
-                size=self.exploit_step,
-                restart=self.restart,
-                update_every=self.update_every,
-            ),
+        how = _gradient.Wandering(
+            steps=self.exploit_steps,
+            size=self.exploit_step,
+            restart=self.restart,
+            update_every=self.update_every,
         )
+        return _gradient.wander(session, seeds, rng, _gradient.of_both(slope), how)

@@ -37,6 +37,7 @@ __all__ = [
     "climb",
     "confidence",
     "downhill",
+    "of_both",
     "require",
     "require_sizes",
     "slopes_of",
@@ -165,6 +166,11 @@ class Estimated:
         below = np.where(down >= schema.low - 1e-9, down, far)
         there = np.where(up <= schema.high + 1e-9, up, below)
         return snap(schema, np.where(np.isnan(rows), rows, there))
+
+
+def of_both(slope: Callable[[Rows], Rows]) -> Callable[[Checked], Twofold]:
+    """Gradients at rows and at their partners, from those at rows."""
+    return lambda here: (slope(here.rows), slope(here.partner))
 
 
 def confidence(slopes: Slopes, rows: Rows, score: Scores) -> Rows:

@@ -81,15 +81,10 @@ class ADF(Climbing):
     ) -> Iterator[Checked]:
         """Rows around the seeds."""
         slope = _gradient.slopes_of(session, self.gradient).loss_gradient
-        return _gradient.wander(
-            session,
-            seeds,
-            rng,
-            lambda here: (slope(here.rows), slope(here.partner)),
-            _gradient.Wandering(
-                steps=self.exploit_steps, size=self.exploit_step, restart=self.restart
-            ),
+        how = _gradient.Wandering(
+            steps=self.exploit_steps, size=self.exploit_step, restart=self.restart
         )
+        return _gradient.wander(session, seeds, rng, _gradient.of_both(slope), how)
 
     def _climb(
         self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
