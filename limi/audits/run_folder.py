@@ -55,9 +55,12 @@ def read_summary(folder: str | Path) -> Summary:
             f"{str(folder)!r} was written by a newer limi (format {version}, this one reads up to "
             f"{SUMMARY_FORMAT}); upgrade limi"
         )
-    with reading("summary", folder):
-        summary = Summary.from_dict(tree)
-        hold_fields(summary)
+    try:
+        with reading("summary", folder):
+            summary = Summary.from_dict(tree)
+            hold_fields(summary)
+    except InvalidInput as error:  # numbers that metrics are derived from are none
+        raise CorruptStore(f"the summary in {str(folder)!r} is damaged: {error}") from None
     return summary
 
 

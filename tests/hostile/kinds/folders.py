@@ -186,7 +186,7 @@ _SUMMARIES: Mapping[str, tuple[tuple[Any, ...], Any]] = {
     "a-seed-that-is-text": (("seed",), "x"),
     "a-method-that-is-a-number": (("method",), 3),
     "values-that-are-a-number": (("protected",), {"sex": 3}),
-    "a-rate-that-is-text": (("metrics", "individual", "flip_rates", "real", "value"), "x"),
+    "a-rate-that-is-text": (("rates", "real", "estimate"), "x"),
     "a-count-that-is-an-object": (("metrics", "individual", "consistency", "n"), {}),
     "a-group-that-is-nothing": (("metrics", "group", "sex"), None),
     "severity-that-is-a-list": (("metrics", "severity"), [1]),

@@ -240,7 +240,7 @@ def drawn(draw: Draw, material: Material) -> Case:
         words = _bounded(words)
     json = "--json" in known[name].params[-1].opts
     if json and draw.chance(50):
-        words.append("--json")
+        words.insert(len(name.split()), "--json")  # no option takes it for its value there
     return Case(
         tuple(words),
         files(material, name),
