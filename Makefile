@@ -64,7 +64,7 @@ study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
 study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
 	$(BIN)/limi study check
 
-mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (about an hour)
+mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (half an hour)
 	$(BIN)/python tools/mutants.py
 
 docs: $(VENV)/.dev ## run every snippet of the documentation

@@ -286,6 +286,14 @@ def test_bits_tell_the_decision_of_flipping_rows_under_every_combination():
     assert not told[~flips].any()
 
 
+@pytest.mark.parametrize("values", [2, 8, 9, 10, 16, 17])
+def test_bits_have_room_for_every_combination(values):
+    schema = schema_of((0, 3), (0, values - 1), protected=["x1"])
+    checked = check_rows(Linear((0.0, 1.0), 1.5 - values), schema, np.array([[1.0, 0.0]]))
+    told = np.unpackbits(checked.bits, axis=1, count=values)
+    assert told.tolist() == [[0] * (values - 1) + [1]]  # the last alone is favored
+
+
 def graded(rows):
     """Of five values the first two are favored, the third is refused, the last refused firmly."""
     return np.array([0.9, 0.8, 0.4, 0.6, 0.1])[rows[:, 1].astype(int)]
