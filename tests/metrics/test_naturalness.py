@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limi.errors import InvalidInput
+from limi.metrics import naturalness
 from limi.metrics.naturalness import (
     average_tabular_naturalness,
     copy_shares,
@@ -320,6 +321,27 @@ def test_rows_that_differ_in_one_thing_are_told_apart_at_once(classifier):
     # Of more rows equal numbers are drawn.
     assert auc(np.tile(real, (9, 1)), max_rows=40) < 0.75
     assert auc(generated[:3]) >= 0.0
+
+
+def test_columns_of_more_levels_than_trees_take_are_told_apart_too():
+    """256 levels are one too many to be split as sets, and so are the values of a number."""
+    schema = Schema((levels("town", 256, False), number("x", -9, 9, 0.0), levels("kind", 3)))
+    rng = np.random.default_rng(0)
+
+    def draw(kinds):
+        columns = [np.arange(600) % 256, rng.normal(size=600), rng.choice(kinds, 600)]
+        return np.column_stack(columns).astype(float)
+
+    real = draw([0, 1])
+    assert two_sample_auc(real, draw([2, 1, np.nan]), schema, rng, folds=2) > 0.75
+    assert two_sample_auc(real, draw([0, 1]), schema, rng, folds=2) < 0.65
+
+
+def test_a_set_is_told_with_its_size_and_draws():
+    told = naturalness._drawn
+    assert told({"value": 0.9}) == ", as a set"
+    assert told({"n": 80, "draws": 1}) == ", as a set of 80 rows"
+    assert told({"n": 80, "draws": 2}) == ", as a set of 80 rows, mean of 2 draws"
 
 
 def test_three_rows_are_enough_for_three_folds_and_two_are_not():
