@@ -6,8 +6,8 @@
     python -m benchmarks._ctgan_gpu --packed tables/          # and there
     python -m benchmarks._ctgan_gpu --package 65              # the ctgan package, if installed
 
-A line holds the seconds of the whole fit, those until the first step (preparation), steps a second
-from the first tenth on, decoded rows a second, and ATN by the paper's equation on as many plain
+A line holds the seconds of the whole fit, those until the first step (preparation), steps per
+second from the first tenth on, decoded rows per second, and ATN by the paper's equation on as many plain
 samples as the table has rows. The first line of a device run also says whether a step on the
 device agrees with the same step on the CPU. MEPS needs LIMI_DATA; see `limi datasets`.
 """
@@ -161,7 +161,7 @@ def check_step(rows, schema, device: str) -> None:
 
 
 def package(rows, schema, table_name: str, n_steps: int, device: str) -> None:
-    """Preparation and steps a second of the public ctgan package."""
+    """Preparation and steps per second of the public ctgan package."""
     import pandas as pd
     from ctgan import CTGAN
     from ctgan.synthesizers import ctgan as inside

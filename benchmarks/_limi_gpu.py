@@ -1,4 +1,4 @@
-"""LIMI and the gradient methods on a device, one JSON line a figure.
+"""LIMI and the gradient methods on a device, one JSON line per figure.
 
     python -m benchmarks._limi_gpu                      # all parts, on cuda if there is one
     python -m benchmarks._limi_gpu --pack problems/     # for a machine without pandas
@@ -131,9 +131,9 @@ class Problems:
     def task(self, table, protected):
         """A task on the device, and the target as it was given."""
         target, rows = self.target(table, protected)
-        there = device.placed(target, self.place)
+        there = device.place_target(target, self.place)
         generator = self.generator(table)
-        here = device.together(there, generator)
+        here = device.join_on_device(there, generator)
         task = Task(target.codec.schema, there.score, rows, generator=generator, on_device=here)
         return task, target
 
@@ -239,7 +239,7 @@ def boundary_speed(problems):
 
 def gradient(problems):
     target, rows = problems.target("census", "sex")
-    there = device.placed(target, problems.place)
+    there = device.place_target(target, problems.place)
     for name in GRADIENT:
         for words, asked in ((problems.place, there), ("cpu", target)):
             slopes = gradients.of(asked)

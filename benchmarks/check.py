@@ -1,4 +1,4 @@
-"""Speed and memory of the oracle, one JSON line a figure.
+"""Speed and memory of the oracle, one JSON line per figure.
 
     python benchmarks/check.py
 

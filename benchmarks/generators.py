@@ -1,4 +1,4 @@
-"""Naturalness, speed and memory of the generators, one JSON line a figure.
+"""Naturalness, speed and memory of the generators, one JSON line per figure.
 
     python -P benchmarks/generators.py                       # trees, on every table at hand
     python -P benchmarks/generators.py transport --device cuda --tables census credit

@@ -1,4 +1,4 @@
-"""LIMI and the guided search: speed, memory, findings and naturalness, one JSON line a figure.
+"""LIMI and the guided search: speed, memory, findings and naturalness, one JSON line per figure.
 
     python benchmarks/limi.py [speed | boundary | memory | counts | thrift | guided | preset |
                                million | gpu]
@@ -215,7 +215,7 @@ def thrift():
                 found[asked] = len(ran.findings) / ran.queries
             name = f"{method} {table} {protected} dnn, 20,000 queries"
             gain = found["one by one"] / found["at once"]
-            report(f"{name}: findings a query, values one by one in times of all at once", gain)
+            report(f"{name}: findings per query, values one by one in times of all at once", gain)
 
 
 def guided():

@@ -1,4 +1,4 @@
-"""The methods of the literature against their row-by-row twins, one JSON line a figure.
+"""The methods of the literature against their row-by-row twins, one JSON line per figure.
 
     python benchmarks/methods.py [twins | small | larger | gradient | paper]
 
@@ -28,7 +28,7 @@ import numpy as np
 
 from limi import data, generators, methods
 from limi.methods import neuronfair
-from limi.methods._seeds import clustered
+from limi.methods._seeds import cluster_rows
 from limi.models import benchmark, gradients
 from limi.models.target import bind
 from limi.search.budget import Budget
@@ -91,7 +91,7 @@ def twins(sizes=tuple(SIZES)):
         every, limits = SIZES[size]
         for name, settings in every.items():
             twin = import_module(f"tests.naive.{name}")
-            # The twin of SG grows a tree a row, so it gets as many rows as take a minute.
+            # The twin of SG grows a tree per row, so it gets as many rows as take a minute.
             limit = min(limits[kind], 1_000) if name == "sg" else limits[kind]
             method = methods.parse(name, settings)
             rng = np.random.default_rng(0)
@@ -114,7 +114,7 @@ def twins(sizes=tuple(SIZES)):
 def gradient_twins():
     target, rows = make("census", "dnn", "sex")
     schema, slopes = target.codec.schema, gradients.of(target)
-    seeds = clustered(task_of(target, rows), np.random.default_rng(0), n=40)
+    seeds = cluster_rows(task_of(target, rows), np.random.default_rng(0), n=40)
     arguments = {
         "adf": (target.score, slopes.loss_gradient, schema, seeds),
         "eidig": (target.score, slopes.output_gradient, schema, seeds),

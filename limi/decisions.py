@@ -28,7 +28,7 @@ __all__ = [
     "differ",
     "favors",
     "opposes",
-    "rounded",
+    "round_scores",
     "sides",
 ]
 
@@ -82,6 +82,6 @@ def sides(scores: Any) -> Any:
     return favors(scores).astype("int8") - opposes(scores).astype("int8")
 
 
-def rounded(scores: Any) -> Any:
+def round_scores(scores: Any) -> Any:
     """Scores, or differences of them, without the digits that may not steer a search."""
     return scores.round(decimals=_DIGITS)

@@ -26,10 +26,10 @@ __all__ = [
     "LimiError",
     "MissingCapability",
     "MissingDependency",
-    "listed",
+    "find_repeated",
     "missing",
     "nearest",
-    "repeated",
+    "spell",
 ]
 
 _LONGEST_NAME = 200  # characters
@@ -100,15 +100,15 @@ def nearest(name: str, known: Iterable[str]) -> str:
     alike = folded[close[0]] if close else []
     closest = difflib.get_close_matches(name, alike, n=1, cutoff=0.0)
     hint = f"did you mean {closest[0]!r}? " if closest else ""
-    return f"{hint}Known: {listed(names)}"
+    return f"{hint}Known: {spell(names)}"
 
 
-def repeated(names: Iterable[object]) -> list[str]:
+def find_repeated(names: Iterable[object]) -> list[str]:
     """Names that occur more than once."""
     return sorted(str(name) for name, times in Counter(names).items() if times > 1)
 
 
-def listed(names: Iterable[object], most: int = 12) -> str:
+def spell(names: Iterable[object], most: int = 12) -> str:
     """Names joined by commas, cut after the first few."""
     words = [str(name) for name in names]
     shown = ", ".join(map(_cut, words[:most])) or "none"

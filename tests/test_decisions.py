@@ -19,7 +19,7 @@ from limi.decisions import (
     differ,
     favors,
     opposes,
-    rounded,
+    round_scores,
 )
 from limi.gpu import place
 from limi.models.gradients import by_loss
@@ -73,7 +73,7 @@ def test_tensors_are_judged_as_arrays():
     for judge in (favors, opposes):
         assert judge(there).tolist() == judge(scores).tolist()
     assert differ(there[:, None], there).tolist() == differ(scores[:, None], scores).tolist()
-    np.testing.assert_array_equal(rounded(there).numpy(), rounded(scores))
+    np.testing.assert_array_equal(round_scores(there).numpy(), round_scores(scores))
 
 
 # -- the oracles ------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def test_every_oracle_leaves_the_edge_alone(schema, seed, rule):
     np.testing.assert_array_equal(thrifty.flips, full.flips)
     assert differ(thrifty.score, thrifty.partner_score)[thrifty.flips].all()
 
-    there = place.together(target, Tensors(schema))
+    there = place.join_on_device(target, Tensors(schema))
     found = there.check(torch.tensor(rows), lambda n: None, 64, rule)
     np.testing.assert_array_equal(found.flips.numpy(), full.flips)
     np.testing.assert_array_equal(found.partner.numpy(), full.partner[:, schema.protected_index])

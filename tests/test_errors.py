@@ -2,15 +2,15 @@
 
 import pytest
 
-from limi.errors import listed, nearest, repeated
+from limi.errors import find_repeated, nearest, spell
 
 
 def test_names_of_any_length_are_compared_in_time():
     long = ["x" * 100_000 + str(i) for i in range(3)]
     told = nearest("x" * 100_000, long)
     assert len(told) < 1000
-    assert len(listed(long)) < 1000
-    assert repeated(["b", "a", "b", 3, 3]) == ["3", "b"]
+    assert len(spell(long)) < 1000
+    assert find_repeated(["b", "a", "b", 3, 3]) == ["3", "b"]
 
 
 @pytest.mark.parametrize(

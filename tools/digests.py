@@ -216,7 +216,7 @@ def _searched(
     task = problem.task(generator())
     if on_device:
         assert problem.target is not None
-        task = replace(task, on_device=place.together(problem.target, task.generator))
+        task = replace(task, on_device=place.join_on_device(problem.target, task.generator))
         assert task.on_device is not None
     found = run(method, task, budget, _SEED).findings.all()
     return found.rows, found.partner[:, problem.schema.protected_index]
@@ -343,7 +343,7 @@ def _audited() -> tuple[Rows, Rows]:
 def digest(rows: Rows, partners: Rows) -> str:
     """Findings as one word: their number, and the sum of their cells in order.
 
-    Cells are rounded where steps that are no binary fractions were added up in some order.
+    Cells are rounded where steps that are not binary fractions were added up in some order.
     """
     cells = np.round(np.column_stack([rows, partners]), 9) + 0.0  # turns -0.0 into 0.0
     cells = np.where(np.isnan(cells), np.nan, cells)

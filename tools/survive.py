@@ -177,7 +177,7 @@ class Victim:
     results: Callable[[Path], Any]
     resumes: bool
     make_ready: Callable[[Path], None] = lambda folder: None
-    is_slow: bool = False  # a minute a run: some operations stand for all
+    is_slow: bool = False  # a minute per run: some operations stand for all
 
 
 @dataclass

@@ -148,7 +148,7 @@ def audit(
     )
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name)
-    place, asked = devices.settled(device, problem.target, found)
+    place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, on_step)
     plan = Plan(
         problem,
@@ -168,7 +168,7 @@ def audit(
     plan.check()
     score = watch.timed(asked.score)
     # Now that model and libraries are loaded: a limit holds for what is there.
-    with cores.shared():
+    with cores.share_cores():
         return _run(plan, score, draft)
 
 

@@ -17,7 +17,7 @@ from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import LimiError, MissingCapability
-from limi.gpu.place import settled
+from limi.gpu.place import settle_device
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second
@@ -27,11 +27,11 @@ from limi.search.findings import Found
 from limi.streams import Stream
 from limi.table.frames import Frame
 
-__all__ = ["Line", "compare"]
+__all__ = ["ComparedRun", "compare"]
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedRun:
     """What one method reached."""
 
     method: str
@@ -64,8 +64,8 @@ def compare(
     device: str = "auto",
     on_method: Callable[[str], None] = lambda name: None,
     **given: Any,
-) -> list[Line]:
-    """One line a method, all with the same table, model, generator, budget and seed.
+) -> list[ComparedRun]:
+    """One line per method, all with the same table, model, generator, budget and seed.
 
     The model is opened once, and the generator fitted once. A method that cannot run on this target
     says why in its line.
@@ -79,12 +79,12 @@ def compare(
         *("trust_pickle", "trust", "table_name"),
     )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
-    place, _ = settled(device, problem.target, found)
+    place, _ = settle_device(device, problem.target, found)
     if isinstance(generator, str) and generator in generators.names():
         rng = Stream.GENERATOR.rng(seed)
         fit = generators.get(generator).fit
         found = fit(problem.rows, problem.schema, rng, device=place)
-    lines: dict[str, Line] = {}
+    lines: dict[str, ComparedRun] = {}
     results: dict[str, Result] = {}
     for name in methods:
         on_method(name)
@@ -137,10 +137,10 @@ def _likeness(
 
 def _line(
     name: str, result: Result, likeness: tuple[float | None, float | None, int | None]
-) -> Line:
+) -> ComparedRun:
     summary, schema = result.summary, result.problem.schema
     distance = pairwise_distance(result.found.rows, schema, np.random.default_rng(0))
-    return Line(
+    return ComparedRun(
         method=name,
         findings=summary.findings,
         rows_checked=summary.rows_checked,
@@ -157,5 +157,7 @@ def _line(
     )
 
 
-def _absent(name: str, error: LimiError) -> Line:
-    return Line(name, 0, 0, 0, 0.0, 0.0, 0.0, None, None, None, None, 0, "not run", str(error))
+def _absent(name: str, error: LimiError) -> ComparedRun:
+    return ComparedRun(
+        name, 0, 0, 0, 0.0, 0.0, 0.0, None, None, None, None, 0, "not run", str(error)
+    )

@@ -27,7 +27,7 @@ from limi.types import Rows, Scores
 
 __all__ = ["Searched", "conduct"]
 
-_CHECK_SHARE = 40  # four questions a row: a tenth of a budget to see whether the model is steady
+_CHECK_SHARE = 40  # four questions per row: a tenth of a budget to see whether the model is steady
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     generator = _make_generator(plan, cut)
     on_device = None
     if generator is not None and plan.source.device != "cpu":
-        on_device = devices.together(plan.asked, generator)
+        on_device = devices.join_on_device(plan.asked, generator)
     task = dataclasses.replace(
         plan.task(score),
         generator=generator,

@@ -181,9 +181,9 @@ class Draft:
         try:
             writing.lock(self.folder / _JOURNAL).close()
         except writing.Held:
-            raise self._held() from None
+            raise self._hold() from None
 
-    def _held(self) -> InvalidInput:
+    def _hold(self) -> InvalidInput:
         return InvalidInput(
             f"another limi is writing {str(self.place)!r} right now; wait for it, or choose "
             "another --out"
@@ -247,7 +247,7 @@ class Draft:
             try:
                 self._log = writing.lock(self.folder / _JOURNAL)
             except writing.Held:
-                raise self._held() from None
+                raise self._hold() from None
             except FileNotFoundError:
                 continue  # its last owner has just finished, or removed it
 
@@ -354,7 +354,7 @@ def _tells(path: Path, *names: str) -> bool:
 
 
 def _stranger(folder: Path, names: Iterable[str], *, drafts: bool = False) -> str:
-    """The first thing in a folder that is no file of these names; empty where there is none."""
+    """The first thing in a folder that is not a file of these names; empty where there is none."""
     with os.scandir(folder) as entries:
         strangers = [
             entry.name

@@ -38,7 +38,7 @@ class Estimate:
         >>> print(Estimate({"rates": 60_000, "search": 153_800}, 0.000187))
         about 214,000 questions, 40 s at the measured speed
         """
-        words = f"about {_rounded(self.total):,} questions, {_duration(self.seconds)} at the "
+        words = f"about {_round(self.total):,} questions, {_duration(self.seconds)} at the "
         words += "measured speed"
         if self.generator is not None:
             words += f", after the fit of the generator {self.generator}"
@@ -56,7 +56,7 @@ class Estimate:
         }
 
 
-def _rounded(n: int) -> int:
+def _round(n: int) -> int:
     """Three digits: more would promise what nobody knows."""
     return round(n, 3 - len(str(n))) if n >= 1000 else n
 

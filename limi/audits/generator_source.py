@@ -10,7 +10,7 @@ from pathlib import Path
 from limi import generators
 from limi.audits.problem import Problem
 from limi.audits.run_folder import file_digest
-from limi.errors import InvalidInput, listed
+from limi.errors import InvalidInput, spell
 from limi.generators import Generator
 from limi.streams import Stream
 from limi.system import writing
@@ -102,6 +102,6 @@ def _fitting(generator: Generator | None, schema: Schema) -> Generator | None:
     if generator is not None and generator.schema.columns != schema.columns:
         raise InvalidInput(
             "the generator was fitted to other columns than the model takes: "
-            f"{listed(generator.schema.names)}; fit it on this table"
+            f"{spell(generator.schema.names)}; fit it on this table"
         )
     return generator

@@ -37,9 +37,9 @@ def densities(real: Rows, groups: Mapping[str, Rows]) -> dict[str, Any]:
     low, high = np.percentile(along["real"], [0.2, 99.8])
     grid = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), _GRID)
     return {
-        "x": _rounded(grid),
+        "x": _round(grid),
         "share": round(float(values[-1] / max(values.sum(), 1e-12)), 4),
-        "lines": {name: _rounded(_density(cells, grid)) for name, cells in along.items()},
+        "lines": {name: _round(_density(cells, grid)) for name, cells in along.items()},
     }
 
 
@@ -59,7 +59,7 @@ def score_pairs(found: Found, most: int = 400) -> list[list[float]]:
     """[score, partner's score] of findings spread evenly over the order in which they came."""
     chosen = np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(np.intp))
     pairs = np.stack([found.score[chosen], found.partner_score[chosen]], axis=1)
-    return [_rounded(pair) for pair in pairs]
+    return [_round(pair) for pair in pairs]
 
 
 def curve(points: Sequence[tuple[int, int]], most: int = 120) -> list[list[int]]:
@@ -68,5 +68,5 @@ def curve(points: Sequence[tuple[int, int]], most: int = 120) -> list[list[int]]
     return [list(points[place]) for place in chosen]
 
 
-def _rounded(numbers: NDArray[np.float64]) -> list[float]:
+def _round(numbers: NDArray[np.float64]) -> list[float]:
     return [float(f"{number:.5g}") for number in numbers]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from limi import models
 from limi.audits.run_folder import digest, file_digest
-from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.models import Meaning, trial
 from limi.models.target import Target, bind
 from limi.models.trial import Terms
@@ -143,7 +143,7 @@ def prepare(
         favorable=1 if wanted is None else wanted,
         unfavorable=next((v for v in labels if v != wanted), None),
         table_name=table_name,
-        model_name=_named(model),
+        model_name=_name(model),
         model_sha256=sha256,
         labels=_favorable_labels(columns, target, wanted),
         output=output,
@@ -216,9 +216,9 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
     notes = []
     for name, codes in zip(schema.protected, schema.protected_codes, strict=True):
         column, cells = schema[name], rows[:, schema.position(name)]
-        absent = np.array(codes)[~_held(column, np.array(codes), cells)]
+        absent = np.array(codes)[~_hold(column, np.array(codes), cells)]
         if len(absent):
-            shown = listed([column.show(code) for code in absent], most=8)
+            shown = spell([column.show(code) for code in absent], most=8)
             has = "has" if column.kind != "numerical" or column.step else "comes near"
             notes.append(
                 f"nobody in the table {has} {len(absent)} of the {len(codes)} values of {name!r} "
@@ -228,7 +228,7 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:
+def _hold(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:
     """Which of a column's codes some cell holds; of real numbers, is nearest to."""
     if column.kind != "numerical" or column.step:
         return np.isin(codes, cells)
@@ -243,7 +243,7 @@ def _held(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]
     return held
 
 
-def _named(model: Any) -> str:
+def _name(model: Any) -> str:
     if isinstance(model, str):
         return model
     name: str = getattr(model, "__name__", type(model).__name__)
@@ -282,7 +282,7 @@ def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Va
     if len(known) != 2:
         raise BadTable(
             f"the target column {target!r} has {len(known)} classes "
-            f"({listed(map(repr, known), most=5)}); limi tests decisions between two"
+            f"({spell(map(repr, known), most=5)}); limi tests decisions between two"
         )
     return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
 
@@ -311,7 +311,7 @@ def _favorable(
         if set(labels) == {0, 1}:
             return labels[1]
         raise InvalidInput(
-            f"the target column {target!r} holds {listed(map(repr, labels))}; "
+            f"the target column {target!r} holds {spell(map(repr, labels))}; "
             f"say which one people want, for example --favorable {str(labels[-1])!r}"
         )
     for label in labels:

@@ -18,7 +18,7 @@ from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
 from limi.audits.summary import causes_in_words, rules_of
-from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, listed
+from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.system import writing
@@ -56,10 +56,10 @@ def reopen(
     summary = run_folder.read_summary(folder)
     manifest = _manifest(folder)
     base = _base(folder, manifest)
-    read = _table(folder, base, manifest["table"]) if table is None else _given(table)
+    read = _table(folder, base, manifest["table"]) if table is None else _take_given(table)
     named = _model(folder, base, manifest["model"]) if model is None else model
     problem = _problem(folder, manifest, read, named, trust_pickle, trust)
-    found = _found(folder, problem)
+    found = _find(folder, problem)
     # A model whose answers move cannot be held to those that it gave.
     if not summary.steadiness.get("scores_moved"):
         _same_model(problem, found, named)
@@ -118,9 +118,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     needed = ("format", "table", "model", "target", "favorable", "data_sha256", "model_sha256")
     lacking = [name for name in needed if name not in tree]
     if lacking:
-        raise CorruptStore(
-            f"the manifest in {str(folder)!r} is damaged: it lacks {listed(lacking)}"
-        )
+        raise CorruptStore(f"the manifest in {str(folder)!r} is damaged: it lacks {spell(lacking)}")
     odd = [
         *(name for name in ("format",) if not isinstance(tree[name], int)),
         *(name for name in _TEXT if not isinstance(tree[name], str)),
@@ -145,7 +143,7 @@ def _base(folder: Path, manifest: dict[str, Any]) -> Path:
     return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
 
 
-def _given(table: str | Path | Frame) -> _Table:
+def _take_given(table: str | Path | Frame) -> _Table:
     if not isinstance(table, (str, Path)):
         return _Table(table, "the frame")
     if str(table) in data.names() and not Path(table).exists():
@@ -209,21 +207,21 @@ def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
             )
 
 
-def _found(folder: Path, problem: Problem) -> Found:
+def _find(folder: Path, problem: Problem) -> Found:
     """The findings as arrays; when they were found is not kept in the folder."""
     schema = problem.schema
     path = folder / "findings.parquet"
     if not is_file(path):
-        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: it has no {path.name}")
+        raise CorruptStore(f"{str(folder)!r} is not a run folder of limi: it has no {path.name}")
     try:
         import pandas as pd
 
         frame = pd.read_parquet(path)
-        rows = _encoded(problem, frame)
+        rows = _encode(problem, frame)
         twins = frame[schema.names].assign(
             **{name: frame[_free(f"{name}__partner", schema.names)] for name in schema.protected}
         )
-        partner = _encoded(problem, twins)
+        partner = _encode(problem, twins)
         score, partner_score = (
             frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
             for name in ("score", "partner_score")
@@ -255,7 +253,7 @@ def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
     return np.array([known[words] for words in frame[name]], dtype=np.uint8)
 
 
-def _encoded(problem: Problem, frame: Frame) -> Rows:
+def _encode(problem: Problem, frame: Frame) -> Rows:
     if not len(frame):
         return np.empty((0, len(problem.schema)))
     return problem.target.codec.encode(frame)

@@ -83,7 +83,7 @@ class Result:
         By default the only column, or all of them together; and the table's people, or natural
         ones where those were not measured.
         """
-        return _chosen(self.summary, column, population)
+        return _choose(self.summary, column, population)
 
     @property
     def stop(self) -> str:
@@ -92,7 +92,7 @@ class Result:
 
     @cached_property
     def findings(self) -> Frame:
-        """One row a finding, in the type of the given frame: its columns, the partner's protected
+        """One row per finding, in the type of the given frame: its columns, the partner's protected
         values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
         of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
         return findings_frame(self.problem.target.codec, self.found)
@@ -126,7 +126,7 @@ class Result:
         group that others are compared with (`"sex=Male"`), or `"lowest"` for the paper's split; by
         default the group with the highest selection rate, as the answer says.
         """
-        return collect.asked_for(
+        return collect.answer_request(
             self.summary.all_metrics, self.problem.schema, volume=volume, privileged=privileged
         )
 
@@ -167,7 +167,7 @@ class Result:
         return html.snippet(self.summary)
 
 
-def _chosen(summary: Summary, column: str | None, population: str | None) -> WhatIf:
+def _choose(summary: Summary, column: str | None, population: str | None) -> WhatIf:
     tables = summary.what_if
     if not tables:
         from limi.report import favored
@@ -176,7 +176,7 @@ def _chosen(summary: Summary, column: str | None, population: str | None) -> Wha
     columns = tuple(summary.protected) if column is None else (column,)
     if column is not None and column not in summary.protected:
         raise InvalidInput(
-            f"{column!r} is no protected column of the run; {nearest(column, summary.protected)}"
+            f"{column!r} is not a protected column of the run; {nearest(column, summary.protected)}"
         )
     known = dict.fromkeys(table.population for table in tables)
     if population is not None and population not in known:

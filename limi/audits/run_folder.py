@@ -49,7 +49,9 @@ def read_summary(folder: str | Path) -> Summary:
     tree = read_json(folder / "summary.json")
     version = tree.get("format")
     if not isinstance(version, int):
-        raise CorruptStore(f"{str(folder)!r} is no run folder of limi: its summary has no format")
+        raise CorruptStore(
+            f"{str(folder)!r} is not a run folder of limi: its summary has no format"
+        )
     if version > SUMMARY_FORMAT:
         raise CorruptStore(
             f"{str(folder)!r} was written by a newer limi (format {version}, this one reads up to "
@@ -121,11 +123,11 @@ def read_json(path: Path) -> dict[str, Any]:
     """The object in a JSON file of ours; CorruptStore where it holds none."""
     try:
         if path.exists() and not path.is_file():
-            raise CorruptStore(f"{str(path)!r} cannot be read: it is no file")
+            raise CorruptStore(f"{str(path)!r} cannot be read: it is not a file")
         tree = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise CorruptStore(
-            f"{str(path.parent)!r} is no run folder of limi: it has no {path.name}"
+            f"{str(path.parent)!r} is not a run folder of limi: it has no {path.name}"
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise CorruptStore(f"{str(path)!r} cannot be read: {error}") from None

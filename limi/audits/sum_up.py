@@ -167,7 +167,7 @@ def _effort(plan: Plan, searched: Searched) -> collect.Effort:
     return collect.Effort(seconds, prepared, _queries(searched))
 
 
-def _decided(plan: Plan, measured: Measured) -> collect.Decided | None:
+def _decide(plan: Plan, measured: Measured) -> collect.Decided | None:
     """Decisions on rows of people, for metrics that compare groups: those of their rate."""
     name, rows, labels = plan.problem.people
     if name not in measured.checked:
@@ -190,7 +190,7 @@ def _take_metrics(
         found,
         searched.measured,
         rates,
-        _decided(plan, searched.measured),
+        _decide(plan, searched.measured),
         likeness=likeness,
         judged_by=judged_by,
         effort=_effort(plan, searched),
@@ -304,7 +304,7 @@ def _look(
         flipping, found = None, found[:0]
     rng = Stream.LIKENESS.rng(plan.seed)
     real = _sample(problem.rows, MOST_TO_JUDGE, rng)
-    drawn = _drawn(problem, found, real, plan.seed, rng)
+    drawn = _draw(problem, found, real, plan.seed, rng)
     groups = drawn | ({} if flipping is None else _enough({"ceiling": flipping}))
     n = min([MOST_COMPARED, *map(len, groups.values())])
     likeness = {
@@ -316,7 +316,7 @@ def _look(
     }
 
 
-def _drawn(
+def _draw(
     problem: Problem, found: Found, real: Rows, seed: int, rng: np.random.Generator
 ) -> dict[str, Rows]:
     """As many findings as there are real rows, and those that represent them."""

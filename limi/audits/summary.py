@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.audits.what_if import WhatIf
-from limi.decisions import rounded
+from limi.decisions import round_scores
 from limi.metrics import collect
 from limi.metrics.effectiveness import findings_per_thousand_queries
 from limi.metrics.individual import Rate
@@ -358,7 +358,7 @@ def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str
 
 def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:
     """The findings with the widest gap between the two scores."""
-    gap = rounded(np.abs(found.score - found.partner_score))
+    gap = round_scores(np.abs(found.score - found.partner_score))
     strongest = np.argsort(-gap, kind="stable")[:most]
     return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
 

@@ -178,7 +178,7 @@ class _Labels:
             number and len(codes) >= _FEWEST_FOR_A_CURVE,
         )
 
-    def told(self, population: str, compared: metrics.WhatIf) -> WhatIf:
+    def told(self, population: str, compared: metrics.Comparison) -> WhatIf:
         """The comparison in words."""
         numbers = self.numbers or [None] * len(self.words)
         return WhatIf(

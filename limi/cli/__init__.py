@@ -1,4 +1,4 @@
-"""The command line: one file a command, one sentence an error."""
+"""The command line: one file per command, one sentence per error."""
 
 from __future__ import annotations
 

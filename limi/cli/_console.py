@@ -47,15 +47,15 @@ class _Stream:
         return self._now.fileno()
 
     def write(self, text: str) -> None:
-        with self._kept():
+        with self._keep():
             self._now.write(text)
 
     def flush(self) -> None:
-        with self._kept():
+        with self._keep():
             self._now.flush()
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
+    def _keep(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:

@@ -14,7 +14,7 @@ from limi.cli._options import AsJson, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
-    from limi.audits.compare import Line
+    from limi.audits.compare import ComparedRun
 
 __all__ = ["compare"]
 
@@ -94,7 +94,7 @@ def _method_names(given: str) -> list[str]:
     return names
 
 
-def _show(title: str, lines: Sequence[Line]) -> None:
+def _show(title: str, lines: Sequence[ComparedRun]) -> None:
     from limi.report import comparison as page
 
     shown = Table(title=title, box=None, padding=(0, 2, 0, 0), title_justify="left")

@@ -42,7 +42,7 @@ def fit(
     from limi import generators
     from limi.cli._tables import features
     from limi.errors import InvalidInput
-    from limi.gpu.place import chosen
+    from limi.gpu.place import choose_device
     from limi.report import marginals
     from limi.search.budget import check_seed
     from limi.system import writing
@@ -53,7 +53,7 @@ def fit(
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)
-    where = chosen(device, None, generator)
+    where = choose_device(device, None, generator)
     known, rows = features(table, target, schema)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))

@@ -50,7 +50,7 @@ def metrics(
     if chosen is not None and not is_lowest(chosen):
         chosen = parse(schema, chosen)
     with reading("summary", folder):
-        tree = collect.asked_for(summary.all_metrics, schema, volume=volume, privileged=chosen)
+        tree = collect.answer_request(summary.all_metrics, schema, volume=volume, privileged=chosen)
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
         text.print_metrics(tree, Console(file=io.StringIO()))
     if as_json:

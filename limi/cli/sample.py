@@ -28,7 +28,7 @@ def sample(
     import numpy as np
 
     from limi import generators
-    from limi.errors import InvalidInput, listed
+    from limi.errors import InvalidInput, spell
     from limi.search.budget import check_seed
     from limi.system import writing
     from limi.table import sheets
@@ -50,7 +50,7 @@ def sample(
     if spelled:
         _console.err.print(
             f"Text that a spreadsheet would run as a formula has a ' in front of it, in "
-            f"{listed(spelled)}; a .parquet file keeps it as it is."
+            f"{spell(spelled)}; a .parquet file keeps it as it is."
         )
     if as_json:
         told = {"file": str(out), "rows": n, "seed": seed, "generator": made.kind}

@@ -14,7 +14,7 @@ from limi.cli import _console
 from limi.cli._options import AsJson
 
 if TYPE_CHECKING:
-    from limi.studies import Progress, Results, Study
+    from limi.studies import Results, Study, StudyProgress
 
 __all__ = ["app"]
 
@@ -64,7 +64,7 @@ def run(
     keep: Annotated[
         Path | None, Option(help="Folder to write each study's results into, as one file.")
     ] = None,
-    workers: Annotated[int | None, Option(help="Processes; one a core by default.")] = None,
+    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
     fresh: Annotated[bool, Option("--fresh", help="Run cells that are done as well.")] = False,
     only: Annotated[
         str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
@@ -73,9 +73,9 @@ def run(
 ) -> None:
     """Run the cells of studies that are not done yet; each is kept as it finishes."""
     from limi import studies
-    from limi.studies._files import checked_names
+    from limi.studies._files import check_names
 
-    wanted = [studies.load(name) for name in checked_names(names)]
+    wanted = [studies.load(name) for name in check_names(names)]
     with _bar() as show:
         ran = studies.run(
             wanted,
@@ -168,7 +168,7 @@ def page(
 def check(
     baseline: Annotated[Path | None, Option(help="Numbers kept from before.")] = None,
     update: Annotated[bool, Option("--update", help="Write the baseline anew.")] = False,
-    workers: Annotated[int | None, Option(help="Processes; one a core by default.")] = None,
+    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a fixed small set of cells; exit code 1 where a method has become worse."""
@@ -221,7 +221,7 @@ def _say(ran: Any, out: Path) -> None:
 
 
 @contextmanager
-def _bar() -> Iterator[Callable[[Progress], None]]:
+def _bar() -> Iterator[Callable[[StudyProgress], None]]:
     """A bar over cells, with the time that is left by what like cells have cost."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -234,13 +234,13 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.fields[left]}"),
     )
     if not _console.err.is_terminal:
-        # A log keeps a line a cell: a bar would leave nothing in it.
+        # A log keeps a line per cell: a bar would leave nothing in it.
         yield lambda progress: _console.err.print(_line(progress), soft_wrap=True)
         return
     with Bars(*columns, console=_console.err, transient=True) as bars:
         bar = bars.add_task("preparing", total=None, left="", start=True)
 
-        def show(progress: Progress) -> None:
+        def show(progress: StudyProgress) -> None:
             bars.update(
                 bar,
                 total=progress.total,
@@ -254,11 +254,11 @@ def _bar() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def _line(progress: Progress) -> str:
+def _line(progress: StudyProgress) -> str:
     return f"{progress.done} of {progress.total}: {progress.words} ({_left(progress) or 'done'})"
 
 
-def _left(progress: Progress) -> str:
+def _left(progress: StudyProgress) -> str:
     return "" if progress.left is None else f"about {_clock(progress.left)} left"
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from limi.data import _encodings
-from limi.errors import BadTable, InvalidInput, listed, nearest
+from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.table import files, schema_files
 from limi.table.frames import Codec
 from limi.table.schema import Schema
@@ -81,12 +81,12 @@ def load(
     if part not in entry["parts"]:
         with_test = [n for n, e in _catalogue().items() if "test" in e["parts"]]
         raise InvalidInput(
-            f"{name} has no part {part!r}, only {listed(entry['parts'])}; "
-            f"test rows exist for {listed(with_test)}"
+            f"{name} has no part {part!r}, only {spell(entry['parts'])}; "
+            f"test rows exist for {spell(with_test)}"
         )
     if domain == "paper" and name not in encodings():
         raise InvalidInput(
-            f"the papers declare no bounds for {name}; domain='paper' is for {listed(encodings())}"
+            f"the papers declare no bounds for {name}; domain='paper' is for {spell(encodings())}"
         )
     if path is not None and name != "meps":
         raise InvalidInput(f"{name} comes with limi and takes no path; path is for meps")
@@ -155,7 +155,7 @@ def _meps(path: str | Path | None) -> Any:
         absent = [name for name in wanted if name not in frame.columns]
         raise BadTable(
             f"{str(file)!r} is not the encoded MEPS table: it lacks "
-            f"{listed(absent) if absent else 'nothing, but has more columns'}; "
+            f"{spell(absent) if absent else 'nothing, but has more columns'}; "
             f"it must hold {len(wanted)} columns, {wanted[0]} to {wanted[-1]}"
         )
     frame = frame[wanted].astype(np.int64)
@@ -187,7 +187,7 @@ def _meps_file(path: str | Path | None) -> Path:
     if not found:
         said = "path" if path else "LIMI_DATA"
         raise InvalidInput(
-            f"{said} is {str(given)!r}, which is no file and holds no benchmark/meps.csv.gz, "
+            f"{said} is {str(given)!r}, which is not a file and holds no benchmark/meps.csv.gz, "
             "meps.csv.gz or meps; give the encoded MEPS file, or the folder that holds it"
         )
     return found[0]

@@ -21,8 +21,8 @@ import numpy as np
 from limi._registry import Registry
 from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
 from limi.generators._adapter import adapt
-from limi.generators._base import Encoder, Generator, Offers, OnStep, WithDensity, packed
-from limi.generators._checks import check_latents, check_rows
+from limi.generators._base import Encoder, Generator, GeneratorOffers, OnStep, WithDensity, packed
+from limi.generators._checks import check_latents, require_rows
 from limi.generators._ctgan_package import from_ctgan
 from limi.generators._state import read, require
 from limi.system import writing
@@ -32,18 +32,18 @@ from limi.table.schema_files import dump, parse
 __all__ = [
     "Encoder",
     "Generator",
-    "Offers",
+    "GeneratorOffers",
     "OnStep",
     "WithDensity",
     "adapt",
     "check_latents",
-    "check_rows",
     "content",
     "from_ctgan",
     "get",
     "load",
     "names",
     "offers",
+    "require_rows",
     "save",
 ]
 
@@ -62,10 +62,10 @@ def get(name: str) -> ModuleType:
     return module
 
 
-def offers(name: str) -> Offers:
+def offers(name: str) -> GeneratorOffers:
     """What a generator declares of itself; nothing where its module is silent."""
     declared = vars(get(name)).get("OFFERS")
-    return declared if isinstance(declared, Offers) else Offers()
+    return declared if isinstance(declared, GeneratorOffers) else GeneratorOffers()
 
 
 def save(generator: Generator, path: str | Path) -> None:
@@ -105,7 +105,7 @@ def _try(made: Generator) -> None:
     with np.errstate(all="ignore"):
         rows = made.decode(made.sample_latents(_TRIED, np.random.default_rng(0)))
     try:
-        check_rows(rows, made.schema)
+        require_rows(rows, made.schema)
     except (BadTable, InvalidInput) as error:
         raise ValueError(f"it makes rows that its schema does not allow: {error}") from None
 

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadTable, InvalidInput, listed
+from limi.errors import BadTable, InvalidInput, spell
 from limi.generators._checks import check_latents
 from limi.table.frames import Codec, Frame
 from limi.table.rows import snap
@@ -46,7 +46,7 @@ class Adapted:
         return check_latents(self.sample(n, rng), self.latent_dim)
 
     def decode(self, latents: Latents) -> Rows:
-        """One row a latent, moved to the nearest point of the domain."""
+        """One row per latent, moved to the nearest point of the domain."""
         points: NDArray[np.float64] = np.asarray(
             check_latents(latents, self.latent_dim), dtype=np.float64
         )
@@ -88,7 +88,7 @@ class Adapted:
         if gaps.any():
             raise BadTable(
                 "decode gives missing cells where the schema allows none, in "
-                f"{listed(np.array(self.schema.names)[gaps])}"
+                f"{spell(np.array(self.schema.names)[gaps])}"
             )
         return rows
 
@@ -97,7 +97,7 @@ class Adapted:
         table = nw.from_native(frame, eager_only=True)
         absent = [name for name in self.schema.names if name not in table.columns]
         if absent:
-            raise InvalidInput(f"decode gives frames without the columns {listed(absent)}")
+            raise InvalidInput(f"decode gives frames without the columns {spell(absent)}")
         rows = np.empty((len(table), len(self.schema)))
         for j, column in enumerate(self.schema.columns):
             if column.kind == "numerical":
@@ -162,7 +162,7 @@ def _try(adapted: Adapted) -> None:
     if not close.all():
         raise InvalidInput(
             "the same latent does not decode to the same row, in "
-            f"{listed(np.array(adapted.schema.names)[~close.all(axis=0)])}; decode must be a "
+            f"{spell(np.array(adapted.schema.names)[~close.all(axis=0)])}; decode must be a "
             "function of the latent alone: put networks into evaluation mode, draw nothing inside, "
             "and give batch=1024 if only rounding differs"
         )

@@ -24,7 +24,7 @@ from limi.types import Latents, Rows, Scores
 __all__ = [
     "Encoder",
     "Generator",
-    "Offers",
+    "GeneratorOffers",
     "OnStep",
     "WithDensity",
     "WithTensors",
@@ -36,7 +36,7 @@ OnStep: TypeAlias = Callable[[float, str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offers:
+class GeneratorOffers:
     """What a generator can do, known before one is fitted: `OFFERS` in its module.
 
     What is not declared is not assumed.
@@ -79,7 +79,7 @@ class Generator(Protocol):
         ...
 
     def decode(self, latents: Latents) -> Rows:
-        """One row a latent."""
+        """One row per latent."""
         ...
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -124,7 +124,7 @@ class WithTensors(Protocol):
         ...
 
     def decode_tensor(self, latents: Any) -> Any:
-        """(n, columns) float64 codes, one row a latent."""
+        """(n, columns) float64 codes, one row per latent."""
         ...
 
 

@@ -215,7 +215,7 @@ def inside_interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cut(cells: _Cells, *, real: bool, max_bins: int) -> Bins:
-    """The bins of a column: one a value where that is few enough, else runs of equal weight.
+    """The bins of a column: one per value where that is few enough, else runs of equal weight.
 
     A value that alone has a bin's weight keeps a bin of its own.
     """

@@ -11,10 +11,10 @@ from limi.errors import BadTable, InvalidInput
 from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
-__all__ = ["check_latents", "check_rows", "prepare"]
+__all__ = ["check_latents", "prepare", "require_rows"]
 
 
-def check_rows(rows: Rows, schema: Schema) -> Rows:
+def require_rows(rows: Rows, schema: Schema) -> Rows:
     """The rows as float64, where every cell is one that the schema allows; BadTable otherwise."""
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(schema):
@@ -68,7 +68,7 @@ def prepare(
     rows: Rows, schema: Schema, rng: np.random.Generator, max_rows: int
 ) -> tuple[Rows, list[str]]:
     """Rows to fit on, at most max_rows, and what to say of that."""
-    rows = check_rows(rows, schema)
+    rows = require_rows(rows, schema)
     if not len(rows):
         raise BadTable("the table has no rows; a generator needs at least one")
     if len(rows) <= max_rows:

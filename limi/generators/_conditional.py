@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from limi.generators import _domain
 from limi.generators._bins import Bins
-from limi.generators._decision_diagram import Codes, Walk
+from limi.generators._decision_diagram import Codes, DiagramWalk
 from limi.generators._domain import HIGHEST, RARE
 from limi.generators._state import MOST_ROWS, Arrays, require
 from limi.table.schema import Column, Schema
@@ -31,7 +31,7 @@ class Conditional:
 
     position: int  # in the schema
     bins: Bins
-    walk: Walk
+    walk: DiagramWalk
     pair_node: NDArray[np.int32]  # (p,) leaf and bin of each pair that occurs, ascending
     pair_bin: NDArray[np.int32]
     pair_count: NDArray[np.int32]  # training rows of it
@@ -173,7 +173,7 @@ class Conditional:
         return np.cumsum(self.bins.weights).astype(np.float64)
 
 
-def counted(position: int, bins: Bins, walk: Walk, leaf: Index, codes: Index) -> Conditional:
+def counted(position: int, bins: Bins, walk: DiagramWalk, leaf: Index, codes: Index) -> Conditional:
     """The conditional of a column from the leaf and the bin of every training row."""
     n_codes = bins.n_known + 1
     key, count = np.unique(leaf * n_codes + codes, return_counts=True)
@@ -201,7 +201,7 @@ def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
         require(real == (column.size == 0), f"column {position} is of another kind")
         bins = Bins(values[i], counts[i], starts[i], order[i], int(n_missing), bool(real))
         bins.check(column)
-        walk = Walk(feature[i], threshold[i], left[i], right[i], n_codes)
+        walk = DiagramWalk(feature[i], threshold[i], left[i], right[i], n_codes)
         made.append(Conditional(position, bins, walk, *(part[i] for part in pairs)))
         _check(made[-1], i)
     return tuple(made)

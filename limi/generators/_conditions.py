@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.types import Index
 
-__all__ = ["Conditions", "data_chances", "released_chances"]
+__all__ = ["Conditions", "compute_released_chances", "data_chances"]
 
 _Chances = NDArray[np.float64]
 
@@ -42,13 +42,13 @@ class Conditions:
             places.append(np.arange(width))
             counts.append(np.bincount(encoded.places[:, j], minlength=width))
             rows.append(np.argsort(encoded.places[:, j], kind="stable").astype(np.int32))
-        n = _joined(counts, np.int64)
+        n = _join(counts, np.int64)
         return Conditions(
-            columns=_joined(columns, np.intp),
-            places=_joined(places, np.intp),
+            columns=_join(columns, np.intp),
+            places=_join(places, np.intp),
             counts=n,
             starts=np.cumsum(n) - n,
-            rows=_joined(rows, np.int32),
+            rows=_join(rows, np.int32),
         )
 
     def __len__(self) -> int:
@@ -65,7 +65,9 @@ def data_chances(conditions: Conditions) -> _Chances:
     return _within_columns(conditions.counts.astype(np.float64), conditions.columns)
 
 
-def released_chances(conditions: Conditions, encoded: Encoded, encoding: Encoding) -> _Chances:
+def compute_released_chances(
+    conditions: Conditions, encoded: Encoded, encoding: Encoding
+) -> _Chances:
     """(c,): as the released programs draw conditions, which is not as the table holds them.
 
     They take a random row and a random discrete column of n categories, and then the largest of
@@ -107,5 +109,5 @@ def _within_columns(weights: _Chances, columns: Index) -> _Chances:
     return weights / totals[columns] / len(np.unique(columns))
 
 
-def _joined(parts: list[Any], dtype: Any) -> Any:
+def _join(parts: list[Any], dtype: Any) -> Any:
     return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype=dtype)

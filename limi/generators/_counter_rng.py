@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["mixed", "normals", "ranks", "signed"]
+__all__ = ["mix", "normals", "ranks", "sign"]
 
 Tensor: TypeAlias = Any
 
@@ -21,25 +21,25 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 _LOW = (1 << 32) - 1
 
 
-def signed(number: int) -> int:
+def sign(number: int) -> int:
     """The 64-bit integer that has the lowest 64 bits of a number."""
     number &= (1 << 64) - 1
     return number - (1 << 64) if number >> 63 else number
 
 
-def mixed(numbers: Any) -> Any:
+def mix(numbers: Any) -> Any:
     """SplitMix64's bits at these places; (n,) int64 arrays or tensors, which are overwritten."""
-    numbers *= signed(_STEP)
+    numbers *= sign(_STEP)
     for shift, factor in ((30, _FIRST), (27, _SECOND)):
         numbers ^= (numbers >> shift) & ((1 << 64 - shift) - 1)  # >> copies the sign
-        numbers *= signed(factor)
+        numbers *= sign(factor)
     numbers ^= (numbers >> 31) & ((1 << 33) - 1)
     return numbers
 
 
 def ranks(seed: int, numbers: Any) -> Any:
     """(n,) int64: a place in a random order for each of these numbers."""
-    return mixed(numbers + _start(seed + 1))
+    return mix(numbers + _start(seed + 1))
 
 
 def normals(seed: int, numbers: Tensor, out: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def normals(seed: int, numbers: Tensor, out: Tensor) -> Tensor:
     # On a CPU a few at once, so that the steps between stay in a core's cache.
     size = 512 if numbers.device.type == "cpu" else 1 << 18
     for part in (slice(at, at + size) for at in range(0, len(numbers), size)):
-        bits = mixed(numbers[part, None] * pairs + within)
+        bits = mix(numbers[part, None] * pairs + within)
         # Both halves of 64 bits are uniform: one is a radius, the other an angle (Box and Muller).
         angle = (bits & _LOW).double().mul_(math.tau * 2.0**-32)
         radius = bits.bitwise_right_shift_(32).bitwise_and_(_LOW).double()
@@ -64,4 +64,4 @@ def normals(seed: int, numbers: Tensor, out: Tensor) -> Tensor:
 
 def _start(seed: int) -> int:
     """Where the counting of a seed begins; two of them hardly ever lie near each other."""
-    return int(mixed(np.array([signed(seed)]))[0])
+    return int(mix(np.array([sign(seed)]))[0])

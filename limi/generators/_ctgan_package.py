@@ -21,7 +21,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, listed, missing
+from limi.errors import InvalidInput, missing, spell
 from limi.generators._adapter import Adapted, adapt
 from limi.table.frames import Frame
 from limi.table.schema import Schema
@@ -47,7 +47,7 @@ def from_ctgan(model: Any, schema: Schema, table: Frame) -> Adapted:
     lacking = [name for name in members if getattr(model, name, None) is None]
     if lacking:
         raise InvalidInput(
-            f"{type(model).__name__} has no {listed(lacking)}; give a fitted CTGAN of the ctgan "
+            f"{type(model).__name__} has no {spell(lacking)}; give a fitted CTGAN of the ctgan "
             "package, or adapt its decode function"
         )
     try:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from limi.types import Index
 
-__all__ = ["Codes", "Walk"]
+__all__ = ["Codes", "DiagramWalk"]
 
 Codes: TypeAlias = NDArray[np.intp]
 """(n, d), columns side by side in memory: small whole numbers from 0."""
@@ -29,7 +29,7 @@ _SOME_SETS = 128  # sets on which it is tried
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class DiagramWalk:
     """Nodes of a tree as arrays; a row goes left where its code is at most the threshold.
 
     A leaf has left = -1. Node 0 is the root, and children stand behind their parent.
@@ -80,8 +80,8 @@ class Walk:
             cuts[column] = np.unique(self.threshold[of_column])
             # A cell of codes between two cuts stays together; its last code stands for it.
             cells = np.append(cuts[column], cuts[column][-1] + 1)[:, None]
-            possible[column] = _packed((low[:, i] < cells) & (cells <= high[:, i]))
-        sets = _packed(np.ones((1, len(leaves)), dtype=bool))
+            possible[column] = _pack((low[:, i] < cells) & (cells <= high[:, i]))
+        sets = _pack(np.ones((1, len(leaves)), dtype=bool))
         order: list[int] = []
         levels: list[Index] = []
         n_entries = 0
@@ -120,7 +120,7 @@ class Walk:
         return leaves, columns.tolist(), low[leaves], high[leaves]
 
 
-def _packed(possible: NDArray[np.bool_]) -> NDArray[np.uint64]:
+def _pack(possible: NDArray[np.bool_]) -> NDArray[np.uint64]:
     """(n, leaves) as bits of 64-bit words."""
     width = -(-possible.shape[1] // 64) * 64
     wide = np.zeros((len(possible), width), dtype=bool)

@@ -20,7 +20,7 @@ from limi.generators._state import Arrays, require
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
-__all__ = ["Layout", "Place", "Walk"]
+__all__ = ["Layout", "MadeWalk", "Position"]
 
 Tensor: TypeAlias = Any
 
@@ -35,7 +35,7 @@ class Layout:
     is decoded is always the first so many.
     """
 
-    bins: tuple[Bins, ...]  # one a column, in schema order
+    bins: tuple[Bins, ...]  # one per column, in schema order
     order: tuple[int, ...]  # columns in the order of decoding
     n_units: int  # of a hidden layer
     n_inputs: int  # a column: its embedding, and a number that says how high its value is
@@ -159,7 +159,7 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class Position:
     """The weights that one place of the order needs, outputs by inputs, side by side in memory."""
 
     seen: int  # hidden units before its own
@@ -174,7 +174,7 @@ class Place:
     second: Tensor
 
     @staticmethod
-    def all_of(layout: Layout, weights: dict[str, Tensor]) -> list[Place]:
+    def all_of(layout: Layout, weights: dict[str, Tensor]) -> list[Position]:
         """Of every place."""
         w = {name: tensor.double() for name, tensor in weights.items()}
         ends = [*(int(n) for n in layout.seen), layout.n_units]
@@ -186,7 +186,7 @@ class Place:
             known, more = i * layout.n_inputs, (i + 1) * layout.n_inputs
             direct = w["direct"][:known, levels].T.contiguous() if "direct" in w else None
             places.append(
-                Place(
+                Position(
                     seen=ends[i],
                     known=known,
                     embedding=w["embedding"][levels].contiguous(),
@@ -202,14 +202,14 @@ class Place:
         return places
 
 
-class Walk:
+class MadeWalk:
     """The network for a batch of rows, computed as their columns become known.
 
     In float64: products of matrices round differently from batch to batch and from device to
     device, and in 64 bits no cell is likely ever to notice.
     """
 
-    def __init__(self, layout: Layout, places: list[Place], n: int) -> None:
+    def __init__(self, layout: Layout, places: list[Position], n: int) -> None:
         self._places = places
         empty = places[0].out_bias.new_empty
         self._inputs = empty((n, len(places) * layout.n_inputs))

@@ -214,7 +214,7 @@ class Encoding:
     """
 
     schema: Schema
-    parts: tuple[Modes | Bins, ...]  # one a column
+    parts: tuple[Modes | Bins, ...]  # one per column
 
     @staticmethod
     def fit(

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from limi.generators._counter_rng import normals
-from limi.generators._training import Tensor, decoded, decoded_array
+from limi.generators._training import Tensor, decode_array, decode_rows
 from limi.table.schema import Schema
 from limi.types import Latents, Rows
 
-__all__ = ["NormalLatents", "OnDevice"]
+__all__ = ["NetworkOnDevice", "NormalLatents"]
 
 
-class OnDevice(ABC):
+class NetworkOnDevice(ABC):
     """Decodes in chunks on its device."""
 
     schema: Schema
@@ -31,17 +31,17 @@ class OnDevice(ABC):
         """(n, columns) float64 codes of latents on the device."""
 
     def decode(self, latents: Latents) -> Rows:
-        """One row a latent, in chunks of one size; what stands beside a latent plays no part."""
-        return decoded_array(
+        """One row per latent, in chunks of one size; what stands beside a latent plays no part."""
+        return decode_array(
             latents, self.latent_dim, len(self.schema), self.device, self._decode_chunk
         )
 
     def decode_tensor(self, latents: Tensor) -> Tensor:
         """(n, columns) float64 codes on the device, of latents on it."""
-        return decoded(latents, len(self.schema), self._decode_chunk)
+        return decode_rows(latents, len(self.schema), self._decode_chunk)
 
 
-class NormalLatents(OnDevice):
+class NormalLatents(NetworkOnDevice):
     """Has latents of standard normal numbers and nothing else."""
 
     def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:

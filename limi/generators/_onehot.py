@@ -137,7 +137,7 @@ class Blocks:
 
         found = [
             pick(part.softmax(-1), some)
-            for part, some in zip(self.spread(scores), self._grouped(shares), strict=True)
+            for part, some in zip(self.spread(scores), self._group(shares), strict=True)
         ]
         places, fractions = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
         return places.index_select(1, self.rank), fractions.index_select(1, self.rank)
@@ -147,9 +147,7 @@ class Blocks:
         import torch
 
         shares = []
-        grouped = zip(
-            self.spread(scores), self._grouped(places), self._grouped(fractions), strict=True
-        )
+        grouped = zip(self.spread(scores), self._group(places), self._group(fractions), strict=True)
         for part, place, fraction in grouped:
             low, width = interval(part.softmax(-1), place)
             shares.append(low + fraction * width)
@@ -169,7 +167,7 @@ class Blocks:
         joined = torch.cat(flat, 1) if len(flat) > 1 else flat[0]
         return _rearranging()[1].apply(joined, self.forth, self.back)
 
-    def _grouped(self, by_block: Tensor) -> Any:
+    def _group(self, by_block: Tensor) -> Any:
         order = self.rank.argsort()
         return by_block.index_select(1, order).split([count for count, _ in self.groups], 1)
 
@@ -234,13 +232,13 @@ class CellDecoder:
         alphas = torch.nn.functional.pad(scalars.double().clamp(-1, 1), (0, 1))
         alphas = alphas.index_select(1, self._scalar_at)
         cells = self._base[at] + alphas * self._spread[at]
-        cells = torch.round(cells) if self._whole else self._snapped(cells)
+        cells = torch.round(cells) if self._whole else self._snap(cells)
         for j, resolve in self._wide:
             cells[:, j] = resolve(places[:, j], (alphas[:, j] + 1) / 2)
         # Both bounds pass a missing value on.
         return torch.minimum(torch.maximum(cells, self._low), self._high)
 
-    def _snapped(self, cells: Tensor) -> Tensor:
+    def _snap(self, cells: Tensor) -> Tensor:
         import torch
 
         on_grid = self._origin + torch.round((cells - self._origin) / self._step) * self._step

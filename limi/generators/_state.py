@@ -45,7 +45,7 @@ def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Arrays and head of a file; CorruptStore where it is none, or is newer."""
     path = regular(path, "a generator file of `limi fit`")
     try:
-        arrays, head = _unpacked(path)
+        arrays, head = _unpack(path)
         version = head.get("format")
         require(isinstance(version, int) and version >= 1, "its head has no format")
     except MemoryError:
@@ -53,7 +53,7 @@ def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     except Exception as error:  # zip, JSON and arrays have an exception for each kind of damage
         said = " ".join(str(error).split())[:160] or type(error).__name__
         raise CorruptStore(
-            f"{str(path)!r} is no generator file, or is damaged: {said}; fit it again"
+            f"{str(path)!r} is not a generator file, or is damaged: {said}; fit it again"
         ) from None
     if head["format"] > FORMAT:
         raise CorruptStore(
@@ -63,7 +63,7 @@ def read(path: str | Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     return arrays, head
 
 
-def _unpacked(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _unpack(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     arrays = {}
     with zipfile.ZipFile(path) as file:
         members = file.infolist()
@@ -110,7 +110,7 @@ class Arrays:
         """Finite numbers of this shape; None stands for any length."""
         with np.errstate(over="ignore"):
             array = self._take(name, "f", shape).astype(dtype)
-        require(bool(np.isfinite(array).all()), f"{name} holds what is no finite number")
+        require(bool(np.isfinite(array).all()), f"{name} holds what is not a finite number")
         return array
 
     def wholes(self, name: str, *shape: int | None, dtype: Any = np.int64) -> NDArray[Any]:
@@ -166,7 +166,7 @@ def facts_of(facts: Any, settings: type[_T]) -> tuple[_T, tuple[str, ...]]:
     for name, value in plain.items():
         parts = value if isinstance(value, tuple) else (value,)
         finite = all(math.isfinite(one) for one in parts if isinstance(one, float))
-        require(finite, f"its setting {name} is no finite number")
+        require(finite, f"its setting {name} is not a finite number")
     try:
         made = _unchecked(settings, plain)
         hold_fields(made)

@@ -21,14 +21,14 @@ __all__ = [
     "Tensor",
     "arrays_of",
     "begin",
-    "chunked",
-    "decoded",
-    "decoded_array",
+    "chunk",
+    "decode_array",
+    "decode_rows",
     "device_of",
-    "finished",
+    "finish",
     "generator_of",
     "linear",
-    "padded",
+    "pad",
     "run_steps",
     "set_rate",
     "tensors_of",
@@ -124,7 +124,7 @@ def tensors_of(
     return {name: torch.tensor(array, device=device) for name, array in held.items()}
 
 
-def chunked(n: int, device: Any) -> Iterator[tuple[slice, int]]:
+def chunk(n: int, device: Any) -> Iterator[tuple[slice, int]]:
     """Slices of n rows and the size to pad each to.
 
     Matrix products round differently for different shapes. With one fixed shape a row comes out
@@ -135,7 +135,7 @@ def chunked(n: int, device: Any) -> Iterator[tuple[slice, int]]:
         yield slice(start, min(start + size, n)), size
 
 
-def padded(rows: Tensor, size: int) -> Tensor:
+def pad(rows: Tensor, size: int) -> Tensor:
     """Rows with zeros below, up to a size."""
     import torch
 
@@ -143,19 +143,19 @@ def padded(rows: Tensor, size: int) -> Tensor:
     return torch.nn.functional.pad(rows, (0, 0, 0, lacking)) if lacking else rows
 
 
-def decoded(latents: Tensor, n_columns: int, decode: Callable[[Tensor], Tensor]) -> Tensor:
+def decode_rows(latents: Tensor, n_columns: int, decode: Callable[[Tensor], Tensor]) -> Tensor:
     """(n, columns) float64: what `decode` makes of latents in chunks of one size."""
     import torch
 
     rows = [latents.new_zeros((0, n_columns), dtype=torch.float64)]
     with torch.no_grad():
-        for part, size in chunked(len(latents), latents.device):
+        for part, size in chunk(len(latents), latents.device):
             piece = latents[part]
-            rows.append(decode(padded(piece, size))[: len(piece)])
+            rows.append(decode(pad(piece, size))[: len(piece)])
     return torch.cat(rows)
 
 
-def decoded_array(
+def decode_array(
     latents: Latents,
     latent_dim: int,
     n_columns: int,
@@ -167,11 +167,11 @@ def decoded_array(
 
     latents = check_latents(latents, latent_dim)
     rows = np.empty((len(latents), n_columns))
-    for part, _ in chunked(len(latents), device):
+    for part, _ in chunk(len(latents), device):
         piece = np.ascontiguousarray(latents[part])
         if np.isnan(piece).any():
             raise InvalidInput("the latents hold NaN; a latent is made of finite numbers")
-        made = decoded(torch.from_numpy(piece).to(device), n_columns, decode)
+        made = decode_rows(torch.from_numpy(piece).to(device), n_columns, decode)
         rows[part] = made.cpu().numpy()
     return rows
 
@@ -191,12 +191,12 @@ class Best:
         """Keep the present weights if their loss is lower; whether to go on waiting for better."""
         if loss < self._loss:
             self._loss, self._at = loss, done
-            self._kept = finished(self._weights)
+            self._kept = finish(self._weights)
         return done - self._at < self._patience
 
     def weights(self) -> dict[str, Tensor]:
         """The best weights."""
-        return finished(self._weights) if self._kept is None else self._kept
+        return finish(self._weights) if self._kept is None else self._kept
 
     def notes(self, done: int, n_steps: int) -> list[str]:
         """What to say of the end of training."""
@@ -205,7 +205,7 @@ class Best:
         return [f"trained for {done:,} steps; held-out rows were told best after {self._at:,}"]
 
 
-def finished(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+def finish(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of weights to keep; BadTable where training has run into infinity."""
     if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
         raise BadTable(

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from limi.errors import InvalidInput, nearest
-from limi.generators._base import Offers, OnStep
-from limi.generators._conditions import Conditions, data_chances, released_chances
+from limi.generators._base import GeneratorOffers, OnStep
+from limi.generators._conditions import Conditions, compute_released_chances, data_chances
 from limi.generators._counter_rng import normals
 from limi.generators._modes import Encoded, Encoding
-from limi.generators._networks import OnDevice
+from limi.generators._networks import NetworkOnDevice
 from limi.generators._onehot import Blocks, CellDecoder
 from limi.generators._state import Arrays, facts_of, require
 from limi.generators._training import (
@@ -46,7 +46,7 @@ from limi.generators._training import (
     arrays_of,
     begin,
     device_of,
-    finished,
+    finish,
     generator_of,
     linear,
     run_steps,
@@ -59,7 +59,7 @@ from limi.types import Latents, Rows
 
 __all__ = ["CTGAN", "Settings", "fit", "from_state"]
 
-OFFERS = Offers(library="torch", on_device=True)
+OFFERS = GeneratorOffers(library="torch", on_device=True)
 
 Latent = Literal["noise+cond", "noise"]
 ConditionSource = Literal["data", "released"]
@@ -127,7 +127,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class CTGAN(OnDevice):
+class CTGAN(NetworkOnDevice):
     """A trained generator.
 
     A latent is `noise` standard normal numbers and the condition vector or, with
@@ -182,7 +182,7 @@ class CTGAN(OnDevice):
         if self.settings.latent == "noise" or not self._n_pickers:
             return latents
         # The last of the numbers picks the condition whose vector takes its place.
-        picked = self._picked(latents[:, noise])
+        picked = self._pick(latents[:, noise])
         latents[:, noise] = 0.0
         return latents.scatter_(1, noise + picked[:, None], 1.0)
 
@@ -204,15 +204,15 @@ class CTGAN(OnDevice):
         noise = self.settings.noise
         if self.settings.latent == "noise" and self._n_pickers:
             latents = torch.cat([latents[:, :noise], self._conditions_at(latents[:, noise])], 1)
-        out = _evaluated(self._folded, latents)
+        out = _evaluate(self._folded, latents)
         return torch.tanh(out[:, : self.encoding.n_scalars]), out[:, self.encoding.n_scalars :]
 
     def _conditions_at(self, numbers: Tensor) -> Tensor:
         import torch
 
-        return torch.nn.functional.one_hot(self._picked(numbers), len(self.chances)).float()
+        return torch.nn.functional.one_hot(self._pick(numbers), len(self.chances)).float()
 
-    def _picked(self, numbers: Tensor) -> Tensor:
+    def _pick(self, numbers: Tensor) -> Tensor:
         """The condition that each normal number stands for."""
         import torch
 
@@ -268,7 +268,7 @@ def fit(
     encoded = encoding.encode(rows, rng)
     conditions = Conditions.of(encoded, encoding)
     if settings.conditions == "released":
-        chances = released_chances(conditions, encoded, encoding)
+        chances = compute_released_chances(conditions, encoded, encoding)
     else:
         chances = data_chances(conditions)
     trainer = _Trainer(encoded, encoding, conditions, settings, generator_of(rng, place))
@@ -288,7 +288,7 @@ def fit(
     )
     if done < n_steps:
         notes.append(f"training was interrupted after {done:,} of {n_steps:,} steps")
-    weights = finished(trainer.generator)
+    weights = finish(trainer.generator)
     return CTGAN(schema, encoding, weights, chances, settings, place, tuple(notes))
 
 
@@ -381,7 +381,7 @@ def _folded(weights: dict[str, Tensor], sizes: tuple[int, ...]) -> list[tuple[Te
     return layers
 
 
-def _evaluated(layers: list[tuple[Tensor, Tensor]], z: Tensor) -> Tensor:
+def _evaluate(layers: list[tuple[Tensor, Tensor]], z: Tensor) -> Tensor:
     """`_forward` in evaluation: one product a layer, over everything made so far."""
     import torch
 

@@ -1,4 +1,4 @@
-"""Triangular transport with neural conditionals: one normal number a column, decoded in order.
+"""Triangular transport with neural conditionals: one normal number per column, decoded in order.
 
 Columns stand in an order. A network tells the distribution of each from those before it, and a
 latent z decodes column after column by inverse CDF:
@@ -27,11 +27,11 @@ from scipy.special import ndtri
 
 from limi.errors import InvalidInput
 from limi.generators import _domain
-from limi.generators._base import Offers, OnStep
+from limi.generators._base import GeneratorOffers, OnStep
 from limi.generators._bins import column_order, cut
-from limi.generators._checks import check_rows
+from limi.generators._checks import require_rows
 from limi.generators._domain import HIGHEST, RARE
-from limi.generators._made import Layout, Place, Walk
+from limi.generators._made import Layout, MadeWalk, Position
 from limi.generators._networks import NormalLatents
 from limi.generators._onehot import BinCells, Blocks, interval, pick
 from limi.generators._state import Arrays, facts_of
@@ -40,10 +40,10 @@ from limi.generators._training import (
     Tensor,
     arrays_of,
     begin,
-    chunked,
+    chunk,
     device_of,
     generator_of,
-    padded,
+    pad,
     run_steps,
     set_rate,
     tensors_of,
@@ -55,7 +55,9 @@ from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Transport", "fit", "from_state"]
 
-OFFERS = Offers(library="torch", quick=True, has_encoder=True, has_density=True, on_device=True)
+OFFERS = GeneratorOffers(
+    library="torch", quick=True, has_encoder=True, has_density=True, on_device=True
+)
 
 _FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken
 _LEAST_COUNT = 0.5  # rows that a level counts for at least, in the first frequencies
@@ -71,7 +73,7 @@ _EVALUATE_EVERY = 20  # steps
 class Settings:
     """Sizes and training, and the order of the columns."""
 
-    hidden: int = 128  # units of each of two layers; at least two a column are taken
+    hidden: int = 128  # units of each of two layers; at least two per column are taken
     embedding: int = 8  # numbers that stand for a level
     steps: int = 400
     batch: int = 512
@@ -99,7 +101,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Transport(NormalLatents):
-    """A trained generator; latents have one standard normal number a column, in schema order."""
+    """A trained generator; latents have one standard normal number per column, in schema order."""
 
     schema: Schema
     layout: Layout
@@ -112,7 +114,7 @@ class Transport(NormalLatents):
 
     @property
     def latent_dim(self) -> int:
-        """Dimensions of the latent space: one a column."""
+        """Dimensions of the latent space: one per column."""
         return len(self.schema)
 
     @property
@@ -127,9 +129,9 @@ class Transport(NormalLatents):
         """
         import torch
 
-        rows = check_rows(rows, self.schema)
+        rows = require_rows(rows, self.schema)
         latents = np.empty(rows.shape)
-        for part, size in chunked(len(rows), self.device):
+        for part, size in chunk(len(rows), self.device):
             draws = rng.random(rows[part].shape)
             n = len(draws)
             bins = self.layout.bins_of(rows[part])
@@ -152,9 +154,9 @@ class Transport(NormalLatents):
         """
         import torch
 
-        rows = check_rows(rows, self.schema)
+        rows = require_rows(rows, self.schema)
         total = np.zeros(len(rows))
-        for part, size in chunked(len(rows), self.device):
+        for part, size in chunk(len(rows), self.device):
             bins = self.layout.bins_of(rows[part])
             for place, chances in enumerate(self._chances(bins, size)):
                 j = self.layout.order[place]
@@ -181,7 +183,7 @@ class Transport(NormalLatents):
 
         shares = torch.special.ndtr(latents.double()).clamp(max=HIGHEST)
         rows = torch.empty_like(shares)
-        walk = Walk(self.layout, self._places, len(latents))
+        walk = MadeWalk(self.layout, self._places, len(latents))
         for place, j in enumerate(self.layout.order):
             share = shares[:, j]
             inside = ((share - RARE) / (1 - RARE)).clamp(min=0.0)
@@ -214,16 +216,16 @@ class Transport(NormalLatents):
 
         known = torch.tensor(bins, device=self.device)
         known = torch.minimum(known, torch.tensor(self.layout.sizes - 1, device=self.device))
-        known = padded(known, size)
+        known = pad(known, size)
         with torch.no_grad():
-            walk = Walk(self.layout, self._places, size)
+            walk = MadeWalk(self.layout, self._places, size)
             for place in range(len(self.layout.order)):
                 yield walk.chances(place)
                 walk.go(place, known[:, place])
 
     @cached_property
-    def _places(self) -> list[Place]:
-        return Place.all_of(self.layout, self.weights)
+    def _places(self) -> list[Position]:
+        return Position.all_of(self.layout, self.weights)
 
     @cached_property
     def _cells(self) -> list[BinCells]:

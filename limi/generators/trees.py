@@ -28,11 +28,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from limi.errors import InvalidInput
-from limi.generators._base import Offers, OnStep
+from limi.generators._base import GeneratorOffers, OnStep
 from limi.generators._bins import Bins, column_order, cut
-from limi.generators._checks import check_latents, check_rows, prepare
+from limi.generators._checks import check_latents, prepare, require_rows
 from limi.generators._conditional import Conditional, counted, from_arrays
-from limi.generators._decision_diagram import Codes, Walk
+from limi.generators._decision_diagram import Codes, DiagramWalk
 from limi.generators._domain import HIGHEST
 from limi.generators._state import Arrays, facts_of
 from limi.system.cores import n_cores
@@ -41,7 +41,7 @@ from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Trees", "fit", "from_state"]
 
-OFFERS = Offers(quick=True, has_encoder=True, has_density=True)
+OFFERS = GeneratorOffers(quick=True, has_encoder=True, has_density=True)
 
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
 _CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache
@@ -72,7 +72,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """A fitted generator; latents have one standard normal number a column, in schema order."""
+    """A fitted generator; latents have one standard normal number per column, in schema order."""
 
     schema: Schema
     conditionals: tuple[Conditional, ...]  # in the order of decoding
@@ -84,7 +84,7 @@ class Trees:
 
     @property
     def latent_dim(self) -> int:
-        """Dimensions of the latent space: one a column."""
+        """Dimensions of the latent space: one per column."""
         return len(self.schema)
 
     @property
@@ -97,7 +97,7 @@ class Trees:
         return rng.standard_normal((n, self.latent_dim))
 
     def decode(self, latents: Latents) -> Rows:
-        """One row a latent, in chunks; the result does not depend on chunks or threads."""
+        """One row per latent, in chunks; the result does not depend on chunks or threads."""
         latents = check_latents(latents, self.latent_dim)
         rows = np.empty(latents.shape)
 
@@ -119,7 +119,7 @@ class Trees:
 
         Any row of the schema has one. Real numbers come back to about ten digits.
         """
-        rows = check_rows(rows, self.schema)
+        rows = require_rows(rows, self.schema)
         latents = np.empty(rows.shape)
         for part in self._chunks(len(rows)):
             draws = rng.random(rows[part].shape)
@@ -135,7 +135,7 @@ class Trees:
 
         A real-valued column contributes a density, except at values that the table repeats.
         """
-        rows = check_rows(rows, self.schema)
+        rows = require_rows(rows, self.schema)
         total = np.zeros(len(rows))
         for part in self._chunks(len(rows)):
             codes = _codes(rows[part], self._positions, self._bins)
@@ -311,7 +311,7 @@ def _likeness(codes: Codes, places: list[int]) -> Iterator[tuple[int, NDArray[np
 
 def _grow(
     place: int, codes: Codes, n_codes: Index, seed: int, settings: Settings
-) -> tuple[Walk, Index]:
+) -> tuple[DiagramWalk, Index]:
     """The tree of one column, and the leaf of each row."""
     from sklearn.tree import DecisionTreeClassifier
 
@@ -321,7 +321,9 @@ def _grow(
     n_levels = len(np.unique(truth))
     if not len(parents) or n_levels == 1 or len(truth) < 2 * min_leaf:
         nothing = np.zeros(1, dtype=np.int32)
-        return Walk(nothing, nothing, nothing - 1, nothing - 1, n_codes), np.zeros_like(truth)
+        return DiagramWalk(nothing, nothing, nothing - 1, nothing - 1, n_codes), np.zeros_like(
+            truth
+        )
     # A split on noise lowers the entropy by (levels - 1) / 2 nats over all rows on average.
     by_chance = (n_levels - 1) / (2 * math.log(2) * len(truth))
     tree = DecisionTreeClassifier(
@@ -333,7 +335,7 @@ def _grow(
     seen = codes[:, parents].astype(np.float32, order="C")
     nodes = tree.fit(seen, truth).tree_
     inner = nodes.children_left >= 0
-    walk = Walk(
+    walk = DiagramWalk(
         np.where(inner, parents[nodes.feature * inner], 0).astype(np.int32),
         np.where(inner, np.floor(nodes.threshold), 0).astype(np.int32),
         nodes.children_left.astype(np.int32),

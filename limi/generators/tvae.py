@@ -8,8 +8,8 @@ Faithfulness
   census, in half a minute). Held-out rows say when to stop.
 - Paper: rows are drawn from those distributions. Released code draws scalars only and takes the
   largest place of a block, which loses rare levels (ATN 0.76 instead of 0.96 on census after 1,500
-  steps). Here one more normal number a column draws its cell by inverse CDF, as part of the latent
-  (`latent="code+cells"`, the default): decoding stays a function, and rows can be encoded
+  steps). Here one more normal number per column draws its cell by inverse CDF, as part of the
+  latent (`latent="code+cells"`, the default): decoding stays a function, and rows can be encoded
   exactly. `latent="code"` takes the largest place and the middle scalar.
 - Paper: the loss is the bound on the evidence. Released code weighs reconstruction twice, which
   makes rows less alike those of the table (`reconstruction=2` for that).
@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from limi.errors import InvalidInput, nearest
-from limi.generators._base import Offers, OnStep
+from limi.generators._base import GeneratorOffers, OnStep
 from limi.generators._bins import inside_interval
-from limi.generators._checks import check_rows
+from limi.generators._checks import require_rows
 from limi.generators._domain import HIGHEST
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._networks import NormalLatents
@@ -43,11 +43,11 @@ from limi.generators._training import (
     Tensor,
     arrays_of,
     begin,
-    chunked,
+    chunk,
     device_of,
     generator_of,
     linear,
-    padded,
+    pad,
     run_steps,
     set_rate,
     tensors_of,
@@ -59,7 +59,7 @@ from limi.types import Latents, Rows
 
 __all__ = ["TVAE", "Settings", "fit", "from_state"]
 
-OFFERS = Offers(library="torch", has_encoder=True, on_device=True)
+OFFERS = GeneratorOffers(library="torch", has_encoder=True, on_device=True)
 
 Latent = Literal["code+cells", "code"]
 
@@ -128,7 +128,7 @@ class TVAE(NormalLatents):
     """A trained generator with its encoder.
 
     A latent is the code, standard normal numbers, and with `latent="code+cells"` one more normal
-    number a column that draws its cell.
+    number per column that draws its cell.
     """
 
     schema: Schema
@@ -154,22 +154,22 @@ class TVAE(NormalLatents):
         """
         import torch
 
-        rows = check_rows(rows, self.schema)
+        rows = require_rows(rows, self.schema)
         latents = np.empty((len(rows), self.latent_dim))
         size, code = self.settings.code, slice(0, self.settings.code)
-        for part, whole in chunked(len(rows), self.device):
+        for part, whole in chunk(len(rows), self.device):
             encoded = self.encoding.encode(rows[part], rng)
             normals = rng.standard_normal((len(encoded), size), dtype=np.float32)
             draws = inside_interval(rng.random(rows[part].shape))
             with torch.no_grad():
-                inputs = padded(_dense(encoded, self.encoding, self.device), whole)
+                inputs = pad(_dense(encoded, self.encoding, self.device), whole)
                 mean, log_var = _encode(self.weights, inputs, self.settings)
-                drawn = padded(torch.tensor(normals, device=self.device), whole)
+                drawn = pad(torch.tensor(normals, device=self.device), whole)
                 codes = mean + torch.exp(log_var / 2) * drawn
                 latents[part, code] = codes[: len(encoded)].cpu().numpy()
                 if self.settings.latent == "code":
                     continue
-                middle, scores = self._decoded(codes)
+                middle, scores = self._decode(codes)
                 fractions = torch.tensor(draws, device=self.device)
                 scalars = torch.tensor(encoded.scalars, device=self.device)
                 scalars = scalars.index_select(1, self._scalar_columns).double()
@@ -189,7 +189,7 @@ class TVAE(NormalLatents):
     def _decode_chunk(self, latents: Tensor) -> Tensor:
         import torch
 
-        middle, scores = self._decoded(latents[:, : self.settings.code].float())
+        middle, scores = self._decode(latents[:, : self.settings.code].float())
         if self.settings.latent == "code":
             return self._cells(middle, self._blocks.argmax(scores))
         shares = torch.special.ndtr(latents[:, self.settings.code :].double())
@@ -198,7 +198,7 @@ class TVAE(NormalLatents):
         scalars = middle.double() + self._deviations * away.clamp(-_FURTHEST, _FURTHEST)
         return self._cells(scalars, places)
 
-    def _decoded(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+    def _decode(self, codes: Tensor) -> tuple[Tensor, Tensor]:
         """Middles of scalars and scores of places."""
         out = _mlp(self.weights, "decoder", codes, len(self.settings.layers))
         n_scalars = self.encoding.n_scalars

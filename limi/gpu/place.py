@@ -29,7 +29,7 @@ from limi.search.check import MAX_BATCH
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 
-__all__ = ["CHOICES", "chosen", "placed", "settled", "together"]
+__all__ = ["CHOICES", "choose_device", "join_on_device", "place_target", "settle_device"]
 
 CHOICES = ("auto", "cpu", "cuda")
 
@@ -38,7 +38,7 @@ _SHARE = 8  # of the free memory, the part that these may take
 _BATCH = {"cuda": 1 << 20}  # rows that a module gets at once
 
 
-def chosen(wanted: str, target: Target | None, generator: Any) -> str:
+def choose_device(wanted: str, target: Target | None, generator: Any) -> str:
     """The device that a wish means; InvalidInput where there is none such, or no use for it.
 
     `auto` is cuda where there is a GPU that target and generator can both use. Without a target,
@@ -67,18 +67,18 @@ def chosen(wanted: str, target: Target | None, generator: Any) -> str:
     return wanted
 
 
-def settled(wanted: str, target: Target, generator: Any) -> tuple[str, Target]:
+def settle_device(wanted: str, target: Target, generator: Any) -> tuple[str, Target]:
     """The device that a wish means, and the target on it."""
-    device = chosen(wanted, target, generator)
+    device = choose_device(wanted, target, generator)
     try:
-        return device, placed(target, device)
+        return device, place_target(target, device)
     except BadModel:
         if wanted != "auto":
             raise
         return "cpu", target
 
 
-def placed(target: Target, device: str) -> Target:
+def place_target(target: Target, device: str) -> Target:
     """The target on a device: a copy of its module there, and all else as it is."""
     network = network_of(target)
     if device == "cpu" or network is None:
@@ -104,7 +104,7 @@ def placed(target: Target, device: str) -> Target:
     return there
 
 
-def together(target: Target, generator: Any) -> OnDevice | None:
+def join_on_device(target: Target, generator: Any) -> OnDevice | None:
     """Target and generator as tensors; None where one of them cannot be, or they are apart."""
     network = network_of(target)
     if network is None or not isinstance(generator, WithTensors):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limi.decisions import differ, favors
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
-from limi.generators._counter_rng import mixed
+from limi.generators._counter_rng import mix
 from limi.search.check import cause_sets, find_causes
 from limi.search.partner import Partner, choose_partner
 from limi.search.tried import LEFT, Tried
@@ -50,7 +50,7 @@ class Collision(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Packing:
-    """Exact keys over the non-protected columns, as few 64-bit words a row as they need.
+    """Exact keys over the non-protected columns, as few 64-bit words per row as they need.
 
     Columns with a grid are digits of numbers below 2^53 (mixed radix), so that one matrix product
     in double precision packs them all without rounding; a real column is a word of its own.
@@ -122,7 +122,7 @@ class Packing:
         return torch.cat([packed, cells.contiguous().view(torch.int64)], 1)
 
     def names(self, words: Tensor) -> Tensor:
-        """(n,) int64: one number a key. Whoever compares names must compare words as well."""
+        """(n,) int64: one number per key. Whoever compares names must compare words as well."""
         if words.shape[1] == 1:
             return words[:, 0]
         return (words * self._factors).sum(1)
@@ -134,7 +134,7 @@ class Packing:
 
         n_words = self.weights.shape[1] + len(self.real)
         places = np.arange(n_words, dtype=np.int64) + (1 + self.salt) * 64
-        return torch.tensor(mixed(places) | 1, device=self.low.device)
+        return torch.tensor(mix(places) | 1, device=self.low.device)
 
     @property
     def named_exactly(self) -> bool:
@@ -300,13 +300,13 @@ class OnDevice:
             groups = [(p, (patterns == p).nonzero()[:, 0]) for p in patterns.unique().tolist()]
         parts, queries = [], 0
         for pattern, here in groups:
-            tried = self._tried(pattern)
+            tried = self._try_out(pattern)
             # Mixtures are a row's own, so that a key is asked for them with each of its rows.
             size = max(1, max(at_once, _SETTLED) // len(tried.cells))
             mine = rows[here], places[here]
             for chosen, own in zip(*(part.split(size) for part in mine), strict=True):
-                scores = self._asked(chosen, tried, spend, at_once)
-                parts.append(self._settled(chosen, scores, tried.find(own), own, tried, partner))
+                scores = self._ask(chosen, tried, spend, at_once)
+                parts.append(self._settle(chosen, scores, tried.find(own), own, tried, partner))
                 queries += scores.numel()
         if not parts:
             return self._nothing(rows)
@@ -318,7 +318,7 @@ class OnDevice:
         _check_scores(verdicts.score, verdicts.partner_score)
         return verdicts
 
-    def _asked(
+    def _ask(
         self, rows: Tensor, tried: _TriedThere, spend: Callable[[int], None], at_once: int
     ) -> Tensor:
         """(n, G) scores of rows under all that is tried of them."""
@@ -333,7 +333,7 @@ class OnDevice:
         scores = self._scores(asked.view(-1, matrix.shape[1]), spend, at_once)
         return scores.view(-1, len(tried.cells))
 
-    def _settled(
+    def _settle(
         self,
         rows: Tensor,
         scores: Tensor,
@@ -346,7 +346,7 @@ class OnDevice:
         import torch
 
         mine = scores.gather(1, own[:, None])[:, 0]
-        bits = self._packed(favors(scores))
+        bits = self._pack(favors(scores))
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
             theirs = scores.gather(1, 1 - own[:, None])[:, 0]
@@ -365,7 +365,7 @@ class OnDevice:
             causes = find_causes(self._sets, tried.places, places, flipped).to(torch.uint8)
         return mine, partner, theirs, flips, causes, bits
 
-    def _packed(self, decided: Tensor) -> Tensor:
+    def _pack(self, decided: Tensor) -> Tensor:
         """(n, b): the first K columns as bits, the first of eight highest."""
         import torch
 
@@ -394,7 +394,7 @@ class OnDevice:
             none,
             none.bool(),
             causes,
-            self._packed(rows.new_zeros((0, len(self._bit_weights))).bool()),
+            self._pack(rows.new_zeros((0, len(self._bit_weights))).bool()),
         )
 
     def _places(self, rows: Tensor) -> Tensor:
@@ -410,7 +410,7 @@ class OnDevice:
             places.append(torch.where(ascending[place] == cells, order[place], LEFT))
         return torch.stack(places, 1)
 
-    def _tried(self, pattern: int) -> _TriedThere:
+    def _try_out(self, pattern: int) -> _TriedThere:
         """What is tried of rows that stray in this way, as tensors; made once."""
         kept: dict[int, _TriedThere] = vars(self).setdefault("_kept", {})
         if pattern not in kept:
@@ -495,6 +495,6 @@ def _check_scores(*scores: Tensor) -> None:
     bad = sum(tensor.isnan().sum() for tensor in scores)
     if len(scores[0]) and int(bad):
         raise BadModel(
-            f"the model returned {int(bad)} scores among {len(scores[0])} rows that are no numbers "
-            "in [0, 1]; scores must be finite"
+            f"the model returned {int(bad)} scores among {len(scores[0])} rows that are not "
+            "numbers in [0, 1]; scores must be finite"
         )

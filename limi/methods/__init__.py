@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from limi._registry import Registry
-from limi.errors import InvalidInput, listed, nearest
+from limi.errors import InvalidInput, nearest, spell
 from limi.methods._phases import Pair
 from limi.search import method as members
 from limi.search.check import Checked
@@ -79,7 +79,7 @@ def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method
     fields = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
     values: dict[str, Any] = {}
     known = members.presets(method)
-    for key, value in _given(settings):
+    for key, value in _take_given(settings):
         if key == "preset" and known:
             if value not in known:
                 raise InvalidInput(
@@ -110,7 +110,7 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
     own = ["n_seeds", "explore_rows"]
     values: dict[str, Any] = {}
     of_part: dict[str, dict[str, Any]] = {part: {} for part in parts}
-    for key, value in _given(settings):
+    for key, value in _take_given(settings):
         part, dot, rest = key.partition(".")
         if dot and part in of_part:
             of_part[part][rest] = value
@@ -118,8 +118,8 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
             values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
         else:
             raise InvalidInput(
-                f"method {name!r} has no setting {key!r}; its own are {listed(own)}, those of its "
-                f"parts begin with {listed(f'{part}.' for part in of_part)}"
+                f"method {name!r} has no setting {key!r}; its own are {spell(own)}, those of its "
+                f"parts begin with {spell(f'{part}.' for part in of_part)}"
             )
     searcher = parse(exploiter, of_part[exploiter])
     assert isinstance(searcher, Exploiter)
@@ -131,7 +131,7 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
     )
 
 
-def _given(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _take_given(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
     if isinstance(settings, Mapping):
         return list(settings.items())
     pairs = []

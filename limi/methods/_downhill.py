@@ -51,7 +51,9 @@ class Downhill(ABC):
     def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table on their way to the boundary."""
         slopes = self._slopes(session)
-        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters, shuffled=True)
+        rows = _seeds.cluster_rows(
+            session, rng, n=self.n_seeds, clusters=self.clusters, shuffled=True
+        )
         heading = _gradient.downhill(session, slopes, self.decay, self.explore_step)
         return _gradient.climb(session, rows, self.explore_steps, heading)
 

@@ -251,10 +251,10 @@ def wander(
             age[due] = 0
         age += 1
         turn = slopes.directions if how.directed else None
-        rows = _nudged(session.schema, here.rows, weights, turn, how.size, rng)
+        rows = _nudge(session.schema, here.rows, weights, turn, how.size, rng)
         checked = session.check(rows, origin="exploit")
         yield checked
-        here, back = _settled(how.restart, here, checked, seeds, rng)
+        here, back = _settle(how.restart, here, checked, seeds, rng)
         if back.any():
             weights = np.where(back[:, None], seed_weights, weights)
             slopes = slopes.where(~back, first)
@@ -297,7 +297,7 @@ class _Momentum:
         return np.where(movable(schema), 1 / (size * step_sizes(schema) + _EPSILON), 0.0)
 
 
-def _nudged(
+def _nudge(
     schema: Schema,
     rows: Rows,
     weights: Rows,
@@ -321,7 +321,7 @@ def _nudged(
     return move(schema, rows, moves)
 
 
-def _settled(
+def _settle(
     restart: Restart, here: Checked, checked: Checked, seeds: Checked, rng: np.random.Generator
 ) -> tuple[Checked, Mask]:
     """Where walks go on from, and which of them are back at their seed."""

@@ -24,8 +24,8 @@ __all__ = [
     "LatentStream",
     "TensorStream",
     "beside",
-    "joined",
-    "oversampled",
+    "join_parts",
+    "oversample",
     "pieces",
     "probe",
 ]
@@ -59,7 +59,7 @@ class LatentStream:
                 yield self.generator.sample_latents(size, rng)
 
     def decode(self, latents: Latents) -> Rows:
-        """One row a latent."""
+        """One row per latent."""
         return self.generator.decode(latents)
 
     def ranks(self, start: int, n: int) -> NDArray[np.int64]:
@@ -84,7 +84,7 @@ class TensorStream:
             yield _tensors(self.generator, self.seed, start, min(self.size, total - start))
 
     def decode(self, latents: Any) -> Any:
-        """One row a latent."""
+        """One row per latent."""
         return self.generator.decode_tensor(latents)
 
     def ranks(self, start: int, n: int) -> Any:
@@ -100,7 +100,7 @@ def _tensors(generator: WithTensors, seed: int, start: int, n: int) -> Any:
     return generator.latents_at(seed, torch.arange(start, start + n, device=generator.device))
 
 
-def joined(parts: Sequence[Any]) -> Any:
+def join_parts(parts: Sequence[Any]) -> Any:
     """Arrays, or tensors, one behind the other."""
     if len(parts) == 1:
         return parts[0]
@@ -144,18 +144,18 @@ class Confident:
         return self._latents[0]
 
     def _keep_best(self) -> None:
-        rank, latents = joined(self._rank), joined(self._latents)
+        rank, latents = join_parts(self._rank), join_parts(self._latents)
         best = rank.argsort(stable=True)[: self._most]
         self._latents, self._rank = [latents[best]], [rank[best]]
 
 
-def oversampled(latents: Any, n: int, rng: np.random.Generator | None) -> Any:
+def oversample(latents: Any, n: int, rng: np.random.Generator | None) -> Any:
     """At least n latents: some repeated at random, or all in turn where there is no rng."""
     known, lacking = len(latents), n - len(latents)
     if lacking <= 0:
         return latents
     more = np.arange(lacking) % known if rng is None else rng.integers(0, known, lacking)
-    return joined([latents, latents[beside(more, latents)]])
+    return join_parts([latents, latents[beside(more, latents)]])
 
 
 def pieces(
@@ -176,7 +176,7 @@ def pieces(
         if most < min(_FEW, len(latents)):
             first = latents[:ahead]
             new = first[fresh(first)]
-            latents = joined([new, latents[ahead:]])
+            latents = join_parts([new, latents[ahead:]])
             size = min(max(size, 1), len(new))
             ahead = _AHEAD if size else 2 * ahead
         if size:

@@ -20,7 +20,7 @@ from limi.table.steps import Ladder
 from limi.types import Index, Rows
 
 __all__ = [
-    "Regions",
+    "SolverRegions",
     "Values",
     "highest_below",
     "lowest_above",
@@ -37,7 +37,7 @@ _REAL_GAP = 1e-6  # how far from a threshold real-valued positions stay, in step
 
 
 @dataclass(frozen=True)
-class Regions:
+class SolverRegions:
     """Boxes of positions, each with the row that shall be moved into it."""
 
     row: Index  # (m,) which row
@@ -48,8 +48,8 @@ class Regions:
     confidence: NDArray[np.float64]  # (m,) mean over the tests of the box
     whole_path: bool  # do the tests behind the negated one hold too?
 
-    def __getitem__(self, index: Any) -> Regions:
-        return Regions(
+    def __getitem__(self, index: Any) -> SolverRegions:
+        return SolverRegions(
             self.row[index],
             self.place[index],
             self.low[index],
@@ -62,7 +62,7 @@ class Regions:
     def __len__(self) -> int:
         return len(self.row)
 
-    def feasible(self) -> Regions:
+    def feasible(self) -> SolverRegions:
         """Those that hold any row at all."""
         return self[(self.low <= self.high).all(axis=1)]
 
@@ -77,7 +77,7 @@ def lowest_above(ladder: Ladder, columns: Index, thresholds: NDArray[np.float64]
     return np.where(ladder.whole[columns], np.floor(thresholds) + 1, thresholds + _REAL_GAP)
 
 
-def toggles(ladder: Ladder, paths: Paths) -> Regions:
+def toggles(ladder: Ladder, paths: Paths) -> SolverRegions:
     """For each test of each path, the rows that fail it alone: only its column may change.
 
     Tests of protected columns stay as they are.
@@ -89,7 +89,7 @@ def toggles(ladder: Ladder, paths: Paths) -> Regions:
     floor = np.where(paths.below, -np.inf, lowest_above(ladder, column, paths.threshold))
     high = np.where(same, ceiling[:, None, :], np.inf).min(axis=2, initial=np.inf)
     low = np.where(same, floor[:, None, :], -np.inf).max(axis=2, initial=-np.inf)
-    above, beneath = _negated(ladder, paths)
+    above, beneath = _negate(ladder, paths)
     low, high = np.maximum(low, above), np.minimum(high, beneath)
 
     length = (column >= 0).sum(axis=1)
@@ -104,10 +104,10 @@ def toggles(ladder: Ladder, paths: Paths) -> Regions:
     highs[line, changed] = np.minimum(highs[line, changed], high[row, place])
     may_change = np.zeros(lows.shape, dtype=bool)
     may_change[line, changed] = True
-    return Regions(row, place, lows, highs, may_change, mean[row, place], True)
+    return SolverRegions(row, place, lows, highs, may_change, mean[row, place], True)
 
 
-def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> Regions:
+def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> SolverRegions:
     """For each test of each path, the rows that pass the tests before it and fail it.
 
     All columns of those tests may change. Tests of protected columns are left out, and a path
@@ -131,7 +131,7 @@ def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> Regions:
     lows = np.maximum.accumulate(np.concatenate([before_low[:, None], lows], axis=1), axis=1)
     highs = np.minimum.accumulate(np.concatenate([before_high[:, None], highs], axis=1), axis=1)
     lows, highs = lows[:, :-1], highs[:, :-1]
-    above, beneath = _negated(ladder, paths)
+    above, beneath = _negate(ladder, paths)
     lows[at] = np.maximum(lows[at], above[row, place])
     highs[at] = np.minimum(highs[at], beneath[row, place])
 
@@ -143,12 +143,12 @@ def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> Regions:
     row, place = row[kept], place[kept]
     may_change = np.logical_or.accumulate(tested, axis=1)
     kept_at = row, place
-    return Regions(
+    return SolverRegions(
         row, place, lows[kept_at], highs[kept_at], may_change[kept_at], mean[kept_at], False
     )
 
 
-def _negated(ladder: Ladder, paths: Paths) -> tuple[Any, Any]:
+def _negate(ladder: Ladder, paths: Paths) -> tuple[Any, Any]:
     """Lowest and highest position that fail each test."""
     above = lowest_above(ladder, paths.column, paths.threshold)
     beneath = highest_below(ladder, paths.column, paths.threshold)
@@ -164,7 +164,7 @@ def _whole_domain(ladder: Ladder, n: int) -> tuple[Any, Any]:
 
 
 def solve(
-    ladder: Ladder, rows: Rows, regions: Regions, values: Values, rng: np.random.Generator
+    ladder: Ladder, rows: Rows, regions: SolverRegions, values: Values, rng: np.random.Generator
 ) -> Rows:
     """The rows of feasible regions, moved into them; closed columns keep their cells."""
     own = rows[regions.row]
@@ -180,7 +180,9 @@ def solve(
     return ladder.replace(own, there, regions.open & (there != here))
 
 
-def solve_with_z3(ladder: Ladder, rows: Rows, paths: Paths, regions: Regions) -> tuple[Index, Rows]:
+def solve_with_z3(
+    ladder: Ladder, rows: Rows, paths: Paths, regions: SolverRegions
+) -> tuple[Index, Rows]:
     """The same by a solver: which regions are feasible, and rows in them as the solver chooses.
 
     The solver sees the tests themselves, one region after the other; it is there to compare with.
@@ -204,7 +206,7 @@ def solve_with_z3(ladder: Ladder, rows: Rows, paths: Paths, regions: Regions) ->
     return chosen, ladder.replace(own, there, regions.open[chosen] & (there != here))
 
 
-def constraints(ladder: Ladder, paths: Paths, region: Regions) -> tuple[Any, dict[int, Any]]:
+def constraints(ladder: Ladder, paths: Paths, region: SolverRegions) -> tuple[Any, dict[int, Any]]:
     """A solver's problem for one region, and its variable for each column that may change.
 
     Variables count steps from zero, not from the lowest value: a solver likes zeros, and zero

@@ -7,10 +7,10 @@ import numpy as np
 from limi.search.session import Session
 from limi.types import Rows
 
-__all__ = ["clustered", "filled"]
+__all__ = ["cluster_rows", "fill_missing"]
 
 
-def clustered(
+def cluster_rows(
     session: Session, rng: np.random.Generator, *, n: int, clusters: int = 4, shuffled: bool = False
 ) -> Rows:
     """Up to n rows of the table, taken from each k-means cluster in turn, in the table's order.
@@ -22,7 +22,7 @@ def clustered(
     from threadpoolctl import threadpool_limits
 
     rows = session.rows[rng.permutation(len(session.rows))] if shuffled else session.rows
-    points = filled(rows)
+    points = fill_missing(rows)
     # More clusters than different rows cannot be told apart; a few thousand rows show enough.
     clusters = min(clusters, len(np.unique(points[:: 1 + len(points) // 4096], axis=0)))
     if clusters <= 1 or len(rows) <= clusters:
@@ -39,7 +39,7 @@ def clustered(
     return rows[np.lexsort((labels, turn))[:n]]
 
 
-def filled(rows: Rows) -> Rows:
+def fill_missing(rows: Rows) -> Rows:
     """Rows with a number where a cell is missing: one below the column's smallest."""
     if not np.isnan(rows).any():
         return rows

@@ -193,7 +193,7 @@ class _Block:
 
     def asked(self) -> Probed:
         """What was checked until the budget ended, in the order of asking."""
-        rows, verdicts = self._joined()
+        rows, verdicts = self._join()
         return Probed(rows, verdicts, self.n_asked, False)
 
     def finish(self, check: Check, again: Check, remember: bool) -> Probed:
@@ -208,7 +208,7 @@ class _Block:
         slot = self.slot[self.leader.view(-1)[event]]
         flipping = (slot >= 0).nonzero()[:, 0]
         slot = slot[flipping]
-        rows, verdicts = self._joined()
+        rows, verdicts = self._join()
         rows, verdicts = rows[slot], _some(verdicts, slot)
         return Probed(*self._as_met(event[flipping], rows, verdicts, again), len(event), True)
 
@@ -237,7 +237,7 @@ class _Block:
         ]
         return torch.cat([asked, again])[place], Verdicts(*joined)
 
-    def _joined(self) -> tuple[Tensor, Verdicts]:
+    def _join(self) -> tuple[Tensor, Verdicts]:
         import torch
 
         rows = torch.cat([rows for rows, _ in self.found])

@@ -95,7 +95,7 @@ class ADF(Climbing):
             own, other = slope(here.rows), slope(here.partner)
             return self.explore_step * agreement(session.schema, own, other, self.fallback, rng)
 
-        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters)
+        rows = _seeds.cluster_rows(session, rng, n=self.n_seeds, clusters=self.clusters)
         return _gradient.climb(session, rows, self.explore_steps, heading, done)
 
 

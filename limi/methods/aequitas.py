@@ -122,7 +122,7 @@ class Aequitas:
                     return
                 taste = self.learn(taste, columns, signs, checked.flips)
                 there = self._energy(session.schema, checked)
-                accepted = self._accepted(energy, there, draws[:, 3])
+                accepted = self._accept(energy, there, draws[:, 3])
                 here = checked.where(accepted, here)
                 energy = np.where(accepted, there, energy)
 
@@ -138,7 +138,7 @@ class Aequitas:
             taste = taste.preferring(columns, votes)
         return taste
 
-    def _accepted(
+    def _accept(
         self,
         here: NDArray[np.float64],
         there: NDArray[np.float64],

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import rounded
+from limi.decisions import round_scores
 from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.search.check import Checked
@@ -132,7 +132,7 @@ class ExpGA:
             if self.copies == "share":
                 fitness = fitness / _genetic.n_copies(session.schema, parents.rows)
             chosen = _genetic.select(fitness, rng)
-            children = self._bred(session, parents.rows[chosen], rng)
+            children = self._breed(session, parents.rows[chosen], rng)
             parents = session.check(children, origin="exploit")
             yield parents
             if len(parents) < len(children):
@@ -144,9 +144,9 @@ class ExpGA:
         if self.fitness == "labels" or labels_only:
             return np.where(checked.flips, 3.0, 1.0)
         # Rounded, so that the last digits, which move with the batch, choose no parents.
-        return np.asarray(rounded(np.abs(checked.score - checked.partner_score)))
+        return np.asarray(round_scores(np.abs(checked.score - checked.partner_score)))
 
-    def _bred(self, session: Session, parents: Rows, rng: np.random.Generator) -> Rows:
+    def _breed(self, session: Session, parents: Rows, rng: np.random.Generator) -> Rows:
         schema = session.schema
         if self.crossover == "released":
             children = _genetic.copy_fragments(parents, self.crossover_rate, rng)

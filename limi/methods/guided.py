@@ -213,7 +213,7 @@ class _Pool:
 
 
 class _Parents:
-    """Latents of findings that are no neighbours themselves; the oldest are forgotten first."""
+    """Latents of findings that are not neighbours themselves; the oldest are forgotten first."""
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -4,8 +4,8 @@ Sample latents, decode and score them, fit a linear boundary to the confident on
 space, move every latent onto it, and check it and a step to either side.
 
 Faithfulness
-- Paper: a million latents, score threshold 0.7, over-sampling at random to 50,000 latents a class,
-  step (lambda) 0.3, order z0, z+, z-, leave a latent at the first hit. `preset=paper`.
+- Paper: a million latents, score threshold 0.7, over-sampling at random to 50,000 latents per
+  class, step (lambda) 0.3, order z0, z+, z-, leave a latent at the first hit. `preset=paper`.
 - Released code: takes the 50,000 best scored a class and repeats the smaller class in turn to the
   larger one's size. `preset=released`. It also uses step 0.1 for forests and SVMs (set `step`),
   and clips rows only after labelling them; here rows never leave the schema's domain.
@@ -29,7 +29,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from limi.decisions import favors, opposes, rounded
+from limi.decisions import favors, opposes, round_scores
 from limi.errors import InvalidInput
 from limi.gpu.verdicts import OnDevice, Seen
 from limi.methods._latent import (
@@ -38,8 +38,8 @@ from limi.methods._latent import (
     LatentStream,
     TensorStream,
     beside,
-    joined,
-    oversampled,
+    join_parts,
+    oversample,
     pieces,
     probe,
 )
@@ -159,7 +159,7 @@ class LIMI:
         def candidates(some: Any) -> Any:
             on_plane = plane.project(some) if plane else some
             moved = [plane.shift(on_plane, o) if plane and o else on_plane for o in offsets]
-            return joined([latents.decode(one) for one in moved])
+            return join_parts([latents.decode(one) for one in moved])
 
         def fresh(some: Any) -> Any:
             return unseen(seen, candidates(some)).view(len(offsets), -1).any(0)
@@ -218,7 +218,7 @@ class LIMI:
         plane, fitness = self._fit(down.latents(), up.latents(), rng)
         for chunk, score in zip(latents.chunks(n_labelled), scores, strict=False):
             distances.append(plane.distance(chunk[: len(score)]))
-        entire = planes.auc(joined(distances), favors(joined(scores)))
+        entire = planes.auc(join_parts(distances), favors(join_parts(scores)))
         session.facts.update(boundary_auc_train=fitness, boundary_auc_entire=entire)
         session.notes.extend(plane.notes)
         if entire < _POOR_AUC:
@@ -248,7 +248,7 @@ class LIMI:
         labels_only = bool(((score == 0) | (score == 1)).all())
         readings = (opposes(score), 1 - score), (favors(score), score)
         for side, (mine, confidence) in zip(sides, readings, strict=True):
-            sure = mine if labels_only else mine & (rounded(confidence) > self.threshold)
+            sure = mine if labels_only else mine & (round_scores(confidence) > self.threshold)
             # Rounded, so that equal scores stay equal whatever the order of their sums.
             best = -confidence[sure].round(decimals=_RANKED)
             side.add(latents[sure], best if self.choice == "best" else rank[sure])
@@ -259,8 +259,8 @@ class LIMI:
             n, draw = max(len(down), len(up)), None
         else:
             n, draw = self.per_class, rng
-        down, up = oversampled(down, n, draw), oversampled(up, n, draw)
-        fitted_on = joined([down, up])
+        down, up = oversample(down, n, draw), oversample(up, n, draw)
+        fitted_on = join_parts([down, up])
         favorable = beside(np.arange(len(fitted_on)) >= len(down), fitted_on)
         plane = planes.fit(fitted_on, favorable, C=self.C)
         return plane, planes.auc(plane.distance(fitted_on), favorable)
@@ -280,7 +280,7 @@ def _labels(
         parts.append(session.ask(latents.decode(some)))
         if len(parts[-1]) < len(some):
             break
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _decoder(session: Session, plane: Boundary | None, on_plane: Latents, offset: float) -> Any:

@@ -126,7 +126,7 @@ class NeuronFair(Climbing):
     def _climb(
         self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
     ) -> Iterator[Checked]:
-        rows = _seeds.clustered(session, rng, n=self.n_seeds, clusters=self.clusters)
+        rows = _seeds.cluster_rows(session, rng, n=self.n_seeds, clusters=self.clusters)
         neurons = self._neurons(session, rng)
         if self.walk == "released":
             heading = _unless_repeated(session.schema, neurons, self.explore_step, rng)

@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _regions, _surrogate
-from limi.methods._regions import Regions, Values
-from limi.methods._seeds import clustered
+from limi.methods._regions import SolverRegions, Values
+from limi.methods._seeds import cluster_rows
 from limi.methods._surrogate import Paths, Tree
 from limi.search.check import Checked
 from limi.search.session import Session
@@ -101,7 +101,7 @@ class SG:
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Rows of the table first, then what follows from them."""
         n = min(self.n_seeds, self.limit)
-        seeds = clustered(session, rng, n=n, clusters=self.clusters)
+        seeds = cluster_rows(session, rng, n=n, clusters=self.clusters)
         yield from self._run(session, snap(session.schema, seeds), rng)
 
     def exploit(
@@ -138,8 +138,8 @@ class SG:
         close = _regions.toggles(ladder, paths)
         close = close[block.flips[close.row]]
         far = _regions.prefixes(ladder, paths, self.threshold)
-        close, close_rows = self._solved(ladder, rows, paths, close, self.local_values, rng)
-        far, far_rows = self._solved(ladder, rows, paths, far, self.global_values, rng)
+        close, close_rows = self._solve(ladder, rows, paths, close, self.local_values, rng)
+        far, far_rows = self._solve(ladder, rows, paths, far, self.global_values, rng)
         sign = 1.0 if self.ranks == "released" else -1.0
         ranks = np.concatenate(
             [_LOCAL_RANK + sign * close.confidence, _GLOBAL_RANK - sign * far.confidence]
@@ -149,15 +149,15 @@ class SG:
         # Rounded, so that equal ranks stay equal whatever the order of their sums.
         return np.concatenate([close_rows, far_rows])[order], np.round(ranks[order], 9)
 
-    def _solved(
+    def _solve(
         self,
         ladder: Ladder,
         rows: Rows,
         paths: Paths,
-        regions: Regions,
+        regions: SolverRegions,
         values: Values,
         rng: np.random.Generator,
-    ) -> tuple[Regions, Rows]:
+    ) -> tuple[SolverRegions, Rows]:
         if self.solver == "z3":
             chosen, solved = _regions.solve_with_z3(ladder, rows, paths, regions)
             return regions[chosen], solved

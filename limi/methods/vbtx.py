@@ -12,7 +12,7 @@ Faithfulness
   five rounds in which nothing was wrong, or where no pair exists. Here too, and after growing to
   ten times the number that a start has, for larger trees find no more but take longer.
 - Paper: 50 solutions a round, each of them slow. Here a fifth of the number of training rows, with
-  as many findings a query; `solutions=50` for theirs (`preset=paper`).
+  as many findings per query; `solutions=50` for theirs (`preset=paper`).
 - Released code leaves the domain, for its formula has no bounds. Here rows never do.
 - Released code cuts the digits of thresholds, which is wrong below zero (`thresholds="truncate"`).
 - Released code drops a pair that the target decides differently but the other way round
@@ -98,11 +98,11 @@ class VBTX:
                 if not len(pairs):
                     break
                 quiet += 1
-                rows, expected = self._drawn(session, surrogate, pairs, rng)
+                rows, expected = self._draw(session, surrogate, pairs, rng)
                 if not len(rows):
                     continue
                 checked = session.check(rows, origin="vbtx")
-                yield self._counted(checked, expected)
+                yield self._count(checked, expected)
                 if len(checked) < len(rows):
                     return
                 barren = 0
@@ -124,7 +124,7 @@ class VBTX:
             session, rows[: len(scores)], favors(scores), truncate, self.differ == "all"
         )
 
-    def _drawn(
+    def _draw(
         self, session: Session, surrogate: _Surrogate, pairs: Pairs, rng: np.random.Generator
     ) -> tuple[Rows, Mask]:
         """Pairs of rows, one after the other, with the decisions that the tree takes."""
@@ -146,7 +146,7 @@ class VBTX:
         kept = np.repeat(kept, 2)
         return both[kept], np.tile([False, True], len(rows))[kept]
 
-    def _counted(self, checked: Checked, expected: Mask) -> Checked:
+    def _count(self, checked: Checked, expected: Mask) -> Checked:
         if self.swapped == "count":
             return checked
         wrong = favors(checked.score) != expected[: len(checked)]
@@ -189,7 +189,7 @@ class _Surrogate:
                 tree = replace(tree, threshold=self._truncated(tree))
             boxes = Boxes.of(self.ladder, tree)
             inhabited = np.ones(len(tree.column), dtype=bool)
-            for held in self._held(boxes, np.arange(len(tree.column))):
+            for held in self._hold(boxes, np.arange(len(tree.column))):
                 inhabited &= held.any(axis=1)
             pairs = feasible_pairs(self.ladder, tree, inhabited, boxes, rng)
             self._pairs = self._differing(pairs)
@@ -200,8 +200,8 @@ class _Surrogate:
     ) -> NDArray[np.float64]:
         """(2m, p): for each chosen pair a combination of the one leaf, then one of the other."""
         values = np.empty((2 * len(chosen), len(self._codes)))
-        one = self._held(pairs.boxes, pairs.unfavorable[chosen])
-        other = self._held(pairs.boxes, pairs.favorable[chosen])
+        one = self._hold(pairs.boxes, pairs.unfavorable[chosen])
+        other = self._hold(pairs.boxes, pairs.favorable[chosen])
         rest = draws.copy()
         for place, (_, codes) in enumerate(self._codes):
             mine, theirs = one[place], other[place]
@@ -217,7 +217,7 @@ class _Surrogate:
             values[0::2, place], values[1::2, place] = codes[first], codes[second]
         return values
 
-    def _held(self, boxes: Boxes, nodes: Index) -> list[NDArray[np.bool_]]:
+    def _hold(self, boxes: Boxes, nodes: Index) -> list[NDArray[np.bool_]]:
         """For each protected column, which of its codes lie in each node's box."""
         held = []
         for column, codes in self._codes:
@@ -234,8 +234,8 @@ class _Surrogate:
         if not self._all_differ:
             return pairs
         kept = np.ones(len(pairs), dtype=bool)
-        ones = self._held(pairs.boxes, pairs.unfavorable)
-        others = self._held(pairs.boxes, pairs.favorable)
+        ones = self._hold(pairs.boxes, pairs.unfavorable)
+        others = self._hold(pairs.boxes, pairs.favorable)
         for mine, theirs in zip(ones, others, strict=True):
             kept &= (mine.sum(axis=1) > 1) | (theirs.sum(axis=1) > 1) | (mine != theirs).any(axis=1)
         return Pairs(pairs.boxes, pairs.unfavorable[kept], pairs.favorable[kept])

@@ -1,4 +1,4 @@
-"""Pure functions that read findings and rows; one file a family.
+"""Pure functions that read findings and rows; one file per family.
 
 A metric is a function under the decorator `metric`, in a module of this folder or in one that
 another package names in the entry-point group `limi.metrics`. It needs no line anywhere else: every
@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from limi._registry import Registry
-from limi.errors import InvalidInput, listed
+from limi.errors import InvalidInput, spell
 from limi.metrics._base import (
     EFFECTIVENESS,
     FAMILIES,
@@ -68,7 +68,7 @@ def declared() -> tuple[Metric, ...]:
     twice = [name for name, n in Counter((m.family.name, m.name) for m in found).items() if n > 1]
     if twice:
         raise InvalidInput(
-            f"two metrics are called {listed('.'.join(name) for name in twice)}; give one another "
+            f"two metrics are called {spell('.'.join(name) for name in twice)}; give one another "
             "name, or remove its package"
         )
     order = [family.name for family in FAMILIES]

@@ -52,7 +52,7 @@ def choose_places(size: int, n: int, rng: np.random.Generator) -> Index:
 def draw_people(
     name: str, n: int, rng: np.random.Generator, schema: Schema, generator: Generator | None
 ) -> Rows:
-    """n rows of a population that is no table: `uniform`, or `natural` by a generator."""
+    """n rows of a population that is not a table: `uniform`, or `natural` by a generator."""
     if name == "uniform":
         return uniform(schema, n, rng)
     assert generator is not None

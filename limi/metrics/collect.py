@@ -57,7 +57,7 @@ __all__ = [
     "Effort",
     "Known",
     "add_derived",
-    "asked_for",
+    "answer_request",
     "counts_by_column",
     "drop_derived",
     "judge",
@@ -156,7 +156,7 @@ def add_derived(tree: Tree, known: Known) -> Tree:
     return whole
 
 
-def asked_for(
+def answer_request(
     tree: Tree,
     schema: Schema,
     *,
@@ -169,9 +169,9 @@ def asked_for(
         chosen = _choices(answer.get("group", {}), schema, privileged)
         for name, codes in chosen.items():
             entry = answer["group"][name]
-            entry |= _compared(schema[name], entry["counts"], entry["labels"], codes)
+            entry |= _compare(schema[name], entry["counts"], entry["labels"], codes)
     if volume is not None:
-        populations = ("held-out", "real", "natural")  # uniform rows are no people
+        populations = ("held-out", "real", "natural")  # uniform rows are not people
         shares = answer.get("individual", {}).get("flip_rates", {})
         rates = {p: shares[p] for p in populations if shares.get(p, {}).get("value") is not None}
         if not rates:
@@ -180,7 +180,7 @@ def asked_for(
                 "people; run again without --rate-rows 0"
             )
         answer["severity"]["affected"] = {"volume": volume} | {
-            name: _affected(share, volume) for name, share in rates.items()
+            name: _count_affected(share, volume) for name, share in rates.items()
         }
     return answer
 
@@ -197,7 +197,7 @@ def _groups(schema: Schema, decided: Decided) -> Tree:
             for code, group in count_by_value(cells, decided.favorable, decided.labels)
         ]
         labels = decided.labels is not None
-        compared = _compared(column, counts, labels, None)
+        compared = _compare(column, counts, labels, None)
         tree[name] = {
             "labels": labels,
             "population": decided.population,
@@ -207,7 +207,7 @@ def _groups(schema: Schema, decided: Decided) -> Tree:
     return tree
 
 
-def _compared(column: Column, counts: list[Tree], labels: bool, privileged: Split | None) -> Tree:
+def _compare(column: Column, counts: list[Tree], labels: bool, privileged: Split | None) -> Tree:
     """Every metric of a privileged group and the rest, from counts by value."""
     if len(counts) < 2:
         return {"privileged": None, "chosen": "the table holds one value only"}
@@ -257,7 +257,7 @@ def _read_counts(counts: list[Tree]) -> Counts:
 # -- severity ---------------------------------------------------------------------------
 
 
-def _affected(share: Tree, volume: int) -> Tree:
+def _count_affected(share: Tree, volume: int) -> Tree:
     rate = Rate(share["value"], share["low"], share["high"], share["n"])
     people = expected_affected(rate, volume)
     return {"value": round(people.estimate), "low": people.low, "high": people.high}

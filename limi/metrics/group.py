@@ -98,7 +98,7 @@ def statistical_parity_difference(decisions: Mask, privileged: Mask) -> float:
     >>> statistical_parity_difference(np.array([1, 0, 1, 1]) > 0, np.array([0, 0, 1, 1]) > 0)
     -0.5
     """
-    return _defined(_both(decisions, None, privileged)["statistical_parity_difference"])
+    return _define(_both(decisions, None, privileged)["statistical_parity_difference"])
 
 
 def parity_gap(decisions: Mask, privileged: Mask) -> float:
@@ -116,7 +116,7 @@ def equal_opportunity_difference(decisions: Mask, labels: Labels, privileged: Ma
     P(favorable | label favorable, others) - P(favorable | label favorable, privileged), from -1
     to 1; 0 is best. InvalidInput, and no number, for a group without rows of that class.
     """
-    return _defined(_both(decisions, labels, privileged)["equal_opportunity_difference"])
+    return _define(_both(decisions, labels, privileged)["equal_opportunity_difference"])
 
 
 def average_odds_difference(decisions: Mask, labels: Labels, privileged: Mask) -> float:
@@ -126,7 +126,7 @@ def average_odds_difference(decisions: Mask, labels: Labels, privileged: Mask) -
     but gaps of opposite sign cancel: see `average_odds_error`. InvalidInput for a group without
     rows of one true class.
     """
-    return _defined(_both(decisions, labels, privileged)["average_odds_difference"])
+    return _define(_both(decisions, labels, privileged)["average_odds_difference"])
 
 
 def average_odds_error(decisions: Mask, labels: Labels, privileged: Mask) -> float:
@@ -139,7 +139,7 @@ def average_odds_error(decisions: Mask, labels: Labels, privileged: Mask) -> flo
     >>> average_odds_error(decided, labels, np.array([True, True, False, False]))
     0.5
     """
-    return _defined(_both(decisions, labels, privileged)["average_odds_error"])
+    return _define(_both(decisions, labels, privileged)["average_odds_error"])
 
 
 def tally(decisions: Mask, labels: Labels | None = None, group: Mask | None = None) -> Tally:
@@ -267,7 +267,7 @@ def _both(decisions: Mask, labels: Labels | None, privileged: Mask) -> Mapping[s
     return differences(tally(decisions, labels, mask), tally(decisions, labels, ~mask))
 
 
-def _defined(difference: Difference) -> float:
+def _define(difference: Difference) -> float:
     if difference.value is None:
         raise InvalidInput(
             f"{difference.reason}, so this difference is undefined; choose other groups or add rows"

@@ -27,7 +27,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, listed
+from limi.errors import InvalidInput, spell
 from limi.metrics._base import (
     NATURALNESS,
     Evidence,
@@ -97,10 +97,9 @@ def average_tabular_naturalness(
     """
     if definition not in get_args(Definition):
         raise InvalidInput(
-            f"definition is {definition!r}; naturalness is defined as "
-            f"{listed(get_args(Definition))}"
+            f"definition is {definition!r}; naturalness is defined as {spell(get_args(Definition))}"
         )
-    real, generated = _checked(real, "real", schema), _checked(generated, "generated", schema)
+    real, generated = _check(real, "real", schema), _check(generated, "generated", schema)
     columns, pairs = schema.columns, list(itertools.combinations(range(len(schema)), 2))
     is_number = schema.is_numerical
 
@@ -184,11 +183,11 @@ def copy_shares(training: Rows, held_out: Rows, generated: Rows, schema: Schema)
     """
     all_columns = Schema(schema.columns)
     known = row_sets.KeySet()
-    training = _checked(training, "training", schema)
+    training = _check(training, "training", schema)
     distinct = row_sets.distinct(all_columns, training)
     known.add(distinct.keys[distinct.first])
     shares = [
-        float(known.contains(row_sets.keys(all_columns, _checked(rows, name, schema))).mean())
+        float(known.contains(row_sets.keys(all_columns, _check(rows, name, schema))).mean())
         for name, rows in (("generated", generated), ("held-out", held_out))
     ]
     return CopyShares(*shares)
@@ -219,10 +218,8 @@ def two_sample_auc(
     from threadpoolctl import threadpool_limits
 
     if classifier not in get_args(Classifier):
-        raise InvalidInput(
-            f"classifier is {classifier!r}; known are {listed(get_args(Classifier))}"
-        )
-    real, generated = _checked(real, "real", schema), _checked(generated, "generated", schema)
+        raise InvalidInput(f"classifier is {classifier!r}; known are {spell(get_args(Classifier))}")
+    real, generated = _check(real, "real", schema), _check(generated, "generated", schema)
     n = min(len(real), len(generated), max_rows)
     if n < folds:
         raise InvalidInput(
@@ -389,7 +386,7 @@ def _classifier(name: Classifier, schema: Schema, seed: int) -> Any:
 # -- shared -----------------------------------------------------------------------------
 
 
-def _checked(rows: Rows, name: str, schema: Schema) -> Rows:
+def _check(rows: Rows, name: str, schema: Schema) -> Rows:
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(schema) or not len(rows):
         raise InvalidInput(
@@ -419,13 +416,13 @@ def _likeness_parts(entry: Tree, family: Tree) -> Iterator[Part]:
         rows = "real rows that flip" if name == "ceiling" else f"{name} findings"
         yield Part(
             f"naturalness of {'findings' if name == 'findings' else rows}",
-            f"likeness of columns and pairs of columns to the table's{_drawn(like)}",
+            f"likeness of columns and pairs of columns to the table's{_draw(like)}",
             like,
             "ATN",
         )
 
 
-def _drawn(entry: Tree) -> str:
+def _draw(entry: Tree) -> str:
     """How many rows a set was compared at."""
     if entry.get("n") is None:
         return ", as a set"

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, listed, nearest
+from limi.errors import InvalidInput, nearest, spell
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics.group import Tally, tally
 from limi.table.column_values import Between, codes_between, codes_of, read_values, split_name
@@ -85,7 +85,7 @@ def parse(schema: Schema, privileged: Privileged) -> dict[str, Split]:
     pairs = (
         list(privileged.items())
         if isinstance(privileged, Mapping)
-        else [_named(text, names) for text in privileged]
+        else [_name(text, names) for text in privileged]
     )
     chosen = {}
     for name, values in pairs:
@@ -97,11 +97,11 @@ def parse(schema: Schema, privileged: Privileged) -> dict[str, Split]:
             raise InvalidInput(
                 f"privileged names {name!r} twice; list its values once, as {name}=FIRST,SECOND"
             )
-        chosen[name] = values if isinstance(values, Split) else _stated(schema[name], values)
+        chosen[name] = values if isinstance(values, Split) else _state(schema[name], values)
     return chosen
 
 
-def _named(text: object, names: Sequence[str]) -> tuple[str, str]:
+def _name(text: object, names: Sequence[str]) -> tuple[str, str]:
     name, values = split_name(text, names) if isinstance(text, str) else ("", None)
     if values is None:
         raise InvalidInput(
@@ -111,7 +111,7 @@ def _named(text: object, names: Sequence[str]) -> tuple[str, str]:
     return name, values
 
 
-def _stated(column: Column, values: Any) -> Split:
+def _state(column: Column, values: Any) -> Split:
     why, what = "it was stated", f"the privileged group of {column.name!r}"
     if not isinstance(values, str) and np.ndim(values) == 0:
         values = [values]
@@ -125,7 +125,7 @@ def _stated(column: Column, values: Any) -> Split:
         codes = codes_of(column, wanted, what)
     if not codes:
         raise InvalidInput(f"{what} has no value; name one")
-    words = listed([column.show(code) for code in codes], most=4)
+    words = spell([column.show(code) for code in codes], most=4)
     return Split(words, why, codes=frozenset(codes))
 
 

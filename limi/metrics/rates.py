@@ -21,7 +21,7 @@ from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.search.steadiness import Steadiness, always_flip, confirmed
+from limi.search.steadiness import Steadiness, always_flip, confirm
 from limi.search.tried import most_queries
 from limi.streams import Stream
 from limi.system.watch import OutOfTime
@@ -124,7 +124,7 @@ class _Doubt:
     def confirmed(self, checked: Checked) -> Checked:
         """Verdicts of which only those flips are left that are seen every time."""
         session = self.session
-        return confirmed(
+        return confirm(
             checked, session.scores, self.rng, company=self.company, max_batch=session.max_batch
         )
 

@@ -88,11 +88,11 @@ class Condition:
         return f"from {show(self.low)} to {show(self.high)}{gap}"
 
     def _levels(self) -> str:
-        named = self._shown(self.codes or (), self.missing)
+        named = self._show(self.codes or (), self.missing)
         if self.column.kind == "numerical":
             return f"is {_either(named)}"
         others = [code for code in range(self.column.size) if code not in (self.codes or ())]
-        denied = self._shown(others, self.column.missing and not self.missing)
+        denied = self._show(others, self.column.missing and not self.missing)
         if denied == ["missing"]:
             return "is known"
         # Up to two levels are sooner said than what they leave out.
@@ -100,7 +100,7 @@ class Condition:
             return f"is {_either(named)}"
         return f"is not {_either(denied)}"
 
-    def _shown(self, codes: Iterable[float], missing: bool) -> list[str]:
+    def _show(self, codes: Iterable[float], missing: bool) -> list[str]:
         return [*map(self.column.show, codes), *(["missing"] if missing else [])]
 
 
@@ -256,7 +256,7 @@ def _learn(schema: Schema, rows: Rows, flips: Mask, most: int) -> list[tuple[Con
         best = _grow(grid[here], aim)
         if best is None:
             break
-        conditions = _rounded(aim, _polished(aim, _shorter(aim, _polished(aim, best))))
+        conditions = _round(aim, _polish(aim, _shorter(aim, _polish(aim, best))))
         mask = _all_of(conditions, rows)
         open_rows &= ~mask
         if all((mask & other).sum() <= _MOST_COMMON * (mask | other).sum() for other in masks):
@@ -487,7 +487,7 @@ def _best_set(
 # -- from a candidate to words -------------------------------------------------------------
 
 
-def _polished(aim: _Aim, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _polish(aim: _Aim, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
     """The same columns, with bounds at the cells that leave the largest excess."""
     given = conditions
     for _ in range(3):
@@ -600,7 +600,7 @@ def _choices(condition: Condition, size: int) -> int:
     return sum(math.comb(size, k) for k in named) + sum(math.comb(size, k) for k in denied)
 
 
-def _rounded(aim: _Aim, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _round(aim: _Aim, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
     """Bounds as round as the gap between two neighbouring cells allows."""
     kept = []
     for place, condition in enumerate(conditions):

@@ -49,7 +49,7 @@ class Judge:
     words: str  # what the measure is
 
     def p_values(self, rows: Rows) -> NDArray[np.float64]:
-        """One p-value a row, in (0, 1]; higher is more natural."""
+        """One p-value per row, in (0, 1]; higher is more natural."""
         if not len(rows):
             return np.empty(0)
         return conformal_p_values(self.measure(rows), self.calibration)

@@ -22,8 +22,8 @@ from limi.metrics._rate import Rate, rate_of
 
 __all__ = [
     "LEVEL",
-    "Pair",
-    "WhatIf",
+    "Comparison",
+    "ValuePair",
     "cochran_q",
     "compare_values",
     "mcnemar",
@@ -44,7 +44,7 @@ the score lies on the edge and decides neither."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class ValuePair:
     """Two values, by their places, and how the same people are decided under both."""
 
     first: int  # the value that more people are decided favorably under
@@ -64,12 +64,12 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class WhatIf:
+class Comparison:
     """The same people under every value of a table."""
 
     n: int
     rates: tuple[Rate, ...]  # share decided favorably under each value
-    pairs: tuple[Pair, ...]  # widest first; all of them, or the supported ones of very many
+    pairs: tuple[ValuePair, ...]  # widest first; all of them, or the supported ones of very many
     n_pairs: int
     n_supported: int
     q: float  # Cochran's, over all values at once
@@ -186,7 +186,7 @@ def compare_values(
     families: int = 1,
     together: Sequence[bool] = (),
     most: int = MOST_PAIRS,
-) -> list[WhatIf]:
+) -> list[Comparison]:
     """The same people under every value, and every pair of values compared within people.
 
     P-values are corrected for all pairs of all tables (Holm), and once more for the number of such
@@ -227,7 +227,7 @@ class _Pairs:
         confidence: float,
         most: int,
         together: bool,
-    ) -> WhatIf:
+    ) -> Comparison:
         """What there is to say of a table."""
         n = len(decided)
         low, high = paired_interval(self.only_first, self.only_second, n, confidence)
@@ -236,7 +236,7 @@ class _Pairs:
         if len(order) > most:
             order = order[supported[order]][:most]
         pairs = tuple(
-            Pair(
+            ValuePair(
                 int(self.first[k]),
                 int(self.second[k]),
                 int(self.only_first[k]),
@@ -250,7 +250,7 @@ class _Pairs:
             for k in order
         )
         rates = what_if_rates(decided, together=together)
-        return WhatIf(n, rates, pairs, len(low), int(supported.sum()), *cochran_q(decided))
+        return Comparison(n, rates, pairs, len(low), int(supported.sum()), *cochran_q(decided))
 
 
 def _pairs(decided: Decisions) -> _Pairs:

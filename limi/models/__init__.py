@@ -1,4 +1,4 @@
-"""Targets: what can be asked for decisions. One file a kind; the folder is the registry.
+"""Targets: what can be asked for decisions. One file per kind; the folder is the registry.
 
 A kind's module may have `accepts(object)` and `wrap(object, decision)` for live objects, and
 `load(place, decision)` for `KIND:PLACE`; what else it can do it declares as `OFFERS`. Modules
@@ -18,7 +18,7 @@ from limi.errors import BadModel, InvalidInput, nearest
 from limi.models import _offers
 from limi.models._base import Answers, Decision, Meaning, Model
 from limi.models._function import FunctionModel
-from limi.models._offers import Loads, Offers, Wraps
+from limi.models._offers import Loads, ModelOffers, Wraps
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 from limi.types import Value
@@ -28,7 +28,7 @@ __all__ = [
     "Decision",
     "Meaning",
     "Model",
-    "Offers",
+    "ModelOffers",
     "adapt",
     "files",
     "get",
@@ -53,7 +53,7 @@ def get(kind: str) -> ModuleType:
     return module
 
 
-def offers(kind: str) -> Offers:
+def offers(kind: str) -> ModelOffers:
     """What a kind declares of itself."""
     return _offers.offers(get(kind))
 
@@ -85,7 +85,7 @@ def adapt(target: Any, decision: Decision) -> Model:
             return model
     what = f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
     raise InvalidInput(
-        f"{what} is no model that limi knows; give a fitted classifier, a torch "
+        f"{what} is not a model that limi knows; give a fitted classifier, a torch "
         "module, a booster, or a function that takes a frame and returns scores"
     )
 

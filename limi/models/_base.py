@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import favors
-from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.errors import BadModel, InvalidInput, nearest, spell
 from limi.models._scores import Outputs, from_pairs, probabilities, whole
 from limi.types import Labels, Mask, Scores, Value
 
@@ -32,7 +32,7 @@ Meaning = Literal["label", "score"]
 """What the answers of a function are: labels, of which one is favorable, or favorable scores."""
 
 Takes = Literal["frame", "matrix", "array"]
-"""`"frame"`: the user's kind of frame; `"matrix"`: float64, one number a cell; `"array"`: such a
+"""`"frame"`: the user's kind of frame; `"matrix"`: float64, one number per cell; `"array"`: such a
 matrix where every column has numbers, else an array of the cells themselves."""
 
 
@@ -147,18 +147,18 @@ class Decision:
         A model that was trained on 0 and 1, while the table spells its labels out, says 1 for the
         favorable one.
         """
-        known = [_unboxed(c) for c in classes]
+        known = [_unbox(c) for c in classes]
         if len(known) != 2:
             count = "one class only" if len(known) == 1 else f"{len(known)} classes"
             raise BadModel(
-                f"the model knows {count} ({listed(known)}); limi tests decisions between two"
+                f"the model knows {count} ({spell(known)}); limi tests decisions between two"
             )
         bits = [_bit(c) for c in known]
         if self.favorable is None:
             if set(bits) == {0, 1}:
                 return bits.index(1)
             raise InvalidInput(
-                f"the model's classes are {listed(map(repr, known))}; say which one is favorable"
+                f"the model's classes are {spell(map(repr, known))}; say which one is favorable"
             )
         place = _find(self.favorable, known)
         if place is not None:
@@ -172,12 +172,12 @@ class Decision:
 
     def notes(self, classes: Sequence[Any]) -> tuple[str, ...]:
         """A sentence where the model's classes are not the two labels of the table."""
-        known = [_unboxed(c) for c in classes]
+        known = [_unbox(c) for c in classes]
         if self.favorable is None or all(_find(v, known) is not None for v in self.labels):
             return ()
         return (
-            f"the model answers {listed(map(repr, known))} where the table has "
-            f"{listed(map(repr, self.labels))}; {known[self.column(known)]!r} was read as "
+            f"the model answers {spell(map(repr, known))} where the table has "
+            f"{spell(map(repr, self.labels))}; {known[self.column(known)]!r} was read as "
             f"{self.favorable!r}",
         )
 
@@ -223,7 +223,7 @@ class Answers:
             return replace(self, settled="label")
         if np.array_equal(self.favors(array), favors(array)):
             return self  # it comes to the same
-        seen = listed(sorted(set(array.tolist())))
+        seen = spell(sorted(set(array.tolist())))
         label = next(v for v in array.tolist() if self._favors(v) != favors(v))
         sides = ("favorable", "unfavorable")
         as_label, as_score = sides if self._favors(label) else sides[::-1]
@@ -257,15 +257,15 @@ class Answers:
         array = _array(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} answers"
-            raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")
+            raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
         array = _flat(array)
         if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind == "f":
             return self._pairs(array)
         if array.ndim != 1:
             classes = array.shape[1] if array.ndim == 2 else "several"
             raise BadModel(
-                f"the model returned {classes} values a row (three classes?); limi tests decisions "
-                "between two: return the favorable score, two probabilities, or a label"
+                f"the model returned {classes} values per row (three classes?); limi tests "
+                "decisions between two: return the favorable score, two probabilities, or a label"
             )
         if not self._are_scores(array):
             return self.favors(array).astype(np.float64)
@@ -306,7 +306,7 @@ class Answers:
     def _strange(self, seen: Sequence[Any]) -> BadModel:
         known = self.decision.labels or (self.decision.favorable,)
         return BadModel(
-            f"the model answers {listed(map(repr, seen))} where {listed(map(repr, known))} was "
+            f"the model answers {spell(map(repr, seen))} where {spell(map(repr, known))} was "
             "expected; return two labels, of which one is favorable, or scores in [0, 1]"
         )
 
@@ -314,7 +314,7 @@ class Answers:
         pairs = probabilities(array)
         if not np.allclose(pairs.sum(axis=1), 1, rtol=0, atol=1e-3):
             raise BadModel(
-                "the model returned two numbers a row that do not sum to 1; return two "
+                "the model returned two numbers per row that do not sum to 1; return two "
                 "probabilities, or the favorable score alone"
             )
         labels = self.decision.labels
@@ -340,7 +340,7 @@ class Answers:
 
     def _can_be_labels(self, array: NDArray[Any]) -> bool:
         """Are all of these numbers labels that the table, or a model of 0 and 1, may give?"""
-        known = [_spelled(label) for label in self.decision.labels or (0, 1)]
+        known = [_spell(label) for label in self.decision.labels or (0, 1)]
         return bool(np.isin(array, [number for number in known if isinstance(number, float)]).all())
 
 
@@ -356,14 +356,14 @@ def _array(raw: Any) -> NDArray[Any]:
 
 def _find(label: Any, among: Sequence[Any]) -> int | None:
     """Where a label stands: the same value, else the same text, else the same number."""
-    for alike in (lambda v: v, str, _spelled):
+    for alike in (lambda v: v, str, _spell):
         places = [i for i, known in enumerate(among) if alike(known) == alike(label)]
         if len(places) == 1:
             return places[0]
     return None
 
 
-def _spelled(label: Any) -> str | float:
+def _spell(label: Any) -> str | float:
     text = str(label).strip()
     try:
         return float({"true": "1", "false": "0"}.get(text.lower(), text))
@@ -372,9 +372,9 @@ def _spelled(label: Any) -> str | float:
 
 
 def _bit(label: Any) -> int | None:
-    number = _spelled(label)
+    number = _spell(label)
     return int(number) if number in (0.0, 1.0) else None
 
 
-def _unboxed(value: Any) -> Any:
+def _unbox(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadModel, listed
+from limi.errors import BadModel, spell
 
 __all__ = ["Coded", "pandas_of", "refuse_text", "with_categories"]
 
@@ -50,7 +50,7 @@ def refuse_text(frame: Any, allowed: Collection[int] = ()) -> None:
     ]
     if text:
         raise BadModel(
-            f"the model was trained on numbers in {listed(text)}, where the table holds text; "
+            f"the model was trained on numbers in {spell(text)}, where the table holds text; "
             "give the table as the model was trained on it, or wrap both in a Python function"
         )
 
@@ -100,9 +100,9 @@ def _codes(column: Any, stored: list[bytes] | None) -> NDArray[np.float32]:
         places, own = np.arange(len(column.cat.categories)), column.cat.codes.to_numpy()
     else:
         own, values = pd.factorize(column, use_na_sentinel=True)
-        places = _places([_named(value) for value in values], stored)
+        places = _places([_name(value) for value in values], stored)
         if (places < 0).any():
-            shown = listed(repr(name.decode(errors="replace")) for name in stored)
+            shown = spell(repr(name.decode(errors="replace")) for name in stored)
             raise BadModel(
                 f"column {column.name!r} holds {values[int(np.argmin(places))]!r}, which the model "
                 f"was not trained on; it knows {shown}"
@@ -134,9 +134,9 @@ def _bytes(value: Any) -> bytes:
 
     if pa.types.is_string(value.type) or pa.types.is_large_string(value.type):
         return bytes(value.as_buffer())
-    return _named(value.as_py()).encode()
+    return _name(value.as_py()).encode()
 
 
-def _named(value: Any) -> str:
+def _name(value: Any) -> str:
     """A category as text; whole numbers read alike whether a gap made them decimals or not."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -73,11 +73,11 @@ class SklearnModel:
             model = replace(self, reads=way)
             if way == "label" or not contradicts(model.score(inputs), decided).any():
                 break
-        return model._noted() if way != self.reads else self
+        return model._note() if way != self.reads else self
 
     def describe_refit(self) -> str:
         """As a clone; InvalidInput where it cannot be cloned."""
-        self._cloned()
+        self._clone()
         return f"a clone of {type(self.estimator).__name__} with the same settings"
 
     def refit(self, inputs: Any, labels: Labels, seed: int, *, n_table: int) -> Any:
@@ -90,9 +90,9 @@ class SklearnModel:
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
-            return self._cloned().fit(inputs, truth)
+            return self._clone().fit(inputs, truth)
 
-    def _cloned(self) -> Any:
+    def _clone(self) -> Any:
         from sklearn.base import clone
 
         try:
@@ -108,7 +108,7 @@ class SklearnModel:
         answers = whole(self.estimator.predict(inputs)).reshape(-1)
         return np.asarray(answers == self.estimator.classes_[self.favorable_column])
 
-    def _noted(self) -> SklearnModel:
+    def _note(self) -> SklearnModel:
         return replace(self, notes=(*self.notes, _BY_LABEL)) if self.reads == "label" else self
 
 
@@ -143,7 +143,7 @@ def classifier(
         notes=decision.notes(list(classes)),
         votes=_counts_votes(_last(target)),
     )
-    return model._noted() if _has_own_threshold(target) else model
+    return model._note() if _has_own_threshold(target) else model
 
 
 def _ways(target: Any) -> list[Reads]:

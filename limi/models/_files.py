@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 from urllib.parse import parse_qsl
 
-from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.errors import BadModel, InvalidInput, nearest, spell
 from limi.models._scores import Output
 from limi.system.foreign import reason
 from limi.system.reading import is_file
@@ -35,7 +35,7 @@ def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
         with path.open("rb") as file:
             file.read(1)
     except OSError as error:
-        raise _locked(place, error) from None
+        raise _lock(place, error) from None
     return path
 
 
@@ -44,10 +44,10 @@ def content_of(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _locked(str(path), error) from None
+        raise _lock(str(path), error) from None
 
 
-def _locked(place: str, error: OSError) -> BadModel:
+def _lock(place: str, error: OSError) -> BadModel:
     said = error.strerror or type(error).__name__
     return BadModel(f"the file {place!r} cannot be read: {said}; check its rights and its disk")
 
@@ -68,7 +68,7 @@ def output_kind(word: Any) -> Output | None:
     """A declared kind of output; InvalidInput where it is another word."""
     if word is None or word in get_args(Output):
         return cast("Output | None", word)
-    raise InvalidInput(f"output={word!r} is unknown; it is one of {listed(get_args(Output))}")
+    raise InvalidInput(f"output={word!r} is unknown; it is one of {spell(get_args(Output))}")
 
 
 def unreadable(place: str, what: str, error: BaseException) -> BadModel:

@@ -10,11 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 from limi.models._base import Decision, Model
 
-__all__ = ["Loads", "Offers", "Wraps", "offers"]
+__all__ = ["Loads", "ModelOffers", "Wraps", "offers"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offers:
+class ModelOffers:
     """What a kind can do and how it is treated, as `OFFERS` in its module.
 
     What is not declared is not assumed: above all, a kind that does not say `data_only` is never
@@ -71,7 +71,7 @@ class Loads(Protocol):
         ...
 
 
-def offers(module: ModuleType) -> Offers:
+def offers(module: ModuleType) -> ModelOffers:
     """What the module of a kind declares; nothing where it is silent."""
     declared = vars(module).get("OFFERS")
-    return declared if isinstance(declared, Offers) else Offers()
+    return declared if isinstance(declared, ModelOffers) else ModelOffers()

@@ -151,14 +151,14 @@ def _check_exported(path: Path, archive: Any, names: list[str]) -> None:
     try:
         for name in names:
             if not _RECORDS.fullmatch(name):
-                raise _refused(path, f"it holds {name!r}")
+                raise _refuse(path, f"it holds {name!r}")
             if name.endswith("_config.json"):
                 payloads = json.loads(archive.get_record(name))["config"].values()
                 if any(p["use_pickle"] or not p["tensor_meta"] for p in payloads):
-                    raise _refused(path, "it holds pickled tensors")
+                    raise _refuse(path, "it holds pickled tensors")
         program = json.loads(archive.get_record("models/model.json"))
         if program.get("guards_code"):
-            raise _refused(path, "it brings guards written in Python")
+            raise _refuse(path, "it brings guards written in Python")
         _check_texts(path, program, "")
     except LimiError:
         raise
@@ -176,14 +176,14 @@ def _check_texts(path: Path, part: Any, key: str) -> None:
             if name == "metadata" and "target" in part and words:
                 continue
             if name.startswith("as_") and name not in _ARGUMENTS:
-                raise _refused(path, f"it has an argument of the kind {name[:60]!r}")
+                raise _refuse(path, f"it has an argument of the kind {name[:60]!r}")
             _check_texts(path, name, "key")
             _check_texts(path, value, name)
     elif isinstance(part, list):
         for value in part:
             _check_texts(path, value, key)
     elif isinstance(part, str) and not _RULES.get(key, _is_path)(part):
-        raise _refused(path, f"its {key} is {part[:60]!r}")
+        raise _refuse(path, f"its {key} is {part[:60]!r}")
 
 
 def _is_path(text: str) -> bool:
@@ -260,7 +260,7 @@ _RULES: dict[str, Callable[[str], bool]] = {
 }
 
 
-def _refused(path: Path, why: str) -> BadModel:
+def _refuse(path: Path, why: str) -> BadModel:
     return BadModel(
         f"{str(path)!r} was not opened: {why}, which a network has no use for and which could run "
         "code; export the module anew, or give it as ONNX"

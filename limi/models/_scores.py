@@ -18,7 +18,7 @@ from limi.errors import BadModel, InvalidInput
 from limi.system.arrays import is_tensor, where
 from limi.types import Mask, Scores
 
-__all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "sided", "whole"]
+__all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "take_side", "whole"]
 
 Output = Literal["logits", "probability"]
 """What a network's last layer gives."""
@@ -35,7 +35,7 @@ def whole(raw: Any) -> NDArray[Any]:
     return np.asarray(raw)
 
 
-def sided(scores: Scores, favorable: Mask) -> Scores:
+def take_side(scores: Scores, favorable: Mask) -> Scores:
     """Scores, moved across the edge where the model decides otherwise than they say."""
     decided = np.where(favorable, DECIDED_FOR, DECIDED_AGAINST)
     moved: Scores = np.where(contradicts(scores, favorable), decided, scores)
@@ -86,7 +86,7 @@ def check_finite(scores: NDArray[Any]) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Reads what a network's last layer gives: one number a row, or one for each of two classes.
+    """Reads what a network's last layer gives: one number per row, or one for each of two classes.
 
     Of two numbers the larger decides, be they logits or probabilities. One number alone is a
     probability or a logit, and only `kind` or numbers outside [0, 1] can tell which.
@@ -100,7 +100,7 @@ class Outputs:
         array = whole(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} outputs"
-            raise BadModel(f"the model returned {given} for {n} rows; it must return one a row")
+            raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
         alone = _width(array) == 1
         check_finite(array)
         known = self if self.kind or not alone else self.settle(array)

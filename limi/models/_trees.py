@@ -37,7 +37,7 @@ def check_nodes(
     shapes = {part.shape for part in (left, right, feature, leaf)}
     kinds = {part.dtype.kind for part in (left, right, feature, sizes)}
     if shapes != {(total,)} or not kinds <= {"i", "u"} or not (sizes > 0).all():
-        raise ValueError("its trees are no whole arrays of nodes")
+        raise ValueError("its trees are not whole arrays of nodes")
     # Signed and wide, so that neither -1 nor a huge number changes its meaning.
     left, right, feature, sizes = (part.astype(np.int64) for part in (left, right, feature, sizes))
     inner = ~leaf.astype(bool)
@@ -114,7 +114,7 @@ def _width(own: dict[str, Any]) -> int:
 def _check_tree(tree: Any, n_columns: int) -> None:
     # Before its arrays are asked for, which are as long as the count says.
     if tree.node_count != tree.capacity or tree.capacity < 1:
-        raise ValueError("its trees are no whole arrays of nodes")
+        raise ValueError("its trees are not whole arrays of nodes")
     left = tree.children_left
     sizes = np.array([len(left)])
     check_nodes(left, tree.children_right, tree.feature, left == -1, n_columns, sizes)

@@ -45,11 +45,11 @@ from numpy.typing import NDArray
 
 from limi import data
 from limi.decisions import favors
-from limi.errors import BadModel, InvalidInput, LimiError, listed, missing, nearest
+from limi.errors import BadModel, InvalidInput, LimiError, missing, nearest, spell
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
 from limi.models._modules import on_one_core
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.models._scores import Outputs, from_margin, from_pairs
 from limi.models._trees import check_nodes
 from limi.system.writing import make_folder
@@ -58,7 +58,7 @@ from limi.types import Labels, Rows, Scores
 
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
 
-OFFERS = Offers(data_only=True, by_name=True, endings=(".npz",), library="numpy")
+OFFERS = ModelOffers(data_only=True, by_name=True, endings=(".npz",), library="numpy")
 
 Kind = Literal["dnn", "rf", "svm"]
 OnStep = Callable[[float, str], None]
@@ -70,7 +70,7 @@ _HIDDEN = (64, 32, 16, 8, 4)
 _PEAK_RATE = 0.01
 _WARM_UP = 0.1  # of the steps
 _SMALL_TABLE = 5_000  # rows
-_SMALL, _LARGE = (4_000, 128), (12_000, 1024)  # steps, and rows a batch
+_SMALL, _LARGE = (4_000, 128), (12_000, 1024)  # steps, and rows per batch
 _RESTARTS = 5
 _N_TREES = 100
 _SVM_ROWS = 10_000
@@ -168,21 +168,21 @@ def load(place: str, decision: Decision, *, table: str | None = None) -> Benchma
     """The model of a kind for the table under test; `dnn?seed=3` for another seed than 0."""
     kind, options = split_options(place, ("seed",))
     if kind.endswith(OFFERS.endings):
-        return _decided(_saved(kind), decision)
+        return _decide(_save(kind), decision)
     if table is None or table not in data.encodings():
         given = "no known table" if table is None else f"the table {table!r}"
         raise InvalidInput(
             f"benchmark:{place} was asked for {given}; benchmark models exist for the encodings "
-            f"{listed(data.encodings())}: test one of these by its name"
+            f"{spell(data.encodings())}: test one of these by its name"
         )
     try:
         seed = int(options.get("seed", 0))
     except ValueError:
-        raise InvalidInput(f"seed={options['seed']!r} is no whole number") from None
-    return _decided(train(table, cast("Kind", kind), seed=seed), decision)
+        raise InvalidInput(f"seed={options['seed']!r} is not a whole number") from None
+    return _decide(train(table, cast("Kind", kind), seed=seed), decision)
 
 
-def _decided(model: BenchmarkModel, decision: Decision) -> BenchmarkModel:
+def _decide(model: BenchmarkModel, decision: Decision) -> BenchmarkModel:
     return BenchmarkModel(
         model.scorer,
         model.columns,
@@ -278,7 +278,7 @@ def save(model: BenchmarkModel, file: IO[bytes]) -> None:
     np.savez(file, about=np.array(json.dumps(about)), **model.scorer.arrays())  # type: ignore[arg-type]
 
 
-def _saved(place: str) -> BenchmarkModel:
+def _save(place: str) -> BenchmarkModel:
     path = existing(place, "benchmark", OFFERS.endings)
     try:
         with np.load(path, allow_pickle=False) as file:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from limi.errors import BadModel, listed, missing
+from limi.errors import BadModel, missing, spell
 from limi.models._base import Decision, Model
 from limi.models._categories import pandas_of, refuse_text
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 
 __all__ = ["accepts", "load", "wrap"]
 
-OFFERS = Offers(data_only=True, endings=(".cbm",), library="catboost")
+OFFERS = ModelOffers(data_only=True, endings=(".cbm",), library="catboost")
 
 
 def accepts(target: object) -> bool:
@@ -43,7 +43,7 @@ def wrap(target: Any, decision: Decision) -> Model:
         gaps = [names[p] for p in categorical if frame.iloc[:, p].isna().any()]
         if gaps:
             raise BadModel(
-                f"CatBoost takes no missing cells in categories, but {listed(gaps)} may have them; "
+                f"CatBoost takes no missing cells in categories, but {spell(gaps)} may have them; "
                 "fill them in the table as they were filled for training"
             )
         return frame

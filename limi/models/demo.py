@@ -7,11 +7,11 @@ from typing import Any
 from limi import data
 from limi.errors import InvalidInput
 from limi.models._base import Decision, Model
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 
 __all__ = ["LEFT_OUT", "income_model", "load"]
 
-OFFERS = Offers(data_only=True, by_name=True)
+OFFERS = ModelOffers(data_only=True, by_name=True)
 
 LEFT_OUT = ("fnlwgt",)
 """A survey weight, which no model should use."""

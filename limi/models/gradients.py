@@ -1,7 +1,7 @@
 """Gradients of a target over rows, where its framework can give them: torch modules by autograd.
 
 Everything here is per code: the derivative by a column's own unit, so that a level's number
-(10, 20, 30) and its position (0, 1, 2) are told apart. A target that is no torch module has no
+(10, 20, 30) and its position (0, 1, 2) are told apart. A target that is not a torch module has no
 gradients; methods then estimate them from scores, or refuse.
 """
 
@@ -262,7 +262,7 @@ class TorchGradients:
 
     @contextmanager
     def _watching(self, layer: str) -> Iterator[list[Any]]:
-        """The layer's outputs, one a call of the module."""
+        """The layer's outputs, one per call of the module."""
         if layer not in self._modules:
             raise InvalidInput(
                 f"the module has no layer {layer!r}; {nearest(layer, self._modules)}"

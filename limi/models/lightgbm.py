@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadModel, listed, missing
+from limi.errors import BadModel, missing, spell
 from limi.models._base import Decision, Model
 from limi.models._booster import BoosterModel
 from limi.models._categories import pandas_of, refuse_text, with_categories
 from limi.models._classifier import classifier
 from limi.models._files import content_of, existing, unreadable
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
-OFFERS = Offers(data_only=True, endings=(".txt",), library="lightgbm")
+OFFERS = ModelOffers(data_only=True, endings=(".txt",), library="lightgbm")
 
 _BINARY = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
 
@@ -53,7 +53,7 @@ def wrap(target: Any, decision: Decision) -> Model:
     if objective not in _BINARY or classes > 2:
         raise BadModel(
             f"the booster has the objective {objective!r} over {classes} outputs; limi tests "
-            f"decisions between two classes, as by {listed(_BINARY)}"
+            f"decisions between two classes, as by {spell(_BINARY)}"
         )
     names = _names(target)
     typed: Callable[[Any], Any] = _Typed.of(target) if names else lambda inputs: inputs
@@ -157,7 +157,7 @@ def _check_tree(tree: dict[str, str], width: int) -> None:
     leaves = int(tree["num_leaves"])
     n = leaves - 1
     if n < 0 or len(tree["leaf_value"].split()) != leaves:
-        raise ValueError("its trees are no whole arrays of nodes")
+        raise ValueError("its trees are not whole arrays of nodes")
     if n:
         left, right, feature, kinds = (
             _numbers(tree[name])
@@ -165,7 +165,7 @@ def _check_tree(tree: dict[str, str], width: int) -> None:
         )
         threshold = np.array(tree["threshold"].split(), dtype=np.float64)
         if {part.shape for part in (left, right, feature, kinds, threshold)} != {(n,)}:
-            raise ValueError("its trees are no whole arrays of nodes")
+            raise ValueError("its trees are not whole arrays of nodes")
         if (left >= n).any() or (right >= n).any():
             raise ValueError("its trees lead nowhere")
         # A leaf is a node behind the inner ones: -1 is the first of them, and so on.

@@ -18,8 +18,8 @@ from limi.errors import BadModel, MissingDependency, missing
 from limi.models import _weights
 from limi.models._base import Answers, Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
-from limi.models._offers import Offers
-from limi.models._scores import Outputs, sided
+from limi.models._offers import ModelOffers
+from limi.models._scores import Outputs, take_side
 from limi.types import Mask, Scores
 
 __all__ = ["OnnxModel", "load"]
@@ -30,7 +30,9 @@ def _all_files(path: Path) -> list[Path]:
     return [path, *_weights.beside(path)]
 
 
-OFFERS = Offers(data_only=True, endings=(".onnx",), library="onnxruntime", all_files=_all_files)
+OFFERS = ModelOffers(
+    data_only=True, endings=(".onnx",), library="onnxruntime", all_files=_all_files
+)
 
 # As it is loaded onnxruntime would put an identifier into the user's home and report to its maker;
 # whoever wants that sets the variable to 0.
@@ -73,7 +75,7 @@ class OnnxModel:
 
     @property
     def columns(self) -> Sequence[str] | None:
-        """The names of the graph's inputs, one a column."""
+        """The names of the graph's inputs, one per column."""
         inputs = self.session.get_inputs()
         return None if _is_wide(inputs) else [i.name for i in inputs]
 
@@ -91,13 +93,13 @@ class OnnxModel:
             return self._numbers(numbers, len(inputs))
         favors = self.answers.favors(labels)
         if isinstance(numbers, list):
-            return sided(self._numbers(numbers, len(inputs)), favors)
+            return take_side(self._numbers(numbers, len(inputs)), favors)
         if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
             return favors.astype(np.float64)
         # The graph does not say which column is which class; the label of each row does.
         second = Outputs(1).read(numbers, len(inputs))
         strength = np.maximum(second, 1 - second)
-        return sided(np.where(favors, strength, 1 - strength), favors)
+        return take_side(np.where(favors, strength, 1 - strength), favors)
 
     def decide(self, inputs: Any) -> Mask:
         """Where the graph's label is the favorable one."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from limi.models._base import Decision, Model
 from limi.models._files import existing, unreadable, untrusted_pickle
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 
 __all__ = ["load"]
 
-OFFERS = Offers(endings=(".pkl", ".pickle"))
+OFFERS = ModelOffers(endings=(".pkl", ".pickle"))
 
 
 def load(place: str, decision: Decision, trust_pickle: bool = False) -> Model:

@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
-from limi.errors import BadModel, InvalidInput, listed, nearest
+from limi.errors import BadModel, InvalidInput, nearest, spell
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 
 __all__ = ["FunctionModel", "accepts", "attribute", "load", "wrap"]
 
-OFFERS = Offers(endings=(".py",), last_resort=2)
+OFFERS = ModelOffers(endings=(".py",), last_resort=2)
 
 
 def accepts(target: object) -> bool:
@@ -31,7 +31,7 @@ def wrap(target: Callable[[Any], Any], decision: Decision) -> FunctionModel:
     if model.takes not in get_args(Takes):
         raise InvalidInput(
             f"the function's attribute takes={model.takes!r} is unknown; "
-            f"it is one of {listed(get_args(Takes))}"
+            f"it is one of {spell(get_args(Takes))}"
         )
     return model
 

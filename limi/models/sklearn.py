@@ -6,11 +6,11 @@ from typing import Any
 
 from limi.models._base import Decision, Model
 from limi.models._classifier import SklearnModel, classifier
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 
 __all__ = ["SklearnModel", "accepts", "wrap"]
 
-OFFERS = Offers(last_resort=1)
+OFFERS = ModelOffers(last_resort=1)
 
 
 def accepts(target: object) -> bool:

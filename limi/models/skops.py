@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from limi.errors import InvalidInput, missing
 from limi.models._base import Decision, Model
 from limi.models._files import content_of, existing, unreadable
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.models._trees import check_estimator, forget_caches
 
 __all__ = ["load"]
 
-OFFERS = Offers(data_only=True, endings=(".skops",), library="skops.io")
+OFFERS = ModelOffers(data_only=True, endings=(".skops",), library="skops.io")
 
 # Beside the classes of scikit-learn. The rest of numpy and scipy is not trusted as a whole:
 # scipy.stats distributions run text of their own state as code, and numpy's DataSource deletes the

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from limi.decisions import contradicts, favors
-from limi.errors import BadModel, LimiError, listed
+from limi.errors import BadModel, LimiError, spell
 from limi.models._base import Decides, Model, Settles, notes_of
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
@@ -52,7 +52,7 @@ class Target:
         if scores.shape != (len(rows),):
             given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
             raise BadModel(
-                f"the model returned {given} for {len(rows)} rows; it must return one a row"
+                f"the model returned {given} for {len(rows)} rows; it must return one per row"
             )
         # A NaN compares as false, so it is caught here too.
         wrong = ~((scores >= 0) & (scores <= 1))
@@ -138,7 +138,7 @@ class Target:
         inputs = self.present(rows)
 
         def told(error: BaseException) -> BadModel:
-            return BadModel(f"the model raised {reason(error)} (it was given {_described(inputs)})")
+            return BadModel(f"the model raised {reason(error)} (it was given {_describe(inputs)})")
 
         with at_work(told):
             return question(inputs)
@@ -150,29 +150,29 @@ def bind(model: Model, codec: Codec) -> Target:
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
         columns, n_columns, takes = model.columns, model.n_columns, model.takes
     if columns is not None:
-        wanted = _matched(columns, names)
+        wanted = _match(columns, names)
         blind = [name for name in codec.schema.protected if name not in wanted]
         if blind:
             raise BadModel(
-                f"the model does not take {listed(blind)} as an input, so changing it can flip "
-                f"nothing; its columns are {listed(wanted)}"
+                f"the model does not take {spell(blind)} as an input, so changing it can flip "
+                f"nothing; its columns are {spell(wanted)}"
             )
         codec = codec.select(wanted)
     elif n_columns is not None and n_columns != len(names):
         raise BadModel(
             f"the model wants {n_columns} columns and the table has {len(names)} beside "
-            f"the target: {listed(names)}"
+            f"the target: {spell(names)}"
         )
     text = _text_columns(codec)
     if takes == "matrix" and text:
         raise BadModel(
-            f"the model takes numbers only, but these columns hold text: {listed(text)}; "
+            f"the model takes numbers only, but these columns hold text: {spell(text)}; "
             "give the table as the model was trained on it, or wrap both in a Python function"
         )
     return Target(model, codec, notes_of(model))
 
 
-def _matched(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
+def _match(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
     """The table's name of each column that a model wants.
 
     Model formats replace characters that they cannot keep, so `capital-gain` may come back as
@@ -185,8 +185,8 @@ def _matched(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
     absent = [name for name, places in zip(wanted, found, strict=True) if len(places) != 1]
     if absent:
         raise BadModel(
-            f"the model wants the columns {listed(absent)} that the table lacks; "
-            f"the table has {listed(names)}"
+            f"the model wants the columns {spell(absent)} that the table lacks; "
+            f"the table has {spell(names)}"
         )
     return [place for (place,) in found]
 
@@ -218,9 +218,9 @@ def _spread(n: int, most: int) -> Index:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp)) if n else np.arange(0)
 
 
-def _described(inputs: Any) -> str:
+def _describe(inputs: Any) -> str:
     if isinstance(inputs, np.ndarray):
         return f"an array of shape {inputs.shape}"
     names = list(getattr(inputs, "columns", []))
     names = list(getattr(inputs, "column_names", names))
-    return f"a {type(inputs).__name__} with {listed(names) if names else 'columns'}"
+    return f"a {type(inputs).__name__} with {spell(names) if names else 'columns'}"

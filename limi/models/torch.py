@@ -14,7 +14,7 @@ from limi.errors import BadModel, LimiError, missing
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._modules import evaluating
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.models._scores import Output, Outputs
 from limi.types import Rows, Scores
 
@@ -29,7 +29,7 @@ def _on_trial(place: str) -> str:
 
 
 # Torch files are programs, whatever is checked of them first, so they are not data alone.
-OFFERS = Offers(endings=(".pt2", ".pt", ".pth", ".ts"), library="torch", on_trial=_on_trial)
+OFFERS = ModelOffers(endings=(".pt2", ".pt", ".pth", ".ts"), library="torch", on_trial=_on_trial)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchMod
     target = _programs.read(path, trusted=trust_pickle)
     try:
         model = wrap(target, decision, output)
-        return model if device == "cpu" else _moved(model, target, device)
+        return model if device == "cpu" else _move(model, target, device)
     except LimiError:
         raise
     # A program whose parts do not fit each other may fail anywhere.
@@ -138,7 +138,7 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchMod
         raise unreadable(file, "a torch program", error) from error
 
 
-def _moved(model: TorchModel, target: Any, device: str) -> TorchModel:
+def _move(model: TorchModel, target: Any, device: str) -> TorchModel:
     import torch
 
     if not isinstance(target, torch.export.ExportedProgram):

@@ -115,13 +115,13 @@ def begun(model: Any, sha256: str | None, terms: Terms) -> Iterator[Judge]:
         yield lambda codec, frame: None
         return
     gigabytes = _setting(GIGABYTES, _memory())
-    with _started(library) as process:
+    with _start(library) as process:
         with to_stderr(), suppress(Exception):
             importlib.import_module(library)  # at the same time as the other process
 
         def judge(codec: Codec, frame: Frame) -> None:
-            sample = _sampled(frame, codec.schema.names)
-            uri = _placed(model)
+            sample = _sample(frame, codec.schema.names)
+            uri = _place(model)
             _verdict(process, _Job(uri, codec, sample, terms, seconds, gigabytes), library)
             if sha256 is not None:
                 _passed.add(key)
@@ -141,13 +141,13 @@ def _library(model: Any, trust: Sequence[str]) -> str | None:
     return library if installed else None
 
 
-def _placed(uri: str) -> str:
+def _place(uri: str) -> str:
     """The same file where a trial can limit it."""
     kind, _, place = uri.partition(":")
     return f"{kind}:{models.offers(kind).on_trial(place)}"
 
 
-def _sampled(frame: Frame, names: Sequence[str]) -> Frame:
+def _sample(frame: Frame, names: Sequence[str]) -> Frame:
     """Rows of the frame as it is, evenly apart: those that a model is settled on."""
     import narwhals as nw
 
@@ -156,7 +156,7 @@ def _sampled(frame: Frame, names: Sequence[str]) -> Frame:
 
 
 @contextmanager
-def _started(library: str) -> Iterator[subprocess.Popen[bytes]]:
+def _start(library: str) -> Iterator[subprocess.Popen[bytes]]:
     if not sys.executable or getattr(sys, "frozen", False):
         raise _unstarted("this program is not run by a Python of its own")
     # Not from the folder one is in, which may hold files named like Python's own.
@@ -308,12 +308,12 @@ def _limit(seconds: float, gigabytes: float | None) -> None:
     if gigabytes is not None:
         # Linux counts data that are written; address space would count what libraries reserve.
         which = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
-        most = int(gigabytes * 1e9) + _held_bytes()
+        most = int(gigabytes * 1e9) + _hold_bytes()
         with suppress(OSError, ValueError):  # a lower limit is in force already
             resource.setrlimit(which, (most, resource.getrlimit(which)[1]))
 
 
-def _held_bytes() -> int:
+def _hold_bytes() -> int:
     """What this process and its libraries hold already."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]

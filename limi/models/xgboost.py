@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from limi.errors import BadModel, listed, missing
+from limi.errors import BadModel, missing, spell
 from limi.models._base import Decision, Model
 from limi.models._booster import BoosterModel
 from limi.models._categories import Coded
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
-from limi.models._offers import Offers
+from limi.models._offers import ModelOffers
 from limi.models._scores import Output
 from limi.models._trees import check_nodes
 
 __all__ = ["accepts", "load", "wrap"]
 
-OFFERS = Offers(data_only=True, endings=(".json", ".ubj"), library="xgboost")
+OFFERS = ModelOffers(data_only=True, endings=(".json", ".ubj"), library="xgboost")
 
 _GIVES: dict[str, Output] = {
     "binary:logistic": "probability",
@@ -59,7 +59,7 @@ def wrap(target: Any, decision: Decision) -> Model:
     if objective not in _GIVES or classes not in (0, 1, 2):
         raise BadModel(
             f"the booster has the objective {objective!r} over {max(classes, 1)} outputs; limi "
-            f"tests decisions between two classes, as by {listed(_GIVES)}"
+            f"tests decisions between two classes, as by {spell(_GIVES)}"
         )
     names = target.feature_names
     coded = Coded(target) if names else None

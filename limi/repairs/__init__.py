@@ -10,9 +10,9 @@ from __future__ import annotations
 from limi.repairs._core import repair
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._ensemble import fit as fit_ensemble
-from limi.repairs._figures import Figures, Groups, Yardstick, groups
+from limi.repairs._figures import Figures, RepairGroups, Yardstick, groups
 from limi.repairs._labels import POLICIES, Policy
-from limi.repairs._mixing import PRESETS, Mixed, Preset, mixed
+from limi.repairs._mixing import PRESETS, MixedTable, Preset, mix_rows
 from limi.repairs._recipes import RECIPES, Training
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
@@ -27,18 +27,18 @@ __all__ = [
     "Figures",
     "Fit",
     "Fitted",
-    "Groups",
-    "Mixed",
+    "MixedTable",
     "Point",
     "Policy",
     "Preset",
     "Refit",
     "Repair",
+    "RepairGroups",
     "Training",
     "Yardstick",
     "fit_ensemble",
     "groups",
-    "mixed",
+    "mix_rows",
     "refit_of",
     "repair",
     "require_saving",

@@ -12,7 +12,7 @@ from limi import data
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import InvalidInput, listed
+from limi.errors import InvalidInput, spell
 from limi.metrics._populations import draw_people
 from limi.metrics.collect import counts_by_column
 from limi.metrics.privileged import Privileged
@@ -24,14 +24,14 @@ from limi.repairs._figures import (
     NAMES,
     Blinded,
     Figures,
-    Groups,
+    RepairGroups,
     Scorer,
     Yardstick,
     groups,
     over_seeds,
 )
 from limi.repairs._labels import Policy
-from limi.repairs._mixing import Mixed, mixed, n_findings
+from limi.repairs._mixing import MixedTable, mix_rows, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.repairs._settings import Settings, check_run, choose_preset, choose_swept
@@ -49,7 +49,7 @@ _SEARCH_ROWS = 5_000
 OnStep = Callable[[float, str], None]
 
 
-@cores.shared()
+@cores.share_cores()
 def repair(
     result: Result,
     *,
@@ -108,7 +108,7 @@ def repair(
 
 def _compare_groups(
     result: Result, settings: Settings, privileged: Privileged
-) -> tuple[Groups, Mapping[str, float]]:
+) -> tuple[RepairGroups, Mapping[str, float]]:
     """The groups to compare, and the privileged values where findings are labelled by them."""
     problem = result.problem
     compared = groups(problem, privileged, counts_by_column(result.summary.all_metrics))
@@ -161,7 +161,7 @@ def _conclude(
     )
 
 
-def _describe_settings(work: _Work, mix: Mixed) -> dict[str, Any]:
+def _describe_settings(work: _Work, mix: MixedTable) -> dict[str, Any]:
     """What was asked for, and what came of it, for JSON."""
     settings, mixing = work.settings, work.settings.mixing
     too_few = n_findings(mixing.fraction, len(work.known)) > len(work.found)
@@ -269,7 +269,7 @@ class _Work:
     found: Found
     settings: Settings
     refit: Refit
-    groups: Groups
+    groups: RepairGroups
     codes: Mapping[str, float]  # the privileged values, where findings are labelled by them
     test: tuple[Rows, Labels] | None
     steps: _Steps = field(repr=False)
@@ -301,7 +301,7 @@ class _Work:
         """Rows to measure on, from streams of their own."""
         self.steps.next("drawing people to measure on")
         name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
-        generator = _verify.fitted(name, self.problem, self.seed + _verify.FRESH_SEED)
+        generator = _verify.fit_again(name, self.problem, self.seed + _verify.FRESH_SEED)
         rng = Stream.REPAIR_YARDSTICK.rng(self.seed)
         return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)
 
@@ -319,8 +319,8 @@ class _Work:
         self.steps.next(f"{told}: training as before")
         plain = self.refit(training.rows, training.labels, self.seed + place)
         before, right = measure(plain.target)
-        self.steps.next(f"{told}: training without {listed(self.problem.schema.protected)}")
-        blind, _ = measure(self._blinded(training, place))
+        self.steps.next(f"{told}: training without {spell(self.problem.schema.protected)}")
+        blind, _ = measure(self._blind(training, place))
         (after, right_after), *swept = (
             self._mixed(plain.target, training, place, fraction, told, measure)
             for fraction in (self.settings.mixing.fraction, *self.settings.swept)
@@ -342,7 +342,7 @@ class _Work:
         mix = self._mix(voter, training, place, fraction)
         return measure(self.refit(mix.rows, mix.labels, self.seed + place).target)
 
-    def _blinded(self, training: _recipes.Training, place: int) -> Blinded:
+    def _blind(self, training: _recipes.Training, place: int) -> Blinded:
         """The same model trained without the protected columns: what any repair must beat."""
         schema = training.schema
         cells = Blinded.usual(schema, training.rows)
@@ -350,7 +350,7 @@ class _Work:
         fitted = self.refit(hidden, training.labels, self.seed + place)
         return Blinded(fitted.target, schema, cells)
 
-    def train_final(self) -> tuple[Fitted, Mixed]:
+    def train_final(self) -> tuple[Fitted, MixedTable]:
         """The model that is kept: trained on every row, with findings that the original labels."""
         self.steps.next("training the model that is kept")
         training = self._training(self.known)
@@ -363,10 +363,10 @@ class _Work:
         """The run's own findings again, and checks of both models by other means."""
         problem, original = self.problem, self.problem.target
         self.steps.next(f"fitting {fresh.generator} for fresh checks")
-        other = _verify.fitted(fresh.generator, problem, fresh.seed)
+        other = _verify.fit_again(fresh.generator, problem, fresh.seed)
         self.steps.next(f"searching both models anew by {fresh.method}")
         most = max(1, measurable_rows(problem.schema, 1, MOST_QUERIES))
-        search = _verify.searched(
+        search = _verify.search_again(
             problem,
             original,
             after,
@@ -380,7 +380,7 @@ class _Work:
         people = draw_people("natural", n, rng, problem.schema, other)
         checks = [
             search,
-            _verify.asked(
+            _verify.ask(
                 "people",
                 f"fresh people of {fresh.generator}",
                 problem.schema,
@@ -392,7 +392,7 @@ class _Work:
         some = self.found.rows
         if len(some) > n:
             some = some[rng.choice(len(some), n, replace=False)]
-        own = _verify.asked("own", "the run's own findings", problem.schema, some, original, after)
+        own = _verify.ask("own", "the run's own findings", problem.schema, some, original, after)
         return own, checks
 
     def _training(self, index: Index) -> _recipes.Training:
@@ -400,8 +400,8 @@ class _Work:
 
     def _mix(
         self, voter: Target, training: _recipes.Training, place: int, fraction: float
-    ) -> Mixed:
-        return mixed(
+    ) -> MixedTable:
+        return mix_rows(
             replace(self.settings.mixing, fraction=fraction),
             training,
             self.found,

@@ -36,9 +36,9 @@ __all__ = [
     "MOST_QUERIES",
     "NAMES",
     "Blinded",
-    "Figure",
     "Figures",
-    "Groups",
+    "RepairFigure",
+    "RepairGroups",
     "Scorer",
     "Yardstick",
     "groups",
@@ -51,7 +51,7 @@ MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row d
 
 
 @dataclass(frozen=True)
-class Figure:
+class RepairFigure:
     """A number with its 95 % interval, or the reason why there is none."""
 
     value: float | None
@@ -63,11 +63,11 @@ class Figure:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        tree = {name: _rounded(value) for name, value in asdict(self).items()}
+        tree = {name: _round(value) for name, value in asdict(self).items()}
         return {name: value for name, value in tree.items() if value not in ([], "")}
 
 
-Figures = dict[str, Figure]
+Figures = dict[str, RepairFigure]
 
 
 class Scorer(Protocol):
@@ -111,7 +111,7 @@ class Blinded:
 
 
 @dataclass(frozen=True)
-class Groups:
+class RepairGroups:
     """The privileged group, and why it is that one."""
 
     splits: Mapping[str, Split]  # by protected column
@@ -150,7 +150,7 @@ class Groups:
 
 def groups(
     problem: Problem, stated: Privileged = (), counted: Mapping[str, Counts] | None = None
-) -> Groups:
+) -> RepairGroups:
     """The stated privileged group; else the one that `limi metrics` chooses, column by column.
 
     `counted` are the run's own counts of decisions, so that both choose from the same rows; where
@@ -161,12 +161,12 @@ def groups(
     if is_lowest(stated):
         first, cells = schema.protected[0], problem.rows[:, schema.protected_index[0]]
         split = lowest(schema[first], cells[~np.isnan(cells)])
-        return Groups({first: split}, split.why)
+        return RepairGroups({first: split}, split.why)
     if stated:
-        return Groups(parse(schema, stated), "as stated")
+        return RepairGroups(parse(schema, stated), "as stated")
     counts = counted or _count(problem)
     splits = {name: choose(schema[name], known) for name, known in counts.items() if known}
-    return Groups(splits, _UNASKED)
+    return RepairGroups(splits, _UNASKED)
 
 
 _UNASKED = (
@@ -189,14 +189,18 @@ class Yardstick:
     """The rows that every model of a repair is measured on."""
 
     problem: Problem
-    groups: Groups
+    groups: RepairGroups
     real: Rows
     uniform: Rows
     natural: Rows
 
     @staticmethod
     def make(
-        problem: Problem, chosen: Groups, generator: Generator, n: int, rng: np.random.Generator
+        problem: Problem,
+        chosen: RepairGroups,
+        generator: Generator,
+        n: int,
+        rng: np.random.Generator,
     ) -> Yardstick:
         """Rows of the table, of its domain, and of a generator that imitates it; n of each."""
         schema = problem.schema
@@ -240,22 +244,22 @@ class Yardstick:
                 )
                 for name in ("real", "uniform", "natural")
             },
-            "spd": Figure(spd.value, spd.low, spd.high, reason=spd.reason),
-            "aod": Figure(aod.value, aod.low, aod.high, reason=aod.reason),
+            "spd": RepairFigure(spd.value, spd.low, spd.high, reason=spd.reason),
+            "aod": RepairFigure(aod.value, aod.low, aod.high, reason=aod.reason),
         }
 
 
-def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> Figure:
+def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> RepairFigure:
     if not len(rows):
-        return Figure(None, reason="no rows were held out")
+        return RepairFigure(None, reason="no rows were held out")
     return _figure(flip_rate(favors(target.score(rows)) == (labels == 1)))
 
 
-def _figure(rate: Rate) -> Figure:
-    return Figure(rate.estimate, rate.low, rate.high)
+def _figure(rate: Rate) -> RepairFigure:
+    return RepairFigure(rate.estimate, rate.low, rate.high)
 
 
-def over_seeds(each: Sequence[Figure]) -> Figure:
+def over_seeds(each: Sequence[RepairFigure]) -> RepairFigure:
     """The mean over seeds with the wider of two intervals; one seed keeps the interval of its own.
 
     Student's over the seeds says how much training varies, and nothing where all seeds agree, on
@@ -269,7 +273,7 @@ def over_seeds(each: Sequence[Figure]) -> Figure:
     values = [figure.value for figure in each]
     lacking = [figure.reason for figure in each if figure.value is None]
     if lacking:
-        return Figure(None, seeds=tuple(values), reason=lacking[0])
+        return RepairFigure(None, seeds=tuple(values), reason=lacking[0])
     known = np.array(values, dtype=np.float64)
     spread = float(known.std(ddof=1)) / math.sqrt(len(known))
     half = float(student.ppf(0.975, len(known) - 1)) * spread
@@ -279,10 +283,10 @@ def over_seeds(each: Sequence[Figure]) -> Figure:
     highs = [figure.high for figure in each if figure.high is not None]
     if len(lows) == len(highs) == len(each) and np.mean(highs) - np.mean(lows) > high - low:
         low, high, interval = float(np.mean(lows)), float(np.mean(highs)), "rows"
-    return Figure(mean, low, high, tuple(values), interval=interval)
+    return RepairFigure(mean, low, high, tuple(values), interval=interval)
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return [_rounded(v) for v in value]
+        return [_round(v) for v in value]
     return round(value, 6) if isinstance(value, float) else value

@@ -12,7 +12,7 @@ from limi.repairs._recipes import Rng, Training
 from limi.search.findings import Found
 from limi.types import Labels, Rows, Scores
 
-__all__ = ["PAPER_FRACTION", "PRESETS", "Mixed", "Preset", "mixed", "n_findings"]
+__all__ = ["PAPER_FRACTION", "PRESETS", "MixedTable", "Preset", "mix_rows", "n_findings"]
 
 PAPER_FRACTION = 0.30
 
@@ -36,7 +36,7 @@ PRESETS = {
 
 
 @dataclass(frozen=True)
-class Mixed:
+class MixedTable:
     """The rows to train on: all that were there, then what was added."""
 
     rows: Rows
@@ -49,7 +49,7 @@ def n_findings(fraction: float, n_rows: int) -> int:
     return max(1, round(fraction * n_rows))
 
 
-def mixed(
+def mix_rows(
     preset: Preset,
     training: Training,
     found: Found,
@@ -58,7 +58,7 @@ def mixed(
     ensemble: Callable[[], Ensemble],
     privileged: Mapping[str, float],
     rng: Rng,
-) -> Mixed:
+) -> MixedTable:
     """Training rows with findings by a preset; `score` is of the model that labels them."""
     if preset.recipe in _recipes.WITHOUT_FINDINGS:
         chosen = _recipes.Chosen(found[:0], training.labels[:0])
@@ -75,4 +75,4 @@ def mixed(
         )
         chosen = _recipes.Chosen(drawn[kept], labels[kept])
     rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)
-    return Mixed(rows, all_labels, len(chosen))
+    return MixedTable(rows, all_labels, len(chosen))

@@ -74,7 +74,7 @@ class _ByModel:
 
     def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
         inputs, n_table = self.problem.target.present(rows), len(self.problem.rows)
-        with _guarded(rows):
+        with _guard(rows):
             made = self.model.refit(inputs, labels, seed, n_table=n_table)
         return _bound(self.problem, made, rows)
 
@@ -96,7 +96,7 @@ class _ByFunction:
         frame = self.problem.target.codec.decode(rows)
         spelled = np.array([self.problem.unfavorable, self.problem.favorable])
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
-        with _guarded(rows), threadpool_limits(limits=1):
+        with _guard(rows), threadpool_limits(limits=1):
             made = self.fit(frame, spelled[labels])
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
@@ -104,7 +104,7 @@ class _ByFunction:
 
 
 @contextmanager
-def _guarded(rows: Rows) -> Iterator[None]:
+def _guard(rows: Rows) -> Iterator[None]:
     def told(error: BaseException) -> BadModel:
         return BadModel(
             f"training the model again on {len(rows):,} rows raised {reason(error)}; nothing was "

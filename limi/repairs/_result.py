@@ -14,7 +14,7 @@ from limi.audits.drafts import Draft
 from limi.audits.problem import Problem
 from limi.audits.run_folder import versions
 from limi.repairs import _saving
-from limi.repairs._figures import NAMES, Figure, Figures, Groups
+from limi.repairs._figures import NAMES, Figures, RepairFigure, RepairGroups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
 from limi.system.shown import to_json
@@ -46,7 +46,7 @@ class Repair:
     loss: Loss
     checks: tuple[Check, ...]
     own: Check  # the run's own findings, which prove nothing
-    groups: Groups
+    groups: RepairGroups
     settings: Mapping[str, Any]
     run: Mapping[str, Any]  # what the findings come from
     how: str  # the model is trained again
@@ -112,18 +112,18 @@ class Repair:
         from limi.report import repair as page
 
         tree = self.as_dict()
-        stored = _saving.stored(self.fitted) if model else None
+        stored = _saving.store(self.fitted) if model else None
         tree["model_file"] = None if stored is None else stored[0]
         files: dict[str, Content] = {
             "repair.json": to_json(tree) + "\n",
             "card.md": page.card(tree),
             "report.html": page.render(tree),
-            "added.parquet": self._added(),
+            "added.parquet": self._list_added(),
         }
         draft.finish(files | ({} if stored is None else dict([stored])), keep_journal=False)
         return tree
 
-    def _added(self) -> bytes:
+    def _list_added(self) -> bytes:
         """The added rows as the table has them, with their labels."""
         import pyarrow.parquet as pq
 
@@ -137,7 +137,7 @@ class Repair:
         return sink.getvalue()
 
     def __repr__(self) -> str:
-        def shown(figure: Figure) -> str:
+        def shown(figure: RepairFigure) -> str:
             return "-" if figure.value is None else f"{figure.value:.2%}"
 
         changes = ", ".join(

@@ -12,7 +12,7 @@ from limi.models import benchmark
 from limi.models.benchmark import BenchmarkModel
 from limi.repairs._refit import Fitted
 
-__all__ = ["name_of", "require", "require_saving", "stored"]
+__all__ = ["name_of", "require", "require_saving", "store"]
 
 
 def name_of(fitted: Fitted) -> str | None:
@@ -37,7 +37,7 @@ def require(native: Any) -> None:
         )
 
 
-def stored(fitted: Fitted) -> tuple[str, bytes] | None:
+def store(fitted: Fitted) -> tuple[str, bytes] | None:
     """Name and content of the file."""
     name = name_of(fitted)
     if name is None:

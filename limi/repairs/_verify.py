@@ -40,13 +40,13 @@ __all__ = [
     "Fresh",
     "Loss",
     "Verdict",
-    "asked",
-    "fitted",
+    "ask",
+    "fit_again",
     "fresh_generator",
     "fresh_method",
     "judge",
     "kind_of",
-    "searched",
+    "search_again",
 ]
 
 FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
@@ -164,11 +164,11 @@ class Verdict:
     reduction: float | None = None  # by what share flips became rarer, where they were reduced
 
     def __str__(self) -> str:
-        by = "" if self.reduction is None else f" by {_reduced(self.reduction)}"
+        by = "" if self.reduction is None else f" by {_reduce(self.reduction)}"
         return f"{self.word}{by}: {self.reason}"
 
 
-def _reduced(share: float) -> str:
+def _reduce(share: float) -> str:
     return f"{math.floor(100 * share)} %"  # what is nearly gone is not gone
 
 
@@ -220,14 +220,14 @@ def kind_of(generator: str | None) -> str | None:
     return ""
 
 
-def fitted(name: str, problem: Problem, seed: int) -> Generator:
+def fit_again(name: str, problem: Problem, seed: int) -> Generator:
     """The generator of a name, from a stream that no run uses."""
     rng = Stream.GENERATOR.rng(seed, _ANEW)
     made: Generator = generators.get(name).fit(problem.rows, problem.schema, rng)
     return made
 
 
-def searched(
+def search_again(
     problem: Problem,
     before: Target,
     after: Target,
@@ -254,9 +254,7 @@ def searched(
     )
 
 
-def asked(
-    name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Target
-) -> Check:
+def ask(name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Target) -> Check:
     """How many of the same rows flip, before and after."""
     had, has = (check_rows(one.score, schema, rows).flips for one in (before, after))
     gone, new = int((had & ~has).sum()), int((has & ~had).sum())
@@ -294,14 +292,14 @@ def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> 
     better = [check for check in checks if check.better]
     generalises = "the improvement does not generalise" if own.better else "flips are not rarer"
     if worse:
-        return Verdict("worse", _told(worse[0]))
+        return Verdict("worse", _tell(worse[0]))
     if not any(check.before for check in checks):
         return Verdict("inconclusive", "the fresh checks found no flips before, so none can vanish")
     if not better:
-        return Verdict("unchanged", f"{generalises}: {'; '.join(map(_told, checks))}")
+        return Verdict("unchanged", f"{generalises}: {'; '.join(map(_tell, checks))}")
     if len(better) < len(checks):
         rest = [check for check in checks if not check.better]
-        return Verdict("inconclusive", f"not every fresh check shows fewer flips: {_told(rest[0])}")
+        return Verdict("inconclusive", f"not every fresh check shows fewer flips: {_tell(rest[0])}")
     rarer = [
         name
         for name in ("real", "natural")
@@ -315,7 +313,7 @@ def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> 
         )
     people = next((check for check in checks if check.gone is not None), checks[-1])
     most = rate_of(people.after, people.rows_after or people.rows).high
-    told = "; ".join(map(_told, checks))
+    told = "; ".join(map(_tell, checks))
     if most < REMOVED:
         return Verdict(
             "removed",
@@ -325,6 +323,6 @@ def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> 
     return Verdict("reduced", told, people.reduction)
 
 
-def _told(check: Check) -> str:
+def _tell(check: Check) -> str:
     before, after = check.shares
     return f"{check.words}: {100 * before:.2f} % before, {100 * after:.2f} % after"

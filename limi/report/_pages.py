@@ -44,7 +44,7 @@ def environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("limi.report"),
         autoescape=True,
-        finalize=_shown,
+        finalize=_show,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -63,7 +63,7 @@ def environment() -> Environment:
     return environment
 
 
-def _shown(value: object) -> object:
+def _show(value: object) -> object:
     """Every expression of a template passes here before it is escaped."""
     if isinstance(value, Markup):
         return value

@@ -18,11 +18,11 @@ from limi.system import words
 
 __all__ = [
     "Band",
+    "ChartLine",
     "Curve",
     "Densities",
     "Dot",
     "Front",
-    "Line",
     "Mark",
     "band",
     "curve",
@@ -49,7 +49,7 @@ class Dot:
 
 
 @dataclass(frozen=True)
-class Line:
+class ChartLine:
     """A density and its label, which stands above the frame and points at the line."""
 
     name: str
@@ -65,7 +65,7 @@ class Line:
 class Densities:
     """Densities over one axis."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     share: float | None  # of the variance that the axis explains
     label_rows: int
 
@@ -194,7 +194,7 @@ def densities(picture: dict[str, Any] | None) -> Densities | None:
     share = given.get("share")
     return Densities(
         tuple(
-            Line(
+            ChartLine(
                 name,
                 wording.DENSITIES[name],
                 _path(zip(across, line, strict=True)),
@@ -261,8 +261,8 @@ def curve(points: Iterable[Sequence[int]] | None) -> Curve | None:
         tuple(places[1:-1]) if len(places) <= _FEW_POINTS else (),
         queries,
         findings,
-        _marked(queries, queries, 4),
-        _marked(findings, findings * _HEADROOM, 4),
+        _mark(queries, queries, 4),
+        _mark(findings, findings * _HEADROOM, 4),
     )
 
 
@@ -311,7 +311,7 @@ def _label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
     return [heights[i] for i in range(len(places))]
 
 
-def _marked(highest: int, length: float, most: int) -> list[tuple[float, str]]:
+def _mark(highest: int, length: float, most: int) -> list[tuple[float, str]]:
     steps = ticks(highest, most, whole=True)
     return [(step / length, words.short(step)) for step in steps if step <= highest]
 

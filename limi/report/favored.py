@@ -17,12 +17,12 @@ from limi.system import words
 
 __all__ = [
     "CHANCE",
-    "Table",
+    "FavoredTable",
     "among_findings",
     "lacking",
-    "spaced",
+    "space_out",
     "tables",
-    "told",
+    "tell",
 ]
 
 CHANCE = (
@@ -45,7 +45,7 @@ _PEOPLE = {
 
 
 @dataclass(frozen=True)
-class Table:
+class FavoredTable:
     """The same people under every value of a column, ready to be shown."""
 
     what_if: WhatIf
@@ -68,14 +68,14 @@ class Table:
         )
 
 
-def tables(summary: Summary, population: str | None = None) -> list[Table]:
+def tables(summary: Summary, population: str | None = None) -> list[FavoredTable]:
     """The tables of a population, by default of the most telling one: columns alone, then all."""
     known = [name for name in _PEOPLE if any(t.population == name for t in summary.what_if)]
     chosen = population or (known[0] if known else None)
-    return [told(t, summary) for t in summary.what_if if t.population == chosen]
+    return [tell(t, summary) for t in summary.what_if if t.population == chosen]
 
 
-def told(table: WhatIf, summary: Summary) -> Table:
+def tell(table: WhatIf, summary: Summary) -> FavoredTable:
     """A table in words."""
     several = len(summary.protected) > 1
     title = table.columns[0] + (" alone" if several else "")
@@ -84,11 +84,11 @@ def told(table: WhatIf, summary: Summary) -> Table:
     people = f"The same {words.count(table.n)} {_PEOPLE.get(table.population, table.population)}"
     if table.n < FEWEST_TOLD:
         few = f"{people}: too few to tell who is favored."
-        return Table(table, title, people, few, (), False)
+        return FavoredTable(table, title, people, few, (), False)
     listed = table.curve or len(table.columns) > 1 or len(table.values) > _IN_A_SENTENCE
     sentence = _sentence(table, people, f"decided {summary.favorable}", listed)
     listed &= len(table.columns) == 1 or len(table.values) <= _MOST_LISTED
-    return Table(table, title, people, sentence, tuple(_verdicts(table)), listed)
+    return FavoredTable(table, title, people, sentence, tuple(_verdicts(table)), listed)
 
 
 def _sentence(table: WhatIf, people: str, decided: str, listed: bool) -> str:
@@ -178,7 +178,7 @@ def lacking(summary: Summary) -> str:
     return "Not measured: this run is of an earlier limi; test again to see who is favored."
 
 
-def spaced(values: Sequence[AsIf], most: int = 12) -> list[AsIf]:
+def space_out(values: Sequence[AsIf], most: int = 12) -> list[AsIf]:
     """So many values at most, evenly spaced, the first and the last among them."""
     if len(values) <= most:
         return list(values)

@@ -56,7 +56,7 @@ class _Bar:
 class _People:
     """The same people under every value, as bars or as a curve."""
 
-    table: favored.Table
+    table: favored.FavoredTable
     bars: list[_Bar]  # none where there are too many
     ticks: list[tuple[float, str]]
     band: charts.Band | None
@@ -165,7 +165,7 @@ def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool
     return _Bar(name, aid, percent, rate.n, True, at, low, high, alone)
 
 
-def _people(table: favored.Table) -> _People:
+def _people(table: favored.FavoredTable) -> _People:
     values = table.what_if.values
     band = charts.band(values) if table.what_if.curve else None
     if band or len(values) > _SHOWN_BARS or len(table.what_if.columns) > 1:
@@ -177,7 +177,7 @@ def _people(table: favored.Table) -> _People:
     return _People(table, bars, ticks, None)
 
 
-def _other_people(summary: Summary) -> list[tuple[str, list[favored.Table]]]:
+def _other_people(summary: Summary) -> list[tuple[str, list[favored.FavoredTable]]]:
     """Populations beside the one that is shown first."""
     names = list(dict.fromkeys(table.population for table in summary.what_if))
     return [(wording.population(name), favored.tables(summary, name)) for name in names[1:]]
@@ -185,7 +185,7 @@ def _other_people(summary: Summary) -> list[tuple[str, list[favored.Table]]]:
 
 def _places(
     summary: Summary,
-) -> tuple[list[tuple[wording.Place, _Bar]], list[tuple[float, str]], float]:
+) -> tuple[list[tuple[wording.RegionWords, _Bar]], list[tuple[float, str]], float]:
     """Regions with their bars, the ticks of their axis, and where the average lies on it."""
     found = summary.where
     if found is None or not found.rules:

@@ -24,11 +24,11 @@ from limi.metrics.individual import Rate
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["Line", "Section", "lines_of", "sections"]
+__all__ = ["MetricLine", "Section", "lines_of", "sections"]
 
 
 @dataclass(frozen=True)
-class Line:
+class MetricLine:
     """One metric."""
 
     name: str
@@ -55,7 +55,7 @@ class Section:
 
     title: str
     aid: str
-    lines: list[Line] = field(default_factory=list)
+    lines: list[MetricLine] = field(default_factory=list)
 
 
 _ORDER = (INDIVIDUAL, GROUP, SEVERITY, NATURALNESS, EFFECTIVENESS)
@@ -79,7 +79,7 @@ def sections(tree: Tree) -> list[Section]:
     return [section for section in shown if section.lines]
 
 
-def _lines(family: Family, tree: Tree) -> Iterator[Line]:
+def _lines(family: Family, tree: Tree) -> Iterator[MetricLine]:
     """The lines of one family, or of one column's groups."""
     known = [metric for metric in declared() if metric.family == family]
     for metric in known:
@@ -88,12 +88,12 @@ def _lines(family: Family, tree: Tree) -> Iterator[Line]:
     yield from _unknown(tree, {*_GROUP_FACTS, *(metric.name for metric in known)})
 
 
-def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[Line]:
+def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[MetricLine]:
     """The lines of a metric's entry; `family` is the tree in which it stands."""
     for part in metric.lines(entry, family):
-        yield Line(
+        yield MetricLine(
             part.title,
-            _filled(part.words, part.entry) or part.words,
+            _fill(part.words, part.entry) or part.words,
             _figures(part.entry, metric.unit, metric.beside),
             metric.reads,
             part.short,
@@ -105,12 +105,12 @@ _GROUP_FACTS = {"labels", "population", "privileged", "chosen", "counts"}
 _GONE = "measured by a package that is not installed here"
 
 
-def _unknown(tree: Tree, known: set[str]) -> Iterator[Line]:
+def _unknown(tree: Tree, known: set[str]) -> Iterator[MetricLine]:
     """Numbers of metrics that a run had and this limi does not know."""
     for name in [name for name in tree if name not in known]:
         entry = tree[name]
         if isinstance(entry, dict) and "value" in entry:
-            yield Line(name.replace("_", " "), _GONE, _figures(entry, "number", ""))
+            yield MetricLine(name.replace("_", " "), _GONE, _figures(entry, "number", ""))
 
 
 def _unknown_families(tree: Tree, known: set[str]) -> Iterator[Section]:
@@ -129,7 +129,7 @@ def _what_if_section(tables: list[Tree]) -> Section:
     )
 
 
-def _what_if(tables: list[Tree]) -> Iterator[Line]:
+def _what_if(tables: list[Tree]) -> Iterator[MetricLine]:
     for table in map(WhatIf.from_dict, tables):
         rows = wording.population(table.population)
         together = " together" if len(table.columns) > 1 else ""
@@ -148,7 +148,7 @@ def _what_if(tables: list[Tree]) -> Iterator[Line]:
             )
         else:
             figures = ("nobody", "no difference is larger than chance explains")
-        yield Line(
+        yield MetricLine(
             f"favored by {words.both(table.columns)}{together}, {rows}",
             aid=f"favorable decisions on the same {words.count(table.n)} rows: {shares}; "
             f"{words.count(table.n_supported)} of {pairs} pairs of values differ beyond chance",
@@ -186,7 +186,7 @@ def _figures(entry: Tree, unit: Unit, beside: str) -> tuple[str, str]:
         ends = ""
         if "low" in entry:
             ends = f"{_written(entry['low'], unit)} to {_written(entry['high'], unit)}"
-    return value, _filled(beside, entry, unit) if beside else ends
+    return value, _fill(beside, entry, unit) if beside else ends
 
 
 def _written(value: float, unit: Unit) -> str:
@@ -199,7 +199,7 @@ def _written(value: float, unit: Unit) -> str:
     return f"{value:.1g}" if value and abs(value) < 0.0005 else f"{value:.3f}"
 
 
-def _filled(template: str, entry: Tree, unit: Unit = "number") -> str:
+def _fill(template: str, entry: Tree, unit: Unit = "number") -> str:
     """Words with the numbers that they name; empty where the entry lacks one."""
     named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     if any(name not in entry for name in named):

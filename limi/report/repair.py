@@ -16,7 +16,7 @@ from limi.report import _pages, charts, wording
 from limi.system import words
 
 __all__ = [
-    "Line",
+    "RepairLine",
     "basis",
     "card",
     "files",
@@ -52,7 +52,7 @@ _LIMITS = (
 
 
 @dataclass(frozen=True)
-class Line:
+class RepairLine:
     """One figure, before and after."""
 
     name: str
@@ -84,7 +84,7 @@ def basis(tree: Tree) -> str:
     )
 
 
-def lines(tree: Tree) -> list[Line]:
+def lines(tree: Tree) -> list[RepairLine]:
     """Every figure that was measured."""
     shown = []
     for name, (label, aid) in _ROWS.items():
@@ -92,7 +92,7 @@ def lines(tree: Tree) -> list[Line]:
         if before["value"] is None and name == "accuracy":
             continue
         shown.append(
-            Line(
+            RepairLine(
                 label,
                 aid,
                 _figure(name, before),
@@ -185,7 +185,7 @@ def card(tree: Tree) -> str:
             "",
             "## Before and after",
             "",
-            _measured_on(settings),
+            _measure_on(settings),
             "",
             f"| figure | before | after | change | {words.markdown(heading(tree))} |",
             "|---|---|---|---|---|",
@@ -252,7 +252,7 @@ def render(tree: Tree) -> str:
         fresh=fresh(tree),
         remarks=remarks(tree),
         done=_done(tree),
-        measured_on=_measured_on(tree["settings"]),
+        measured_on=_measure_on(tree["settings"]),
         limits=_LIMITS,
         front=charts.front(_points(tree)),
         use=_use(tree).replace("`", ""),
@@ -275,7 +275,7 @@ def _done(tree: Tree) -> list[str]:
     ]
 
 
-def _measured_on(settings: Tree) -> str:
+def _measure_on(settings: Tree) -> str:
     times = settings["seeds"]
     mean = (
         f"Means over {times} seeds with 95 % intervals: Student's over the seeds or, marked * "

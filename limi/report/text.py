@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limi.audits.summary import Example, Summary
-from limi.errors import listed
+from limi.errors import spell
 from limi.metrics.individual import Rate
 from limi.report import favored, metrics, wording
 from limi.system import words
@@ -44,13 +44,13 @@ def _print(summary: Summary, console: Console) -> None:
     console.print(_headline(summary))
     for title, blocks in (
         ("How often decisions flip", _rates(summary)),
-        ("Who is favored", _favored(summary)),
+        ("Who is favored", _tell_favored(summary)),
         ("Where it happens", _places(summary)),
-        ("What the search found", _found(summary)),
+        ("What the search found", _find(summary)),
         ("Strongest findings", _findings(summary)),
         ("How natural the findings are", _natural(summary)),
-        ("More metrics", _measured(summary)),
-        ("What was tested", _tested(summary)),
+        ("More metrics", _measure(summary)),
+        ("What was tested", _tell_tested(summary)),
         ("Notes", _notes(summary)),
     ):
         shown = list(blocks)
@@ -117,7 +117,7 @@ def _places(summary: Summary) -> Iterator[RenderableType]:
         yield _text(aid, "dim")
 
 
-def _found(summary: Summary) -> Iterator[RenderableType]:
+def _find(summary: Summary) -> Iterator[RenderableType]:
     count = words.count
     yield _facts(
         [
@@ -135,10 +135,12 @@ def _found(summary: Summary) -> Iterator[RenderableType]:
     if not wording.searched(summary):
         yield _text(summary.cut.get("search", "No time was left to search."))
     elif not summary.findings:
-        yield Text("No finding is no certificate of fairness: it speaks of the rows checked.")
+        yield Text(
+            "Finding nothing is not a certificate of fairness: it speaks of the rows checked."
+        )
 
 
-def _favored(summary: Summary) -> Iterator[RenderableType]:
+def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
     shown = favored.tables(summary)
     for table in shown:
         if len(shown) > 1:
@@ -157,19 +159,19 @@ def _favored(summary: Summary) -> Iterator[RenderableType]:
         yield _text(favored.lacking(summary), "dim")
 
 
-def _as_if(table: favored.Table) -> Table:
+def _as_if(table: favored.FavoredTable) -> Table:
     grid = Table.grid(padding=(0, 2))
     for justify in ("left", "right", "left"):
         grid.add_column(justify=justify, no_wrap=justify == "right")
     values = table.what_if.values
-    for value in favored.spaced(values):
+    for value in favored.space_out(values):
         shown = wording.percent(value.rate)
         grid.add_row(
             _text(value.value),
             _text(f"{shown.estimate} %", "cyan"),
             Text(f"{shown.low} to {shown.high}", no_wrap=True),
         )
-    hidden = len(values) - len(favored.spaced(values))
+    hidden = len(values) - len(favored.space_out(values))
     if hidden:
         grid.add_row(_text(f"and {words.count(hidden)} more between them", "dim"), "", "")
     return grid
@@ -179,7 +181,7 @@ def _findings(summary: Summary) -> Iterator[RenderableType]:
     shown = summary.examples[:_SHOWN_FINDINGS]
     for place, example in enumerate(shown, 1):
         grid = Table.grid(padding=(0, 1))
-        grid.add_row(Text(f"{place}.", style="bold"), _told(summary, example))
+        grid.add_row(Text(f"{place}.", style="bold"), _tell(summary, example))
         for block in _evidence(summary, example):
             grid.add_row("", block)
         yield grid
@@ -188,7 +190,7 @@ def _findings(summary: Summary) -> Iterator[RenderableType]:
         yield Text("Each is a pair of rows that are alike in all other columns.", style="dim")
 
 
-def _told(summary: Summary, example: Example) -> Text:
+def _tell(summary: Summary, example: Example) -> Text:
     told = wording.told(example, summary)
     # The words of `wording.sentence`, with what changed marked.
     return Text.assemble(
@@ -216,7 +218,7 @@ def _evidence(summary: Summary, example: Example) -> Iterator[Text]:
     if same:
         yield Text.assemble(
             ("also the same for both: ", "dim"),
-            wording.clean(listed(same, most=_SHOWN_COLUMNS)),
+            wording.clean(spell(same, most=_SHOWN_COLUMNS)),
             overflow="fold",
         )
 
@@ -237,7 +239,7 @@ def _natural(summary: Summary) -> Iterator[RenderableType]:
         yield Text(wording.ATN, style="dim")
 
 
-def _measured(summary: Summary) -> Iterator[RenderableType]:
+def _measure(summary: Summary) -> Iterator[RenderableType]:
     for section in metrics.sections(summary.metrics):
         lines = [line for line in section.lines if line.main]
         if lines:
@@ -256,7 +258,7 @@ def print_metrics(tree: dict[str, Any], console: Console) -> None:
         console.print(Padding.indent(_lines(section.lines), 2))
 
 
-def _lines(lines: list[metrics.Line]) -> Table:
+def _lines(lines: list[metrics.MetricLine]) -> Table:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(ratio=5)
     grid.add_column(ratio=3)
@@ -271,7 +273,7 @@ def _lines(lines: list[metrics.Line]) -> Table:
     return grid
 
 
-def _tested(summary: Summary) -> Iterator[RenderableType]:
+def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
     count = words.count
     settings = ", ".join(
         f"{name} {words.number(value)}" for name, value in summary.settings.items()
@@ -293,7 +295,7 @@ def _tested(summary: Summary) -> Iterator[RenderableType]:
             ("steadiness", wording.steadiness(summary.steadiness)),
             ("decision", f"{summary.target}: {outcome}" if summary.target else outcome),
             *(
-                (f"protected {name}", listed(values, most=8))
+                (f"protected {name}", spell(values, most=8))
                 for name, values in summary.protected.items()
             ),
             ("combinations", count(summary.combinations)),

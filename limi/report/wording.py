@@ -9,7 +9,7 @@ from typing import Any
 from limi.audits.summary import Example, Field, Region, Summary
 from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import favors
-from limi.errors import listed
+from limi.errors import spell
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import POPULATIONS
 from limi.metrics._populations import describe_population as aid
@@ -26,9 +26,9 @@ __all__ = [
     "LIMITS",
     "TOO_FEW",
     "Answer",
-    "Natural",
+    "NaturalnessWords",
     "Percent",
-    "Place",
+    "RegionWords",
     "Sentence",
     "aid",
     "alone",
@@ -70,7 +70,7 @@ __all__ = [
 
 LIMITS = (
     "Flips found are facts about this model: the two rows of a pair can be put to it again.",
-    "A low rate is no certificate of fairness. It speaks of the named population and of the "
+    "A low rate is not a certificate of fairness. It speaks of the named population and of the "
     "protected values that were tried, and of nothing else.",
     "Findings are distinct rows that a search went looking for. Their number grows with the "
     "budget; only a rate says how common flips are.",
@@ -138,7 +138,7 @@ class Percent:
 
 
 @dataclass(frozen=True)
-class Natural:
+class NaturalnessWords:
     """How natural a set of rows is."""
 
     name: str
@@ -148,7 +148,7 @@ class Natural:
 
 
 @dataclass(frozen=True)
-class Place:
+class RegionWords:
     """A region in which decisions flip often, in words."""
 
     conditions: tuple[str, ...]
@@ -276,14 +276,14 @@ def alone(summary: Summary, name: str) -> list[tuple[str, Rate]]:
     return [(column, rates[column][name]) for column in rates if name in rates[column]]
 
 
-def places(summary: Summary) -> list[Place]:
+def places(summary: Summary) -> list[RegionWords]:
     """Where decisions flip, highest rate first."""
     found = summary.where
     return [_place(region, population(found.population)) for region in found.rules] if found else []
 
 
-def _place(region: Region, rows: str) -> Place:
-    return Place(
+def _place(region: Region, rows: str) -> RegionWords:
+    return RegionWords(
         tuple(clause.words for clause in region.conditions),
         percent(region.rate),
         f"{count(region.rate.n)} {rows}",
@@ -477,7 +477,7 @@ def _rank(field: Field) -> int:
 
 def _side(fields: list[Field]) -> str:
     cells = [_cell(field) for field in fields]
-    return both(cells) if len(cells) <= _MOST_SIDES else listed(cells, most=_MOST_SIDES)
+    return both(cells) if len(cells) <= _MOST_SIDES else spell(cells, most=_MOST_SIDES)
 
 
 def _cell(field: Field) -> str:
@@ -500,12 +500,14 @@ def flipped_by(example: Example, summary: Summary) -> str:
     return ", or ".join(parts)
 
 
-def natural(summary: Summary) -> list[Natural]:
+def natural(summary: Summary) -> list[NaturalnessWords]:
     """How natural findings are, beside what can be expected; only what was measured."""
     order = [name for name in _NATURAL if name in summary.naturalness]
     order += [name for name in summary.naturalness if name not in _NATURAL]
     return [
-        Natural(words, " ".join(filter(None, (aid, _drawn(like)))), like.value, f"{like.value:.3f}")
+        NaturalnessWords(
+            words, " ".join(filter(None, (aid, _draw(like)))), like.value, f"{like.value:.3f}"
+        )
         for name in order
         for words, aid in [_NATURAL.get(name, (name, ""))]
         # What is not a number is null in a file.
@@ -513,10 +515,10 @@ def natural(summary: Summary) -> list[Natural]:
     ]
 
 
-def _drawn(like: Likeness) -> str:
+def _draw(like: Likeness) -> str:
     """How many rows a set was judged by.
 
-    >>> _drawn(Likeness(0.87, 0.0061, 1700, 10)), _drawn(Likeness(0.9, n=700)), _drawn(Likeness(1))
+    >>> _draw(Likeness(0.87, 0.0061, 1700, 10)), _draw(Likeness(0.9, n=700)), _draw(Likeness(1))
     ('(10 draws of 1,700 rows, spread 0.006)', '(700 rows)', '')
     """
     if like.n is None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import CorruptStore
-from limi.generators._counter_rng import mixed
+from limi.generators._counter_rng import mix
 from limi.search.steadiness import TIMES, apart
 from limi.system import writing
 from limi.types import Index, Rows, Scores
@@ -46,7 +46,7 @@ class Journal:
         self._moves = False  # does the model itself answer otherwise each time?
         self._score = score
         self._log = log
-        end, hashes, scores = _held_to_its_sums(log)
+        end, hashes, scores = _hold_to_its_sums(log)
         log.truncate(end)
         self._known = _Known(hashes, scores)
         # Drawn, not evenly apart: a row's protected values are asked one after another.
@@ -60,16 +60,16 @@ class Journal:
         place = self._known.take(hashes)
         known = place >= 0
         if not known.any():
-            return self._asked(rows, hashes)
+            return self._ask(rows, hashes)
         scores = np.empty(len(rows))
         scores[known] = self._known.scores[place[known]]
         self._ask_again(rows[known], scores[known], place[known])
         self.replayed += int(known.sum())
         if not known.all():
-            scores[~known] = self._asked(rows[~known], hashes[~known])
+            scores[~known] = self._ask(rows[~known], hashes[~known])
         return scores
 
-    def _asked(self, rows: Rows, hashes: NDArray[np.int64]) -> Scores:
+    def _ask(self, rows: Rows, hashes: NDArray[np.int64]) -> Scores:
         scores = self._score(rows)
         try:
             writing.append(self._log.fileno(), _record(hashes, scores))
@@ -163,7 +163,7 @@ def _hashes(rows: Rows) -> NDArray[np.int64]:
     cells = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
     hashes = np.full(len(rows), cells.shape[1], dtype=np.int64)
     for column in cells.T:
-        hashes = mixed(hashes ^ column)
+        hashes = mix(hashes ^ column)
     return hashes
 
 
@@ -175,7 +175,7 @@ def _record(hashes: NDArray[np.int64], scores: Scores) -> bytes:
     )
 
 
-def _held_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
+def _hold_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
     """Where the last whole record ends, the hashes of the rows and their scores; CorruptStore
     where one is not as it was written."""
     size = os.fstat(log.fileno()).st_size

@@ -153,7 +153,7 @@ def _newton(
         gradient[-1] -= 2 * C * pull.sum()
         if _length(gradient) <= _TOLERANCE * first_length:
             break
-        gram = _updated(products, gram, held, inside)
+        gram = _update(products, gram, held, inside)
         held = inside
         hessian = np.zeros((width + 1, width + 1))
         hessian[:-1, :-1] = gram
@@ -217,7 +217,7 @@ def _length(vector: Any) -> float:
     return math.sqrt(float((vector**2).sum()))
 
 
-def _updated(products: _Products, gram: Any, held: Any, inside: Any) -> Any:
+def _update(products: _Products, gram: Any, held: Any, inside: Any) -> Any:
     """Z'Z over the latents inside, from that over those inside a step ago.
 
     From step to step fewer and fewer latents cross the margin, and only they are summed.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from limi.decisions import differ, favors, sides
 from limi.search.partner import Partner, choose_partner
-from limi.search.tried import Mixed, Tried, ask_mixed, mixture_counts
+from limi.search.tried import Mixtures, Tried, ask_mixed, mixture_counts
 from limi.table.rows import Distinct, distinct
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
@@ -251,7 +251,7 @@ class _Verdicts:
         )
 
     def settle_all(
-        self, where: Index, scores: NDArray[np.float64], own: Index, mixed: Mixed, line: Index
+        self, where: Index, scores: NDArray[np.float64], own: Index, mixed: Mixtures, line: Index
     ) -> None:
         """Judge rows from their scores under every combination, and those of their mixtures."""
         inside = own >= 0

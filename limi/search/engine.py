@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from limi.errors import InvalidInput, MissingCapability, listed
+from limi.errors import InvalidInput, MissingCapability, spell
 from limi.search.budget import Budget, Stop
 from limi.search.findings import Findings
 from limi.search.method import Method, is_exhaustive
@@ -74,7 +74,7 @@ def run(
             watch.rows, watch.findings = findings.rows_checked, len(findings)
             watch.owed = task.recheck * len(findings)
             curve.append((watch.questions - asked, len(findings)))
-            reached = _reached(budget, session, findings)
+            reached = _find_reached(budget, session, findings)
             if reached:
                 stop = reached
                 break
@@ -106,7 +106,7 @@ def _share(budget: Budget, session: Session, findings: Findings) -> Callable[[],
     return done
 
 
-def _reached(budget: Budget, session: Session, findings: Findings) -> Stop | None:
+def _find_reached(budget: Budget, session: Session, findings: Findings) -> Stop | None:
     if budget.max_findings is not None and len(findings) >= budget.max_findings:
         return Stop.FINDINGS
     if session.watch.ran_out or session.watch.late:
@@ -123,7 +123,7 @@ def check(method: Method, capabilities: frozenset[str], per_row: int, budget: Bu
     lacking = sorted(method.needs - capabilities)
     if lacking:
         raise MissingCapability(
-            f"the method {type(method).__name__} needs {listed(lacking)}, which this task lacks"
+            f"the method {type(method).__name__} needs {spell(lacking)}, which this task lacks"
             f"{_hint(lacking)}"
         )
     if budget.max_queries is not None and budget.max_queries < per_row:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from limi.decisions import EDGE, differ, favors, opposes
 from limi.search.check import Checked, _parts
 from limi.search.partner import choose_partner
-from limi.search.tried import Mixed, ask_mixed, mixture_counts
+from limi.search.tried import Mixtures, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
 from limi.table.rows import Distinct
 from limi.table.schema import Schema
@@ -250,7 +250,7 @@ def _verdicts(
     return Checked(rows, mine, partner, scores[line, chosen], flipped.any(axis=1))
 
 
-def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixed) -> Checked:
+def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtures) -> Checked:
     """Verdicts of rows that no combination flips, from their mixtures as well."""
     mine, line = before.score[steady], np.arange(len(steady))
     chosen, flipped, ranks = choose_partner(

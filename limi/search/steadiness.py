@@ -17,7 +17,7 @@ from limi.decisions import differ, favors
 from limi.search.check import MAX_BATCH, Checked
 from limi.types import Mask, Rows, Scores
 
-__all__ = ["SAMPLED", "TIMES", "Steadiness", "always_flip", "apart", "confirmed", "sample"]
+__all__ = ["SAMPLED", "TIMES", "Steadiness", "always_flip", "apart", "confirm", "sample"]
 
 SAMPLED = 512
 """Rows that are asked four times before a run."""
@@ -96,12 +96,12 @@ def sample(
     if not len(rows) or n < 1:
         return Steadiness(0, 0)
     chosen = rows[np.sort(rng.permutation(len(rows))[:n])]
-    first, again = (_asked(score, chosen, max_batch) for _ in range(2))
+    first, again = (_ask(score, chosen, max_batch) for _ in range(2))
     group = max(1, min(_GROUP, len(chosen) // 4, max_batch))
     others = {
         "again": again,
-        "reordered": _shuffled(score, chosen, max_batch, rng),
-        "regrouped": _shuffled(score, chosen, group, rng),
+        "reordered": _shuffle(score, chosen, max_batch, rng),
+        "regrouped": _shuffle(score, chosen, group, rng),
     }
     moved = {name: apart(first, other) for name, other in others.items()}
     decided = [moved[name] & differ(first, others[name]) for name in others]
@@ -139,7 +139,7 @@ def always_flip(
             break
         pairs = np.concatenate([rows[places], partner[places]])
         size = min(_GROUPS[time % len(_GROUPS)], max_batch)
-        answers = _shuffled(score, pairs, size, rng, company)
+        answers = _shuffle(score, pairs, size, rng, company)
         questions += len(pairs) * (1 if company is None else 1 + _COMPANY)
         mine, other = np.split(answers, 2)
         if not time:
@@ -148,7 +148,7 @@ def always_flip(
     return kept, questions
 
 
-def confirmed(
+def confirm(
     checked: Checked,
     score: Callable[[Rows], Scores],
     rng: np.random.Generator,
@@ -165,12 +165,12 @@ def confirmed(
     return replace(checked, flips=flips, queries=checked.queries + questions)
 
 
-def _asked(score: Callable[[Rows], Scores], rows: Rows, size: int) -> Scores:
+def _ask(score: Callable[[Rows], Scores], rows: Rows, size: int) -> Scores:
     starts = range(0, len(rows), size)
     return np.concatenate([np.empty(0), *(score(rows[i : i + size]) for i in starts)])
 
 
-def _shuffled(
+def _shuffle(
     score: Callable[[Rows], Scores],
     rows: Rows,
     size: int,

@@ -21,7 +21,7 @@ from limi.types import Index, Rows, Scores
 
 __all__ = [
     "LEFT",
-    "Mixed",
+    "Mixtures",
     "Tried",
     "ask_mixed",
     "mixture_counts",
@@ -49,9 +49,9 @@ class Tried:
     @staticmethod
     def of(schema: Schema, pattern: int = 0) -> Tried:
         """For rows that stray in the columns whose bits are set in the pattern."""
-        kept: dict[int, Tried] = vars(schema).setdefault("_tried", {})
+        kept: dict[int, Tried] = vars(schema).setdefault("_try_out", {})
         if pattern not in kept:
-            kept[pattern] = _tried(schema, pattern)
+            kept[pattern] = _try_out(schema, pattern)
         return kept[pattern]
 
     @property
@@ -70,7 +70,7 @@ class Tried:
         return self.find(changed)
 
 
-def _tried(schema: Schema, pattern: int) -> Tried:
+def _try_out(schema: Schema, pattern: int) -> Tried:
     sizes = _sizes(schema)
     choices = [
         [*range(size), *([LEFT] if pattern >> column & 1 else [])]
@@ -122,7 +122,7 @@ def most_queries(schema: Schema) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
+class Mixtures:
     """Scores of the mixtures of rows that stray; NaN where a row has fewer, or was not asked."""
 
     scores: NDArray[np.float64]  # (n, M)
@@ -146,7 +146,7 @@ def ask_mixed(
     rows: Rows,
     max_batch: int,
     known: Scores | None = None,
-) -> Mixed:
+) -> Mixtures:
     """Scores of all mixtures of rows that stray; `known` are those of the rows themselves."""
     places = schema.places_of(rows)
     patterns = stray_patterns(places)
@@ -171,7 +171,7 @@ def ask_mixed(
                 line, column = np.nonzero(wanted)
                 scores[part[line], column] = score(asked)
             queries += len(asked)
-    return Mixed(scores, places, patterns, own, queries)
+    return Mixtures(scores, places, patterns, own, queries)
 
 
 def _with_mixtures(schema: Schema, rows: Rows, mixtures: NDArray[np.float64]) -> Rows:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from limi.studies._cells import Cell, expand
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names, shipped_results
-from limi.studies._formats import FORMATS, Table, render
+from limi.studies._formats import FORMATS, StudyTable, render
 from limi.studies._page import figures, page
 from limi.studies._results import Outcome, Results, read
-from limi.studies._run import Progress, Ran, run
+from limi.studies._run import Ran, StudyProgress, run
 from limi.studies._tables import tables
 from limi.studies._watch import Watched, watch
 
@@ -21,11 +21,11 @@ __all__ = [
     "SCALES",
     "Cell",
     "Outcome",
-    "Progress",
     "Ran",
     "Results",
     "Study",
-    "Table",
+    "StudyProgress",
+    "StudyTable",
     "Watched",
     "expand",
     "figure",

@@ -12,7 +12,7 @@ from limi.errors import InvalidInput
 from limi.report.charts import ticks
 from limi.studies._files import Study, paper_numbers
 from limi.studies._results import DONE, Results
-from limi.studies._tables import MEASURES, completed
+from limi.studies._tables import MEASURES, complete
 from limi.system.words import short
 
 __all__ = ["figure"]
@@ -54,7 +54,7 @@ class _Panel:
 def figure(study: Study, results: Results) -> str:
     """The figure of a study, one panel a benchmark."""
     kind = study.figure.get("kind")
-    results = completed(study, results)
+    results = complete(study, results)
     benchmarks = list(
         dict.fromkeys(o.benchmark for o in results.outcomes.values() if o.status == DONE)
     )

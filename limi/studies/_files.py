@@ -92,7 +92,7 @@ class Scale:
     budgets: Mapping[str, Mapping[str, float]]  # by method
     settings: Mapping[str, Mapping[str, Any]]  # by method
     generators: Mapping[str, Mapping[str, Any]]  # settings by generator
-    generator_seeds: int | None  # generators fitted; None: one a seed
+    generator_seeds: int | None  # generators fitted; None: one per seed
     extra: Mapping[str, Any]  # of the kind, such as rows to measure on
     extras: tuple[str, ...]  # measures beside those of the study
     words: str  # what the scale means for this study
@@ -125,7 +125,7 @@ class Study:
         """The study's own sizes over those that all studies share."""
         if name not in SCALES:
             raise InvalidInput(f"there is no scale {name!r}; {nearest(name, SCALES)}")
-        given = _merged(_shared_scales().get(name, {}), self._scales.get(name, {}))
+        given = _merge(_shared_scales().get(name, {}), self._scales.get(name, {}))
         known = tuple(variant.name for variant in self.variants)
         return Scale(
             name=name,
@@ -249,17 +249,17 @@ def _variant(given: Mapping[str, Any]) -> Variant:
     return Variant(**{"label": given["name"], "method": given["name"], **given})
 
 
-def _merged(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
     """Tables joined key by key, down to the leaves; the upper one wins."""
     joined = dict(lower)
     for key, value in upper.items():
         below = joined.get(key)
         both = isinstance(value, Mapping) and isinstance(below, Mapping)
-        joined[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
+        joined[key] = _merge(below, value) if both else value  # type: ignore[arg-type]
     return joined
 
 
-def checked_names(given: Sequence[str]) -> list[str]:
+def check_names(given: Sequence[str]) -> list[str]:
     """Names of studies as the command line gives them; `all` is every one."""
     if not given:
         raise InvalidInput(f"name a study, or 'all'; {nearest('', names())}")

@@ -10,13 +10,13 @@ from limi.errors import InvalidInput, nearest
 from limi.system.shown import clean
 from limi.system.words import markdown
 
-__all__ = ["FORMATS", "Table", "latex", "note", "render"]
+__all__ = ["FORMATS", "StudyTable", "latex", "note", "render"]
 
 FORMATS = ("text", "markdown", "latex", "html")
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """A table as text: headings, rows of as many cells, and notes below it."""
 
     title: str
@@ -26,14 +26,14 @@ class Table:
     n_names: int = 2  # leading columns that hold names
 
 
-def render(table: Table, form: str) -> str:
+def render(table: StudyTable, form: str) -> str:
     """A table in one of FORMATS."""
     if form not in FORMATS:
         raise InvalidInput(f"there is no format {form!r}; {nearest(form, FORMATS)}")
     return {"text": _text, "markdown": _markdown, "latex": _latex, "html": _html}[form](table)
 
 
-def _text(table: Table) -> str:
+def _text(table: StudyTable) -> str:
     lines = [table.headings, *table.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
     out = [table.title, ""] if table.title else []
@@ -50,7 +50,7 @@ def _text(table: Table) -> str:
     )
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: StudyTable) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(markdown(cell) for cell in cells) + " |"
 
@@ -89,7 +89,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
-def _latex(table: Table) -> str:
+def _latex(table: StudyTable) -> str:
     def line(cells: Sequence[str]) -> str:
         return " & ".join(map(latex, cells)) + r" \\"
 
@@ -124,7 +124,7 @@ def _latex(table: Table) -> str:
     )
 
 
-def _html(table: Table) -> str:
+def _html(table: StudyTable) -> str:
     def cells(row: Sequence[str]) -> str:
         named = "".join(f'<th scope="row">{html.escape(c)}</th>' for c in row[: table.n_names])
         return named + "".join(f"<td>{html.escape(c)}</td>" for c in row[table.n_names :])

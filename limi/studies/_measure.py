@@ -18,7 +18,7 @@ from limi.metrics.naturalness import Definition, average_tabular_naturalness, tw
 from limi.metrics.representative import representative
 from limi.metrics.row_naturalness import judge_by_distance
 from limi.studies._cells import Cell
-from limi.studies._search import searched
+from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop
 from limi.table.schema import Schema
 from limi.types import Rows
@@ -43,7 +43,7 @@ def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
 
 
 def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    search = searched(cell, shop)
+    search = search_cell(cell, shop)
     problem, ran, rows = search.problem, search.run, search.rows
     schema, real = problem.schema, problem.rows
     rng = np.random.default_rng([cell.seed, 7])
@@ -135,7 +135,7 @@ def _distance_of_codes(real: Rows, rows: Rows, rng: np.random.Generator) -> floa
     scaled = [np.nan_to_num((table - mean) / spread, nan=0.0) for table in (real, rows)]
     held = rng.permutation(len(real))
     n = min(_DISTANCES, len(real) // 2)
-    # Distinct rows ask among the others: a row of the table is no neighbour of its own.
+    # Distinct rows ask among the others: a row of the table is not a neighbour of its own.
     probe, base = scaled[0][held[:n]], scaled[0][held[n:]]
     chosen = scaled[1][rng.permutation(len(rows))[:_DISTANCES]]
     usual = float(nearest(probe, base, 1)[0].mean())
@@ -159,7 +159,7 @@ def _speed(cell: Cell, shop: Workshop) -> float:
     Both by the processor's time, in one process and after a first run, so that neither a busy
     machine nor what is loaded once counts.
     """
-    again = searched(cell, shop, clock=time.process_time)
+    again = search_cell(cell, shop, clock=time.process_time)
     schema, score = again.problem.schema, again.problem.target.score
     rows = again.problem.rows[:_ONE_BY_ONE]
     start = time.process_time()
@@ -173,7 +173,7 @@ def _speed(cell: Cell, shop: Workshop) -> float:
 
 
 def _boundary(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    ran = searched(cell, shop).run
+    ran = search_cell(cell, shop).run
     facts = {name.removeprefix("boundary_"): value for name, value in ran.session.facts.items()}
     if "auc_train" not in facts:
         why = ran.session.notes[0] if ran.session.notes else "no boundary was fitted"
@@ -183,7 +183,7 @@ def _boundary(cell: Cell, shop: Workshop) -> dict[str, Any]:
 
 
 def _densities(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    search = searched(cell, shop)
+    search = search_cell(cell, shop)
     problem, ran, rows = search.problem, search.run, search.rows
     rng = np.random.default_rng([cell.seed, 7])
     most = int(cell.extra.get("findings", 1000))

@@ -11,7 +11,7 @@ from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names
 from limi.studies._formats import note, render
 from limi.studies._results import DONE, Results, read
-from limi.studies._tables import claims, combined, completed, matrix, tables, taken
+from limi.studies._tables import claims, combine, complete, matrix, tables, take_cells
 
 __all__ = ["figures", "page"]
 
@@ -41,7 +41,7 @@ def page(folder: Path) -> str:
 
     InvalidInput where it holds results of no study at all.
     """
-    studies = [(study, _kept(study, folder)) for study in map(load, names())]
+    studies = [(study, _keep(study, folder)) for study in map(load, names())]
     if not any(kept for _, kept in studies):
         raise InvalidInput(
             f"there are no kept results in {str(folder)!r}; "
@@ -55,7 +55,7 @@ def figures(folder: Path) -> dict[str, str]:
     drawn = {}
     for name in names():
         study = load(name)
-        for results in filter(_is_drawn, _kept(study, folder)):
+        for results in filter(_is_drawn, _keep(study, folder)):
             drawn[_figure_name(study, results)] = figure(study, results)
     return drawn
 
@@ -68,7 +68,7 @@ def _is_drawn(results: Results) -> bool:
     return any(outcome.status == DONE for outcome in results.outcomes.values())
 
 
-def _kept(study: Study, folder: Path) -> list[Results]:
+def _keep(study: Study, folder: Path) -> list[Results]:
     """The results of each scale that was run, the largest first."""
     name = f"{study.uses or study.name}.json"
     return [
@@ -103,15 +103,15 @@ def _study(study: Study, kept: Sequence[Results]) -> str:
     for results in kept:
         if len(kept) > 1:
             parts.append(f"### {study.name}, scale {results.scale}\n")
-        parts += _shown(study, results)
+        parts += _show(study, results)
     return "\n".join(parts)
 
 
-def _shown(study: Study, results: Results) -> list[str]:
+def _show(study: Study, results: Results) -> list[str]:
     """Claims, tables and conditions of one scale."""
     parts = ["\n".join(_claims(study, results))]
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
-    known = [measure for measure in leading if taken(completed(study, results), measure)]
+    known = [measure for measure in leading if take_cells(complete(study, results), measure)]
     parts += [
         render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
     ]
@@ -132,7 +132,7 @@ def _shown(study: Study, results: Results) -> list[str]:
 def _claims(study: Study, results: Results) -> list[str]:
     lines = []
     for claim, tried, against in claims(study, results):
-        if not tried and not taken(results, claim.measure):
+        if not tried and not take_cells(results, claim.measure):
             continue
         if not tried:
             verdict = "not tried"
@@ -143,7 +143,7 @@ def _claims(study: Study, results: Results) -> list[str]:
                 against
             )
         lines.append(f"- {claim.says}: **{verdict}**.")
-    for one, ratios in combined(study, results):
+    for one, ratios in combine(study, results):
         if not ratios:
             continue
         pairs = ", ".join(f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean")

@@ -23,11 +23,11 @@ from limi.repairs import (
     Yardstick,
     fit_ensemble,
     groups,
-    mixed,
+    mix_rows,
     refit_of,
 )
 from limi.studies._cells import Cell
-from limi.studies._search import searched
+from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop, natural_people, rows_of
 
 __all__ = ["measure_repair"]
@@ -46,7 +46,7 @@ _NAMES = {
 
 def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The target's figures before and after."""
-    found = searched(cell, shop)
+    found = search_cell(cell, shop)
     problem, findings = found.problem, found.found
     if not len(findings):
         raise InvalidInput(f"{cell.method} found nothing to train {cell.target} again with")
@@ -58,7 +58,7 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     assert problem.labels is not None
     known = np.flatnonzero(problem.labels >= 0)
     training = Training(problem.schema, problem.rows[known], problem.labels[known])
-    mix = mixed(
+    mix = mix_rows(
         preset,
         training,
         findings,

@@ -91,7 +91,7 @@ def read(study: Study, scale: str, *folders: Path) -> Results:
     known: dict[str, Outcome] = {}
     made: dict[str, Any] = {}
     for folder in folders:
-        for path in _listed(_cells_folder(folder, scale, name)):
+        for path in _list(_cells_folder(folder, scale, name)):
             outcome = _outcome(_json(path), path)
             known.setdefault(outcome.cell, outcome)
         kept = folder / scale / f"{name}.json"
@@ -113,7 +113,7 @@ def write_cell(folder: Path, cell: Cell, outcome: Outcome) -> None:
 
 
 def keep(results: Results, folder: Path) -> Path:
-    """Write the results as one text file, one line a cell, in the order of their names."""
+    """Write the results as one text file, one line per cell, in the order of their names."""
     path = folder / results.scale / f"{results.study}.json"
     writing.make_folder(path.parent)
     head = {
@@ -158,7 +158,7 @@ def _processor() -> str:
     return named[0].partition(":")[2].strip() if named else platform.machine()
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list(folder: Path) -> list[Path]:
     try:
         return sorted(folder.glob("*.json"))
     except OSError as error:
@@ -184,7 +184,7 @@ def _outcome(tree: Any, path: Path) -> Outcome:
         return outcome
     except (TypeError, ValueError, AttributeError) as error:
         raise CorruptStore(
-            f"{str(path)!r} is no result of a study: {error}; delete it, and run again"
+            f"{str(path)!r} is not a result of a study: {error}; delete it, and run again"
         ) from None
 
 

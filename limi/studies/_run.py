@@ -22,13 +22,13 @@ from limi.studies._workshop import Need, Workshop, needs_of
 from limi.system import writing
 from limi.system.cores import n_cores
 
-__all__ = ["Progress", "Ran", "run"]
+__all__ = ["Ran", "StudyProgress", "run"]
 
 _MOST_SEEDS = 1_000
 
 
 @dataclass(frozen=True)
-class Progress:
+class StudyProgress:
     """How far a run of studies is."""
 
     done: int
@@ -38,7 +38,7 @@ class Progress:
     failed: int = 0
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[StudyProgress], None]
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class _Teller:
         self._done += 1
         words = f"{name}: {why}" if why else name
         left = self._book.left(list(self._waiting.values()), self._workers)
-        self._on_progress(Progress(self._done, self._total, words, left, self._book.n_failed))
+        self._on_progress(StudyProgress(self._done, self._total, words, left, self._book.n_failed))
 
 
 class _Book:
@@ -307,14 +307,14 @@ def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:
         digest=cell.digest(),
         status=DONE,
         took=round(time.perf_counter() - start, 2),
-        given=_given(cell),
+        given=_take_given(cell),
         measures=measures,
     )
     write_cell(out, cell, outcome)
     return outcome
 
 
-def _given(cell: Cell) -> dict[str, Any]:
+def _take_given(cell: Cell) -> dict[str, Any]:
     """What a reader needs to know of a cell beside its name."""
     tree: dict[str, Any] = {"target": cell.target, **cell.budget}
     if cell.settings:

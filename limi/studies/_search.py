@@ -21,11 +21,11 @@ from limi.studies._workshop import Workshop
 from limi.system.watch import Watch
 from limi.types import Rows
 
-__all__ = ["Searched", "searched"]
+__all__ = ["SearchedCell", "search_cell"]
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedCell:
     """What a search came to."""
 
     problem: Problem
@@ -38,9 +38,9 @@ class Searched:
         return self.found.rows
 
 
-def searched(
+def search_cell(
     cell: Cell, shop: Workshop, clock: Callable[[], float] = time.perf_counter
-) -> Searched:
+) -> SearchedCell:
     """Search as a cell says, and ask the target for every finding a second time."""
     problem = shop.problem(cell)
     task = Task(
@@ -55,7 +55,7 @@ def searched(
     if ran.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt
     again, flips = ask_again(problem.target, ran.findings.all(), Watch(clock))
-    return Searched(problem, ran, again[flips])
+    return SearchedCell(problem, ran, again[flips])
 
 
 def _budget(cell: Cell) -> Budget:

@@ -16,19 +16,19 @@ from limi.studies._files import (
     paper_accuracy,
     paper_numbers,
 )
-from limi.studies._formats import Table
+from limi.studies._formats import StudyTable
 from limi.studies._results import DONE, Outcome, Results
 
 __all__ = [
     "MEASURES",
     "Measure",
     "claims",
-    "combined",
-    "completed",
+    "combine",
+    "complete",
     "conditions",
     "matrix",
     "tables",
-    "taken",
+    "take_cells",
 ]
 
 NO_RESULT = "not run"
@@ -82,24 +82,24 @@ MEASURES = {
 }
 
 
-def tables(study: Study, results: Results) -> list[Table]:
+def tables(study: Study, results: Results) -> list[StudyTable]:
     """Every table of a study; the last one carries the conditions that differ from the paper's."""
-    results = completed(study, results)
-    specs = [spec for spec in study.tables if any(taken(results, m) for m in spec.measures)]
+    results = complete(study, results)
+    specs = [spec for spec in study.tables if any(take_cells(results, m) for m in spec.measures)]
     drawn = [_table(study, spec, results) for spec in specs or study.tables]
     drawn = [table for table in drawn if table.rows] or drawn[:1]
     last = drawn[-1]
     notes = (*last.notes, *study.notes, *conditions(study, results))
-    drawn[-1] = Table(last.title, last.headings, last.rows, notes, last.n_names)
+    drawn[-1] = StudyTable(last.title, last.headings, last.rows, notes, last.n_names)
     return drawn
 
 
-def taken(results: Results, measure: str) -> bool:
+def take_cells(results: Results, measure: str) -> bool:
     """Has any cell this measure? Some are taken at one scale alone."""
     return any(outcome.measures.get(measure) is not None for outcome in results.outcomes.values())
 
 
-def _table(study: Study, spec: TableSpec, results: Results) -> Table:
+def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
     paper = paper_numbers(study.name)
     n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
     columns = [c for name in spec.measures for c in _columns(name, n_seeds, name in paper)]
@@ -118,7 +118,7 @@ def _table(study: Study, spec: TableSpec, results: Results) -> Table:
     named = {"spread": "min to max", "paper": "paper", "ratio": "ratio"}
     headings = [named.get(kind, MEASURES[measure].label) for kind, measure in columns]
     first = ("benchmark", "method" if _by_method(study) else "variant")
-    return Table(spec.title, (*first, *headings), tuple(rows), tuple(notes.said))
+    return StudyTable(spec.title, (*first, *headings), tuple(rows), tuple(notes.said))
 
 
 def _columns(measure: str, n_seeds: int, has_paper: bool) -> list[tuple[str, str]]:
@@ -127,9 +127,9 @@ def _columns(measure: str, n_seeds: int, has_paper: bool) -> list[tuple[str, str
     return [(kind, measure) for kind in kinds]
 
 
-def matrix(study: Study, measure: str, results: Results) -> Table:
+def matrix(study: Study, measure: str, results: Results) -> StudyTable:
     """One measure with a row a benchmark and a column a variant: ours, and (the paper's)."""
-    results = completed(study, results)
+    results = complete(study, results)
     paper = paper_numbers(study.name).get(measure, {})
     published = {variant for values in paper.values() for variant in values}
     variants = [v for v in _variants(study, results) if v in published or _has(results, v, measure)]
@@ -151,12 +151,12 @@ def matrix(study: Study, measure: str, results: Results) -> Table:
         rows.append(tuple(row))
     title = f"{MEASURES[measure].label}: ours (the paper's); * is the best of ours"
     labels = [study.variant(v).label for v in variants]
-    return Table(title, ("benchmark", *labels), tuple(rows), n_names=1)
+    return StudyTable(title, ("benchmark", *labels), tuple(rows), n_names=1)
 
 
 def claims(study: Study, results: Results) -> list[tuple[Claim, int, list[str]]]:
     """Each claim with the number of benchmarks it was tried on, and where it does not hold."""
-    results = completed(study, results)
+    results = complete(study, results)
     told = []
     for claim in study.claims:
         tried, against = 0, []
@@ -180,7 +180,7 @@ def claims(study: Study, results: Results) -> list[tuple[Claim, int, list[str]]]
     return told
 
 
-def combined(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
+def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
     """Each ratio by pair of variants, and over all of them as `mean`."""
     told = []
     for one in study.combined:
@@ -254,7 +254,7 @@ def _accuracies(results: Results) -> str:
     )
 
 
-def completed(study: Study, results: Results) -> Results:
+def complete(study: Study, results: Results) -> Results:
     """The results with those of derived variants: `before` is what repair cells measured first.
 
     Every method's cell of a seed trains the same model again before it adds findings, so the

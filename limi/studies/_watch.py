@@ -13,11 +13,11 @@ from limi.studies import _results
 from limi.studies._cells import expand
 from limi.studies._files import folder, load
 from limi.studies._results import DONE, Results
-from limi.studies._run import Progress, run
+from limi.studies._run import StudyProgress, run
 from limi.system import writing
 from limi.system.validate import hold
 
-__all__ = ["Watched", "baseline_file", "compared", "watch"]
+__all__ = ["Watched", "baseline_file", "compare", "watch"]
 
 _SCALE = "small"
 
@@ -57,7 +57,7 @@ def watch(
     *,
     update: bool = False,
     workers: int | None = None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[StudyProgress], None] = lambda progress: None,
 ) -> list[Watched]:
     """Run the watched cells and compare them; `update` writes them as the new baseline."""
     study, path = load("watch"), baseline or baseline_file()
@@ -70,10 +70,10 @@ def watch(
         lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(tree)}" for name, tree in now.items())
         writing.write(path, f"{{\n{lines}\n}}\n")
         before = now
-    return compared(results, before or {}, dict(study.margins))
+    return compare(results, before or {}, dict(study.margins))
 
 
-def compared(
+def compare(
     results: Results, before: dict[str, dict[str, float]], margins: dict[str, float]
 ) -> list[Watched]:
     """Every watched measure of every cell, those that are missing now included."""

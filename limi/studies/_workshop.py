@@ -97,7 +97,7 @@ class Workshop:
         path = self._generator_file(cell)
         if not path.exists():
             self._fit(cell, path)
-        return _loaded(path)
+        return _load(path)
 
     def generator_facts(self, cell: Cell) -> dict[str, Any]:
         """How long the generator took, and how natural its plain samples are."""
@@ -188,7 +188,7 @@ def _problem(table: str, protected: tuple[str, ...], target: str, seed: int) -> 
 
 
 @lru_cache(maxsize=2)
-def _loaded(path: Path) -> Generator:
+def _load(path: Path) -> Generator:
     return generators.load(path)
 
 

@@ -1,7 +1,7 @@
 """How many threads libraries may start: no more than there are cores that nobody else uses.
 
-BLAS and OpenMP start a thread a core they see, and a team waits for its slowest: on a busy machine,
-or in a container that may use two cores of sixty-four, that costs many times what it saves. Whoever
+BLAS and OpenMP start a thread per core they see, and a team waits for its slowest: on a busy
+machine, or in a container that may use two cores of sixty-four, that costs many times what it saves. Whoever
 sets OMP_NUM_THREADS, or another of their variables, has decided, and is left alone.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["n_cores", "n_threads", "shared"]
+__all__ = ["n_cores", "n_threads", "share_cores"]
 
 _DECIDED = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
@@ -30,10 +30,10 @@ def n_cores() -> int:
         known = len(os.sched_getaffinity(0))
     else:
         known = os.cpu_count() or 1
-    return max(1, min(known, _allowed()))
+    return max(1, min(known, _allow()))
 
 
-def _allowed() -> int:
+def _allow() -> int:
     """Cores that a container's quota is worth; many where there is none."""
     for files in _QUOTAS:
         with suppress(OSError, ValueError):
@@ -59,7 +59,7 @@ def n_threads(
 
 
 @contextmanager
-def shared() -> Iterator[None]:
+def share_cores() -> Iterator[None]:
     """A block in which BLAS and OpenMP use the cores that are free when it begins."""
     from threadpoolctl import threadpool_limits
 

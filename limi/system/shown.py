@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any
 
-__all__ = ["clean", "clean_lines", "one_line", "spelled_json", "to_json"]
+__all__ = ["clean", "clean_lines", "one_line", "spell_json", "to_json"]
 
 # Controls of both kinds, line and paragraph separators, marks of direction, and halves of a
 # character, which file names that are not UTF-8 turn into.
@@ -50,10 +50,10 @@ def one_line(text: str) -> str:
 def to_json(tree: Any, *, ascii_only: bool = False) -> str:
     """One JSON value as any parser reads it: what is not a finite number is null."""
     text = json.dumps(_plain(tree), indent=2, ensure_ascii=ascii_only, allow_nan=False, default=str)
-    return spelled_json(text)
+    return spell_json(text)
 
 
-def spelled_json(text: str) -> str:
+def spell_json(text: str) -> str:
     """JSON, or strings of TOML, with unsafe characters spelled so that they read back the same.
 
     >>> spelled_json('"a\\x9bb"')

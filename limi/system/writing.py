@@ -72,7 +72,7 @@ def absolute(path: str | Path) -> Path:
         return Path(path).absolute()
     except FileNotFoundError:
         raise InvalidInput(
-            f"{_shown(path)} cannot be found, because the folder you are in does not exist any "
+            f"{_show(path)} cannot be found, because the folder you are in does not exist any "
             "more; go to another one"
         ) from None
 
@@ -92,18 +92,18 @@ def place(path: str | Path, *, replace: bool = True) -> Path:
                 raise
             # A zero in the name, or letters that the system cannot spell.
             raise InvalidInput(
-                f"{_shown(path)} cannot be written: {error}; name another place"
+                f"{_show(path)} cannot be written: {error}; name another place"
             ) from None
         if not path.parent.is_dir():
             raise InvalidInput(
-                f"there is no folder {_shown(path.parent)} to write {_shown(path.name)} into"
+                f"there is no folder {_show(path.parent)} to write {_show(path.name)} into"
             )
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise InvalidInput(
-                f"the folder {_shown(path.parent)} may not be written to; name another place"
+                f"the folder {_show(path.parent)} may not be written to; name another place"
             )
         if not replace and path.exists():
-            raise InvalidInput(f"{_shown(path)} exists already; replace it with --force")
+            raise InvalidInput(f"{_show(path)} exists already; replace it with --force")
     return path
 
 
@@ -125,7 +125,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
         drafts = []
         for path, content in zip(places, contents.values(), strict=True):
             with _said(path):
-                draft = stack.enter_context(_drafted(path.parent))
+                draft = stack.enter_context(_draft(path.parent))
                 draft.fill(content)
                 drafts.append(draft)
         for path, draft in zip(places, drafts, strict=True):
@@ -154,13 +154,13 @@ def make_folder(path: Path, *, option: str = "") -> None:
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        what = f"{option} names {_shown(path)}, which" if option else path
+        what = f"{option} names {_show(path)}, which" if option else path
         raise refusal(what, error, "name another folder") from None
 
 
 def lock(path: Path) -> io.FileIO:
     """The file, open for reading and writing and locked until it is closed, new where there is
-    none; Held where another program has it, InvalidInput where it is no file.
+    none; Held where another program has it, InvalidInput where it is not a file.
 
     The lock is the system's, so that it goes with the program however that ends. Where a file
     system has no locks, everybody gets it.
@@ -195,7 +195,7 @@ def sweep(folder: Path) -> None:
 
 def refusal(what: str | Path, error: OSError, advice: str = "name another place") -> LimiError:
     """The error for a path or words that cannot be written: the user's to mend, or the system's."""
-    words = _shown(what) if isinstance(what, Path) else what
+    words = _show(what) if isinstance(what, Path) else what
     why = error.strerror or str(error)
     if error.errno in _OF_THE_PATH:
         return InvalidInput(f"{words} cannot be written: {why}; {advice}")
@@ -255,7 +255,7 @@ class _Draft:
 
 
 @contextmanager
-def _drafted(folder: Path) -> Iterator[_Draft]:
+def _draft(folder: Path) -> Iterator[_Draft]:
     draft = _Draft(folder)
     while not draft.is_mine():
         draft.close()
@@ -276,7 +276,7 @@ def _said(path: Path) -> Iterator[None]:
 
 
 def _check_kind(path: Path) -> None:
-    """InvalidInput where something stands at the path that is no regular file."""
+    """InvalidInput where something stands at the path that is not a regular file."""
     try:
         mode = os.lstat(path).st_mode
     except FileNotFoundError:
@@ -284,18 +284,18 @@ def _check_kind(path: Path) -> None:
     if stat.S_ISLNK(mode):
         # Who planted it, and what it leads to when it is used, nobody knows.
         raise InvalidInput(
-            f"{_shown(path)} is a link to {_shown(os.readlink(path))}; name that file itself"
+            f"{_show(path)} is a link to {_show(os.readlink(path))}; name that file itself"
         )
     if not stat.S_ISREG(mode):
         kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "something else")
-        raise InvalidInput(f"{_shown(path)} is {kind}; name a file to write")
+        raise InvalidInput(f"{_show(path)} is {kind}; name a file to write")
 
 
 def _open(path: Path) -> io.FileIO:
     fd = os.open(path, os.O_RDWR | os.O_CREAT | _SAFELY, 0o666)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise InvalidInput(f"{_shown(path)} is not a file; name another place")
+        raise InvalidInput(f"{_show(path)} is not a file; name another place")
     return io.FileIO(fd, "r+b")
 
 
@@ -336,7 +336,7 @@ def _try_lock(fd: int) -> bool | None:
     return True
 
 
-def _shown(path: str | Path, most: int = 160) -> str:
+def _show(path: str | Path, most: int = 160) -> str:
     """A path in quotes, cut to a readable length."""
     text = str(path)
     return repr(text if len(text) <= most else f"{text[:most]} ...")

@@ -57,7 +57,7 @@ def read_values(column: Column, values: Any, what: str) -> Between | list[Any]:
             low, high, step = (None if end is None else float(end) for end in found.groups())
             assert low is not None
             assert high is not None
-            return _checked(Between(low, high, step), column, what)
+            return _check(Between(low, high, step), column, what)
         try:
             cells = next(csv.reader([values], skipinitialspace=True), [])
         except csv.Error:
@@ -104,7 +104,7 @@ def codes_between(column: Column, between: Between, what: str) -> tuple[float, .
     return tuple(float(code) for code in codes)
 
 
-def _checked(between: Between, column: Column, what: str) -> Between:
+def _check(between: Between, column: Column, what: str) -> Between:
     low, high = between.low, between.high
     if not all(math.isfinite(end) for end in (low, high, between.step or 0.0)):
         raise InvalidInput(

@@ -19,7 +19,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadTable, LimiError, listed, repeated
+from limi.errors import BadTable, LimiError, find_repeated, spell
 from limi.table.schema import LARGEST, Column, Schema, is_text, off_steps
 from limi.types import Index, Mask, Rows, Value
 
@@ -52,8 +52,8 @@ class Codec:
         absent = [name for name in schema.names if name not in present]
         if absent:
             raise BadTable(
-                f"the table lacks {listed(absent)} that the schema names; "
-                f"it has {listed(backend.names(native))}"
+                f"the table lacks {spell(absent)} that the schema names; "
+                f"it has {spell(backend.names(native))}"
             )
         stores = []
         for column in schema.columns:
@@ -167,12 +167,12 @@ def check_names(names: Sequence[Any]) -> None:
     odd = [name for name in names if not (isinstance(name, str) and is_text(name))]
     if odd:
         raise BadTable(
-            f"column names must be text; these are not: {listed(map(repr, odd))}. "
+            f"column names must be text; these are not: {spell(map(repr, odd))}. "
             "Try: frame.columns = frame.columns.astype(str)"
         )
     if len(set(names)) < len(names):
         raise BadTable(
-            f"column names must differ; these occur twice: {listed(map(repr, repeated(names)))}"
+            f"column names must differ; these occur twice: {spell(map(repr, find_repeated(names)))}"
         )
 
 
@@ -258,7 +258,7 @@ def _learn(backend: _Backend, series: Any, column: Column) -> _Store:
         try:
             pool = backend.append(pool, [values[slot] for slot in unseen], dtype)
         except (TypeError, ValueError, OverflowError):
-            wanted = listed("missing" if values[s] is None else repr(values[s]) for s in unseen)
+            wanted = spell("missing" if values[s] is None else repr(values[s]) for s in unseen)
             raise BadTable(
                 f"column {column.name!r} is stored as {dtype}, which cannot hold {wanted} that "
                 "the schema allows; store the column in a wider type, or narrow the schema"
@@ -296,7 +296,7 @@ def _level_codes(
     if any(unknown):
         why = (
             f"column {column.name!r} holds {values[unknown.index(True)]!r}, which is none of its "
-            f"{len(column.levels)} levels: {listed(column.levels)}"
+            f"{len(column.levels)} levels: {spell(column.levels)}"
         )
     return codes[positions], np.array([*unknown, False])[positions], why
 
@@ -321,7 +321,7 @@ def _number_codes(
         )
     elif off.any():
         why = (
-            f"column {column.name!r} holds {codes[off][0]:g}, which is no step of "
+            f"column {column.name!r} holds {codes[off][0]:g}, which is not a step of "
             f"{column.step:g} from {column.show(column.low)}; set step = 0 for real numbers"
         )
     return codes, outside | off, why
@@ -344,7 +344,7 @@ def _open(frame: Frame) -> tuple[_Backend, Any]:
     try:
         wrapped = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError:
-        twice = listed(map(repr, repeated(frame.columns)))
+        twice = spell(map(repr, find_repeated(frame.columns)))
         raise BadTable(f"column names must differ; these occur twice: {twice}") from None
     except TypeError:
         raise BadTable(

@@ -21,7 +21,7 @@ def parse(
     if isinstance(wanted, str):
         wanted = [wanted]
     pairs: Iterable[tuple[str, object]] = (
-        wanted.items() if isinstance(wanted, Mapping) else [_named(schema, text) for text in wanted]
+        wanted.items() if isinstance(wanted, Mapping) else [_name(schema, text) for text in wanted]
     )
     choices: dict[str, tuple[float, ...]] = {}
     for name, values in pairs:
@@ -44,7 +44,7 @@ def parse(
     return choices
 
 
-def _named(schema: Schema, text: str) -> tuple[str, object]:
+def _name(schema: Schema, text: str) -> tuple[str, object]:
     if not isinstance(text, str):
         raise InvalidInput(
             f"a protected column was given as {text!r}; write its name, such as 'sex', or "

@@ -23,14 +23,14 @@ def snap(schema: Schema, rows: Rows) -> Rows:
     """Rows moved to the nearest point of the domain; missing cells stay missing."""
     snapped = np.empty(rows.shape)
     for part in _parts(len(rows)):
-        snapped[part] = _snapped(schema, rows[part])
+        snapped[part] = _snap(schema, rows[part])
     return snapped
 
 
 def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Rows:
     """n rows drawn uniformly from the domain, missing counted as one more value of a column.
 
-    One float a cell is drawn in row order, so the rows do not depend on how n is split up.
+    One float per cell is drawn in row order, so the rows do not depend on how n is split up.
     """
     rows = np.empty((n, len(schema)))
     sizes = schema.sizes
@@ -41,11 +41,11 @@ def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Rows:
         # A real column has no number of values to weigh missing against; it is not drawn.
         real = schema.low + draws * (schema.high - schema.low)
         cells = np.where(sizes > 0, schema.low + level * schema.step, real)
-        rows[part] = np.where((level == sizes) & may_miss, np.nan, _snapped(schema, cells))
+        rows[part] = np.where((level == sizes) & may_miss, np.nan, _snap(schema, cells))
     return rows
 
 
-def _snapped(schema: Schema, rows: Rows) -> Rows:
+def _snap(schema: Schema, rows: Rows) -> Rows:
     snapped = np.minimum(np.maximum(rows, schema.low), schema.high)
     grid = schema.step > 0
     step = np.where(grid, schema.step, 1.0)
@@ -104,11 +104,11 @@ def _packing(schema: Schema) -> _Packing:
     """The packing of a schema, kept with it: a lookup by value would cost more than the keys."""
     kept: _Packing | None = vars(schema).get("_packing")
     if kept is None:
-        kept = vars(schema)["_packing"] = _packed(schema)
+        kept = vars(schema)["_packing"] = _pack(schema)
     return kept
 
 
-def _packed(schema: Schema) -> _Packing:
+def _pack(schema: Schema) -> _Packing:
     grid = schema.step > 0
     plain = bool(((schema.step == 1) & (schema.low == np.rint(schema.low)))[grid].all())
     low, high = schema.low, schema.high + schema.may_miss
@@ -208,7 +208,7 @@ class KeySet:
     """A growing set of exact keys, asked and extended in batches.
 
     Kept as a few sorted runs whose sizes grow geometrically, so that adding n keys costs
-    n log n in all, and memory is that of the keys. Runs are sorted by one word a key (the key
+    n log n in all, and memory is that of the keys. Runs are sorted by one word per key (the key
     itself, or a hash of its words); equal hashes are compared word by word.
     """
 

@@ -18,7 +18,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, listed, nearest, repeated
+from limi.errors import InvalidInput, find_repeated, nearest, spell
 from limi.types import Index, Mask, Rows, Value
 
 __all__ = [
@@ -62,7 +62,7 @@ class Column:
             raise InvalidInput(f"a column is called {self.name!r}; names are text")
         if self.kind not in get_args(Kind):
             raise InvalidInput(
-                f"column {self.name!r} has kind {self.kind!r}; kinds are {listed(get_args(Kind))}"
+                f"column {self.name!r} has kind {self.kind!r}; kinds are {spell(get_args(Kind))}"
             )
         if self.kind == "numerical":
             self._check_range()
@@ -75,7 +75,7 @@ class Column:
                 "text, finite numbers, true or false, and dates are text"
             )
         elif len({(type(v) is bool, v) for v in self.levels}) != len(self.levels):
-            raise InvalidInput(f"column {self.name!r} lists a level twice: {listed(self.levels)}")
+            raise InvalidInput(f"column {self.name!r} lists a level twice: {spell(self.levels)}")
         if self.labels and len(self.labels) != len(self.levels):
             raise InvalidInput(
                 f"column {self.name!r} has {len(self.levels)} levels and {len(self.labels)} labels;"
@@ -143,14 +143,14 @@ class Column:
         """The code of a value, InvalidInput where the column cannot hold it."""
         if isinstance(value, int) and abs(value) > LARGEST:
             raise InvalidInput(
-                f"a whole number of more than 300 digits is no value of column {self.name!r}"
+                f"a whole number of more than 300 digits is not a value of column {self.name!r}"
             )
         if self.kind == "numerical":
             try:
                 number = float(value)
             except (TypeError, ValueError, OverflowError):
                 raise InvalidInput(
-                    f"{value!r} is no number, and column {self.name!r} is numerical"
+                    f"{value!r} is not a number, and column {self.name!r} is numerical"
                 ) from None
             if not self.low <= number <= self.high:
                 raise InvalidInput(
@@ -160,7 +160,7 @@ class Column:
             steps = (number - self.low) / self.step if self.step else 0.0
             if not math.isclose(steps, round(steps), abs_tol=1e-6):
                 raise InvalidInput(
-                    f"{value!r} is no value of column {self.name!r}, which goes in steps of "
+                    f"{value!r} is not a value of column {self.name!r}, which goes in steps of "
                     f"{self.step:g} from {self.show(self.low)}"
                 )
             return number
@@ -169,7 +169,7 @@ class Column:
                 return float(self.positions[candidate])
         known = [*(str(v) for v in self.levels), *self.labels]
         raise InvalidInput(
-            f"{value!r} is no value of column {self.name!r}; {nearest(str(value), known)}"
+            f"{value!r} is not a value of column {self.name!r}; {nearest(str(value), known)}"
         )
 
     def _readings(self, value: Value) -> list[Value]:
@@ -235,8 +235,8 @@ class Schema:
         if not names:
             raise InvalidInput("a schema needs at least one column")
         if len(set(names)) != len(names):
-            twice = repeated(names)
-            raise InvalidInput(f"column names must differ; these occur twice: {listed(twice)}")
+            twice = find_repeated(names)
+            raise InvalidInput(f"column names must differ; these occur twice: {spell(twice)}")
 
     @property
     def names(self) -> list[str]:

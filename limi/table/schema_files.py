@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from limi.errors import InvalidInput, nearest
 from limi.system.reading import read_text
-from limi.system.shown import spelled_json
+from limi.system.shown import spell_json
 from limi.table.files import infer
 from limi.table.frames import Frame
 from limi.table.schema import Column, Kind, Schema
@@ -211,7 +211,7 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return spelled_json(json.dumps(value, ensure_ascii=False))
+        return spell_json(json.dumps(value, ensure_ascii=False))
     if isinstance(value, list):
         return "[" + ", ".join(_toml(item) for item in value) + "]"
     return repr(value)

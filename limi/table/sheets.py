@@ -17,7 +17,7 @@ from limi.table.frames import Frame
 from limi.table.schema import Column, Schema
 from limi.types import Rows, Value
 
-__all__ = ["formulas", "guarded", "plain_frame", "write_csv", "write_parquet"]
+__all__ = ["formulas", "guard_cells", "plain_frame", "write_csv", "write_parquet"]
 
 # What begins a formula, also in full width, or hides its beginning.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
@@ -52,11 +52,11 @@ def write_parquet(file: BinaryIO, schema: Schema, parts: Iterable[Rows]) -> None
 
 def write_csv(file: BinaryIO, schema: Schema, parts: Iterable[Rows]) -> None:
     """Rows as one CSV file, part after part, without a cell that a spreadsheet would run."""
-    names = [guarded(name) for name in schema.names]
+    names = [guard_cells(name) for name in schema.names]
     for number, rows in enumerate(parts):
         frame = plain_frame(schema, rows)
         for column in schema.columns:
-            told = {str(v): guarded(str(v)) for v in column.levels if _is_formula(str(v))}
+            told = {str(v): guard_cells(str(v)) for v in column.levels if _is_formula(str(v))}
             if told and _kind(column) == "U":
                 frame[column.name] = frame[column.name].replace(told)
         text = frame.to_csv(index=False, header=False if number else names)
@@ -73,7 +73,7 @@ def formulas(schema: Schema) -> list[str]:
     ]
 
 
-def guarded(text: str) -> str:
+def guard_cells(text: str) -> str:
     """Text that a spreadsheet shows as text.
 
     >>> guarded("=1+1"), guarded("a=b"), guarded("-5")

@@ -30,7 +30,7 @@ from limi import generators
 from limi.errors import InvalidInput, LimiError
 from limi.generators import Encoder, Generator, WithDensity
 from limi.generators._base import WithTensors
-from limi.generators._checks import check_rows
+from limi.generators._checks import require_rows
 from limi.table.rows import snap
 from limi.table.schema import Column, Schema
 from limi.types import Rows
@@ -90,11 +90,11 @@ def latents_follow_the_rng(generator: Generator) -> None:
 
 
 def rows_lie_in_the_domain(generator: Generator) -> None:
-    """One float64 row a latent, every cell one that the schema allows."""
+    """One float64 row per latent, every cell one that the schema allows."""
     rows = generator.decode(_latents(generator, 300))
     assert rows.shape == (300, len(generator.schema)), rows.shape
     assert rows.dtype == np.float64, rows.dtype
-    check_rows(rows, generator.schema)
+    require_rows(rows, generator.schema)
     on_grid = snap(generator.schema, rows)
     assert np.array_equal(on_grid, rows, equal_nan=True), "cells are not those of a table"
 
@@ -103,7 +103,7 @@ def far_latents_decode_too(generator: Generator) -> None:
     """A search moves latents; rows stay in the domain however far they are."""
     for factor in (0.0, 10.0, -1e3):
         rows = generator.decode(factor * _latents(generator, 50))
-        check_rows(rows, generator.schema)
+        require_rows(rows, generator.schema)
 
 
 def decoding_is_a_function(generator: Generator) -> None:
@@ -169,7 +169,7 @@ def encoding_gives_latents(generator: Generator) -> None:
     assert np.isfinite(latents).all(), "latents are finite"
     again = generator.encode(rows, np.random.default_rng(1))
     assert np.allclose(latents, again, rtol=1e-5, atol=1e-6), "two encodings from one seed differ"
-    check_rows(generator.decode(latents), generator.schema)
+    require_rows(generator.decode(latents), generator.schema)
 
 
 def probabilities_are_probabilities(generator: Generator) -> None:
@@ -280,7 +280,7 @@ def odd_tables_are_fitted(fit: Fit, settings: Any) -> None:
         generator = fit(data, schema, np.random.default_rng(0), settings=settings)
         decoded = generator.decode(_latents(generator, 50))
         assert decoded.shape == (50, len(schema)), decoded.shape
-        check_rows(decoded, schema)
+        require_rows(decoded, schema)
 
 
 def unusable_tables_are_refused(fit: Fit, settings: Any) -> None:

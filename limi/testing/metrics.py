@@ -48,7 +48,7 @@ def declares_itself(metric: Metric) -> None:
 
 def gives_plain_numbers(metric: Metric) -> None:
     """What it gives can be written as JSON, and its numbers are finite or have a reason."""
-    measured = metric(_given(metric))
+    measured = metric(_take_given(metric))
     if measured is not None:
         entry = entry_of(measured)
         assert json.loads(json.dumps(entry, allow_nan=False)) == entry
@@ -56,7 +56,7 @@ def gives_plain_numbers(metric: Metric) -> None:
 
 def the_same_run_the_same_number(metric: Metric) -> None:
     """It draws from no other source of chance than `evidence.rng`, and keeps no state."""
-    one, other = (metric(_given(metric)) for _ in range(2))
+    one, other = (metric(_take_given(metric)) for _ in range(2))
     if one is not None and other is not None:
         assert entry_of(one) == entry_of(other), "two measurements differ"
 
@@ -86,7 +86,7 @@ def nothing_found_is_no_error(metric: Metric) -> None:
 
 def can_be_shown(metric: Metric) -> None:
     """Its lines have a name, words, and a number as text."""
-    measured = metric(_given(metric))
+    measured = metric(_take_given(metric))
     if measured is None:
         return
     entry = entry_of(measured)
@@ -98,7 +98,7 @@ def can_be_shown(metric: Metric) -> None:
         assert line.value, "a line has a number, or the word none"
 
 
-def _given(metric: Metric) -> Any:
+def _take_given(metric: Metric) -> Any:
     return make_groups() if metric.family == GROUP else make_evidence()
 
 

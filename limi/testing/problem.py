@@ -47,7 +47,7 @@ def score(rows: Rows) -> Scores:
 
 @dataclass(frozen=True)
 class _Rounding:
-    """A generator whose latents are rows before rounding: one standard normal number a column."""
+    """A generator whose latents are rows before rounding: one standard normal number per column."""
 
     schema: Schema
     kind: ClassVar[str] = "rounding"

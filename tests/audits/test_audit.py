@@ -392,7 +392,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ({"frame": FRAME[:0]}, BadTable, "empty"),
         ({"frame": FRAME.drop(columns="job")}, BadModel, "wants the columns job"),
         ({"frame": FRAME.assign(job=1)}, BadModel, "the model raised"),
-        ({"model": object()}, InvalidInput, "is no model that limi knows"),
+        ({"model": object()}, InvalidInput, "is not a model that limi knows"),
         ({"model": LogisticRegression()}, BadModel, "not a fitted classifier"),
         ({"model": lambda f: np.full(len(f), np.nan)}, BadModel, "NaN or infinite"),
         ({"model": lambda f: np.zeros(3)}, BadModel, "3 answers for"),

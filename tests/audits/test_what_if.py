@@ -234,7 +234,9 @@ def test_what_was_not_measured_says_why():
     some = limi.audit(lender, frame, protected=["sex"], max_rows=200, generator=None, method="real")
     with pytest.raises(InvalidInput, match="'natural' were not compared"):
         some.what_if(population="natural")
-    with pytest.raises(InvalidInput, match="'sax' is no protected column of the run; did you mean"):
+    with pytest.raises(
+        InvalidInput, match="'sax' is not a protected column of the run; did you mean"
+    ):
         some.what_if("sax")
 
 
@@ -278,17 +280,17 @@ def test_people_are_compared_on_rows_that_no_search_has_chosen(method):
 
 def test_too_few_people_make_no_sentence():
     few = people(("sex",), {"F": 2, "M": 25}, 29)
-    table = favored.told(few, SEX)
+    table = favored.tell(few, SEX)
     assert table.sentence.endswith("too few to tell who is favored.")
     assert table.verdicts == ()
 
 
 def test_a_long_curve_is_thinned_to_a_dozen_lines_with_both_ends():
     values = MANY.what_if[2].values
-    shown = favored.spaced(values)
+    shown = favored.space_out(values)
     assert len(shown) == 12
     assert (shown[0], shown[-1]) == (values[0], values[-1])
-    assert favored.spaced(values[:5]) == list(values[:5])
+    assert favored.space_out(values[:5]) == list(values[:5])
 
 
 def test_counts_of_findings_are_in_the_singular_too():

@@ -246,7 +246,7 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--model", "model.py"], 2, "KIND:PLACE"),
         ([*FULL, "--model", "pyton:model.py:approve"], 2, "did you mean 'python'"),
         ([*FULL, "--model", "python:model.py:aprove"], 2, "did you mean 'approve'"),
-        ([*FULL, "--model", "python:model.py:not_a_function"], 2, "is no model that limi knows"),
+        ([*FULL, "--model", "python:model.py:not_a_function"], 2, "is not a model that limi knows"),
         ([*FULL, "--model", "python:none.py:f"], 2, "there is no file"),
         ([*FULL, "--model", "python:model.py:nan"], 4, "NaN or infinite"),
         ([*FULL, "--model", "python:model.py:broken"], 4, "the model raised KeyError"),
@@ -254,7 +254,7 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--model", "onnx:none.onnx"], 2, "there is no file"),
         ([*FULL, "--model", "pickle:model.py"], 2, "--trust-pickle"),
         (["report", "none"], 2, "there is no run folder"),
-        (["report", "."], 4, "is no run folder of limi"),
+        (["report", "."], 4, "is not a run folder of limi"),
         (["datasets", "show", "adlt"], 2, "did you mean 'adult'"),
     ],
 )

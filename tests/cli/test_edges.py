@@ -295,7 +295,7 @@ def test_names_that_are_not_utf8_are_names_everywhere(call, home, tmp_path):
 def test_tables_of_a_study_are_text(call, monkeypatch, form):
     from limi import studies
 
-    odd = studies.Table(NASTY, ("name", NASTY), ((NASTY, "1"),), (NASTY,))
+    odd = studies.StudyTable(NASTY, ("name", NASTY), ((NASTY, "1"),), (NASTY,))
     monkeypatch.setattr(studies, "tables", lambda study, results: [odd])
     code, out, _ = call("study", "table", "dnn", "--format", form)
     assert code == 0

@@ -96,8 +96,8 @@ def test_volume_and_privileged_are_asked_of_the_stored_run(limi):
     ("words", "code", "sentence"),
     [
         (["none"], 2, "there is no run folder"),
-        ([".", "--json"], 4, "is no run folder of limi"),
-        (["run", "--privileged", "sex=Z"], 2, "is no value of column 'sex'"),
+        ([".", "--json"], 4, "is not a run folder of limi"),
+        (["run", "--privileged", "sex=Z"], 2, "is not a value of column 'sex'"),
         (["run", "--privileged", "height=3"], 2, "not a protected column"),
         (["run", "--privileged", "sex"], 2, "write COLUMN=VALUE"),
         (["run", "--privileged", "sex="], 2, "has no value; name one"),

@@ -11,7 +11,7 @@ import torch
 
 from limi.errors import InvalidInput, MissingDependency
 from limi.generators import ctgan
-from limi.generators._conditions import Conditions, data_chances, released_chances
+from limi.generators._conditions import Conditions, compute_released_chances, data_chances
 from limi.generators._modes import Encoded, Encoding, Modes
 from limi.generators._training import generator_of
 from limi.table.rows import snap
@@ -111,7 +111,7 @@ def test_the_released_conditions_come_from_the_first_numbers_of_the_row():
     encoded = encoding.encode(rows, np.random.default_rng(0))
     conditions = Conditions.of(encoded, encoding)
 
-    chances = released_chances(conditions, encoded, encoding)
+    chances = compute_released_chances(conditions, encoded, encoding)
 
     # A row begins with its scalar, 0 here, and the two modes of x. The largest of the first three
     # is 1 + the mode, and of the first two it is the first mode, or nothing, which takes place 0.
@@ -121,12 +121,12 @@ def test_the_released_conditions_come_from_the_first_numbers_of_the_row():
 def test_the_released_conditions_of_a_table_are_those_of_its_first_column():
     rows = two_columns()
     conditions, encoded, encoding = conditions_of(rows, LEVELS)
-    chances = released_chances(conditions, encoded, encoding)
+    chances = compute_released_chances(conditions, encoded, encoding)
     # b has two categories: the largest of the first two places of a, 0 where a is p or r.
     assert np.allclose(chances, np.array([4, 2, 2, 6, 2]) / 16)
     swapped = Encoded(encoded.places[:, ::-1], encoded.scalars[:, ::-1])
     other = Encoding(Schema(LEVELS.columns[::-1]), encoding.parts[::-1])
-    chances = released_chances(Conditions.of(swapped, other), swapped, other)
+    chances = compute_released_chances(Conditions.of(swapped, other), swapped, other)
     # Now b leads: a's first three places are b's two and a's first, of which b's is 1 first.
     assert np.allclose(chances, np.array([6, 2, 6, 2, 0]) / 16)
     assert not np.allclose(chances, data_chances(Conditions.of(swapped, other)))

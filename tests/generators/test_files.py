@@ -15,7 +15,7 @@ from limi import generators
 from limi.errors import CorruptStore, InvalidInput, MissingDependency
 from limi.generators import _state, ctgan, transport, trees, tvae
 from limi.generators._base import WithDensity
-from limi.generators._checks import check_rows
+from limi.generators._checks import require_rows
 from limi.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -96,7 +96,7 @@ def use(path):
         return sentence(error)
     with np.errstate(all="ignore"):
         rows = made.decode(made.sample_latents(200, np.random.default_rng(2)))
-    check_rows(rows, made.schema)
+    require_rows(rows, made.schema)
     if isinstance(made, WithDensity):
         made.log_prob(rows[:20])
     if hasattr(made, "encode"):
@@ -299,11 +299,11 @@ def test_what_is_no_file_is_not_opened(tmp_path):
 
 
 def test_a_generator_that_needs_torch_says_so_itself(monkeypatch):
-    from limi.gpu.place import chosen
+    from limi.gpu.place import choose_device
 
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     with pytest.raises(MissingDependency, match="the generator 'ctgan' needs the package torch"):
-        chosen("auto", None, "ctgan")
+        choose_device("auto", None, "ctgan")
 
 
 def test_settings_are_held_to_their_types():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from limi import generators
-from limi.generators import Encoder, Offers, WithDensity
+from limi.generators import Encoder, GeneratorOffers, WithDensity
 from limi.generators._base import WithTensors
 from limi.repairs import _verify
 
@@ -37,7 +37,7 @@ def test_the_page_says_which_generators_need_torch():
 
 def test_a_module_that_declares_nothing_offers_nothing(monkeypatch):
     monkeypatch.setattr(generators, "get", lambda name: pytest)
-    assert generators.offers("silent") == Offers()
+    assert generators.offers("silent") == GeneratorOffers()
 
 
 def test_fresh_people_come_from_quick_generators_that_can_be_fitted_here(monkeypatch):

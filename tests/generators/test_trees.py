@@ -16,7 +16,7 @@ from scipy.stats import kstest
 from limi import data, generators
 from limi.errors import CorruptStore, InvalidInput
 from limi.generators import _bins, _decision_diagram, trees
-from limi.generators._decision_diagram import Walk
+from limi.generators._decision_diagram import DiagramWalk
 from limi.metrics.naturalness import average_tabular_naturalness, copy_shares
 from limi.table.frames import Codec
 from limi.table.rows import uniform
@@ -346,7 +346,7 @@ def random_walk(rng, n_columns, n_splits):
         for column, empty in ((feature, 0), (threshold, 0), (left, -1), (right, -1)):
             column += [empty, empty]
     nodes = [np.array(column, dtype=np.int32) for column in (feature, threshold, left, right)]
-    return Walk(*nodes, np.full(n_columns, 6))
+    return DiagramWalk(*nodes, np.full(n_columns, 6))
 
 
 @pytest.mark.parametrize("most_entries", [1 << 17, 0])

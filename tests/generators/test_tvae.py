@@ -102,7 +102,7 @@ def test_the_largest_place_is_decoded_where_cells_have_no_number_of_their_own(tr
     )
     assert plain.latent_dim == FAST.code
     codes = trained.sample_latents(300, np.random.default_rng(0))[:, : FAST.code]
-    middle, scores = trained._decoded(torch.tensor(codes))
+    middle, scores = trained._decode(torch.tensor(codes))
     rows = plain.decode(codes)
     largest = scores[:, :3].argmax(1).numpy()
     assert np.array_equal(rows[:, 0], np.array(trained.encoding.parts[0].values)[largest])

@@ -12,7 +12,7 @@ import limi
 from limi import data, generators
 from limi.cli._app import app
 from limi.errors import BadModel, InvalidInput
-from limi.generators._counter_rng import mixed, normals, ranks
+from limi.generators._counter_rng import mix, normals, ranks
 from limi.gpu import place as device
 from limi.methods.limi import LIMI
 from limi.models import benchmark
@@ -56,8 +56,8 @@ def test_the_bits_are_those_of_splitmix64():
     start = 1234567 * pow(step, -1, 2**64)
     places = [(start + i + 1) % 2**64 for i in range(3)]
     signed = np.array(places, dtype=np.uint64).view(np.int64)
-    assert [int(v) % 2**64 for v in mixed(signed.copy())] == known
-    assert [int(v) % 2**64 for v in mixed(torch.tensor(signed))] == known
+    assert [int(v) % 2**64 for v in mix(signed.copy())] == known
+    assert [int(v) % 2**64 for v in mix(torch.tensor(signed))] == known
 
 
 @pytest.mark.parametrize("width", [1, 6, 7])
@@ -105,14 +105,14 @@ def test_latents_by_number_follow_the_generator(kind, credit):
 
 def test_words_that_are_no_device():
     with pytest.raises(InvalidInput, match="the device is 'gpu'"):
-        device.chosen("gpu", None, "ctgan")
+        device.choose_device("gpu", None, "ctgan")
 
 
 def test_cpu_is_always_there(network):
-    assert device.chosen("cpu", None, None) == "cpu"
-    assert device.chosen("auto", None, "trees") == "cpu"
-    assert device.chosen("auto", None, None) == "cpu"
-    assert device.chosen("auto", target_of(SCHEMA, _Sum()), "trees") == "cpu"
+    assert device.choose_device("cpu", None, None) == "cpu"
+    assert device.choose_device("auto", None, "trees") == "cpu"
+    assert device.choose_device("auto", None, None) == "cpu"
+    assert device.choose_device("auto", target_of(SCHEMA, _Sum()), "trees") == "cpu"
 
 
 class _Sum(torch.nn.Module):
@@ -127,9 +127,9 @@ class _Sum(torch.nn.Module):
 @pytest.mark.skipif(not NO_GPU, reason="this machine has a GPU")
 def test_auto_without_a_gpu_is_the_cpu_and_cuda_is_refused():
     target = target_of(SCHEMA, _Sum())
-    assert device.chosen("auto", target, "ctgan") == "cpu"
+    assert device.choose_device("auto", target, "ctgan") == "cpu"
     with pytest.raises(InvalidInput, match="cannot be used"):
-        device.chosen("cuda", target, "ctgan")
+        device.choose_device("cuda", target, "ctgan")
 
 
 @pytest.mark.skipif(not NO_GPU, reason="this machine has a GPU")
@@ -158,18 +158,18 @@ def test_auto_is_the_gpu_where_both_can_use_it(monkeypatch):
     """No GPU is needed to choose one."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     target = target_of(SCHEMA, _Sum())
-    assert device.chosen("auto", target, "ctgan") == "cuda"
-    assert device.chosen("auto", None, "tvae") == "cuda"
-    assert device.chosen("auto", target, "trees") == "cpu"
-    assert device.chosen("auto", target, Rounding(SCHEMA)) == "cpu"
+    assert device.choose_device("auto", target, "ctgan") == "cuda"
+    assert device.choose_device("auto", None, "tvae") == "cuda"
+    assert device.choose_device("auto", target, "trees") == "cpu"
+    assert device.choose_device("auto", target, Rounding(SCHEMA)) == "cpu"
 
 
 def test_a_saved_or_ready_generator_says_itself_where_it_runs(transport, tmp_path, monkeypatch):
     generators.save(transport, tmp_path / "kept")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     target = target_of(SCHEMA, _Sum())
-    assert device.chosen("auto", target, tmp_path / "kept") == "cuda"
-    assert device.chosen("auto", target, transport) == "cpu"
+    assert device.choose_device("auto", target, tmp_path / "kept") == "cuda"
+    assert device.choose_device("auto", target, transport) == "cpu"
 
 
 def test_a_device_that_nothing_can_use_is_refused(monkeypatch):
@@ -183,9 +183,9 @@ def test_a_device_that_nothing_can_use_is_refused(monkeypatch):
 
     target = Target(Plain(), target_of(SCHEMA, _Sum()).codec)
     with pytest.raises(InvalidInput, match="nothing here can run on it"):
-        device.chosen("cuda", target, "trees")
-    assert device.chosen("cuda", target, "ctgan") == "cuda"
-    assert device.chosen("cuda", target_of(SCHEMA, _Sum()), "trees") == "cuda"
+        device.choose_device("cuda", target, "trees")
+    assert device.choose_device("cuda", target, "ctgan") == "cuda"
+    assert device.choose_device("cuda", target_of(SCHEMA, _Sum()), "trees") == "cuda"
 
 
 def test_a_module_that_cannot_move_stays(monkeypatch):
@@ -193,12 +193,12 @@ def test_a_module_that_cannot_move_stays(monkeypatch):
     module = linear((0.5, -0.5, 0.25, 1.0), -0.375)
     target = target_of(SCHEMA, module)
     with pytest.raises(BadModel, match="cannot run on 'meta'"):
-        device.placed(target, "meta")
+        device.place_target(target, "meta")
     assert next(module.parameters()).device.type == "cpu"
     monkeypatch.setattr(device, "chosen", lambda *a: "meta")
-    assert device.settled("auto", target, "ctgan") == ("cpu", target)
+    assert device.settle_device("auto", target, "ctgan") == ("cpu", target)
     with pytest.raises(BadModel):
-        device.settled("cuda", target, "ctgan")
+        device.settle_device("cuda", target, "ctgan")
 
 
 # -- an audit through tensors -----------------------------------------------------------
@@ -241,7 +241,7 @@ def test_an_interrupted_run_through_tensors_is_repeated(
     credit, network, transport, through_tensors, tmp_path, monkeypatch
 ):
     whole = audited(credit, network, transport, out=tmp_path / "whole")
-    together = device.together
+    together = device.join_on_device
     n_calls = 0
 
     def failing(target, generator):

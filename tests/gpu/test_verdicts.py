@@ -72,7 +72,7 @@ def both(schema, module, **more):
     target = target_of(schema, module)
     generator = Tensors(schema)
     plain = Task(schema, target.score, np.zeros((1, len(schema))), generator=generator, **more)
-    here = device.together(target, generator)
+    here = device.join_on_device(target, generator)
     return plain, replace(plain, on_device=here)
 
 
@@ -162,7 +162,7 @@ def test_verdicts_are_those_of_the_oracle(schema, rule):
     rng = np.random.default_rng(3)
     module = balanced(rng, schema, 8, 4)
     target = target_of(schema, module)
-    here = device.together(target, Tensors(schema))
+    here = device.join_on_device(target, Tensors(schema))
     rows = uniform(schema, 300, rng)
     rows = rows[group(keys(schema, rows))[0]]
     expected = check_rows(target.score, schema, rows, partner=rule)
@@ -187,7 +187,7 @@ def test_a_module_receives_what_it_receives_from_arrays():
     module = balanced(rng, ODD, 6)
     rows = uniform(ODD, 200, rng)
     target = target_of(ODD, module, codec=Codec.learn(plain_frame(ODD, rows), ODD))
-    here = device.together(target, Tensors(ODD))
+    here = device.join_on_device(target, Tensors(ODD))
     given_to_model = target.present(rows)
     np.testing.assert_array_equal(here.present(torch.tensor(rows)).numpy(), given_to_model)
     assert (given_to_model[:, 3] > 9).any()  # levels, not positions
@@ -220,7 +220,7 @@ def test_outputs_are_read_alike(favorable, kind, width):
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_scores_that_are_no_numbers_are_refused(bad):
     module = linear((0.5, -0.5, 0.25, 1.0), bad)
-    here = device.together(target_of(COARSE, module), Tensors(COARSE))
+    here = device.join_on_device(target_of(COARSE, module), Tensors(COARSE))
     rows = torch.zeros(3, 4, dtype=torch.float64)
     with pytest.raises(BadModel, match="no numbers"):
         here.ask(rows, lambda n: None, 10)
@@ -258,7 +258,7 @@ PROBLEMS = [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL), (WIDE, WIDE_MODEL)]
 @pytest.mark.parametrize(("schema", "module"), PROBLEMS, ids=["coarse", "fine", "wide"])
 def test_probing_is_the_literal_loop(seed, step, schema, module):
     target, generator = target_of(schema, module), Tensors(schema)
-    here = device.together(target, generator)
+    here = device.join_on_device(target, generator)
     latents = generator.latents_at(seed, torch.arange(120))
     if schema is WIDE:
         latents[60:] = latents[torch.arange(60).flip(0) // 2]  # so that keys meet
@@ -432,6 +432,6 @@ def test_a_pair_searches_in_arrays():
 
 def test_a_module_elsewhere_or_a_generator_of_arrays_has_no_device():
     target = target_of(COARSE, COARSE_MODEL)
-    assert isinstance(device.together(target, Tensors(COARSE)), OnDevice)
-    assert device.together(target, Rounding(COARSE)) is None
-    assert device.together(target, None) is None
+    assert isinstance(device.join_on_device(target, Tensors(COARSE)), OnDevice)
+    assert device.join_on_device(target, Rounding(COARSE)) is None
+    assert device.join_on_device(target, None) is None

@@ -208,7 +208,7 @@ def test_chances_are_inverse_to_the_gradient():
 def test_columns_are_drawn_by_their_weights_and_ways_by_a_coin():
     rows = np.tile([5.0, 0.0, 3.0, 2.0, 0.0], (60_000, 1))
     weights = np.tile([1.0, 2.0, 1.0, 0.0, 0.0], (60_000, 1))
-    there = _gradient._nudged(WIDE, rows, weights, None, 1, np.random.default_rng(0))
+    there = _gradient._nudge(WIDE, rows, weights, None, 1, np.random.default_rng(0))
     moves = there - rows
     assert (np.abs(moves).sum(axis=1) == 1).all()
     shares = (moves != 0).mean(axis=0)
@@ -225,12 +225,12 @@ def test_walks_leave_a_flip_by_a_chance_of_one_in_e(restart, share):
         Checked(rows + place, some, rows, some, mask) for place, mask in ((0, flips), (1, fails))
     )
     rng = np.random.default_rng(0)
-    after, back = _gradient._settled(restart, here, there, here, rng)
+    after, back = _gradient._settle(restart, here, there, here, rng)
     assert abs(after.rows[:, 0].mean() - share) < 4 * 0.0016
     assert not back.any()
-    after, _ = _gradient._settled(restart, there, here, there, rng)
+    after, _ = _gradient._settle(restart, there, here, there, rng)
     assert (after.rows == 0).all()  # a flip is always taken
-    after, _ = _gradient._settled(restart, there, there, here, rng)
+    after, _ = _gradient._settle(restart, there, there, here, rng)
     assert (after.rows == 1).all()  # and so is one failure after another
 
 

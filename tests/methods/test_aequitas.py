@@ -186,9 +186,9 @@ def test_a_walk_off_the_flips_is_accepted_once_in_e_times():
     draws = np.random.default_rng(0).random(20_000)
     method = Aequitas()
     low, high = method._energy(schema, here), method._energy(schema, there)
-    share = method._accepted(low, high, draws).mean()
+    share = method._accept(low, high, draws).mean()
     assert abs(share - np.exp(-1)) < 4 * np.sqrt(0.25 / 20_000)
-    assert method._accepted(high, low, draws).all()
+    assert method._accept(high, low, draws).all()
 
 
 def test_the_published_objective_is_constant_where_no_protected_value_is_zero():
@@ -197,7 +197,7 @@ def test_the_published_objective_is_constant_where_no_protected_value_is_zero():
     rows = check_rows(model.score, schema, uniform(schema, 500, np.random.default_rng(0)))
     method = parse("aequitas", {"preset": "adf"})
     energy = method._energy(schema, rows)
-    assert method._accepted(energy, energy[::-1], np.full(500, 0.999)).all()
+    assert method._accept(energy, energy[::-1], np.full(500, 0.999)).all()
 
     binary = schema_of((0, 10), (0, 1), protected=["x1"])
     rows = check_rows(Linear((1.0, 2.0), -6.5).score, binary, np.array([[5.0, 1.0], [9.0, 1.0]]))

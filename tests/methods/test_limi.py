@@ -8,7 +8,7 @@ import pytest
 
 from limi import methods
 from limi.errors import InvalidInput, MissingCapability
-from limi.methods._latent import Confident, LatentStream, oversampled, probe
+from limi.methods._latent import Confident, LatentStream, oversample, probe
 from limi.methods.limi import LIMI
 from limi.methods.natural import Natural
 from limi.search import boundary
@@ -250,11 +250,11 @@ def test_a_random_choice_depends_on_no_chunk():
 
 def test_over_sampling_in_turn_and_at_random():
     three = np.array([[0.0], [1.0], [2.0]])
-    assert oversampled(three, 7, None).ravel().tolist() == [0, 1, 2, 0, 1, 2, 0]
-    drawn = oversampled(three, 50, np.random.default_rng(0))
+    assert oversample(three, 7, None).ravel().tolist() == [0, 1, 2, 0, 1, 2, 0]
+    drawn = oversample(three, 50, np.random.default_rng(0))
     assert len(drawn) == 50
     assert set(drawn.ravel()) == {0.0, 1.0, 2.0}
-    assert len(oversampled(three, 2, None)) == 3
+    assert len(oversample(three, 2, None)) == 3
 
 
 def test_only_confident_latents_are_fitted_on():

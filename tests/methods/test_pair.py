@@ -9,7 +9,7 @@ from limi import methods
 from limi.errors import InvalidInput, MissingCapability
 from limi.methods import Pair
 from limi.methods._phases import two_phase
-from limi.methods._seeds import clustered
+from limi.methods._seeds import cluster_rows
 from limi.methods.adf import ADF
 from limi.methods.eidig import EIDIG
 from limi.methods.limi import LIMI
@@ -211,7 +211,7 @@ def test_seeds_of_tables_with_few_different_rows():
     for rows in (np.tile([[1.0, 2.0, 0.0]], (10, 1)), np.repeat(np.eye(3), 5, axis=0)):
         for shuffled in (False, True):
             rng = np.random.default_rng(0)
-            seeds = clustered(task(SCHEMA, MODEL, rows), rng, n=4, shuffled=shuffled)
+            seeds = cluster_rows(task(SCHEMA, MODEL, rows), rng, n=4, shuffled=shuffled)
             assert len(seeds) == 4
             assert {tuple(row) for row in seeds} == {tuple(row) for row in rows}
 
@@ -220,7 +220,9 @@ def test_shuffled_seeds_come_from_each_cluster_in_turn():
     rows = np.repeat([[0.0, 0, 0], [4, 4, 0]], 50, axis=0)
     rows[::2, 2] = 1
     drawn = [
-        clustered(task(SCHEMA, MODEL, rows), np.random.default_rng(seed), n=20, clusters=2, **more)
+        cluster_rows(
+            task(SCHEMA, MODEL, rows), np.random.default_rng(seed), n=20, clusters=2, **more
+        )
         for seed in (0, 1)
         for more in ({}, {"shuffled": True})
     ]

@@ -113,7 +113,7 @@ def test_an_exact_tree_gives_true_pairs_and_learns_nothing():
     rng = np.random.default_rng(0)
     problem = task()
     surrogate = surrogate_of(problem, grid(SCHEMA))
-    rows, expected = VBTX(solutions=60, repeats=True)._drawn(
+    rows, expected = VBTX(solutions=60, repeats=True)._draw(
         problem, surrogate, surrogate.pairs(rng), rng
     )
     assert len(rows) == 120
@@ -128,7 +128,7 @@ def test_pairs_differ_in_protected_columns_alone_and_stay_in_the_domain(schema):
     problem = task(schema, WIDE_MODEL, np.zeros((1, len(schema))))
     problem = replace(problem, score=score_of(schema))
     surrogate = surrogate_of(problem, uniform(schema, 300, rng))
-    rows, _ = VBTX(solutions=400)._drawn(problem, surrogate, surrogate.pairs(rng), rng)
+    rows, _ = VBTX(solutions=400)._draw(problem, surrogate, surrogate.pairs(rng), rng)
     one, other = rows[0::2], rows[1::2]
     assert len(one) > 50
     np.testing.assert_array_equal(one[:, schema.free_index], other[:, schema.free_index])
@@ -150,7 +150,7 @@ def test_pairs_fall_into_the_leaves_they_were_drawn_from():
         criterion="entropy",
         rng=np.random.default_rng(5),
     )
-    rows, expected = VBTX(solutions=200)._drawn(problem, surrogate, pairs, rng)
+    rows, expected = VBTX(solutions=200)._draw(problem, surrogate, pairs, rng)
     node = np.zeros(len(rows), dtype=int)
     positions = ladder.climb(rows)
     while (tree.column[node] >= 0).any():
@@ -167,7 +167,7 @@ def test_all_protected_columns_differ_where_asked_for():
     for all_differ in (False, True):
         surrogate = surrogate_of(problem, sample, all_differ=all_differ)
         method = VBTX(solutions=500, differ="all" if all_differ else "any", repeats=True)
-        rows, _ = method._drawn(problem, surrogate, surrogate.pairs(rng), rng)
+        rows, _ = method._draw(problem, surrogate, surrogate.pairs(rng), rng)
         differ = rows[0::2][:, WIDE.protected_index] != rows[1::2][:, WIDE.protected_index]
         assert len(differ) == 500
         assert differ.any(axis=1).all()
@@ -197,10 +197,10 @@ def test_a_pair_decided_the_other_way_round_is_a_finding_but_not_as_released():
     flips = np.array([True, True, True, True, False, False])
     checked = Checked(rows, score, rows, score, flips)
     expected = np.array([False, True] * 3)
-    assert len(VBTX()._counted(checked, expected)) == 6
-    kept = VBTX(swapped="drop")._counted(checked, expected)
+    assert len(VBTX()._count(checked, expected)) == 6
+    kept = VBTX(swapped="drop")._count(checked, expected)
     assert kept.rows[:, 0].tolist() == [1, 1, 4, 4]
-    assert len(VBTX(swapped="drop")._counted(checked[:3], expected)) == 1
+    assert len(VBTX(swapped="drop")._count(checked[:3], expected)) == 1
 
 
 def test_the_whole_set_of_flips_is_reached():

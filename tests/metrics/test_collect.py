@@ -148,7 +148,7 @@ def test_a_volume_becomes_people(result):
     assert affected["real"]["value"] == round(10_000 * real.estimate)
     assert affected["real"]["low"] < 10_000 * real.low
     assert affected["real"]["high"] > 10_000 * real.high
-    assert set(affected) == {"volume", "real", "natural"}  # uniform rows are no people
+    assert set(affected) == {"volume", "real", "natural"}  # uniform rows are not people
     assert "affected" not in result.metrics()["severity"]
 
 
@@ -226,7 +226,7 @@ def test_a_search_of_the_table_is_no_sample_for_groups():
     [
         ({"privileged": "sax=M"}, "did you mean 'sex'"),
         ({"privileged": "sex"}, "write COLUMN=VALUE"),
-        ({"privileged": "sex=Z"}, "is no value of column 'sex'"),
+        ({"privileged": "sex=Z"}, "is not a value of column 'sex'"),
         ({"privileged": {"age": 30}}, "not a protected column"),
         ({"privileged": "sex="}, "no value"),
         ({"volume": 0}, "volume is 0"),
@@ -242,4 +242,4 @@ def test_a_volume_needs_a_rate():
     tree = {"individual": {"flip_rates": {}}, "severity": {}}
     schema = limi.Schema((limi.Column(name="x", kind="boolean", levels=(False, True)),))
     with pytest.raises(InvalidInput, match="no rate of real or natural rows"):
-        collect.asked_for(tree, schema, volume=5)
+        collect.answer_request(tree, schema, volume=5)

@@ -338,7 +338,7 @@ def test_columns_of_more_levels_than_trees_take_are_told_apart_too():
 
 
 def test_a_set_is_told_with_its_size_and_draws():
-    told = naturalness._drawn
+    told = naturalness._draw
     assert told({"value": 0.9}) == ", as a set"
     assert told({"n": 80, "draws": 1}) == ", as a set of 80 rows"
     assert told({"n": 80, "draws": 2}) == ", as a set of 80 rows, mean of 2 draws"

@@ -45,7 +45,7 @@ def test_a_group_is_named_by_values_or_by_a_range(stated, inside, outside):
 @pytest.mark.parametrize(
     ("stated", "words"),
     [
-        ("age=1.2.3-4", "'1.2.3-4' is no number"),
+        ("age=1.2.3-4", "'1.2.3-4' is not a number"),
         ("age=60-30", "the privileged group of 'age' has the range 60 to 30"),
         ("age=0-1e999", "too large"),
         ("age=30-60:0.7", "does not fit"),

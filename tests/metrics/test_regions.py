@@ -490,7 +490,7 @@ def test_bounds_are_as_round_as_the_cells_around_them_allow():
     column = integers("age", 10, 80)
 
     def rounded(low, high):
-        (condition,) = regions._rounded(aim, (Condition(column, 0, low, high),))
+        (condition,) = regions._round(aim, (Condition(column, 0, low, high),))
         assert condition.mask(rows).tolist() == Condition(column, 0, low, high).mask(rows).tolist()
         return condition.low, condition.high
 
@@ -502,7 +502,7 @@ def test_bounds_are_as_round_as_the_cells_around_them_allow():
     # A step of two has its own values, and levels have no digits.
     even = Column(name="even", kind="numerical", low=10, high=80, step=2)
     kept = Condition(even, 0, 44.0, 61.0)
-    assert regions._rounded(aim, (kept,)) == (kept,)
+    assert regions._round(aim, (kept,)) == (kept,)
 
 
 def test_bounds_are_rounded_among_the_rows_of_the_other_conditions():
@@ -512,11 +512,11 @@ def test_bounds_are_rounded_among_the_rows_of_the_other_conditions():
     age = Condition(integers("age", 10, 80), 0, 44.0, 44.0)
     one, two = (Condition(integers(name, 0, 1), k, low=1.0) for k, name in ((1, "a"), (2, "b")))
     for conditions in ((age, one), (one, age), (one, age, two), (age, one, two)):
-        rounded = regions._rounded(aim, conditions)
+        rounded = regions._round(aim, conditions)
         moved = rounded[conditions.index(age)]
         assert (moved.low, moved.high) == (40.0, 50.0)
         assert len(rounded) == len(conditions)
-    assert regions._rounded(aim, (age,)) == (age,)
+    assert regions._round(aim, (age,)) == (age,)
 
 
 def test_a_bound_that_adds_nothing_is_left_out():

@@ -10,7 +10,7 @@ import pytest
 from limi.decisions import EDGE, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.models import Answers, Decision
-from limi.models._scores import Outputs, from_margin, from_pairs, sided
+from limi.models._scores import Outputs, from_margin, from_pairs, take_side
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_the_larger_of_two_probabilities_decides_whatever_they_sum_to():
 def test_a_score_is_moved_only_where_the_model_decides_otherwise():
     scores = np.array([0.2, 0.8, 0.2, 0.8, 0.5, 0.5])
     favorable = np.array([False, True, True, False, True, False])
-    moved = sided(scores, favorable)
+    moved = take_side(scores, favorable)
     np.testing.assert_array_equal(moved[[0, 1, 4, 5]], [0.2, 0.8, 0.5, 0.5])
     assert favors(moved[2])
     assert opposes(moved[3])

@@ -10,7 +10,7 @@ import pytest
 from limi import models
 from limi.audits.problem import prepare
 from limi.errors import InvalidInput
-from limi.models._offers import Offers, offers
+from limi.models._offers import ModelOffers, offers
 from limi.repairs._refit import refit_of
 from tests.packages import Package
 
@@ -21,12 +21,12 @@ def test_kinds_whose_files_a_run_folder_may_open_are_these_and_no_others():
     assert known == {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 
 
-@pytest.mark.parametrize("declared", [None, {"data_only": True}, True, Offers])
+@pytest.mark.parametrize("declared", [None, {"data_only": True}, True, ModelOffers])
 def test_a_module_that_declares_nothing_offers_nothing(declared):
     module = ModuleType("silent")
     if declared is not None:
         module.OFFERS = declared
-    assert offers(module) == Offers()
+    assert offers(module) == ModelOffers()
     assert not offers(module).data_only
     assert not offers(module).by_name
 

@@ -41,7 +41,7 @@ def test_a_pickle_is_never_opened_unasked(bomb):
 
 def test_it_is_opened_when_trusted_and_what_it_holds_is_checked(bomb):
     place, owned = bomb
-    with pytest.raises(InvalidInput, match="NoneType is no model"):
+    with pytest.raises(InvalidInput, match="NoneType is not a model"):
         models.load(place, trust_pickle=True)
     assert owned.exists()
 

@@ -193,8 +193,8 @@ def test_more_columns_than_the_model_wants_and_another_order_do_no_harm():
         (LogisticRegression(), BadModel, "LogisticRegression is not a fitted classifier"),
         (make_pipeline(StandardScaler(), GaussianNB()), BadModel, "Pipeline is not a fitted"),
         (LinearRegression().fit(numbers(), truth()), BadModel, "a classifier, not a regressor"),
-        (LogisticRegression, InvalidInput, "the class LogisticRegression is no model"),
-        (42, InvalidInput, "int is no model that limi knows"),
+        (LogisticRegression, InvalidInput, "the class LogisticRegression is not a model"),
+        (42, InvalidInput, "int is not a model that limi knows"),
         (
             DecisionTreeClassifier().fit(numbers(), people().grade),
             BadModel,

@@ -147,7 +147,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(BadModel, match="cannot be read as a skops file"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
     sio.dump({"a": 1}, tmp_path / "b.skops")
-    with pytest.raises(InvalidInput, match="dict is no model that limi knows"):
+    with pytest.raises(InvalidInput, match="dict is not a model that limi knows"):
         models.load(f"skops:{tmp_path / 'b.skops'}")
 
 
@@ -208,7 +208,7 @@ def test_a_count_of_nodes_is_that_of_the_nodes(count, tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in kept.items():
             archive.writestr(name, content)
-    with pytest.raises(BadModel, match="its trees are no whole arrays of nodes"):
+    with pytest.raises(BadModel, match="its trees are not whole arrays of nodes"):
         models.load(f"skops:{path}")
 
 

@@ -141,9 +141,12 @@ class Raw:
         (0.5, "one value for 4 rows"),
         (
             [0.5, np.nan, 0.5, 0.5],
-            "1 scores of 4 that are no numbers in [0, 1], the first of them nan",
+            "1 scores of 4 that are not numbers in [0, 1], the first of them nan",
         ),
-        ([0.5, 0.5, 7.0, -1.0], "2 scores of 4 that are no numbers in [0, 1], the first of them 7"),
+        (
+            [0.5, 0.5, 7.0, -1.0],
+            "2 scores of 4 that are not numbers in [0, 1], the first of them 7",
+        ),
     ],
 )
 def test_the_answers_of_a_foreign_model_are_checked(answer, says):

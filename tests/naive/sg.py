@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from limi.methods._seeds import clustered
+from limi.methods._seeds import cluster_rows
 from limi.search.session import Session
 from limi.search.task import Task
 from tests.naive.check import key, side, verdict
@@ -104,7 +104,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
     """Keys of the findings in the order they are made; every test costs one verdict."""
     from sklearn.tree import DecisionTreeClassifier
 
-    seeds = clustered(
+    seeds = cluster_rows(
         Session(Task(schema, score, table)), rng, n=method.n_seeds, clusters=method.clusters
     )
     places = np.floor(rng.random((method.n_samples, len(schema))) * len(table)).astype(int)

@@ -11,7 +11,7 @@ from scipy.stats import t as student
 from limi.errors import InvalidInput
 from limi.metrics import rate_of
 from limi.repairs import _figures
-from limi.repairs._figures import Figure
+from limi.repairs._figures import RepairFigure
 from limi.search.check import check_rows
 from tests.naive import repair as naive
 from tests.repairs.small import people, problem
@@ -119,20 +119,20 @@ def test_a_group_without_a_true_class_gets_a_reason_and_no_number():
         figures["aod"].reason
     )
     assert figures["spd"].value is not None
-    joined = _figures.over_seeds([figures["aod"], Figure(0.1)])
+    joined = _figures.over_seeds([figures["aod"], RepairFigure(0.1)])
     assert joined.value is None
     assert joined.reason == figures["aod"].reason
 
 
 def test_intervals_over_seeds_are_student_s():
     values = [0.10, 0.14, 0.12]
-    figure = _figures.over_seeds([Figure(v, v - 0.01, v + 0.01) for v in values])
+    figure = _figures.over_seeds([RepairFigure(v, v - 0.01, v + 0.01) for v in values])
     low, high = student.interval(
         0.95, 2, loc=np.mean(values), scale=np.std(values, ddof=1) / np.sqrt(3)
     )
     assert (figure.value, figure.low, figure.high) == pytest.approx((0.12, low, high))
     assert (figure.seeds, figure.interval) == (tuple(values), "seeds")
-    alone = _figures.over_seeds([Figure(0.5, 0.4, 0.6)])
+    alone = _figures.over_seeds([RepairFigure(0.5, 0.4, 0.6)])
     assert (alone.low, alone.high) == (0.4, 0.6)
 
 
@@ -148,7 +148,7 @@ def test_zero_flips_over_seeds_show_the_bound_of_the_rows_asked():
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.2)), min_size=2, max_size=5))
 def test_intervals_over_seeds_are_the_wider_of_two(seeds):
-    each = [Figure(v, max(0.0, v - half), min(1.0, v + half)) for v, half in seeds]
+    each = [RepairFigure(v, max(0.0, v - half), min(1.0, v + half)) for v, half in seeds]
     joined = _figures.over_seeds(each)
     values = np.array([f.value for f in each])
     half = student.ppf(0.975, len(each) - 1) * values.std(ddof=1) / np.sqrt(len(each))

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, fisher_exact
 
 from limi import generators
 from limi.repairs import _verify
-from limi.repairs._figures import Figure
+from limi.repairs._figures import RepairFigure
 from tests.repairs.small import problem
 from tests.toy import schema_of
 
@@ -55,7 +55,7 @@ def test_the_same_rows_before_and_after_are_a_paired_test():
         def score(self, rows):
             return np.where((rows[:, 0] < self.limit) & (rows[:, 1] > 0), 0.9, 0.1)
 
-    made = _verify.asked("people", "fresh people", schema, rows, Asked(12), Asked(5))
+    made = _verify.ask("people", "fresh people", schema, rows, Asked(12), Asked(5))
     assert (made.before, made.after, made.gone, made.new) == (12, 5, 7, 0)
     assert made.p_value == pytest.approx(binomtest(7, 7).pvalue)
     assert made.better  # though two samples with 12 and 5 flips might well be alike
@@ -64,10 +64,10 @@ def test_the_same_rows_before_and_after_are_a_paired_test():
 
 def figures(accuracy, flips):
     return {
-        "accuracy": Figure(accuracy),
-        "training_accuracy": Figure(accuracy),
-        "real": Figure(flips),
-        "natural": Figure(flips),
+        "accuracy": RepairFigure(accuracy),
+        "training_accuracy": RepairFigure(accuracy),
+        "real": RepairFigure(flips),
+        "natural": RepairFigure(flips),
     }
 
 

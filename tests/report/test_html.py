@@ -249,7 +249,7 @@ def test_what_a_reader_of_the_page_is_told():
         "7 more findings",
         "The search stopped because the budget of queries was spent.",
         "Flips found are facts about this model",
-        "A low rate is no certificate of fairness.",
+        "A low rate is not a certificate of fairness.",
         "and 62 more",
         "Causal discrimination 0.6783",
         "none: it was given as an object, not as a file",

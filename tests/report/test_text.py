@@ -176,7 +176,7 @@ def test_no_finding():
         "0 % of real rows would be decided differently if only sex changed "
         "(95 % interval 0 to 0.04, n = 10,000)"
     )
-    assert "No finding is no certificate of fairness" in shown
+    assert "Finding nothing is not a certificate of fairness" in shown
     assert "Nobody is decided differently under the two, so nobody is called favored." in shown
     assert "Strongest findings" not in shown
 

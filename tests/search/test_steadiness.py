@@ -203,7 +203,7 @@ def test_verdicts_keep_all_but_the_flips_that_do_not_hold():
     score = scored(model)
     rows = rows_of()
     checked = check_rows(score, schema, rows)
-    held = steadiness.confirmed(checked, score, rng)
+    held = steadiness.confirm(checked, score, rng)
     merit = rows[:, 1]
     assert np.array_equal(held.flips, (rows[:, 2] >= 10) & (merit > -0.5) & (merit <= 0.5))
     assert checked.flips.sum() > 1.3 * held.flips.sum()

@@ -10,7 +10,7 @@ import pytest
 from limi import studies
 from limi.errors import InvalidInput
 from limi.studies import _tables
-from limi.studies._files import checked_names, folder, load, paper_numbers
+from limi.studies._files import check_names, folder, load, paper_numbers
 from tests.studies.small import ALL, ROOT
 
 # A second transcription of the paper's tables, by way of another document than the first one's.
@@ -173,8 +173,8 @@ def test_the_tables_are_as_complete_as_the_paper_s():
 
 def test_names_follow_the_paper_s_order_and_unknown_ones_are_refused():
     assert studies.names()[:4] == ["dnn", "rf", "svm", "naturalness"]
-    assert checked_names(["all"]) == studies.names()
-    assert checked_names(["rf", "dnn", "rf"]) == ["rf", "dnn"]
+    assert check_names(["all"]) == studies.names()
+    assert check_names(["rf", "dnn", "rf"]) == ["rf", "dnn"]
     with pytest.raises(InvalidInput, match="no study 'dmn'; did you mean 'dnn'"):
         load("dmn")
     with pytest.raises(InvalidInput, match="there is no scale 'tiny'"):

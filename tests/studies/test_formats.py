@@ -7,11 +7,13 @@ import pytest
 
 from limi import studies
 from limi.errors import InvalidInput
-from limi.studies._formats import Table, render
+from limi.studies._formats import StudyTable, render
 from limi.system.words import markdown
 from tests.studies.small import small_study, tiny
 
-ODD = Table("50% & more_", ("a|b", "c_d"), (("x|y*<b>", "1 & 2 \\ {3} λ^~#$"),), ("a note",), 1)
+ODD = StudyTable(
+    "50% & more_", ("a|b", "c_d"), (("x|y*<b>", "1 & 2 \\ {3} λ^~#$"),), ("a note",), 1
+)
 
 
 def test_markdown_is_escaped():
@@ -54,7 +56,7 @@ NASTY = "</td><script>alert(1)</script>|`x`[l](http://e)\n# H\x1b[31m"
 
 def test_marks_of_markdown_and_notes():
     assert markdown("a|b") == r"a\|b"
-    table = Table("t", ("a", "b"), (("x", "y"),), (f"failed: `x`: {NASTY}",))
+    table = StudyTable("t", ("a", "b"), (("x", "y"),), (f"failed: `x`: {NASTY}",))
     drawn = render(table, "markdown")
     assert "<script" not in drawn
     assert "\n# H" not in drawn

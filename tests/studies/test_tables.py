@@ -81,7 +81,7 @@ def test_ratios_of_pairs_are_means_over_benchmarks():
     one = dataclasses.replace(
         load("queries").combined[0], pairs=(("limi", "natural"), ("adf", "limi"))
     )
-    ((_, ratios),) = _tables.combined(small_study(combined=(one,)), tiny())
+    ((_, ratios),) = _tables.combine(small_study(combined=(one,)), tiny())
     assert ratios["limi to natural"] == pytest.approx((100 / 80 + 300 / 210) / 2)
     assert ratios["adf to limi"] == pytest.approx(1.25)
     assert ratios["mean"] == pytest.approx((100 / 80 + 300 / 210 + 1.25) / 3)
@@ -94,7 +94,7 @@ def test_what_a_repair_measures_before_is_a_variant_of_its_own():
         name: outcome(name, before=before, if_o=0.1, accuracy=0.87)
         for name in ("census-sex/limi/0", "census-sex/adf/0")
     }
-    results = _tables.completed(study, Results("repair-dnn", "small", outcomes))
+    results = _tables.complete(study, Results("repair-dnn", "small", outcomes))
     assert results.numbers("census-sex", "before", "if_o") == [0.2]
     ((_, n, against), *_) = [t for t in _tables.claims(study, results) if t[0].measure == "if_o"]
     assert (n, against) == (1, [])

@@ -27,7 +27,7 @@ def test_the_watch_fails_where_a_measure_falls_too_far():
         "a/limi/0": {"per_thousand_queries": 100.0, "atn": 0.80},
         "a/gone/0": {"atn": 0.5},
     }
-    watched = {(w.cell, w.measure): w for w in _watch.compared(now, before, margins)}
+    watched = {(w.cell, w.measure): w for w in _watch.compare(now, before, margins)}
     assert watched["a/limi/0", "per_thousand_queries"].ok
     assert not watched["a/limi/0", "atn"].ok
     assert "FELL by more than 2%" in str(watched["a/limi/0", "atn"])

@@ -40,11 +40,11 @@ def test_a_busy_machine_gets_one_thread_for_as_long_as_the_block_lasts(monkeypat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 0.0, 0.0))
     before = threads()
-    with cores.shared():
+    with cores.share_cores():
         assert threads() == {1}
     assert threads() == before
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    with cores.shared():
+    with cores.share_cores():
         assert threads() == before
 
 

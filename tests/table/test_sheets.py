@@ -9,7 +9,7 @@ import pytest
 from limi.table import files
 from limi.table.frames import Codec
 from limi.table.schema import Column, Schema
-from limi.table.sheets import formulas, guarded, plain_frame, write_csv, write_parquet
+from limi.table.sheets import formulas, guard_cells, plain_frame, write_csv, write_parquet
 
 FORMULA = "=cmd|' /C calc'!A0"
 JOBS = (FORMULA, "+1", "-", "@x", "a,b", "<5", "-5")
@@ -83,7 +83,7 @@ def test_no_cell_of_a_csv_file_begins_a_formula():
     read = pd.read_csv(io.BytesIO(sink.getvalue()), dtype=str)
     assert formulas(SCHEMA) == ["job", "=sum"]
     for cell in [*read.columns, *read["job"].unique()]:
-        assert guarded(cell) == cell
+        assert guard_cells(cell) == cell
     assert {"'" + FORMULA, "+1", "-", "'@x", "<5", "-5"} <= set(read["job"])
     assert "'=sum" in read.columns
 
@@ -119,4 +119,4 @@ def test_what_was_guarded_reads_back_without_the_apostrophe(tmp_path):
     ],
 )
 def test_formulas_are_told_from_numbers_and_words(text, shown):
-    assert guarded(text) == shown
+    assert guard_cells(text) == shown
