@@ -7,8 +7,8 @@
     python -m benchmarks._ctgan_gpu --package 65              # the ctgan package, if installed
 
 A line holds the seconds of the whole fit, those until the first step (preparation), steps per
-second from the first tenth on, decoded rows per second, and ATN by the paper's equation on as many plain
-samples as the table has rows. The first line of a device run also says whether a step on the
+second from the first tenth on, decoded rows per second, and ATN by the paper's equation on as many
+plain samples as the table has rows. The first line of a device run also says whether a step on the
 device agrees with the same step on the CPU. MEPS needs LIMI_DATA; see `limi datasets`.
 """
 

@@ -27,10 +27,10 @@ def choose_partner(
     """Of (n, G) scores and the rows' own (n,): the partner chosen (n,), which flip, and ranks.
 
     A row is not a partner of itself, even where every other score is the same as its own: `own`
-    says where it stands. `candidates` is a mask of those that were asked, where not all were. A rank is
-    the gap, and 2 more for what flips. Ranks as near the highest as a score may be to the edge
-    count as equal to it, and the first of them is chosen: scores that a network drives towards 0
-    and 1 differ in digits that move with the batch and the processor.
+    says where it stands. `candidates` is a mask of those that were asked, where not all were. A
+    rank is the gap, and 2 more for what flips. Ranks as near the highest as a score may be to the
+    edge count as equal to it, and the first of them is chosen: scores that a network drives towards
+    0 and 1 differ in digits that move with the batch and the processor.
     """
     mine = mine[:, None]
     flips = differ(scores, mine)

@@ -1,8 +1,8 @@
 """How many threads libraries may start: no more than there are cores that nobody else uses.
 
 BLAS and OpenMP start a thread per core they see, and a team waits for its slowest: on a busy
-machine, or in a container that may use two cores of sixty-four, that costs many times what it saves. Whoever
-sets OMP_NUM_THREADS, or another of their variables, has decided, and is left alone.
+machine, or in a container that may use two cores of sixty-four, that costs many times what it
+saves. Whoever sets OMP_NUM_THREADS, or another of their variables, has decided, and is left alone.
 """
 
 from __future__ import annotations
