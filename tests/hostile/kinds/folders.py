@@ -123,7 +123,9 @@ def _findings(draw: Draw, material: Material) -> Case:
         elif how == 2:
             frame[column] = [[0.5]] * len(frame)
         elif how == 3:
-            frame = frame.rename(columns={column: draw.pick(("x", "", "\x1b", "sex_"))})
+            new = draw.pick(("x", "", "\x1b", "sex_"))
+            if new not in frame:  # Parquet has no two columns of one name
+                frame = frame.rename(columns={column: new})
         elif how == 4:
             frame = frame.iloc[: draw.below(2)]
         else:
