@@ -11,6 +11,7 @@ import dataclasses
 import io
 import json
 import math
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,7 +88,9 @@ def _array(content: bytes) -> NDArray[Any]:
     """An array of plain numbers, whose header must agree with its length."""
     file = io.BytesIO(content)
     require(np.lib.format.read_magic(file) == (1, 0), "an array is of an unknown format")
-    shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that numpy reads as Python 2 wrote them
+        shape, in_columns, dtype = np.lib.format.read_array_header_1_0(file)
     require(dtype.kind in "if" and dtype.isnative, f"an array is of the type {dtype}")
     require(
         math.prod(shape) * dtype.itemsize == len(content) - file.tell(),
