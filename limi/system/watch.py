@@ -21,6 +21,7 @@ __all__ = ["PHASES", "OutOfTime", "Progress", "Spent", "Watch"]
 PHASES = ("contract", "generator", "rates", "labels", "search", "second_check", "metrics")
 """What a run does, in this order."""
 
+_SHORTEST_CALL = 10  # where time is short: that part of a usual call
 _CALL_SECONDS = 1.0  # what a call of the model takes at most, as far as its speed is known
 _FIRST_ROWS = 64  # asked at once while the speed is unknown and time is short
 _GROWTH = 16  # times more rows at once than ever before, at most
@@ -222,12 +223,14 @@ class Watch:
 
     def at_once(self, most: int) -> int:
         """How many rows to ask in one call, so that it takes about a second and no longer than
-        there is time."""
+        there is time. Towards the end calls are shorter: a model that slows down in the last of
+        them would take the time of what comes after."""
         if not self._speed.known:
             return min(most, _FIRST_ROWS) if self.limited else most
         seconds = self._speed.call()
         if self.limited:
-            seconds = min(seconds, max(self.left, 0.0))
+            last = max(self.left / 3, self._speed.call() / _SHORTEST_CALL)
+            seconds = min(seconds, last, max(self.left, 0.0))
         elif self._speed.seconds(most) <= seconds:
             return most
         return max(1, min(most, int(self._speed.rows(seconds))))
