@@ -32,6 +32,8 @@ __all__ = [
 
 CHUNK = 1 << 16  # latents drawn at once; part of what a seed means, so it is fixed
 _FEW = 64  # latents under which it pays to look ahead for those that bring anything new
+_MOST_AHEAD = 1 << 16  # latents looked at together for keys that were not seen
+_STALE = 10  # of so many latents less than one brought a new key
 _AHEAD = 256  # latents looked at then
 _GROWTH = 8  # times more latents than before, where time is short
 _PART_SECONDS = 2.0  # what probing some of them may take then
@@ -165,23 +167,25 @@ def pieces(
 
     A latent costs a row for each of its candidates at most. Where less is left than one latent may
     cost, they come one by one; `fresh` says which bring a key that was not seen, so that no time
-    is lost with the others. Where seconds are limited, a part takes a second or two in all.
+    is lost with the others, nor where most keys of a small domain were seen. Where seconds are
+    limited, a part takes a second or two in all.
     """
-    ahead = _AHEAD
+    ahead, is_stale = _AHEAD, False
     in_time = _AHEAD if session.watch.limited else len(latents)
     while len(latents):
         most = int(min(session.affordable / n_stages, len(latents)))
         wanted = max(_AHEAD, min(_PER_FINDING * session.findings_left, len(latents)))
         size = int(min(most, wanted, in_time))
-        if most < min(_FEW, len(latents)):
+        if most < min(_FEW, len(latents)) or (is_stale and most < len(latents)):
             first = latents[:ahead]
             new = first[fresh(first)]
             latents = join_parts([new, latents[ahead:]])
+            ahead = _AHEAD if len(new) > size else min(2 * ahead, _MOST_AHEAD)
             size = min(max(size, 1), len(new))
-            ahead = _AHEAD if size else 2 * ahead
         if size:
-            start = session.watch.seconds
+            start, left = session.watch.seconds, session.rows_left
             yield latents[:size]
+            is_stale = left - session.rows_left < size / _STALE
             latents = latents[size:]
             if session.watch.limited:
                 in_time = _in_time(session, size, session.watch.seconds - start)
