@@ -58,7 +58,7 @@ class Target:
         wrong = ~((scores >= 0) & (scores <= 1))
         if wrong.any():
             raise BadModel(
-                f"the model returned {int(wrong.sum())} scores of {len(scores)} that are no "
+                f"the model returned {int(wrong.sum())} scores of {len(scores)} that are not "
                 f"numbers in [0, 1], the first of them {scores[wrong][0]:g}"
             )
         return scores

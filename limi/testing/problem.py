@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.metrics import Decided, Effort, Evidence
 from limi.metrics.group import Groups, tally
 from limi.metrics.naturalness import Likeness
@@ -110,7 +111,7 @@ def make_evidence(*, findings: bool = True, seed: int = 0) -> Evidence:
 def make_groups() -> Groups:
     """Two groups of the problem's people by a protected column."""
     rows = make_task().rows
-    favorable, privileged = score(rows) > 0.5, rows[:, 5] == 1
+    favorable, privileged = favors(score(rows)), rows[:, 5] == 1
     mine, others = (tally(favorable, _labels(rows), side) for side in (privileged, ~privileged))
     return Groups(mine, others, names=("x5 1", "x5 other than 1"))
 

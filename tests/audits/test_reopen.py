@@ -290,7 +290,7 @@ def test_what_is_no_run_folder_is_said(filed, tmp_path):
     with pytest.raises(InvalidInput, match="there is no run folder"):
         limi.reopen(tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(CorruptStore, match="no run folder of limi"):
+    with pytest.raises(CorruptStore, match="not a run folder of limi"):
         limi.reopen(tmp_path / "empty")
     with pytest.raises(CorruptStore, match="written by a newer limi"):
         limi.reopen(copied(filed, tmp_path / "newer", format=99))

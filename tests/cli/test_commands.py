@@ -322,7 +322,7 @@ def test_fit_and_sample(folder, limi):
     (folder / "broken.trees").write_bytes(b"PK not")
     code, _, err = limi("sample", "broken.trees", "--out", "c.parquet")
     assert code == 4
-    assert "no generator file" in err
+    assert "not a generator file" in err
 
 
 def test_compare_shows_methods_side_by_side(folder, limi):

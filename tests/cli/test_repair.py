@@ -119,7 +119,7 @@ def test_a_fit_function_of_a_file(limi, tmp_path):
     ("words", "code", "told"),
     [
         (["nowhere"], 2, "there is no run folder"),
-        (["."], 4, "no run folder of limi"),
+        (["."], 4, "not a run folder of limi"),
         (["run", "--fraction", "0"], 2, "fraction is 0"),
         (["run", "--fraction", "1.2"], 2, "fraction is 1.2"),
         (["run", "--preset", "worst"], 2, "there is no preset 'worst'"),

@@ -284,7 +284,7 @@ def test_a_wrong_meps_file_is_refused(tmp_path):
     os.utime(file, ns=(1, 1))
     with pytest.raises(BadTable, match="'sex' holds 5"):
         limi.data.load("meps", path=file)
-    with pytest.raises(InvalidInput, match="no file"):
+    with pytest.raises(InvalidInput, match="not a file"):
         limi.data.load("meps", path=tmp_path / "nowhere")
 
 

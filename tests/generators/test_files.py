@@ -117,7 +117,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path, kind):
     whole = packed(content(kind), tmp_path / "g.limi").read_bytes()
     for end in [*range(0, 200, 7), *np.linspace(200, len(whole) - 1, 40).astype(int)]:
         (tmp_path / "cut.limi").write_bytes(whole[:end])
-        assert "no generator file, or is damaged" in use(tmp_path / "cut.limi")
+        assert "not a generator file, or is damaged" in use(tmp_path / "cut.limi")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -260,7 +260,7 @@ def test_a_head_that_was_edited_is_refused_or_harmless(tmp_path, kind):
 @pytest.mark.parametrize("text", ["", "[", "[]", "3", "[" * 100_000, "\x00", '{"format": 1e999}'])
 def test_a_head_that_is_none_is_refused(tmp_path, text):
     parts = content("trees") | {"generator.json": text}
-    assert "no generator file, or is damaged" in use(packed(parts, tmp_path / "g.limi"))
+    assert "not a generator file, or is damaged" in use(packed(parts, tmp_path / "g.limi"))
 
 
 def test_a_newer_file_says_so(tmp_path):

@@ -195,7 +195,7 @@ def test_a_module_that_cannot_move_stays(monkeypatch):
     with pytest.raises(BadModel, match="cannot run on 'meta'"):
         device.place_target(target, "meta")
     assert next(module.parameters()).device.type == "cpu"
-    monkeypatch.setattr(device, "chosen", lambda *a: "meta")
+    monkeypatch.setattr(device, "choose_device", lambda *a: "meta")
     assert device.settle_device("auto", target, "ctgan") == ("cpu", target)
     with pytest.raises(BadModel):
         device.settle_device("cuda", target, "ctgan")
@@ -207,7 +207,7 @@ def test_a_module_that_cannot_move_stays(monkeypatch):
 @pytest.fixture
 def through_tensors(monkeypatch):
     """Audits that take torch's CPU for a device of its own."""
-    monkeypatch.setattr(device, "settled", lambda wanted, target, given: ("cpu:0", target))
+    monkeypatch.setattr(device, "settle_device", lambda wanted, target, given: ("cpu:0", target))
 
 
 def audited(credit, network, transport, **more):
@@ -226,7 +226,7 @@ def audited(credit, network, transport, **more):
 
 def test_an_audit_through_tensors_finds_the_same(credit, network, transport, monkeypatch):
     plain = audited(credit, network, transport)
-    monkeypatch.setattr(device, "settled", lambda wanted, target, given: ("cpu:0", target))
+    monkeypatch.setattr(device, "settle_device", lambda wanted, target, given: ("cpu:0", target))
     there = audited(credit, network, transport)
     assert there.summary.findings == plain.summary.findings > 50
     assert there.summary.rows_checked == plain.summary.rows_checked
@@ -258,7 +258,7 @@ def test_an_interrupted_run_through_tensors_is_repeated(
 
         return replace(here, forward=forward)
 
-    monkeypatch.setattr(device, "together", failing)
+    monkeypatch.setattr(device, "join_on_device", failing)
     cut = audited(credit, network, transport, out=tmp_path / "run", max_batch=700)
     assert cut.stop == "interrupted"
     again = audited(credit, network, transport, out=tmp_path / "run", max_batch=700, resume=True)

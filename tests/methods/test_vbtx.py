@@ -13,6 +13,7 @@ from limi.methods.vbtx import VBTX, _Surrogate
 from limi.search.budget import Budget, Stop
 from limi.search.check import Checked
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.table.rows import snap, uniform
 from limi.table.steps import Ladder
 from tests.naive import vbtx as naive
@@ -114,7 +115,7 @@ def test_an_exact_tree_gives_true_pairs_and_learns_nothing():
     problem = task()
     surrogate = surrogate_of(problem, grid(SCHEMA))
     rows, expected = VBTX(solutions=60, repeats=True)._draw(
-        problem, surrogate, surrogate.pairs(rng), rng
+        Session(problem), surrogate, surrogate.pairs(rng), rng
     )
     assert len(rows) == 120
     np.testing.assert_array_equal(MODEL.score(rows) > 0.5, expected)
@@ -128,7 +129,7 @@ def test_pairs_differ_in_protected_columns_alone_and_stay_in_the_domain(schema):
     problem = task(schema, WIDE_MODEL, np.zeros((1, len(schema))))
     problem = replace(problem, score=score_of(schema))
     surrogate = surrogate_of(problem, uniform(schema, 300, rng))
-    rows, _ = VBTX(solutions=400)._draw(problem, surrogate, surrogate.pairs(rng), rng)
+    rows, _ = VBTX(solutions=400)._draw(Session(problem), surrogate, surrogate.pairs(rng), rng)
     one, other = rows[0::2], rows[1::2]
     assert len(one) > 50
     np.testing.assert_array_equal(one[:, schema.free_index], other[:, schema.free_index])
@@ -150,7 +151,7 @@ def test_pairs_fall_into_the_leaves_they_were_drawn_from():
         criterion="entropy",
         rng=np.random.default_rng(5),
     )
-    rows, expected = VBTX(solutions=200)._draw(problem, surrogate, pairs, rng)
+    rows, expected = VBTX(solutions=200)._draw(Session(problem), surrogate, pairs, rng)
     node = np.zeros(len(rows), dtype=int)
     positions = ladder.climb(rows)
     while (tree.column[node] >= 0).any():
@@ -167,7 +168,7 @@ def test_all_protected_columns_differ_where_asked_for():
     for all_differ in (False, True):
         surrogate = surrogate_of(problem, sample, all_differ=all_differ)
         method = VBTX(solutions=500, differ="all" if all_differ else "any", repeats=True)
-        rows, _ = method._draw(problem, surrogate, surrogate.pairs(rng), rng)
+        rows, _ = method._draw(Session(problem), surrogate, surrogate.pairs(rng), rng)
         differ = rows[0::2][:, WIDE.protected_index] != rows[1::2][:, WIDE.protected_index]
         assert len(differ) == 500
         assert differ.any(axis=1).all()

@@ -341,7 +341,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
         ("dnn", None, "no known table.*census, credit, bank, meps"),
         ("dnn", "adult", "the table 'adult'.*census, credit, bank, meps"),
         ("dnm", "credit", "did you mean 'dnn'"),
-        ("svm?seed=first", "credit", "no whole number"),
+        ("svm?seed=first", "credit", "not a whole number"),
         ("svm?seed=-1", "credit", "0 or a whole number above"),
         ("svm?sed=1", "credit", "did you mean 'seed'"),
     ],

@@ -44,9 +44,9 @@ KIND = """
     import json
     from dataclasses import dataclass
 
-    from limi.models import Offers
+    from limi.models import ModelOffers
 
-    OFFERS = Offers(data_only=DATA_ONLY, endings=(".rule",))
+    OFFERS = ModelOffers(data_only=DATA_ONLY, endings=(".rule",))
 
 
     @dataclass(frozen=True)

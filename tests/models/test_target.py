@@ -110,7 +110,7 @@ def _long(given):
         (lambda given: np.full(3, 0.5), "3 answers for 4 rows"),
         (lambda given: np.array([0.1, np.nan, 0.2, 0.3]), "NaN or infinite"),
         (lambda given: np.array([0.1, 2.0, 0.2, 0.3]), "from 0.1 to 2"),
-        (lambda given: np.zeros((4, 3)), "3 values a row"),
+        (lambda given: np.zeros((4, 3)), "3 values per row"),
     ],
 )
 def test_a_model_that_fails_is_named_in_one_line(function, says):

@@ -63,24 +63,18 @@ def as_if(score, schema, row, column):
 def verdict(score, schema, row, rule):
     """(flips, own score, protected values of the partner) of one row."""
     own = score(row[None])[0]
-    best = None
-    flips = False
+    met = []
     for values in tried(schema, row):
         twin = row.copy()
         twin[schema.protected_index] = values
         other = score(twin[None])[0]
-        flipped = side(other) * side(own) < 0
-        gap = round(abs(other - own), 6)
-        if rule == "first":
-            better = (flipped and not flips) or (
-                not flips and not flipped and (best is None or gap > best[1])
-            )
-        else:
-            better = best is None or (flipped, gap) > (best[0], best[1])
-        if better:
-            best = (flipped, gap, values)
-        flips = flips or flipped
-    return flips, own, best[2]
+        met.append((side(other) * side(own) < 0, abs(other - own), values))
+    flips = any(flipped for flipped, _, _ in met)
+    known = [(gap, values) for flipped, gap, values in met if flipped == flips]
+    if flips and rule == "first":
+        return flips, own, known[0][1]
+    widest = max(gap for gap, _ in known)
+    return flips, own, next(values for gap, values in known if gap >= widest - 1e-6)
 
 
 def key(schema, row):

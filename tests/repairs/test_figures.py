@@ -33,7 +33,7 @@ def test_the_privileged_group_is_stated_or_said():
     for wrong, told in (
         (["sex"], "COLUMN=VALUE"),
         (["income=3"], "not a protected column"),
-        (["sex=X"], "no value of column"),
+        (["sex=X"], "not a value of column"),
     ):
         with pytest.raises(InvalidInput, match=told):
             _figures.groups(one, wrong)

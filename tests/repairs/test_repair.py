@@ -370,7 +370,7 @@ def test_without_skops_it_says_so_before_the_work(result, repaired, monkeypatch,
         ({"label": "privileged"}, "label privileged needs"),
         ({"recipe": "copies", "sweep": True}, "no fraction to sweep"),
         ({"fit": 3}, "fit is 3"),
-        ({"privileged": "sex=X"}, "no value of column 'sex'"),
+        ({"privileged": "sex=X"}, "not a value of column 'sex'"),
     ],
 )
 def test_bad_settings_are_refused_in_a_sentence(result, given, told):
@@ -472,5 +472,5 @@ def test_a_forest_of_other_shapes_is_not_walked(tmp_path, damage):
         arrays = {name: file[name] for name in file.files}
     damage(arrays)
     np.savez(path, **arrays)
-    with pytest.raises(BadModel, match=r"lead nowhere|no whole arrays of nodes"):
+    with pytest.raises(BadModel, match=r"lead nowhere|not whole arrays of nodes"):
         models.load(f"benchmark:{path}")

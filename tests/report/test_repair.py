@@ -136,7 +136,7 @@ def test_the_card_says_what_was_done_and_where_it_ends():
         "1,404 flips of 5,000 rows before, 3 after",
         "Of the run's own findings 0.5% still flip",
         "skops:model.skops",
-        "no certificate of fairness",
+        "not a certificate of fairness",
     ):
         assert words in card
     assert "was not written" in page.card(tree(model_file=None))

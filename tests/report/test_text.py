@@ -77,7 +77,7 @@ def test_the_sections_of_a_small_run():
         "     also the same for both: fnlwgt 189778, education_num 13, marital_status\n"
     ) in shown
     assert "decision income: >50K (favorable) or <=50K" in flat(shown)
-    assert "no certificate of fairness" in flat(shown)
+    assert "not a certificate of fairness" in flat(shown)
     assert shown.endswith(f"How to repeat\n  {SEX.command}\n")
 
 

@@ -189,7 +189,7 @@ def test_bad_numbers_and_places_are_refused(fake, tmp_path):
     with pytest.raises(CorruptStore, match=r"x\.json.*cannot be read"):
         go(tmp_path)
     (place / "x.json").write_text('{"cell": "a", "digest": "", "status": "done"}')
-    with pytest.raises(CorruptStore, match="no result of a study"):
+    with pytest.raises(CorruptStore, match="not a result of a study"):
         go(tmp_path)
 
 

@@ -132,7 +132,7 @@ def test_tables_that_cannot_be_read(frame, words):
         (["a", "z"], Column(name="c", kind="categorical", levels=("a",)), "holds 'z'"),
         (["a", None], Column(name="c", kind="categorical", levels=("a",)), "1 missing cells"),
         ([1, 9], Column(name="c", kind="numerical", low=0, high=5), "holds 9, outside"),
-        ([1.5], Column(name="c", kind="numerical", low=0, high=5, step=1), "no step of 1"),
+        ([1.5], Column(name="c", kind="numerical", low=0, high=5, step=1), "not a step of 1"),
         (["x"], Column(name="c", kind="numerical", low=0, high=5), "cannot be read as numbers"),
     ],
 )

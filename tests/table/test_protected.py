@@ -73,7 +73,7 @@ def test_protected_columns_as_a_mapping():
     ("spec", "words"),
     [
         (["sax"], "did you mean 'sex'"),
-        (["sex=X"], "no value of column 'sex'"),
+        (["sex=X"], "not a value of column 'sex'"),
         (["age=10-30"], "outside column 'age'"),
         (["age=30-20"], "first must not be above"),
         (["age=20-30:2.5"], "does not fit"),
