@@ -137,9 +137,10 @@ class _Typed:
 
 def _check(content: bytes) -> None:
     """ValueError where the trees of a file lead nowhere: the library follows them unseen."""
-    body, end, _ = content.partition(b"\nend of trees")
+    body, end, rest = content.partition(b"\nend of trees")
     starts = [found.start() for found in re.finditer(rb"^Tree=", body, re.MULTILINE)]
-    if not starts or not end:
+    # The library reads on where its parameters have no end, at times past the text's.
+    if not starts or not end or b"\nend of parameters" not in rest:
         raise ValueError("it is cut off")
     header = _pairs(body[: starts[0]])
     width, outputs = int(header["max_feature_idx"]) + 1, int(header["num_class"])

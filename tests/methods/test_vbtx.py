@@ -120,7 +120,7 @@ def test_an_exact_tree_gives_true_pairs_and_learns_nothing():
     assert len(rows) == 120
     np.testing.assert_array_equal(MODEL.score(rows) > 0.5, expected)
     assert not surrogate.learn(rows, MODEL.score(rows) > 0.5, expected)
-    assert problem.check(rows).flips.all()
+    assert Session(problem).check(rows).flips.all()
 
 
 @pytest.mark.parametrize("schema", [WIDE, PROTECTED_MIXED], ids=["integers", "mixed"])
