@@ -44,7 +44,7 @@ _SHARES = ("accuracy", "training_accuracy", "real", "uniform", "natural")
 
 _LIMITS = (
     "Flips are measured for the protected values of the run and for the named populations, and say "
-    "nothing of others; few flips are no certificate of fairness.",
+    "nothing of others; a low rate is not a certificate of fairness.",
     "A repaired model is another model: its other properties (calibration, errors by group) need "
     "the same care as those of the first.",
     "Group gaps are averages over people who differ in more than the protected value.",
