@@ -304,7 +304,7 @@ def test_the_folder_holds_model_card_figures_and_page(repaired, tmp_path):
     assert list(added.columns) == ["income", "debt", "sex", "ok"]
     assert len(added) == tree["rows"]["added"]
     card = (tmp_path / "out" / "card.md").read_text()
-    for words in ("Verdict", "Limits", "added.parquet", "sha256", "no certificate"):
+    for words in ("Verdict", "Limits", "added.parquet", "sha256", "not a certificate"):
         assert words in card
     page = (tmp_path / "out" / "report.html").read_text()
     assert "default-src &#39;none&#39;" in page
