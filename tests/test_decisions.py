@@ -25,7 +25,7 @@ from limi.gpu import place
 from limi.models.gradients import by_loss
 from limi.search.check import check_rows
 from limi.search.findings import Findings
-from limi.search.frugal_check import Habits, check_thriftily
+from limi.search.frugal_check import FlipStatistics, check_frugally
 from limi.system.watch import Watch
 from limi.table.rows import distinct, uniform
 from limi.testing.methods import the_last_digits_change_nothing
@@ -115,16 +115,16 @@ def test_every_oracle_leaves_the_edge_alone(schema, seed, rule):
     assert partners.tolist() == [list(values) for _, _, values in expected]
     assert differ(full.score, full.partner_score)[full.flips].all()
 
-    thrifty = check_thriftily(
+    frugal = check_frugally(
         target.score,
         schema,
         rows,
         known=distinct(schema, rows),
-        habits=Habits(len(schema.combinations)),
+        statistics=FlipStatistics(len(schema.combinations)),
         max_batch=50,
     )
-    np.testing.assert_array_equal(thrifty.flips, full.flips)
-    assert differ(thrifty.score, thrifty.partner_score)[thrifty.flips].all()
+    np.testing.assert_array_equal(frugal.flips, full.flips)
+    assert differ(frugal.score, frugal.partner_score)[frugal.flips].all()
 
     there = place.join_on_device(target, Tensors(schema))
     found = there.check(torch.tensor(rows), lambda n: None, 64, rule)
@@ -155,17 +155,17 @@ def test_a_decision_on_the_edge_shows_no_habit():
     target = target_of(MANY, module)
     rows = grid(MANY)
     rows = rows[distinct(MANY, rows).first]
-    habits = Habits(len(MANY.combinations))
-    check_thriftily(
-        target.score, MANY, rows, known=distinct(MANY, rows), habits=habits, max_batch=50
+    statistics = FlipStatistics(len(MANY.combinations))
+    check_frugally(
+        target.score, MANY, rows, known=distinct(MANY, rows), statistics=statistics, max_batch=50
     )
     sides = np.array([naive.side(s) for s in target.score(rows)])
     # A key whose first answer is clear is asked on; of one on the edge nothing is counted.
-    assert habits.asked.sum() <= (sides != 0).sum() * (len(MANY.combinations) - 1)
+    assert statistics.asked.sum() <= (sides != 0).sum() * (len(MANY.combinations) - 1)
     unclear = rows[sides == 0]
-    fresh = Habits(len(MANY.combinations))
-    check_thriftily(
-        target.score, MANY, unclear, known=distinct(MANY, unclear), habits=fresh, max_batch=50
+    fresh = FlipStatistics(len(MANY.combinations))
+    check_frugally(
+        target.score, MANY, unclear, known=distinct(MANY, unclear), statistics=fresh, max_batch=50
     )
     assert not fresh.asked.any()
 

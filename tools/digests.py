@@ -48,7 +48,7 @@ from limi.types import Rows, Scores
 
 _SEED = 7
 _ROWS = 1_500  # checked by each search
-_QUERIES = 4_000  # asked by each thrifty search
+_QUERIES = 4_000  # asked by each frugal search
 
 # Small enough that every phase of a method is reached within the rows of a search.
 _SMALL: dict[str, dict[str, Any]] = {
@@ -263,7 +263,7 @@ def _cases(kept: Path) -> Iterator[Case]:
             yield _case(f"{problem.name} {name}", problem, _method(name), trees, rows)
     for problem in (_ties(), _credit("rf", "age", "sex"), _credit("dnn", "age")):
         for name in ("limi", "guided", "natural", "adf"):
-            yield _case(f"{problem.name} {name} thrifty", problem, _method(name), trees, queries)
+            yield _case(f"{problem.name} {name} frugal", problem, _method(name), trees, queries)
     for name in _PAIRS:
         yield _case(f"{network.name} {name}", network, _pair(name), trees, rows)
     yield from _generated(network, kept, rows)

@@ -29,7 +29,7 @@ from limi.errors import InvalidInput
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.models import Meaning
-from limi.search.answer_log import Journal
+from limi.search.answer_log import AnswerLog
 from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
@@ -178,7 +178,7 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
         return sum_up(plan, conduct(plan, score))
     with draft:
         draft.settle_on(plan.manifest)
-        journal = Journal(draft.log, score)
+        journal = AnswerLog(draft.log, score)
         searched = conduct(plan, journal.score)
         draft.searched = True
         if journal.replayed:

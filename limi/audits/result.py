@@ -217,7 +217,7 @@ def findings_frame(codec: Codec, found: Found) -> Frame:
         "naturalness": found.naturalness if told else unknown,
         "partner_naturalness": found.partner_naturalness if told else unknown,
     }
-    # A thrifty search does not ask every value, so it cannot say which columns flip a row.
+    # A frugal search does not ask every value, so it cannot say which columns flip a row.
     if cause_names(schema) and (found.causes.any() or not len(found)):
         extra["flipped_by"] = causes_in_words(schema, found.causes)
     for name, cells in extra.items():

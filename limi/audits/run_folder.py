@@ -14,7 +14,7 @@ from typing import Any
 from limi.audits.summary import FORMAT as SUMMARY_FORMAT
 from limi.audits.summary import Summary
 from limi.errors import CorruptStore, InvalidInput, LimiError
-from limi.system.validate import hold_fields
+from limi.system.validate import require_fields
 from limi.table import schema_files
 from limi.table.schema import Schema
 
@@ -60,7 +60,7 @@ def read_summary(folder: str | Path) -> Summary:
     try:
         with reading("summary", folder):
             summary = Summary.from_dict(tree)
-            hold_fields(summary)
+            require_fields(summary)
     except InvalidInput as error:  # numbers that metrics are derived from are none
         raise CorruptStore(f"the summary in {str(folder)!r} is damaged: {error}") from None
     return summary

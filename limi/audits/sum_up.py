@@ -131,7 +131,7 @@ def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
     if own is not None and ledger.rows_checked:
         # Where flips have a say in the number of rows, only an interval for any end holds.
         by_flips = (
-            searched.run.session.thrifty
+            searched.run.session.frugal
             or stops_on_flips(plan.method)
             or searched.run.stop == Stop.INTERRUPTED
         )
@@ -212,7 +212,7 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
         *searched.notes,
         *dropped.notes,
     ]
-    if ran.session.thrifty and len(found):
+    if ran.session.frugal and len(found):
         notes.append(
             "a partner is the first protected value that was seen to flip its row, as queries "
             "were few: how a finding fares under its other values was not asked"

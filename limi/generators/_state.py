@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from limi.errors import CorruptStore
 from limi.system.reading import regular
-from limi.system.validate import hold_fields
+from limi.system.validate import require_fields
 
 __all__ = ["FORMAT", "MOST_ROWS", "Arrays", "facts_of", "read", "require"]
 
@@ -172,7 +172,7 @@ def facts_of(facts: Any, settings: type[_T]) -> tuple[_T, tuple[str, ...]]:
         require(finite, f"its setting {name} is not a finite number")
     try:
         made = _unchecked(settings, plain)
-        hold_fields(made)
+        require_fields(made)
         return settings(**plain), tuple(notes)
     except (ValueError, TypeError) as error:
         raise ValueError(f"its settings cannot be used: {error}") from None

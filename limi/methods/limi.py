@@ -97,7 +97,7 @@ class LIMI:
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Boundary first, then the probes; as tensors where target and generator share a device.
 
-        A budget of queries is spent in arrays: the thrifty order of asking is not worth a device.
+        A budget of queries is spent in arrays: the frugal order of asking is not worth a device.
         """
         if session.on_device is None or np.isfinite(session.queries_left):
             yield from self.explore(session, rng)

@@ -171,14 +171,14 @@ class _Neighbourhood:
     def __init__(
         self, method: SG, session: Session, ladder: Ladder, rng: np.random.Generator
     ) -> None:
-        self._method, self._task, self._ladder, self._rng = method, session, ladder, rng
+        self._method, self._session, self._ladder, self._rng = method, session, ladder, rng
         self._positions, self._favorable = self._sample()
         self._unused = True
 
     def _sample(self) -> tuple[Rows, Mask]:
-        n = _surrogate.n_affordable(self._task, self._method.n_samples)
-        rows = snap(self._task.schema, _surrogate.marginal(self._task.rows, n, self._rng))
-        scores = self._task.ask(rows)
+        n = _surrogate.n_affordable(self._session, self._method.n_samples)
+        rows = snap(self._session.schema, _surrogate.marginal(self._session.rows, n, self._rng))
+        scores = self._session.ask(rows)
         return self._ladder.climb(rows[: len(scores)]), favors(scores)
 
     def tree(self, block: Checked) -> Tree:

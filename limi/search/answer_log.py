@@ -27,7 +27,7 @@ from limi.search.steadiness import TIMES, apart
 from limi.system import writing
 from limi.types import Index, Rows, Scores
 
-__all__ = ["Journal", "looks_like_one"]
+__all__ = ["AnswerLog", "looks_like_one"]
 
 _HEAD = struct.Struct("<4sI")  # magic, number of rows; then their hashes, then their scores
 _SUM = struct.Struct("<I")  # of the head, behind it; of the whole record, behind all
@@ -37,7 +37,7 @@ _BEFORE = b"LJ01"  # had no checksum of the scores
 _ASKED_AGAIN = 256  # answers at most
 
 
-class Journal:
+class AnswerLog:
     """Wraps a score function: answers from the log first, then asks and logs."""
 
     def __init__(self, log: io.FileIO, score: Callable[[Rows], Scores]) -> None:

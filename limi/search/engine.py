@@ -53,12 +53,12 @@ def run(
     if watch is None:
         watch = Watch(clock, budget.max_seconds, on_progress)
         task = replace(task, score=watch.timed(task.score))
-    thrifty = (
+    frugal = (
         budget.max_queries is not None
         and len(task.schema.combinations) > 2
         and not is_exhaustive(method)
     )
-    session = Session(task, budget, watch, thrifty=thrifty)
+    session = Session(task, budget, watch, frugal=frugal)
     findings = Findings(task.schema)
     watch.owed = 0
     start, asked = watch.seconds, watch.questions

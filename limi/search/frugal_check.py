@@ -27,7 +27,7 @@ from limi.table.rows import Distinct
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Habits", "check_thriftily", "rows_at_once"]
+__all__ = ["FlipStatistics", "check_frugally", "rows_at_once"]
 
 _FEWEST, _MOST = 64, 4096  # keys under way together
 _SHARE = 8  # of the keys that the queries pay for at least, the part that is under way together
@@ -35,7 +35,7 @@ _KEPT = 1 << 22  # scores kept at once
 
 
 @dataclass
-class Habits:
+class FlipStatistics:
     """How often each protected combination disagreed with a decision known before."""
 
     n_combinations: int
@@ -77,13 +77,13 @@ def rows_at_once(schema: Schema) -> int:
     return max(_FEWEST, _KEPT // len(schema.combinations))
 
 
-def check_thriftily(
+def check_frugally(
     score: Callable[[Rows], Scores],
     schema: Schema,
     rows: Rows,
     *,
     known: Distinct,
-    habits: Habits,
+    statistics: FlipStatistics,
     max_batch: int,
     max_queries: float = np.inf,
     keep_scores: bool = True,
@@ -95,7 +95,7 @@ def check_thriftily(
     Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
     Where time runs out, those before the first that is not settled.
     """
-    flight = _Flight(schema, rows, known, habits, max_queries)
+    flight = _Flight(schema, rows, known, statistics, max_queries)
     while flight.admit():
         asked = flight.questions()
         try:
@@ -124,10 +124,15 @@ class _Flight:
     """Keys on their way: what is known of each, and what is asked next."""
 
     def __init__(
-        self, schema: Schema, rows: Rows, known: Distinct, habits: Habits, max_queries: float
+        self,
+        schema: Schema,
+        rows: Rows,
+        known: Distinct,
+        statistics: FlipStatistics,
+        max_queries: float,
     ) -> None:
         n_keys, n_combinations = len(known.first), len(schema.combinations)
-        self._schema, self._rows, self._known, self._habits = schema, rows, known, habits
+        self._schema, self._rows, self._known, self._statistics = schema, rows, known, statistics
         self.own = schema.combination_of(rows)
         self.scores = np.full((n_keys, n_combinations), np.nan)
         self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
@@ -175,7 +180,7 @@ class _Flight:
 
     def _next(self) -> Index:
         """The own value first, then the unasked one that most often disagrees."""
-        order = self._habits.order()
+        order = self._statistics.order()
         keys = self._keys
         following = order[self._decided[keys]]
         asked = np.take_along_axis(~np.isnan(self.scores[keys]), following, axis=1)
@@ -199,7 +204,7 @@ class _Flight:
         clear = favors(first) | opposes(first)  # what lies on the edge shows no habit
         for decision in (0, 1):
             such = ~begins & clear & (self._decided[keys] == decision)
-            self._habits.learn(decision, combination[such], differs[such])
+            self._statistics.learn(decision, combination[such], differs[such])
         self._asked[keys] += 1
         self.queries += len(answers)
         settled = differs | (self._asked[keys] == self.scores.shape[1])

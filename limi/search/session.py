@@ -14,7 +14,7 @@ from limi.gpu.verdicts import OnDevice, Verdicts
 from limi.models.gradients import Gradients
 from limi.search.budget import Budget
 from limi.search.check import MAX_BATCH, Checked, check_rows, query_cost
-from limi.search.frugal_check import Habits, check_thriftily, rows_at_once
+from limi.search.frugal_check import FlipStatistics, check_frugally, rows_at_once
 from limi.search.task import Task
 from limi.search.tried import most_queries
 from limi.system.watch import OutOfTime, Watch
@@ -31,7 +31,7 @@ class Session:
     """What a method searches with: checks of rows, as far as the budget goes.
 
     A session that is part of something larger brings its `watch`, by which the task's `score` is
-    timed already. `thrifty` asks protected values one after another, until a flip is seen.
+    timed already. `frugal` asks protected values one after another, until a flip is seen.
     """
 
     def __init__(
@@ -40,12 +40,12 @@ class Session:
         budget: Budget | None = None,
         watch: Watch | None = None,
         *,
-        thrifty: bool = False,
+        frugal: bool = False,
     ) -> None:
         budget = Budget() if budget is None else budget
         self.task = task
         self.watch = Watch(max_seconds=budget.max_seconds) if watch is None else watch
-        self.thrifty = thrifty
+        self.frugal = frugal
         self.rows_left = np.inf if budget.max_rows is None else budget.max_rows
         self.queries_left = np.inf if budget.max_queries is None else budget.max_queries
         self.findings_left = np.inf if budget.max_findings is None else budget.max_findings
@@ -54,7 +54,7 @@ class Session:
         self.facts: dict[str, float] = {}  # and its numbers
         self.used: dict[str, Any] = {}  # settings that the budget changed
         self._score = self.watch.timed(task.score) if watch is None else task.score
-        self._habits = Habits(len(task.schema.combinations))
+        self._statistics = FlipStatistics(len(task.schema.combinations))
         self._asked = KeySet()
         self._noted: list[Keys] = []
         self._n_noted = 0
@@ -132,8 +132,8 @@ class Session:
         Where the budget ends inside the batch, only the rows that it pays for come back; the
         engine stops there, so a method may yield what it gets without looking at its length.
         """
-        if self.thrifty:
-            return self._check_thriftily(rows).named(origin)
+        if self.frugal:
+            return self._check_frugally(rows).named(origin)
         return self._checked(self._check, rows).named(origin)
 
     def survey(self, rows: Rows) -> Checked:
@@ -192,7 +192,7 @@ class Session:
             as_if=as_if,
         )
 
-    def _check_thriftily(self, rows: Rows) -> Checked:
+    def _check_frugally(self, rows: Rows) -> Checked:
         """What a row costs is known only afterwards, so the oracle itself sees to the budget."""
         if len(rows) > self.rows_left:
             rows = rows[: int(self.rows_left)]
@@ -202,12 +202,12 @@ class Session:
             part = rows[start : start + size]
             known = distinct(self.schema, part)
             in_time = self.watch.affordable
-            checked = check_thriftily(
+            checked = check_frugally(
                 self._ask,
                 self.schema,
                 part,
                 known=known,
-                habits=self._habits,
+                statistics=self._statistics,
                 max_batch=self.max_batch,
                 max_queries=min(self.queries_left, in_time),
                 keep_scores=self.keep_scores,

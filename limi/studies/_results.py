@@ -16,7 +16,7 @@ from limi.errors import CorruptStore, InvalidInput
 from limi.studies._cells import Cell
 from limi.studies._files import Study
 from limi.system import writing
-from limi.system.validate import hold, hold_fields
+from limi.system.validate import require_fields, require_type
 
 __all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
 
@@ -172,14 +172,14 @@ def _cells_folder(folder: Path, scale: str, study: str) -> Path:
 def _outcome(tree: Any, path: Path) -> Outcome:
     try:
         outcome = Outcome(**{k: v for k, v in tree.items() if k in Outcome.__dataclass_fields__})
-        hold_fields(outcome)
+        require_fields(outcome)
         if not _CELL.fullmatch(outcome.cell):
             raise ValueError(f"no cell is called {outcome.cell[:80]!r}")
         if outcome.status not in (DONE, ABSENT, UNABLE, FAILED):
             raise ValueError(f"its status is {outcome.status[:80]!r}")
         if not outcome.took >= 0:
             raise ValueError(f"it took {outcome.took} seconds")
-        hold(str, outcome.given.get("target", ""), "given.target")
+        require_type(str, outcome.given.get("target", ""), "given.target")
         _check_measures(outcome.measures)
         return outcome
     except (TypeError, ValueError, AttributeError) as error:
@@ -192,15 +192,15 @@ def _check_measures(measures: Mapping[str, Any]) -> None:
     """A number under each name, or none; of some, more than that."""
     for name, value in measures.items():
         if name == "stop":
-            hold(str, value, name)
+            require_type(str, value, name)
         elif name == "picture":
-            hold(dict[str, list[float]], value, name)
+            require_type(dict[str, list[float]], value, name)
             if len({len(line) for line in value.values()}) != 1 or len(value.get("x", ())) < 2:
                 raise ValueError("the lines of its picture are not of one length")
         elif name == "before":  # what another variant shows
-            hold(dict[str, float], value, name)
+            require_type(dict[str, float], value, name)
         else:
-            hold(float, value, name)
+            require_type(float, value, name)
 
 
 def _check_kept(tree: Any, path: Path) -> None:
@@ -208,10 +208,10 @@ def _check_kept(tree: Any, path: Path) -> None:
     try:
         if tree.get("format", 0) > FORMAT:
             raise CorruptStore(f"{str(path)!r} was written by a newer limi; upgrade limi")
-        hold(dict[str, Any], tree["made"], "made")
-        hold(dict[str, str], tree["made"].get("versions", {}), "made.versions")
-        hold(list[dict[str, Any]], tree["made"].get("earlier", []), "made.earlier")
-        hold(list[Any], tree["cells"], "cells")
+        require_type(dict[str, Any], tree["made"], "made")
+        require_type(dict[str, str], tree["made"].get("versions", {}), "made.versions")
+        require_type(list[dict[str, Any]], tree["made"].get("earlier", []), "made.earlier")
+        require_type(list[Any], tree["cells"], "cells")
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise CorruptStore(
             f"{str(path)!r} holds no results of a study: {error}; delete it, and run again"

@@ -15,7 +15,7 @@ from limi.studies._files import folder, load
 from limi.studies._results import DONE, Results
 from limi.studies._run import StudyProgress, run
 from limi.system import writing
-from limi.system.validate import hold
+from limi.system.validate import require_type
 
 __all__ = ["Watched", "baseline_file", "compare", "watch"]
 
@@ -107,7 +107,7 @@ def _read(path: Path) -> dict[str, dict[str, float]]:
         )
     try:
         tree: dict[str, dict[str, float]] = json.loads(path.read_text(encoding="utf-8"))
-        hold(dict[str, dict[str, float]], tree, "the baseline")
+        require_type(dict[str, dict[str, float]], tree, "the baseline")
     except (OSError, ValueError, RecursionError) as error:
         raise CorruptStore(f"the baseline {str(path)!r} cannot be read: {error}") from None
     return tree

@@ -7,19 +7,19 @@ import types
 from collections.abc import Mapping
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["hold", "hold_fields"]
+__all__ = ["require_fields", "require_type"]
 
 _LARGEST = 1e300  # numbers beyond it overflow when they are shown or added up
 
 
-def hold_fields(value: Any, name: str = "") -> None:
+def require_fields(value: Any, name: str = "") -> None:
     """ValueError unless every field of a dataclass holds what its annotation says."""
     hints = get_type_hints(type(value))
     for field in dataclasses.fields(value):
-        hold(hints[field.name], getattr(value, field.name), f"{name}{field.name}")
+        require_type(hints[field.name], getattr(value, field.name), f"{name}{field.name}")
 
 
-def hold(hint: Any, value: Any, name: str) -> None:
+def require_type(hint: Any, value: Any, name: str) -> None:
     """ValueError unless plain data are of a type: scalars, dataclasses, mappings and lists.
 
     A whole number is a number too, and None may stand for one, for JSON has no NaN.
@@ -33,15 +33,15 @@ def hold(hint: Any, value: Any, name: str) -> None:
         _need(value in inner, name, value)
     elif dataclasses.is_dataclass(hint):
         _need(isinstance(value, hint), name, value)  # type: ignore[arg-type]
-        hold_fields(value, f"{name}.")
+        require_fields(value, f"{name}.")
     elif origin in (tuple, list):
         _need(isinstance(value, origin), name, value)
         for place, item in enumerate(value):
-            hold(inner[0], item, f"{name}[{place}]")
+            require_type(inner[0], item, f"{name}[{place}]")
     elif origin in (dict, Mapping):
         _need(isinstance(value, dict), name, value)
         for key, item in value.items():
-            hold(inner[1], item, f"{name}.{key}")
+            require_type(inner[1], item, f"{name}.{key}")
     elif hint is float:
         _need(value is None or _is_number(value), name, value)
     elif hint is int:
@@ -53,7 +53,7 @@ def hold(hint: Any, value: Any, name: str) -> None:
 def _hold_one(hints: tuple[Any, ...], value: Any, name: str) -> None:
     for hint in hints:
         try:
-            hold(hint, value, name)
+            require_type(hint, value, name)
         except ValueError:
             continue
         return

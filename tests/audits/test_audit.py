@@ -443,9 +443,9 @@ def test_causes_are_left_out_where_they_are_not_known():
     table = few(group=np.arange(60) % 3)
     given = {"protected": ["sex", "group"]}
     assert "flipped_by" in audit_few(table, **given).findings
-    thrifty = audit_few(table, **given, max_queries=400, rate_rows=0)
-    assert thrifty.summary.findings > 0
-    assert "flipped_by" not in thrifty.findings
+    frugal = audit_few(table, **given, max_queries=400, rate_rows=0)
+    assert frugal.summary.findings > 0
+    assert "flipped_by" not in frugal.findings
 
 
 def test_columns_of_text_and_numbers_are_refused_before_any_query():

@@ -13,7 +13,7 @@ import pytest
 
 from limi.audits.drafts import Draft
 from limi.errors import CorruptStore, FailedWrite, InvalidInput
-from limi.search.answer_log import Journal
+from limi.search.answer_log import AnswerLog
 
 MANIFEST = {"format": 1, "config_sha256": "a" * 64}
 OTHER = {"format": 1, "config_sha256": "b" * 64}
@@ -446,7 +446,7 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch, cod
 
     def ask(draft):
         draft.settle_on(MANIFEST)
-        journal = Journal(draft.log, lambda rows: rows[:, 0])
+        journal = AnswerLog(draft.log, lambda rows: rows[:, 0])
         journal.score(PEOPLE)
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
@@ -454,7 +454,7 @@ def test_a_full_disk_leaves_a_run_that_can_be_resumed(tmp_path, monkeypatch, cod
 
     def go_on(draft):
         draft.settle_on(MANIFEST)
-        journal = Journal(draft.log, lambda rows: rows[:, 0])
+        journal = AnswerLog(draft.log, lambda rows: rows[:, 0])
         journal.score(PEOPLE)
         assert journal.replayed == len(PEOPLE)
         with monkeypatch.context() as patched:

@@ -196,13 +196,13 @@ def test_a_number_of_rows_that_hangs_on_flips_gets_an_interval_for_any_end(table
     by_margin, _ = audit(
         table, clock, Slow(clock), method="themis", settings={"margin": 0.02}, **given
     )
-    thrifty, _ = audit(
+    frugal, _ = audit(
         table, clock, Slow(clock), method="real", protected=["job"], max_queries=9_000, **given
     )
     fixed, _ = audit(table, clock, Slow(clock), method="real", max_queries=9_000, **given)
     for result, name, anytime in (
         (by_margin, "uniform", True),
-        (thrifty, "real", True),
+        (frugal, "real", True),
         (fixed, "real", False),
     ):
         rate = result.rates[name]
@@ -214,7 +214,7 @@ def test_a_number_of_rows_that_hangs_on_flips_gets_an_interval_for_any_end(table
         assert ("so the interval is one that holds at any end" in words) is anytime
         again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
         assert again.rates == result.summary.rates
-    assert "holds" in thrifty.summary.metrics["individual"]["flip_rates"]["real"]
+    assert "holds" in frugal.summary.metrics["individual"]["flip_rates"]["real"]
 
 
 def test_a_run_with_a_budget_of_seconds_can_be_resumed(table, tmp_path):

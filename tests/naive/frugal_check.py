@@ -1,4 +1,4 @@
-"""Thrifty asking question by question, without arrays: what each step asks, and what it learns."""
+"""Frugal asking question by question, without arrays: what each step asks, and what it learns."""
 
 from __future__ import annotations
 

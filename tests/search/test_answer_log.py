@@ -11,7 +11,7 @@ import pytest
 
 from limi.errors import CorruptStore, FailedWrite
 from limi.methods.themis import Themis
-from limi.search.answer_log import Journal, _hashes, looks_like_one
+from limi.search.answer_log import AnswerLog, _hashes, looks_like_one
 from limi.search.budget import Budget
 from limi.search.engine import run
 from limi.system import writing
@@ -27,7 +27,7 @@ class Killed(BaseException):
 
 def search(path, score, max_batch=3000):
     with writing.lock(path) as log:
-        journal = Journal(log, score)
+        journal = AnswerLog(log, score)
         here = task(WIDE, WIDE_MODEL, np.zeros((1, 4)), max_batch=max_batch)
         here = replace(here, score=journal.score)
         return run(Themis(), here, Budget(max_rows=20_000), 5), journal
@@ -87,7 +87,7 @@ def answered(rows):
 def logged(path, n=3):
     """A journal of the same question n times."""
     with writing.lock(path) as log:
-        journal = Journal(log, answered)
+        journal = AnswerLog(log, answered)
         for _ in range(n):
             journal.score(PEOPLE)
     assert path.stat().st_size == n * RECORD
@@ -96,7 +96,7 @@ def logged(path, n=3):
 
 def replayed(path, n=3, score=answered, rows=PEOPLE):
     with writing.lock(path) as log:
-        journal = Journal(log, score)
+        journal = AnswerLog(log, score)
         return journal, [journal.score(rows) for _ in range(n)]
 
 
@@ -119,7 +119,7 @@ def test_answers_are_found_by_their_rows(tmp_path):
 
     other = np.array([[9.0, 9.0, 9.0]])
     with writing.lock(path) as log:
-        journal = Journal(log, watching)
+        journal = AnswerLog(log, watching)
         journal._sample = journal._sample[:0]
         mixed = journal.score(np.concatenate([PEOPLE[2:], other, PEOPLE[:1]]))
         np.testing.assert_array_equal(mixed, [0.9, 0.7, 0.2])
@@ -133,10 +133,10 @@ def test_a_row_that_was_asked_often_gets_its_answers_in_their_order(tmp_path):
     answers = iter(np.linspace(0, 1, 12))
     rows = PEOPLE[[0, 1, 0, 0]]
     with writing.lock(tmp_path / "j") as log:
-        journal = Journal(log, lambda rows: np.array([next(answers) for _ in rows]))
+        journal = AnswerLog(log, lambda rows: np.array([next(answers) for _ in rows]))
         known = np.concatenate([journal.score(rows), journal.score(PEOPLE[:2])])
     with writing.lock(tmp_path / "j") as log:
-        journal = Journal(log, lambda rows: np.full(len(rows), 0.123))
+        journal = AnswerLog(log, lambda rows: np.full(len(rows), 0.123))
         journal._sample = journal._sample[:0]
         parts = [rows[:1], rows[1:3], np.concatenate([rows[3:], PEOPLE[:2]]), PEOPLE[:1]]
         again = np.concatenate([journal.score(part) for part in parts])
@@ -191,11 +191,11 @@ def test_a_model_whose_answers_move_can_be_resumed(tmp_path, kind):
         return (answered(rows) + noise) / 2
 
     with writing.lock(tmp_path / "j") as log:
-        journal = Journal(log, moving)
+        journal = AnswerLog(log, moving)
         known = [journal.score(PEOPLE) for _ in range(3)]
     # So that the sample does not hold every row, and a batch differs from the one that was asked.
     with writing.lock(tmp_path / "j") as log:
-        journal = Journal(log, moving)
+        journal = AnswerLog(log, moving)
         journal._sample = journal._sample[1::2]
         again = [journal.score(PEOPLE) for _ in range(3)]
     np.testing.assert_array_equal(again, known)
@@ -206,7 +206,7 @@ def test_the_sample_is_the_same_every_time_and_spread_over_the_log(tmp_path):
     rng = np.random.default_rng(1)
     batches = [rng.integers(0, 3, size=(n, 3)) * 3.0 for n in (1, 500, 3, 0, 2000, 1)]
     with writing.lock(tmp_path / "j") as log:
-        journal = Journal(log, answered)
+        journal = AnswerLog(log, answered)
         for rows in batches:
             journal.score(rows)
     seen = []
@@ -218,7 +218,7 @@ def test_the_sample_is_the_same_every_time_and_spread_over_the_log(tmp_path):
             return answered(rows)
 
         with writing.lock(tmp_path / "j") as log:
-            journal = Journal(log, watching)
+            journal = AnswerLog(log, watching)
             for rows in batches:
                 journal.score(rows)
         seen.append(asked)
@@ -259,7 +259,7 @@ def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch):
 
     path = logged(tmp_path / "j", 1)
     with writing.lock(path) as log:
-        journal = Journal(log, answered)
+        journal = AnswerLog(log, answered)
         journal.score(PEOPLE)
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)

@@ -1,4 +1,4 @@
-"""The thrifty oracle: the same verdicts as the full one, for fewer queries."""
+"""The frugal oracle: the same verdicts as the full one, for fewer queries."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from limi.methods.real import Real
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
-from limi.search.frugal_check import Habits, check_thriftily
+from limi.search.frugal_check import FlipStatistics, check_frugally
 from limi.search.tried import most_queries
 from limi.system.watch import OutOfTime
 from limi.table.rows import distinct, uniform
@@ -24,10 +24,12 @@ AGES = schema_of((0, 60), (0, 60), (1, 9), protected=["x2"])
 AGE_MODEL = Linear((0.125, -0.0625, 0.25), -2.03125)
 
 
-def thriftily(score, schema, rows, max_batch=1000):
+def frugally(score, schema, rows, max_batch=1000):
     known = distinct(schema, rows)
-    habits = Habits(len(schema.combinations))
-    return check_thriftily(score, schema, rows, known=known, habits=habits, max_batch=max_batch)
+    statistics = FlipStatistics(len(schema.combinations))
+    return check_frugally(
+        score, schema, rows, known=known, statistics=statistics, max_batch=max_batch
+    )
 
 
 @pytest.mark.kernels
@@ -51,19 +53,19 @@ def test_verdicts_are_those_of_the_full_oracle(seed, n, protected):
 
     rows = uniform(schema, n, rng)
     rows = np.concatenate([rows, rows[: n // 3]])
-    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
-    np.testing.assert_array_equal(thrifty.flips, full.flips)
-    np.testing.assert_array_equal(thrifty.score, full.score)
-    assert thrifty.queries <= full.queries
-    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
-    sides = (thrifty.score > 0.5) != (thrifty.partner_score > 0.5)
-    np.testing.assert_array_equal(sides, thrifty.flips)
+    full, frugal = check_rows(score, schema, rows), frugally(score, schema, rows)
+    np.testing.assert_array_equal(frugal.flips, full.flips)
+    np.testing.assert_array_equal(frugal.score, full.score)
+    assert frugal.queries <= full.queries
+    np.testing.assert_array_equal(score(frugal.partner), frugal.partner_score)
+    sides = (frugal.score > 0.5) != (frugal.partner_score > 0.5)
+    np.testing.assert_array_equal(sides, frugal.flips)
     steady = ~full.flips
-    np.testing.assert_array_equal(thrifty.partner[steady], full.partner[steady])
+    np.testing.assert_array_equal(frugal.partner[steady], full.partner[steady])
     free = schema.free_index
-    np.testing.assert_array_equal(thrifty.partner[:, free], rows[:, free])
+    np.testing.assert_array_equal(frugal.partner[:, free], rows[:, free])
     own = rows[:, schema.protected_index]
-    assert (thrifty.partner[:, schema.protected_index] != own).any(axis=1).all()
+    assert (frugal.partner[:, schema.protected_index] != own).any(axis=1).all()
 
 
 def test_a_flip_costs_two_queries_once_its_side_is_known():
@@ -71,27 +73,29 @@ def test_a_flip_costs_two_queries_once_its_side_is_known():
     rows = uniform(AGES, 400, np.random.default_rng(0))
     known = distinct(AGES, rows)
     rows = rows[known.first]
-    habits = Habits(9)
+    statistics = FlipStatistics(9)
     for part, most in ((rows[:100], 3), (rows[100:], 2)):
         here = distinct(AGES, part)
-        checked = check_thriftily(follows, AGES, part, known=here, habits=habits, max_batch=1000)
+        checked = check_frugally(
+            follows, AGES, part, known=here, statistics=statistics, max_batch=1000
+        )
         assert checked.flips.all()
         assert checked.queries <= most * len(part)
 
 
 def test_the_order_is_learned_for_either_decision():
-    habits = Habits(5)
-    assert habits.order().tolist() == [[0, 4, 1, 3, 2]] * 2
+    statistics = FlipStatistics(5)
+    assert statistics.order().tolist() == [[0, 4, 1, 3, 2]] * 2
     every = np.arange(5)
     for flipping in (2, 3):
-        habits.learn(flipping - 2, np.repeat(every, 100), np.repeat(every == flipping, 100))
-    assert habits.order()[:, 0].tolist() == [2, 3]
+        statistics.learn(flipping - 2, np.repeat(every, 100), np.repeat(every == flipping, 100))
+    assert statistics.order()[:, 0].tolist() == [2, 3]
 
 
 def test_what_was_not_asked_yet_is_tried_early():
-    habits = Habits(5)
-    habits.learn(1, np.repeat([0, 4], 10), np.repeat([False, True], 10))
-    assert habits.order()[1].tolist() == [4, 1, 3, 2, 0]
+    statistics = FlipStatistics(5)
+    statistics.learn(1, np.repeat([0, 4], 10), np.repeat([False, True], 10))
+    assert statistics.order()[1].tolist() == [4, 1, 3, 2, 0]
 
 
 def test_rows_of_one_key_with_values_of_their_own_are_told_apart():
@@ -103,10 +107,10 @@ def test_rows_of_one_key_with_values_of_their_own_are_told_apart():
     def score(asked):
         return (asked[:, 0] > 40).astype(float) * 0.8 + 0.1
 
-    full, thrifty = check_rows(score, schema, rows), thriftily(score, schema, rows)
-    np.testing.assert_array_equal(thrifty.flips, full.flips)
-    np.testing.assert_array_equal(thrifty.score, full.score)
-    assert thrifty.queries < full.queries
+    full, frugal = check_rows(score, schema, rows), frugally(score, schema, rows)
+    np.testing.assert_array_equal(frugal.flips, full.flips)
+    np.testing.assert_array_equal(frugal.score, full.score)
+    assert frugal.queries < full.queries
 
 
 @pytest.mark.parametrize("max_queries", [500, 5_000])
@@ -116,7 +120,7 @@ def test_a_query_budget_is_kept_whatever_the_batch(max_queries):
         here = task(AGES, AGE_MODEL, uniform(AGES, 3_000, np.random.default_rng(0)))
         here = replace(here, max_batch=max_batch)
         ran = run(Real(), here, Budget(max_queries=max_queries), 3)
-        assert ran.session.thrifty
+        assert ran.session.frugal
         assert max_queries - 9 <= ran.queries <= max_queries
         found.append(ran.findings.all())
     np.testing.assert_array_equal(found[0].rows, found[1].rows)
@@ -139,9 +143,15 @@ def test_it_asks_what_the_plain_loop_asks(max_queries, protected):
         return AGE_MODEL(asked)
 
     known = distinct(schema, rows)
-    habits = Habits(len(schema.combinations))
-    checked = check_thriftily(
-        score, schema, rows, known=known, habits=habits, max_batch=50, max_queries=max_queries
+    statistics = FlipStatistics(len(schema.combinations))
+    checked = check_frugally(
+        score,
+        schema,
+        rows,
+        known=known,
+        statistics=statistics,
+        max_batch=50,
+        max_queries=max_queries,
     )
     width = int(np.clip(max_queries / (8 * len(schema.combinations)), 64, 4096))
     questions, n = naive.asked(AGE_MODEL, schema, rows, max_queries, width)
@@ -202,9 +212,9 @@ def test_mixtures_are_paid_for_before_a_row_is_begun():
         assert sum(asked) == ran.queries
         assert max_queries - most_queries(schema) <= ran.queries <= max_queries
     asked = []
-    thrifty = thriftily(counted, schema, rows)
-    np.testing.assert_array_equal(thrifty.flips, full.flips)
-    np.testing.assert_array_equal(score(thrifty.partner), thrifty.partner_score)
+    frugal = frugally(counted, schema, rows)
+    np.testing.assert_array_equal(frugal.flips, full.flips)
+    np.testing.assert_array_equal(score(frugal.partner), frugal.partner_score)
 
 
 STRAYS = schema_of((0, 60), (0, 9), (0, 9), protected=["x1=2,5,8", "x2=0,4"])
@@ -231,13 +241,13 @@ def settled(rows):
 def test_where_nobody_flips_everything_is_as_in_the_full_oracle(score):
     """Also who stands as the partner: the widest gap, of equals the first, and never oneself."""
     rows = strays(200)
-    full, thrifty = check_rows(score, STRAYS, rows), thriftily(score, STRAYS, rows)
+    full, frugal = check_rows(score, STRAYS, rows), frugally(score, STRAYS, rows)
     assert not full.flips.any()
-    np.testing.assert_array_equal(thrifty.flips, full.flips)
-    np.testing.assert_array_equal(thrifty.partner, full.partner)
-    np.testing.assert_array_equal(thrifty.partner_score, full.partner_score)
-    assert (thrifty.partner[:, 1:] != rows[:, 1:]).any(axis=1).all()
-    assert thrifty.queries == full.queries
+    np.testing.assert_array_equal(frugal.flips, full.flips)
+    np.testing.assert_array_equal(frugal.partner, full.partner)
+    np.testing.assert_array_equal(frugal.partner_score, full.partner_score)
+    assert (frugal.partner[:, 1:] != rows[:, 1:]).any(axis=1).all()
+    assert frugal.queries == full.queries
 
 
 def test_a_row_on_the_edge_has_a_partner_that_was_asked():
@@ -247,7 +257,7 @@ def test_a_row_on_the_edge_has_a_partner_that_was_asked():
     def score(asked):
         return np.select([asked[:, 2] < 4, asked[:, 2] == 4], [0.9, 0.5], 0.1)
 
-    checked = thriftily(score, AGES, rows)
+    checked = frugally(score, AGES, rows)
     assert checked.flips.tolist() == [True, False]
     assert checked.queries == 3
     assert checked.partner[:, 2].tolist() == [9.0, 1.0]
@@ -261,7 +271,7 @@ def test_of_several_values_that_flip_a_row_the_one_with_the_widest_gap_is_its_pa
     def score(asked):
         return np.select([asked[:, 2] == a for a in (1, 5, 7, 9)], [0.9, 0.3, 0.1, 0.2], 0.8)
 
-    checked = thriftily(score, AGES, rows)
+    checked = frugally(score, AGES, rows)
     assert checked.flips.all()
     assert checked.partner[:, 2].tolist() == [7.0, 1.0, 1.0, 1.0]
     np.testing.assert_allclose(checked.partner_score, [0.1, 0.9, 0.9, 0.9])
@@ -280,7 +290,7 @@ def test_rows_are_asked_under_their_own_values_whoever_else_is_settled_at_once()
         asked.extend(map(tuple, batch.tolist()))
         return np.where(batch[:, 1] > 4, 0.9, 0.1) - 0.001 * batch[:, 1]
 
-    checked = thriftily(score, schema, rows)
+    checked = frugally(score, schema, rows)
     np.testing.assert_array_equal(checked.score, score(rows))
     assert checked.flips.all()
     # Each person under each own value once, and under the one that showed the flip.
@@ -295,9 +305,9 @@ def test_rows_are_asked_under_their_own_values_whoever_else_is_settled_at_once()
 @pytest.mark.parametrize("keep", [True, False])
 def test_scores_are_brought_along_where_they_are_wished_for(keep):
     rows = uniform(AGES, 50, np.random.default_rng(0))
-    known, habits = distinct(AGES, rows), Habits(9)
-    checked = check_thriftily(
-        AGE_MODEL, AGES, rows, known=known, habits=habits, max_batch=100, keep_scores=keep
+    known, statistics = distinct(AGES, rows), FlipStatistics(9)
+    checked = check_frugally(
+        AGE_MODEL, AGES, rows, known=known, statistics=statistics, max_batch=100, keep_scores=keep
     )
     assert len(checked.scores) == (50 if keep else 0)
     if keep:
@@ -305,7 +315,7 @@ def test_scores_are_brought_along_where_they_are_wished_for(keep):
         was_asked = ~np.isnan(checked.scores)
         np.testing.assert_array_equal(checked.scores[was_asked], full[was_asked])
         assert was_asked.sum(axis=1).min() >= 2
-        np.testing.assert_array_equal(thriftily(AGE_MODEL, AGES, rows).scores, checked.scores)
+        np.testing.assert_array_equal(frugally(AGE_MODEL, AGES, rows).scores, checked.scores)
 
 
 def by_age(rows):
@@ -334,7 +344,7 @@ def test_where_time_runs_out_the_rows_before_the_first_open_one_come_back(model)
             asked.append(len(batch))
             return model(batch)
 
-        checked = thriftily(score, STRAYS, rows, max_batch=40)
+        checked = frugally(score, STRAYS, rows, max_batch=40)
         n = len(checked)
         np.testing.assert_array_equal(checked.rows, rows[:n])
         np.testing.assert_array_equal(checked.flips, full.flips[:n])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from limi.audits.summary import Summary
-from limi.system.validate import hold, hold_fields
+from limi.system.validate import require_fields, require_type
 from tests.report.fixtures import people
 
 
@@ -27,9 +27,11 @@ class Whole:
 
 
 def test_what_fits_is_held():
-    hold_fields(Whole((Part("a", 1), Part("b", math.nan)), {"x": [1, 2]}, "late", {"any": object}))
-    hold_fields(Whole((), {}, None))
-    hold(float, None, "unknown")  # JSON has no NaN
+    require_fields(
+        Whole((Part("a", 1), Part("b", math.nan)), {"x": [1, 2]}, "late", {"any": object})
+    )
+    require_fields(Whole((), {}, None))
+    require_type(float, None, "unknown")  # JSON has no NaN
 
 
 @pytest.mark.parametrize(
@@ -49,7 +51,7 @@ def test_what_fits_is_held():
 )
 def test_what_does_not_fit_is_named(whole, told):
     with pytest.raises(ValueError, match=told):
-        hold_fields(whole)
+        require_fields(whole)
 
 
 def test_a_summary_is_held_to_its_fields():
@@ -72,9 +74,9 @@ def test_a_summary_is_held_to_its_fields():
         "stop": "rows",
         "seed": 0,
     }
-    hold_fields(Summary(**known, what_if=(people(("sex",), {"F": 1, "M": 2}, 9),)))
+    require_fields(Summary(**known, what_if=(people(("sex",), {"F": 1, "M": 2}, 9),)))
     odd = replace(people(("sex",), {"F": 1, "M": 2}, 9), n="9")
     with pytest.raises(ValueError, match="what_if"):
-        hold_fields(Summary(**known, what_if=(odd,)))
+        require_fields(Summary(**known, what_if=(odd,)))
     with pytest.raises(ValueError, match="seed is 'x'"):
-        hold_fields(Summary(**{**known, "seed": "x"}))
+        require_fields(Summary(**{**known, "seed": "x"}))

@@ -90,14 +90,12 @@ def test_any_type_of_arrow_is_read_or_refused_in_a_sentence(kind):
             assert "'x'" in came
 
 
-@pytest.mark.parametrize("kind", ARROW)
+NOT_IN_PARQUET = {"lists in categories", "runs", "unions"}  # Arrow's writer refuses them
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ARROW if kind not in NOT_IN_PARQUET])
 def test_any_type_in_a_parquet_file_is_read_or_refused(tmp_path, kind):
-    try:
-        pq.write_table(
-            pa.table({"x": ARROW[kind], "y": pa.array([1, 2, 3])}), tmp_path / "a.parquet"
-        )
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        pytest.skip("Parquet has no such type")
+    pq.write_table(pa.table({"x": ARROW[kind], "y": pa.array([1, 2, 3])}), tmp_path / "a.parquet")
     both_ways(read_or_refused(tmp_path / "a.parquet"))
 
 
