@@ -64,8 +64,14 @@ def _parts(n: int) -> list[slice]:
 
 
 def keys(schema: Schema, rows: Rows) -> Keys:
-    """Exact keys over the non-protected columns, packed into as few 64-bit words as they need."""
+    """Exact keys over the non-protected columns, packed into as few 64-bit words as they need.
+
+    With rules a row has the key of its partners: derived columns tell nothing, and levels with a
+    role count as what they are under the first protected value.
+    """
     packing = _packing(schema)
+    if schema.enforcer is not None:
+        rows = schema.enforcer.canonical(rows)
     codes = rows if packing.plain else np.rint((rows - schema.low) / packing.unit)
     sums = [np.einsum("ij,j->i", codes, weights) for weights in packing.weights]
     if any(np.isnan(total.sum()) for total in sums):
@@ -113,7 +119,7 @@ def _pack(schema: Schema) -> _Packing:
     plain = bool(((schema.step == 1) & (schema.low == np.rint(schema.low)))[grid].all())
     low, high = schema.low, schema.high + schema.may_miss
     n_levels = [column.size + column.missing for column in schema.columns]
-    free = [int(i) for i in schema.free_index]
+    free = [int(i) for i in schema.key_index]
 
     weights: list[NDArray[np.float64]] = []
     places: list[tuple[int, np.uint64]] = []

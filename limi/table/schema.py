@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, find_repeated, nearest, spell
+from limi.table.enforcer import Enforcer
+from limi.table.rules import Rules
 from limi.types import Index, Mask, Rows, Value
 
 __all__ = [
@@ -222,13 +224,17 @@ def same_number(text: Value, level: Value) -> bool:
         return False
 
 
+_NO_RULES = Rules()
+
+
 @dataclass(frozen=True)
 class Schema:
-    """Columns in order, and for each protected one the codes that are tried."""
+    """Columns in order, for each protected one the codes that are tried, and rules."""
 
     columns: tuple[Column, ...]
     protected: tuple[str, ...] = ()
     protected_codes: tuple[tuple[float, ...], ...] = ()
+    rules: Rules = _NO_RULES
 
     def __post_init__(self) -> None:
         names = self.names
@@ -237,6 +243,7 @@ class Schema:
         if len(set(names)) != len(names):
             twice = find_repeated(names)
             raise InvalidInput(f"column names must differ; these occur twice: {spell(twice)}")
+        _ = self.enforcer  # rules that do not fit the columns are told at once
 
     @property
     def names(self) -> list[str]:
@@ -265,7 +272,33 @@ class Schema:
         wanted = set(names)
         kept = [p for p in self.protected if p in wanted]
         codes = [self.protected_codes[self.protected.index(p)] for p in kept]
-        return Schema(tuple(self[name] for name in names), tuple(kept), tuple(codes))
+        rules = self.rules.among(wanted)
+        return Schema(tuple(self[name] for name in names), tuple(kept), tuple(codes), rules)
+
+    # -- rules --------------------------------------------------------------------------
+
+    @cached_property
+    def enforcer(self) -> Enforcer | None:
+        """The rules at work; None where there are none."""
+        return Enforcer(self) if self.rules else None
+
+    @cached_property
+    def moving_index(self) -> Index:
+        """Positions of the columns in which a partner may differ from its row."""
+        return self.protected_index if self.enforcer is None else self.enforcer.moving_index
+
+    @cached_property
+    def key_index(self) -> Index:
+        """Positions of the columns that tell rows apart: neither protected nor derived."""
+        if self.enforcer is None:
+            return self.free_index
+        return self.free_index[~np.isin(self.free_index, self.enforcer.derived_index)]
+
+    @cached_property
+    def unruled(self) -> Schema:
+        """The same schema without rules: whatever the columns allow, and partners that differ in
+        protected values alone."""
+        return replace(self, rules=Rules()) if self.rules else self
 
     # -- domain, as arrays over columns -------------------------------------------------
 
