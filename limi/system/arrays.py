@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["find_first", "is_tensor", "put", "take", "where"]
+__all__ = ["find_first", "find_sorted", "is_tensor", "look_up", "put", "take", "where"]
 
 
 def is_tensor(array: Any) -> bool:
@@ -39,3 +39,24 @@ def put(array: Any, places: Any, value: float) -> None:
         array.scatter_(1, places[:, None], value)
     else:
         np.put_along_axis(array, places[:, None], value, axis=1)
+
+
+def look_up(table: Any, places: Any) -> Any:
+    """The entries of a numpy table at these whole places; of the places' library."""
+    if is_tensor(places):
+        torch = sys.modules["torch"]
+        entries = torch.as_tensor(table, dtype=places.dtype, device=places.device)
+        return entries[places.long()]
+    return table[places.astype(np.intp)]
+
+
+def find_sorted(ascending: Any, cells: Any) -> Any:
+    """Where each cell stands in an ascending numpy array; its length for a cell that does not."""
+    n = len(ascending)
+    if is_tensor(cells):
+        torch = sys.modules["torch"]
+        ascending = torch.as_tensor(ascending, dtype=cells.dtype, device=cells.device)
+        places = torch.searchsorted(ascending, cells.contiguous()).clamp(max=n - 1)
+        return torch.where(ascending[places] == cells, places, n).to(cells.dtype)
+    places = np.minimum(np.searchsorted(ascending, cells), n - 1)
+    return np.where(ascending[places] == cells, places, n).astype(cells.dtype)

@@ -1,0 +1,73 @@
+"""Speed of what partners and rules need, one JSON line per figure.
+
+python benchmarks/partners.py [PART ...]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
+import json
+import time
+
+import numpy as np
+
+from limi import data
+from limi.table.constraints import Constraint, find_broken
+from limi.table.frames import Codec
+
+RULES = {
+    "husband": 'relationship == "Husband" implies sex == "Male"',
+    "wife": 'relationship == "Wife" implies sex == "Female"',
+    "spouses": 'relationship in ["Husband", "Wife"] implies marital_status in '
+    '["Married-civ-spouse", "Married-AF-spouse"]',
+    "hours": "hours_per_week <= 7 * 24",
+    "capital": "capital_gain == 0 or capital_loss == 0",
+    "child": 'relationship == "Own-child" implies age < 90 - education_num / 2',
+    "education": 'education_num == {"Preschool": 1, "1st-4th": 2, "5th-6th": 3, "7th-8th": 4, '
+    '"9th": 5, "10th": 6, "11th": 7, "12th": 8, "HS-grad": 9, "Some-college": 10, "Assoc-voc": 11, '
+    '"Assoc-acdm": 12, "Bachelors": 13, "Masters": 14, "Prof-school": 15, "Doctorate": 16}'
+    "[education]",
+    "work": 'workclass == "Never-worked" implies occupation is missing',
+    "adult": "age >= 17",
+}
+
+
+def report(name: str, value: float, bar: float | None = None, *, at_least: bool = False) -> None:
+    line: dict[str, object] = {"name": name, "value": round(value, 4)}
+    if bar is not None:
+        line |= {"bar": bar, "ok": value >= bar if at_least else value <= bar}
+    print(json.dumps(line), flush=True)
+
+
+def best(function, repeats: int = 3) -> float:
+    """Seconds of the quickest of several runs."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        function()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def rules() -> None:
+    """One million rows of adult under each rule alone, and under all of them at once."""
+    adult = data.load("adult")
+    rows = Codec.learn(adult.frame, adult.schema).encode(adult.frame)
+    rows = np.tile(rows, (31, 1))[:1_000_000]
+    constraints = [Constraint.read(name, text, adult.schema) for name, text in RULES.items()]
+    for constraint in constraints:
+        alone = best(lambda rule=constraint: rule.broken(rows))
+        report(f"rule {constraint.name}, 1 million rows: ms", 1000 * alone, 80)
+    together = best(lambda: find_broken(constraints, rows)) / len(constraints)
+    report(f"{len(constraints)} rules at once, 1 million rows: ms per rule", 1000 * together, 80)
+
+
+PARTS = {"rules": rules}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
