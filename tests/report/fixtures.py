@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -73,21 +74,19 @@ def people(
     """Values with so many favorable decisions; of each pair so many go against the rest."""
     names = list(hits)
     confidence = 1 - 0.05 / max(1, len(names) * (len(names) - 1) // 2)
+    both = [
+        (one, other) if hits[one] >= hits[other] else (other, one)
+        for one, other in combinations(names, 2)
+    ]
+    surplus = np.array([hits[first] - hits[second] for first, second in both], dtype=np.int64)
+    counts = surplus + only_second, np.full_like(surplus, only_second)
+    # All pairs at once, because one at a time takes seconds.
+    measured = (*counts, *paired_interval(*counts, n, confidence), mcnemar(*counts))
     pairs = []
-    for place, one in enumerate(names):
-        for other in names[place + 1 :]:
-            first, second = (one, other) if hits[one] >= hits[other] else (other, one)
-            surplus = hits[first] - hits[second]
-            counts = surplus + only_second, only_second
-            low, high = (float(end) for end in paired_interval(*counts, n, confidence))
-            p_value = float(mcnemar(*counts))
-            corrected = min(1.0, 3 * len(names) * p_value)
-            supported = corrected <= 0.05 and low > 0
-            pairs.append(
-                Versus(
-                    first, second, *counts, surplus / n, low, high, p_value, corrected, supported
-                )
-            )
+    for pair, b, c, low, high, p_value in zip(both, *(m.tolist() for m in measured), strict=True):
+        corrected = min(1.0, 3 * len(names) * p_value)
+        supported = corrected <= 0.05 and low > 0
+        pairs.append(Versus(*pair, b, c, (b - c) / n, low, high, p_value, corrected, supported))
     pairs.sort(key=lambda pair: -pair.difference)
     n_pairs, n_supported = len(pairs), sum(pair.supported for pair in pairs)
     if n_pairs > most:
