@@ -34,6 +34,8 @@ def people(n=3000, seed=0):
     return frame
 
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 FRAME = people()
 
 

@@ -11,6 +11,8 @@ from limi.cli import main
 from limi.repairs import _core, _verify
 from tests.repairs.test_repair import people, pipeline
 
+pytestmark = pytest.mark.usefixtures("untried")
+
 FIT = """
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
