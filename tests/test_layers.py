@@ -15,7 +15,7 @@ LAYERS = [
     ["table"],
     ["data", "generators"],
     ["search", "gpu", "models"],
-    ["metrics", "methods"],
+    ["metrics", "methods", "twins"],
     ["audits"],
     ["report"],
     ["repairs"],

@@ -54,6 +54,10 @@ class GeneratorOffers:
     has_density: bool = False
     """What it makes is a `WithDensity`."""
 
+    in_order: bool = False
+    """Its `Settings` take an `order` of columns, and a cell hangs on latents and cells before it
+    alone: with an encoder it makes twins (`limi.twins`)."""
+
     on_device: bool = False
     """What it makes is a `WithTensors`, and can stand on a GPU."""
 

@@ -1,0 +1,167 @@
+"""What twins have to tell, as plain data: a report is drawn from it, and it is kept as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from limi.metrics._rate import Rate
+
+__all__ = [
+    "WELL_MEASURED",
+    "Carrier",
+    "Direction",
+    "Group",
+    "Kept",
+    "KeptBy",
+    "TwinExample",
+    "Twins",
+]
+
+KeptBy: TypeAlias = Literal["asked", "carriers"]
+"""Why columns are kept: the user said so, or they carry most."""
+
+WELL_MEASURED = 0.7
+"""Coverage below which twins do not account for the gap between groups."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """People who hold the same protected values."""
+
+    name: str
+    people: int  # in the table that twins were learned from
+    favorable: Rate  # of those that were asked
+
+
+@dataclass(frozen=True)
+class Carrier:
+    """Columns that go together, and the share of a group's changed decisions they carry."""
+
+    columns: tuple[str, ...]
+    share: float
+    error: float  # its standard error
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What remains where columns stay as they are, because groups may differ in them."""
+
+    columns: tuple[str, ...]
+    why: KeptBy
+    gains: Rate
+    losses: Rate
+
+
+@dataclass(frozen=True)
+class TwinExample:
+    """A person beside a twin, for illustration: nearly all draws of the twin decide this way."""
+
+    group: str
+    goal: str
+    fields: tuple[tuple[str, str, str], ...]  # name, own value, the twin's
+    score: float
+    twin_score: float
+    agreement: float  # share of the draws that are decided like this twin
+
+
+@dataclass(frozen=True)
+class Direction:
+    """People of one group, decided as their twins of another."""
+
+    group: str
+    goal: str
+    n: int  # people asked
+    gains: Rate  # decided favorably as their twin only
+    losses: Rate  # decided unfavorably as their twin only
+    net: float  # gains less losses
+    gap: float  # favorable decisions of the goal's people less those of the group's
+    gap_error: float  # its standard error
+    coverage: float  # net / gap; NaN where the gap is no larger than chance makes it
+    no_twin: int = 0  # people for whom every draw broke a constraint; not among the n
+    fit_error: float = math.nan  # standard deviation of the gains over tables drawn again
+    order_gains: tuple[float, ...] = ()  # with the columns in other orders
+    agreement: float = math.nan  # chance that two draws of a person's twin give the same verdict
+    sure: Rate | None = None  # people whose verdict changes in nearly all draws
+    carried: Literal["gains", "losses"] = "gains"  # which decisions the carriers are about
+    n_carried: int = 0
+    carriers: tuple[Carrier, ...] = ()  # largest share first
+    kept: tuple[Kept, ...] = ()
+    moved: dict[str, float] = field(default_factory=dict)  # by column: share of twins that differ
+
+    @property
+    def well_measured(self) -> bool:
+        """Do these twins account for the gap between the groups? Unknown counts as no."""
+        return self.coverage >= WELL_MEASURED
+
+
+@dataclass(frozen=True)
+class Twins:
+    """The twin question with its answers."""
+
+    protected: tuple[str, ...]
+    unseen: tuple[str, ...]  # protected columns that the model does not take
+    keep: tuple[str, ...]  # columns that the user lets groups differ in
+    population: str
+    generator: str
+    groups: tuple[Group, ...]
+    directions: tuple[Direction, ...] = ()  # the widest gap first, each with its way back
+    placebo: Rate | None = None  # flips between groups drawn at random: what the method makes up
+    examples: tuple[TwinExample, ...] = ()
+    queries: int = 0
+    notes: tuple[str, ...] = ()
+    reason: str = ""  # why there is no answer
+
+    @staticmethod
+    def from_dict(tree: Mapping[str, Any]) -> Twins:
+        """The inverse of `dataclasses.asdict`, from JSON."""
+        return Twins(
+            **dict(tree)
+            | {name: tuple(tree[name]) for name in ("protected", "unseen", "keep", "notes")}
+            | {
+                "groups": tuple(
+                    Group(**group | {"favorable": _rate(group["favorable"])})
+                    for group in tree["groups"]
+                ),
+                "directions": tuple(map(_direction, tree["directions"])),
+                "placebo": _known(tree["placebo"]),
+                "examples": tuple(
+                    TwinExample(**e | {"fields": tuple(map(tuple, e["fields"]))})
+                    for e in tree["examples"]
+                ),
+            }
+        )
+
+
+def _direction(tree: Mapping[str, Any]) -> Direction:
+    numbers = ("coverage", "fit_error", "agreement", "gap", "gap_error", "net")
+    return Direction(
+        **dict(tree)
+        | {name: math.nan if tree[name] is None else tree[name] for name in numbers}
+        | {"gains": _rate(tree["gains"]), "losses": _rate(tree["losses"])}
+        | {"order_gains": tuple(tree["order_gains"]), "sure": _known(tree["sure"])}
+        | {
+            "carriers": tuple(
+                Carrier(tuple(c["columns"]), c["share"], _number(c["error"]))
+                for c in tree["carriers"]
+            ),
+            "kept": tuple(
+                Kept(tuple(k["columns"]), k["why"], _rate(k["gains"]), _rate(k["losses"]))
+                for k in tree["kept"]
+            ),
+        }
+    )
+
+
+def _rate(tree: Mapping[str, Any]) -> Rate:
+    return Rate(**dict(tree) | {"estimate": _number(tree["estimate"])})
+
+
+def _known(tree: Mapping[str, Any] | None) -> Rate | None:
+    return None if tree is None else _rate(tree)
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value
