@@ -37,6 +37,7 @@ from limi.search.partner import Partner
 from limi.system import cores
 from limi.system.watch import Watch
 from limi.table.frames import Frame
+from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.types import Rows, Scores, Value
 
@@ -69,6 +70,7 @@ def audit(
     settings: Mapping[str, Any] | Sequence[str] = (),
     generator: str | Path | Generator | None = DEFAULT_GENERATOR,
     schema: Schema | None = None,
+    constraints: GivenConstraints = (),
     budget: Budget | None = None,
     max_rows: int | None = DEFAULT_MAX_ROWS,
     max_queries: int | None = None,
@@ -103,6 +105,9 @@ def audit(
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; it gives the natural rate, and rows to the methods that search among them.
+
+    `constraints` are rules that every row and every partner keeps, beside those of the schema:
+    `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.
 
     `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
 
@@ -140,6 +145,7 @@ def audit(
         favorable=favorable,
         output=output,
         schema=schema,
+        constraints=constraints,
         trust_pickle=trust_pickle,
         trust=trust,
         table_name=table_name,

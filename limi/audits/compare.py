@@ -75,7 +75,7 @@ def compare(
     check_seed(seed)
     found = anchored(generator)
     names = (
-        *("protected", "target", "favorable", "output", "schema"),
+        *("protected", "target", "favorable", "output", "schema", "constraints"),
         *("trust_pickle", "trust", "table_name"),
     )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})

@@ -19,6 +19,7 @@ from limi.models.target import Target, bind
 from limi.models.trial import Terms
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of, plain
+from limi.table.rule_checks import GivenConstraints, add_constraints, require_kept
 from limi.table.schema import Column, Schema, same_number
 from limi.table.schema_files import dump
 from limi.types import Labels, Mask, Rows, Value
@@ -100,6 +101,7 @@ def prepare(
     favorable: Value | None = None,
     output: Meaning | None = None,
     schema: Schema | None = None,
+    constraints: GivenConstraints = (),
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table_name: str = "table",
@@ -130,11 +132,12 @@ def prepare(
     with trial.begun(model, sha256, terms) as judge:
         if schema is None:
             schema = infer(frame, exclude=() if target is None else (target,))
-        schema = _protect(schema, protected, target)
+        schema = add_constraints(_protect(schema, protected, target), constraints)
         codec = Codec.learn(frame, schema)
         judge(codec, frame)
     bound = bind(terms.model(model), codec)
     rows = bound.codec.encode(frame)
+    require_kept(bound.codec.schema, rows)
     bound = bound.settled(rows, seconds=max_seconds, clock=clock)
     return Problem(
         target=bound,

@@ -6,9 +6,19 @@ from typing import Annotated
 
 from typer import Option
 
-__all__ = ["AsJson", "Trust", "TrustPickle"]
+__all__ = ["AsJson", "Constraints", "Trust", "TrustPickle"]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
+
+Constraints = Annotated[
+    list[str] | None,
+    Option(
+        "--constraint",
+        metavar="RULE",
+        help="Rule that every row and every partner keeps, beside those of the schema: "
+        "'hours <= 7 * 24'. Repeatable.",
+    ),
+]
 
 TrustPickle = Annotated[
     bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")

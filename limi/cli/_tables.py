@@ -9,6 +9,7 @@ from limi import data
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.table import files, schema_files
 from limi.table.frames import Codec
+from limi.table.rule_checks import add_constraints, require_kept
 from limi.table.schema import Schema
 from limi.types import Rows
 
@@ -21,9 +22,14 @@ def is_known(table: str) -> bool:
 
 
 def source(
-    table: str, target: str | None, favorable: str | None, schema: Path | None
+    table: str,
+    target: str | None,
+    favorable: str | None,
+    schema: Path | None,
+    constraints: list[str] | None,
 ) -> dict[str, Any]:
-    """The table with its target, favorable label and schema, as `limi.audit` takes them."""
+    """The table, its target, favorable label, schema and rules, as `limi.audit` takes them."""
+    rules = tuple(constraints or ())
     if is_known(table):
         known = data.load(table)
         given = known.schema
@@ -34,6 +40,7 @@ def source(
             "target": target or known.target,
             "favorable": favorable if favorable is not None else known.favorable,
             "schema": given,
+            "constraints": rules,
         }
     frame = files.read(table)
     if target is None:
@@ -42,10 +49,18 @@ def source(
         )
     _check_target(table, frame, target)
     inferred = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
-    return {"frame": frame, "target": target, "favorable": favorable, "schema": inferred}
+    return {
+        "frame": frame,
+        "target": target,
+        "favorable": favorable,
+        "schema": inferred,
+        "constraints": rules,
+    }
 
 
-def features(table: str, target: str | None, schema: Path | None) -> tuple[Schema, Rows]:
+def features(
+    table: str, target: str | None, schema: Path | None, constraints: list[str] | None
+) -> tuple[Schema, Rows]:
     """Schema and rows of a table without its target."""
     if is_known(table):
         known = data.load(table)
@@ -60,7 +75,10 @@ def features(table: str, target: str | None, schema: Path | None) -> tuple[Schem
         inferred = schema_files.read_for(frame, schema, exclude=left_out)
     if inferred is None:
         inferred = files.infer(frame, exclude=left_out)
-    return inferred, Codec.learn(frame, inferred).encode(frame)
+    inferred = add_constraints(inferred, constraints or ())
+    rows = Codec.learn(frame, inferred).encode(frame)
+    require_kept(inferred, rows)
+    return inferred, rows
 
 
 def _check_target(table: str, frame: Any, target: str) -> None:

@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, TrustPickle
+from limi.cli._options import AsJson, Constraints, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def compare(
     ] = None,
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    constraint: Constraints = None,
     max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
     max_seconds: Annotated[float | None, Option(help="Seconds for each method.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
@@ -51,7 +52,7 @@ def compare(
 
     names = _method_names(methods)
     place = None if html is None else writing.place(html)
-    given = source(table, target, favorable, schema)
+    given = source(table, target, favorable, schema, constraint)
     with _console.steps("comparing") as on_step:
         lines = run_all(
             model,

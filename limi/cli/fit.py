@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, Constraints
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ def fit(
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     target: Annotated[str | None, Option(help="Label column, which is left out.")] = None,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    constraint: Constraints = None,
     held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
     seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
     device: Annotated[
@@ -54,7 +55,7 @@ def fit(
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     module = generators.get(generator)
     where = choose_device(device, None, generator)
-    known, rows = features(table, target, schema)
+    known, rows = features(table, target, schema, constraint)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
     n_kept = int(len(rows) * held_out)

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Trust, TrustPickle
+from limi.cli._options import AsJson, Constraints, Trust, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def test(
     schema: Annotated[
         Path | None, Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON.")
     ] = None,
+    constraint: Constraints = None,
     max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
     max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
     max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
@@ -90,7 +91,7 @@ def test(
     from limi.cli._tables import source
     from limi.table import files
 
-    given = source(table, target, favorable, schema)
+    given = source(table, target, favorable, schema, constraint)
     with nullcontext(lambda progress: None) if plan else _console.run_progress() as show:
         result = limi.audit(
             model,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from types import NoneType
 from typing import Any
 
-__all__ = ["clean", "clean_lines", "one_line", "spell_json", "to_json"]
+__all__ = ["clean", "clean_lines", "one_line", "spell_json", "to_json", "to_toml"]
 
 # Controls of both kinds, line and paragraph separators, marks of direction, and halves of a
 # character, which file names that are not UTF-8 turn into.
@@ -63,6 +63,23 @@ def spell_json(text: str) -> str:
     return "\n".join(
         _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", line) for line in text.split("\n")
     )
+
+
+def to_toml(value: Any) -> str:
+    """A value of TOML on one line; the standard library reads TOML but does not write it.
+
+    >>> to_toml({"a": [True, 1.5]})
+    '{ "a" = [true, 1.5] }'
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return spell_json(json.dumps(value, ensure_ascii=False))
+    if isinstance(value, list):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{to_toml(k)} = {to_toml(v)}" for k, v in value.items()) + " }"
+    return repr(value)
 
 
 def _spell(found: re.Match[str]) -> str:

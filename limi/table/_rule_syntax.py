@@ -48,6 +48,7 @@ __all__ = [
     "parse_rule",
     "quote_name",
     "quote_value",
+    "turn_around",
 ]
 
 LONGEST = 2000  # characters
@@ -189,6 +190,26 @@ def parse_rule(text: str) -> Node:
     tree = _Parser(_read_tokens(text)).read()
     _hold_to_limits(tree)
     return tree
+
+
+def turn_around(text: str) -> str | None:
+    """A rule `A implies B` as `B implies A`; None where it is none.
+
+    >>> turn_around('sex == "Male" -> (age > 3 or vet)')
+    '(age > 3 or vet) implies sex == "Male"'
+    """
+    if not isinstance(parse_rule(text), Implies):
+        return None
+    depth = 0
+    for token in _read_tokens(text):
+        if token.kind == "mark":
+            depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
+        if depth == 0 and token.kind != "text" and token.text in ("implies", "->"):
+            break
+    left = text[: token.at - 1].strip()
+    right = text[token.at - 1 + len(token.text) :].strip()
+    chained = isinstance(parse_rule(right), Implies)
+    return f"({right}) implies {left}" if chained else f"{right} implies {left}"
 
 
 def quote_name(name: str) -> str:

@@ -6,24 +6,30 @@ import difflib
 import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 from limi.errors import InvalidInput, nearest
 from limi.system.reading import read_text
-from limi.system.shown import spell_json
+from limi.system.shown import to_toml
+from limi.system.words import both
+from limi.table.constraints import Constraint
 from limi.table.files import infer
 from limi.table.frames import Frame
+from limi.table.rule_files import SECTIONS, dump_rules, read_rules
+from limi.table.rules import Rules
 from limi.table.schema import Column, Kind, Schema
 from limi.types import Value
 
 __all__ = ["dump", "load", "parse", "read_for"]
 
-FORMAT = 1
+FORMATS = (1, 2)  # the second has rules; what has none is written as the first
 
 _KINDS_OF_FILE = "a schema as TOML (`limi schema`), or SDV metadata as JSON"
 
 _SECTIONS = {"format", "protected", "columns"}
+_OF_FORMAT = {1: _SECTIONS, 2: _SECTIONS | SECTIONS}
 _OF_EVERY_KIND = {"kind", "missing", "meaning"}
 _OF_NUMBERS = {"low", "high", "step"}
 _OF_LEVELS = {"levels", "labels"}
@@ -58,7 +64,7 @@ def dump(schema: Schema) -> str:
     """
     lines = [
         "# What the columns of the table may hold. Edit kinds, levels and ranges as needed.",
-        f"format = {FORMAT}",
+        f"format = {FORMATS[bool(schema.rules)]}",
     ]
     if schema.protected:
         lines += ["", "[protected]"]
@@ -68,23 +74,23 @@ def dump(schema: Schema) -> str:
                 _number(code) if column.kind == "numerical" else column.levels[int(code)]
                 for code in codes
             ]
-            lines.append(f"{_toml(name)} = {_toml(values)}")
+            lines.append(f"{to_toml(name)} = {to_toml(values)}")
     for column in schema.columns:
-        lines += ["", f"[columns.{_toml(column.name)}]", f"kind = {_toml(column.kind)}"]
+        lines += ["", f"[columns.{to_toml(column.name)}]", f"kind = {to_toml(column.kind)}"]
         if column.kind == "numerical":
             lines += [
-                f"{name} = {_toml(_number(getattr(column, name)))}"
+                f"{name} = {to_toml(_number(getattr(column, name)))}"
                 for name in ("low", "high", "step")
             ]
         else:
-            lines.append(f"levels = {_toml(list(column.levels))}")
+            lines.append(f"levels = {to_toml(list(column.levels))}")
         if column.missing:
             lines.append("missing = true")
         if column.labels:
-            lines.append(f"labels = {_toml(list(column.labels))}")
+            lines.append(f"labels = {to_toml(list(column.labels))}")
         if column.meaning:
-            lines.append(f"meaning = {_toml(column.meaning)}")
-    return "\n".join(lines) + "\n"
+            lines.append(f"meaning = {to_toml(column.meaning)}")
+    return "\n".join([*lines, *dump_rules(schema.rules)]) + "\n"
 
 
 def load(path: str | Path) -> Schema:
@@ -94,16 +100,49 @@ def load(path: str | Path) -> Schema:
 
 def parse(text: str, name: str = "the schema") -> Schema:
     """The schema of a TOML text."""
+    tree = _read_tree(text, name)
+    schema = _read_columns(tree, name)
+    return _with_rules(schema, read_rules(tree, schema, name), name)
+
+
+def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
+    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred."""
+    path = Path(path)
+    if path.suffix.lower() == ".json":
+        return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
+    name = str(path)
+    tree = _read_tree(read_text(path, _KINDS_OF_FILE), name)
+    given = _read_columns(tree, name)
+    inferred = infer(frame, exclude=exclude)
+    given_names = dict.fromkeys(name for name in given.names if name not in exclude)
+    for column in given_names:
+        inferred.position(column)
+    columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
+    # Rules may speak of columns that are left out, such as the target; they go with these.
+    left_out = [column for column in given.columns if column.name in exclude]
+    whole = Schema((*columns, *left_out), given.protected, given.protected_codes)
+    return _with_rules(whole, read_rules(tree, whole, name), name).select(inferred.names)
+
+
+def _read_tree(text: str, name: str) -> dict[str, Any]:
     try:
         tree = tomllib.loads(text)
     except ValueError as error:  # also for an integer of thousands of digits
         raise InvalidInput(f"{name} is no valid TOML: {error}") from None
     except RecursionError:
         raise InvalidInput(f"{name} is nested too deeply; a schema has three levels") from None
-    version = tree.get("format", FORMAT)
-    if version != FORMAT:
-        raise InvalidInput(f"{name} has format {version}; this limi reads format {FORMAT}")
-    _hold_to(tree, _SECTIONS, name)
+    version = tree.get("format", FORMATS[-1])
+    if version not in FORMATS:
+        raise InvalidInput(
+            f"{name} has format {version}; this limi reads formats {both(map(str, FORMATS))}"
+        )
+    for section in sorted(tree.keys() & SECTIONS - _OF_FORMAT[version]):
+        raise InvalidInput(f"{name} has [{section}], which format 1 does not; write format = 2")
+    _hold_to(tree, _OF_FORMAT[version], name)
+    return tree
+
+
+def _read_columns(tree: dict[str, Any], name: str) -> Schema:
     tables = tree.get("columns")
     if not isinstance(tables, dict) or not tables:
         raise InvalidInput(f"{name} lists no columns; write a [columns.NAME] table for each")
@@ -114,18 +153,13 @@ def parse(text: str, name: str = "the schema") -> Schema:
     return schema.protect(protected) if protected else schema
 
 
-def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
-    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred."""
-    path = Path(path)
-    if path.suffix.lower() == ".json":
-        return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
-    given = load(path)
-    inferred = infer(frame, exclude=exclude)
-    given_names = dict.fromkeys(name for name in given.names if name not in exclude)
-    for name in given_names:
-        inferred.position(name)
-    columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
-    return Schema(tuple(columns), given.protected, given.protected_codes)
+def _with_rules(schema: Schema, rules: Rules, name: str) -> Schema:
+    try:
+        for constraint in rules.constraints:
+            Constraint.read(*constraint, schema)
+        return replace(schema, rules=rules)
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}: {error}") from None
 
 
 def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
@@ -205,13 +239,3 @@ def _column(key: str, table: Any, name: str) -> Column:
 
 def _number(value: float) -> int | float:
     return int(value) if math.isfinite(value) and value == int(value) else value
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return spell_json(json.dumps(value, ensure_ascii=False))
-    if isinstance(value, list):
-        return "[" + ", ".join(_toml(item) for item in value) + "]"
-    return repr(value)

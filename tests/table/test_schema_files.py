@@ -31,7 +31,7 @@ def test_hostile_names_survive_too():
     ("text", "words"),
     [
         ("x = ", "no valid TOML"),
-        ("format = 9", "this limi reads format 1"),
+        ("format = 9", "this limi reads formats 1 and 2"),
         ("format = 1", "lists no columns"),
         ("[columns.a]\nlow = 1", "needs a kind"),
         ('[columns.a]\nkind = "numerical"\nhigth = 1', "did you mean 'high'"),
@@ -187,3 +187,119 @@ def test_unsafe_names_and_levels_read_back_from_toml():
 def test_odd_schema_files(text):
     with pytest.raises(InvalidInput):
         schema_files.parse(text)
+
+
+# -- rules ----------------------------------------------------------------------------------
+
+PEOPLE = """
+[columns.sex]
+kind = "categorical"
+levels = ["Female", "Male"]
+[columns.tie]
+kind = "categorical"
+levels = ["Wife", "Husband", "Child"]
+[columns.age]
+kind = "numerical"
+low = 0
+high = 90
+step = 1
+[columns.ages]
+kind = "ordered"
+levels = ["young", "old"]
+[columns.school]
+kind = "ordered"
+levels = ["none", "high"]
+[columns.grade]
+kind = "ordered"
+levels = [0, 9]
+[columns.both]
+kind = "numerical"
+low = 0
+high = 3
+step = 1
+"""
+
+RULED = (
+    PEOPLE
+    + """
+[constraints]
+husband = 'tie == "Husband" implies sex == "Male"'
+"it's \\"odd\\"" = "sex == 'Male' or\\nage >= 0"
+[derived.ages]
+from = "age"
+steps = [40]
+values = ["young", "old"]
+[derived.grade]
+from = "school"
+values = { none = 0, high = 9 }
+[derived.both]
+from = ["school", "sex"]
+values = { none = { Female = 0, Male = 1 }, high = { Female = 2, Male = 3 } }
+[roles.sex]
+tie = [{ Female = "Wife", Male = "Husband" }]
+"""
+)
+
+
+def test_rules_are_read_and_survive_their_file():
+    schema = schema_files.parse(RULED)
+    assert dict(schema.rules.constraints)["husband"] == 'tie == "Husband" implies sex == "Male"'
+    assert [d.column for d in schema.rules.derived] == ["ages", "grade", "both"]
+    assert schema.rules.derived[2].lookup[1] == (("none", "Male"), 1)
+    assert schema.rules.roles[0].things == ((("Female", "Wife"), ("Male", "Husband")),)
+    written = schema_files.dump(schema)
+    assert "format = 2" in written
+    assert """'tie == "Husband" implies sex == "Male"'""" in written
+    assert schema_files.parse(written) == schema
+
+
+def test_what_has_no_rules_is_written_as_before():
+    assert "format = 1\n" in schema_files.dump(schema_files.parse(PEOPLE))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[constraints]\na = 3", "constraint 'a' must be a rule as text"),
+        ("[constraints]\na = 'aeg > 3'", "constraint 'a': there is no column 'aeg'; did you mean"),
+        ("[derived.grade]\nfrom = 'age'\nstep = [3]", "has 'step'; did you mean 'steps'"),
+        ("[derived.grade]\nvalues = {none = 0}", "needs 'from': a column"),
+        ("[derived.grade]\nfrom = 'school'", "needs 'values': a value for each level of 'school'"),
+        ("[derived.grade]\nfrom = 'school'\nvalues = {none = 0}", "no value for 1 of 2 values"),
+        ("[derived.grade]\nfrom = 'school'\nvalues = {nne = 0}", "did you mean 'none'"),
+        ("[derived.grad]\nfrom = 'school'\nvalues = {none = 0}", "did you mean 'grade'"),
+        ("[derived.grade]\nfrom = 'scool'\nvalues = {none = 0}", "did you mean 'school'"),
+        ("[derived.ages]\nfrom = 'age'\nsteps = ['a']\nvalues = []", "not a list of numbers"),
+        ("[derived.ages]\nfrom = 'age'\nsteps = [4]\nvalues = {a = 1}", "must be a list"),
+        ("[derived.ages]\nfrom = 'age'\nsteps = [4]\nvalues = [1979-05-27]", "of type date"),
+        (
+            "[derived.both]\nfrom = ['school', 'sex']\nvalues = {none = 1}",
+            "needs a table of the values of 'sex'",
+        ),
+        (
+            "[derived.school]\nfrom = 'grade'\nvalues = {0 = 'none', 9 = 'high'}\n"
+            "[derived.grade]\nfrom = 'school'\nvalues = {none = 0, high = 9}",
+            "derived from each other: grade, school",
+        ),
+        ("[roles.sex]\ntie = {Female = 'Wife'}", "must be a list of tables"),
+        ("[roles.sex]\ntie = [{Female = 'Wife', Mal = 'Husband'}]", "did you mean 'Male'"),
+        ("[roles.sex]\ntie = [{Female = 'Wife', Male = 'Husbnd'}]", "did you mean 'Husband'"),
+        ("[roles.sx]\ntie = [{Female = 'Wife', Male = 'Husband'}]", "did you mean 'sex'"),
+        (
+            "[roles.sex]\ntie = [{Female = 'Wife', Male = 'Husband'}, "
+            "{Female = 'Wife', Male = 'Child'}]",
+            "names a level twice: 'Wife' under 'Female'",
+        ),
+        ("[roles]\nsex = 3", "must be a table of columns"),
+        ("[[derived]]", "must be a table"),
+    ],
+)
+def test_rules_of_files_that_cannot_be_used(text, words):
+    with pytest.raises(InvalidInput, match=words) as caught:
+        schema_files.parse(PEOPLE + text, name="s.toml")
+    assert str(caught.value).startswith("s.toml: ")
+
+
+def test_rules_need_the_second_format():
+    with pytest.raises(InvalidInput, match=r"has \[constraints\], which format 1 does not"):
+        schema_files.parse("format = 1\n" + RULED)

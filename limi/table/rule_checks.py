@@ -1,0 +1,98 @@
+"""Rules that a user gives, joined to a schema and held against the table's own rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from limi.errors import InvalidInput, spell
+from limi.table._rule_syntax import turn_around
+from limi.table.constraints import Constraint, find_broken
+from limi.table.rules import Rules
+from limi.table.schema import Schema
+from limi.types import Rows
+
+__all__ = ["MOST_BROKEN", "GivenConstraints", "add_constraints", "require_kept"]
+
+GivenConstraints = Mapping[str, str] | Sequence[str]
+
+MOST_BROKEN = 0.05  # of a table's rows; a rule that more of them break does not describe it
+
+
+def add_constraints(schema: Schema, wanted: GivenConstraints) -> Schema:
+    """The schema with more constraints: a list of rules, or a mapping from names to rules.
+
+    A rule without a name is named by its own text.
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    named = wanted if isinstance(wanted, Mapping) else {rule: rule for rule in wanted}
+    if not named:
+        return schema
+    for name, rule in named.items():
+        Constraint.read(name, rule, schema)
+    rules = schema.rules
+    merged = Rules((*rules.constraints, *named.items()), rules.derived, rules.roles)
+    return replace(schema, rules=merged)
+
+
+def require_kept(schema: Schema, rows: Rows) -> None:
+    """InvalidInput where the table itself does not keep the rules of its schema."""
+    if not schema.rules or not len(rows):
+        return
+    constraints = [Constraint.read(*told, schema) for told in schema.rules.constraints]
+    broken = find_broken(constraints, rows)
+    for constraint, count in zip(constraints, broken.sum(axis=0).tolist(), strict=True):
+        if count > MOST_BROKEN * len(rows):
+            raise InvalidInput(_describe_broken(constraint, count, schema, rows))
+    if len(constraints) and broken.any(axis=1).all():
+        raise InvalidInput(
+            f"no row of the table keeps all {len(constraints)} constraints together; leave some out"
+        )
+    _require_derived(schema, rows)
+
+
+def _describe_broken(constraint: Constraint, count: int, schema: Schema, rows: Rows) -> str:
+    n = len(rows)
+    said = (
+        f"no row of the table keeps constraint {constraint.name!r}"
+        if count == n
+        else f"constraint {constraint.name!r} is broken by {count:,} of {n:,} rows "
+        f"({100 * count / n:.0f} %)"
+    )
+    turned = turn_around(constraint.text)
+    if turned is not None:
+        other = int(Constraint.read(constraint.name, turned, schema).broken(rows).sum())
+        if other <= MOST_BROKEN * n:
+            return (
+                f"{said}; did you mean it the other way round, {turned!r}, which "
+                f"{'1 row breaks' if other == 1 else f'{other:,} rows break'}?"
+            )
+    return f"{said}; a rule is for what nearly every row keeps, so mend it or leave it out"
+
+
+def _require_derived(schema: Schema, rows: Rows) -> None:
+    enforcer = schema.enforcer
+    if enforcer is None:
+        return
+    whole = enforcer.complete(rows)
+    for derived in schema.rules.derived:
+        position = schema.position(derived.column)
+        held, computed = rows[:, position], whole[:, position]
+        differs = (held != computed) & ~(np.isnan(held) & np.isnan(computed))
+        count = int(differs.sum())
+        if count <= MOST_BROKEN * len(rows):
+            continue
+        at, column = int(differs.argmax()), schema[derived.column]
+        sources = [
+            f"{name} {schema[name].show(rows[at, schema.position(name)])}"
+            for name in derived.sources
+        ]
+        raise InvalidInput(
+            f"column {derived.column!r} is derived from {spell(derived.sources)}, but {count:,} of "
+            f"{len(rows):,} rows ({100 * count / len(rows):.0f} %) hold another value: with "
+            f"{spell(sources)} it is {column.show(held[at])}, not {column.show(computed[at])}; "
+            "mend its values or leave it out"
+        )
