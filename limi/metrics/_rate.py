@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 __all__ = ["Rate", "Unmeasured", "clopper_pearson", "rate_of"]
 
@@ -48,6 +48,6 @@ def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float,
     (0.0, 0.0362)
     """
     tail = (1 - confidence) / 2
-    low = float(beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
-    high = float(beta.ppf(1 - tail, hits + 1, n - hits)) if hits < n else 1.0
+    low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
+    high = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0
     return low, high

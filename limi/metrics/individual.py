@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import xlogy
-from scipy.stats import norm
+from scipy.special import ndtri, xlogy
 
 from limi.errors import InvalidInput
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, metric
@@ -53,7 +52,7 @@ def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:
 def normal_bound(hits: ArrayLike, n: ArrayLike, confidence: float) -> NDArray[np.float64]:
     """Half-width by the normal approximation with a one-sided quantile, as THEMIS 2.0 has it."""
     share, rows = np.asarray(hits) / np.asarray(n), np.asarray(n)
-    width: NDArray[np.float64] = norm.ppf(confidence) * np.sqrt(share * (1 - share) / rows)
+    width: NDArray[np.float64] = ndtri(confidence) * np.sqrt(share * (1 - share) / rows)
     return width
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from limi.errors import InvalidInput
 from limi.metrics._base import SEVERITY, Evidence, Figure, Part, Tree, metric
@@ -63,6 +62,8 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
     of the volume itself, half of the error each: of 20 people at a rate of 10 % it may well be 5.
     It says nothing of people of another kind than the population's.
     """
+    from scipy.stats import binom  # late, because it takes a second
+
     if not 1 <= volume <= _MOST_PEOPLE:
         raise InvalidInput(
             f"volume is {volume}; give the number of people decided on, from 1 to {_MOST_PEOPLE:,}"
