@@ -10,6 +10,8 @@ import torch
 
 from limi.models import gradients
 from limi.models._base import Decision
+from limi.models._modules import evaluating
+from limi.models._scores import Outputs
 from limi.models.target import bind
 from limi.models.torch import wrap
 from limi.search.task import Task
@@ -75,7 +77,12 @@ def white(schema, module, rows, **more):
     """A task whose target is a network with gradients; scores are in float64 like them."""
     found = gradients.of(target_of(schema, module))
 
+    outputs = Outputs(found.favorable_column, found.output)
+
     def score(asked):
-        return clear(1 / (1 + np.exp(-found.margins(asked)[0])))
+        matrix = torch.from_numpy(np.array(found.codec.matrix(asked), dtype=float))
+        with torch.no_grad(), evaluating(module):
+            margin = outputs.margins(module(matrix)).numpy()
+        return clear(1 / (1 + np.exp(-margin)))
 
     return Task(schema, score, np.asarray(rows, dtype=float), gradients=found, **more)

@@ -82,7 +82,7 @@ def test_real_findings_are_the_flipping_rows_of_the_table():
 
 def test_rates_name_their_population_and_carry_intervals():
     for method in ("real", "themis"):
-        rates = audit(method=method, max_rows=5_000).rates
+        rates = audit(method=method, max_rows=1_000).rates
         assert set(rates) == {"real", "uniform"}
         for rate in rates.values():
             assert 0 <= rate.low <= rate.estimate <= rate.high <= 1
@@ -104,10 +104,10 @@ def test_by_default_limi_searches_among_natural_rows():
 
 def test_a_query_budget_is_spent_by_the_guided_search():
     result = limi.audit(
-        MODEL, FRAME, protected=["sex"], target="ok", favorable="yes", max_queries=2_000
+        MODEL, FRAME, protected=["sex"], target="ok", favorable="yes", max_queries=1_000
     )
     assert result.summary.method == "guided"
-    assert result.summary.queries <= 2_000
+    assert 500 < result.summary.queries <= 1_000
 
 
 def by_job(frame):
@@ -157,7 +157,7 @@ def test_a_search_that_stops_at_findings_still_measures_its_population_fairly():
 
 def test_same_seed_same_findings_other_seed_others():
     frames = [
-        audit(method="themis", max_rows=2_000, max_batch=b, seed=s).findings
+        audit(method="themis", max_rows=300, max_batch=b, seed=s).findings
         for b, s in ((100_000, 1), (37, 1), (100_000, 2))
     ]
     pd.testing.assert_frame_equal(frames[0], frames[1])
@@ -270,7 +270,7 @@ def test_a_run_folder_holds_the_run(tmp_path):
 
 def test_another_batch_size_writes_the_same_bytes(tmp_path):
     for name, batch in (("a", 50), ("b", 5_000)):
-        audit(out=tmp_path / name, method="themis", max_rows=3_000, max_batch=batch)
+        audit(out=tmp_path / name, method="themis", max_rows=500, max_batch=batch)
     files = [(tmp_path / name / "findings.parquet").read_bytes() for name in "ab"]
     assert files[0] == files[1]
 
