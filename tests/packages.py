@@ -1,5 +1,6 @@
 """Packages of other people, as pip would have installed them: modules and entry points."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,23 @@ from pathlib import Path
 from textwrap import dedent
 
 HERE = Path(__file__).parent.parent
+SEVERAL = """
+import contextlib, io, json, sys
+from limi.cli import main
+
+told = []
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["limi", *words]
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+    told.append([code, out.getvalue(), err.getvalue()])
+print(json.dumps(told))
+"""
 
 
 class Package:
@@ -42,3 +60,16 @@ class Package:
     def limi(self, *arguments, **more):
         """`limi ARGUMENTS` where the package is installed."""
         return self.run("-m", "limi", *map(str, arguments), **more)
+
+    def limi_several(self, *commands, **more):
+        """What `limi` says to each of the commands, one after another in one process.
+
+        For commands that are not about the start, which takes longer than most of them.
+        """
+        words = [list(map(str, command)) for command in commands]
+        done = self.run("-c", SEVERAL, json.dumps(words), **more)
+        assert done.returncode == 0, done.stderr
+        return [
+            subprocess.CompletedProcess(given, code, out, err)
+            for given, (code, out, err) in zip(words, json.loads(done.stdout), strict=True)
+        ]

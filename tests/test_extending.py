@@ -50,14 +50,34 @@ def test_every_suite_passes(built):
     assert "skipped" not in done.stdout
 
 
-def test_all_three_are_used_by_a_run_without_another_line(built):
-    folder, package = built
-    done = package.limi(
+COMMANDS = {
+    "test": (
         *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
         *("--model", "python:model.py:approve", "--method", "climb", "--generator", "columns"),
-        *("--set", "patience=5", "--max-rows", "2000", "--out", "run", "--json"),
-        cwd=folder,
-    )
+        *("--set", "patience=5", "--max-rows", "2000", "--rate-rows", "500"),
+        *("--out", "run", "--json"),
+    ),
+    "methods": ("list", "methods", "--json"),
+    "generators": ("list", "generators", "--json"),
+    "metrics": ("list", "metrics", "--json"),
+    "fit": (
+        *("fit", "people.csv", "--target", "ok", "--generator", "columns"),
+        *("--out", "columns.limi"),
+    ),
+    "sample": ("sample", "columns.limi", "--rows", "5", "--out", "drawn.csv"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(built):
+    """What limi says to each command where the package is installed."""
+    folder, package = built
+    return dict(zip(COMMANDS, package.limi_several(*COMMANDS.values(), cwd=folder), strict=True))
+
+
+def test_all_three_are_used_by_a_run_without_another_line(built, said):
+    folder, _ = built
+    done = said["test"]
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert (told["method"], told["generator"]) == ("climb", "columns")
@@ -94,19 +114,12 @@ def test_a_method_can_be_tried_as_an_object(built):
     ("noun", "name"),
     [("methods", "climb"), ("generators", "columns"), ("metrics", "severity.firm_flips")],
 )
-def test_they_are_listed_with_a_line(built, noun, name):
-    folder, package = built
-    listed = json.loads(package.limi("list", noun, "--json", cwd=folder).stdout)
-    assert len(listed[name]) > 20
+def test_they_are_listed_with_a_line(said, noun, name):
+    assert len(json.loads(said[noun].stdout)[name]) > 20
 
 
-def test_the_generator_is_fitted_saved_and_read_again(built):
-    folder, package = built
-    fitted = package.limi(
-        *("fit", "people.csv", "--target", "ok", "--generator", "columns", "--out", "columns.limi"),
-        cwd=folder,
-    )
-    assert fitted.returncode == 0, fitted.stderr
-    drawn = package.limi("sample", "columns.limi", "--rows", "5", "--out", "drawn.csv", cwd=folder)
-    assert drawn.returncode == 0, drawn.stderr
+def test_the_generator_is_fitted_saved_and_read_again(built, said):
+    folder, _ = built
+    for done in (said["fit"], said["sample"]):
+        assert done.returncode == 0, done.stderr
     assert len((folder / "drawn.csv").read_text().splitlines()) == 6

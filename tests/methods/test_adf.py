@@ -145,21 +145,21 @@ def seeds_of(here, n=1):
 def test_a_walk_is_the_twin_s(seed, restart):
     here = wide_task(seed + 20)
     seeds = seeds_of(here)
-    method = ADF(exploit_steps=60, restart=restart)
+    method = ADF(exploit_steps=30, restart=restart)
     walked = list(method.exploit(Session(here), seeds, np.random.default_rng(seed)))
     expected = naive.exploit(
         here.score,
         here.gradients.loss_gradient,
         WIDE,
         seeds.rows[0],
-        60,
+        30,
         restart,
         np.random.default_rng(seed),
     )
     for checked, (row, flips) in zip(walked, expected, strict=True):
         np.testing.assert_array_equal(checked.rows[0], row)
         assert bool(checked.flips[0]) == flips
-    assert len(walked) == 60
+    assert len(walked) == 30
     assert {checked.origin for checked in walked} == {"exploit"}
 
 

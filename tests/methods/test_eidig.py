@@ -95,14 +95,14 @@ def test_exploring_in_lock_step_is_the_loop_row_by_row(seed):
 def test_a_walk_is_the_twin_s(seed, update_every):
     here = wide_task(seed + 20)
     seeds = seed_of(here)
-    method = EIDIG(exploit_steps=60, update_every=update_every)
+    method = EIDIG(exploit_steps=30, update_every=update_every)
     walked = list(method.exploit(Session(here), seeds, np.random.default_rng(seed)))
     expected = naive.exploit(
         here.score,
         here.gradients.output_gradient,
         WIDE,
         seeds.rows[0],
-        60,
+        30,
         update_every,
         np.random.default_rng(seed),
     )

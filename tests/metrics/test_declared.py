@@ -305,17 +305,31 @@ def theirs(tmp_path_factory):
     return folder, Package(folder / "site", {"others_metrics": THEIRS}, points)
 
 
+TEST = (
+    *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
+    *("--model", "python:model.py:approve", "--max-rows", "300", "--rate-rows", "200"),
+    *("--out", "run", "--json"),
+)
+
+
 @pytest.fixture(scope="module")
-def tested(theirs):
+def said(theirs):
+    """What limi says where the package is installed: to a test, and to what is asked of its run."""
     folder, package = theirs
-    return package.limi(
-        *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
-        *("--model", "python:model.py:approve", "--max-rows", "300", "--out", "run", "--json"),
-        cwd=folder,
-    )
+    commands = {
+        "test": TEST,
+        "list": ("list", "metrics", "--json"),
+        "report": ("report", "run"),
+        "metrics": ("metrics", "run"),
+        "F": ("metrics", "run", "--privileged", "sex=F", "--json"),
+        "M": ("metrics", "run", "--privileged", "sex=M", "--json"),
+    }
+    done = package.limi_several(*commands.values(), cwd=folder)
+    return dict(zip(commands, done, strict=True))
 
 
-def test_metrics_of_another_package_are_in_the_json_of_a_test(tested):
+def test_metrics_of_another_package_are_in_the_json_of_a_test(said):
+    tested = said["test"]
     told = json.loads(tested.stdout)["metrics"]
     firm_flips = told["severity"]["firm_flips"]
     assert 0 <= firm_flips["low"] <= firm_flips["value"] <= firm_flips["high"] <= 1
@@ -328,18 +342,17 @@ def test_metrics_of_another_package_are_in_the_json_of_a_test(tested):
     assert "on my way" in tested.stderr
 
 
-def test_they_are_listed(theirs):
-    folder, package = theirs
-    listed = json.loads(package.limi("list", "metrics", "--json", cwd=folder).stdout)
+def test_they_are_listed(said):
+    listed = json.loads(said["list"].stdout)
     assert listed["severity.firm_flips"].startswith("Share of findings in which both")
     assert listed["group.disparate_impact"]
     assert list(listed)[-1] == "calibration.broken_score"
 
 
-def test_they_are_shown_in_the_terminal_and_on_the_page(theirs, tested):
-    folder, package = theirs
-    assert tested.returncode == 0, tested.stderr
-    text = package.limi("report", "run", cwd=folder).stdout
+def test_they_are_shown_in_the_terminal_and_on_the_page(theirs, said):
+    folder, _ = theirs
+    assert said["test"].returncode == 0, said["test"].stderr
+    text = said["report"].stdout
     page = (folder / "run" / "report.html").read_text(encoding="utf-8")
     for told in (text, page):
         assert "firm flips" in told
@@ -348,22 +361,21 @@ def test_they_are_shown_in_the_terminal_and_on_the_page(theirs, tested):
         assert "broken score" in told
     assert "Calibration" in page
     assert "Do scores mean what they say?" in page
-    every = package.limi("metrics", "run", cwd=folder).stdout
+    every = said["metrics"].stdout
     assert "Calibration" in every
     assert "0 to 100 %, lower is better" in every
 
 
-def test_a_group_metric_follows_the_group_that_a_user_names(theirs, tested):
-    folder, package = theirs
-    impact = {}
-    for sex in "FM":
-        done = package.limi("metrics", "run", "--privileged", f"sex={sex}", "--json", cwd=folder)
-        impact[sex] = json.loads(done.stdout)["group"]["sex"]["disparate_impact"]["value"]
+def test_a_group_metric_follows_the_group_that_a_user_names(said):
+    impact = {
+        sex: json.loads(said[sex].stdout)["group"]["sex"]["disparate_impact"]["value"]
+        for sex in "FM"
+    }
     assert impact["F"] == pytest.approx(1 / impact["M"], rel=1e-4)
     assert impact["F"] > 1
 
 
-def test_without_the_package_the_run_can_still_be_read(theirs, tested):
+def test_without_the_package_the_run_can_still_be_read(theirs, said):
     from limi.audits.run_folder import read_summary
 
     folder, _ = theirs
@@ -386,7 +398,8 @@ from limi.report import html, text
 from model import approve
 
 result = limi.audit(
-    approve, pd.read_csv("people.csv"), target="ok", favorable="yes", protected="sex", max_rows=300
+    approve, pd.read_csv("people.csv"), target="ok", favorable="yes", protected="sex",
+    max_rows=300, rate_rows=200,
 )
 shown = io.StringIO()
 text.print_summary(result.summary, Console(file=shown, width=100))
