@@ -21,6 +21,7 @@ from limi.generators._counter_rng import mix
 from limi.search.check import cause_sets, find_causes
 from limi.search.partner import Partner, choose_partner
 from limi.search.tried import LEFT, Tried
+from limi.table.enforcer import Enforcer
 from limi.table.schema import Schema
 
 __all__ = [
@@ -39,6 +40,7 @@ Tensor: TypeAlias = Any
 
 _SETTLED = 1 << 22  # answers judged at once
 _EXACT = 1 << 53  # whole numbers below it are exact in float64, and so are their sums
+_CLOSED = -1.0  # the score of what was not asked; NaN is what a model says that says no number
 
 
 class Collision(Exception):
@@ -62,6 +64,7 @@ class Packing:
     weights: Tensor  # (d, w): what a digit counts in each word
     real: tuple[int, ...]  # columns that are words of their own
     protected: tuple[int, ...]
+    enforcer: Enforcer | None = None  # of a table with rules: partners have one key
     salt: int = 0
 
     @staticmethod
@@ -70,7 +73,7 @@ class Packing:
         import torch
 
         real, digits = [], []
-        for position in schema.free_index.tolist():
+        for position in schema.key_index.tolist():
             column = schema.columns[position]
             n_values = column.size + column.missing
             if column.size == 0 or n_values >= _EXACT:
@@ -103,12 +106,15 @@ class Packing:
             there(np.array(words).reshape(len(words), len(schema)).T),
             tuple(real),
             tuple(schema.protected_index.tolist()),
+            schema.enforcer,
         )
 
     def words(self, rows: Tensor) -> Tensor:
         """(n, w) int64: equal exactly when the non-protected columns are."""
         import torch
 
+        if self.enforcer is not None:
+            rows = self.enforcer.canonical(rows)
         digits = rows - self.low
         if self.step is not None:
             digits = digits.div_(self.step).round_()
@@ -216,8 +222,11 @@ class Verdicts:
     partner_score: Tensor
     flips: Tensor
     causes: Tensor  # (n,): as `limi.search.check.find_causes` has them; (n, 0) where no one asks
-    bits: Tensor  # (n, b): the favorable combinations, as `Checked.bits` has them
+    bits: Tensor  # (n, b): the favorable combinations, as `Checked.bits` has them; (n, 0) where not
+    # all of a flipping row could be asked
     queries: int = 0
+    closed: int = 0  # combinations that were not asked, because a partner would break a rule
+    alone: int = 0  # rows without a partner
 
     def __len__(self) -> int:
         return len(self.score)
@@ -227,8 +236,14 @@ class Verdicts:
         """Several batches as one."""
         import torch
 
+        fewest = min(part.bits.shape[1] for part in parts)
+        parts = [replace(part, bits=part.bits[:, :fewest]) for part in parts]
         by_row = [torch.cat([getattr(part, name) for part in parts]) for name in BY_ROW]
-        return replace(Verdicts(*by_row), queries=sum(part.queries for part in parts))
+        counts = {
+            name: sum(getattr(part, name) for part in parts)
+            for name in ("queries", "closed", "alone")
+        }
+        return replace(Verdicts(*by_row), **counts)
 
 
 # What a verdict has for each row.
@@ -298,7 +313,7 @@ class OnDevice:
         if self._may_stray:
             patterns = ((places == LEFT) * self._bits).sum(1)
             groups = [(p, (patterns == p).nonzero()[:, 0]) for p in patterns.unique().tolist()]
-        parts, queries = [], 0
+        parts: list[Verdicts] = []
         for pattern, here in groups:
             tried = self._try_out(pattern)
             # Mixtures are a row's own, so that a key is asked for them with each of its rows.
@@ -307,23 +322,25 @@ class OnDevice:
             for chosen, own in zip(*(part.split(size) for part in mine), strict=True):
                 scores = self._ask(chosen, tried, spend, at_once)
                 parts.append(self._settle(chosen, scores, tried.find(own), own, tried, partner))
-                queries += scores.numel()
         if not parts:
             return self._nothing(rows)
-        told = [torch.cat(column) for column in zip(*parts, strict=True)]
+        verdicts = Verdicts.join(parts)
         if len(groups) > 1:
             order = torch.cat([here for _, here in groups]).argsort()
-            told = [column[order] for column in told]
-        verdicts = replace(Verdicts(*told), queries=queries)
+            told = {name: getattr(verdicts, name)[order] for name in BY_ROW}
+            verdicts = replace(verdicts, **told)
         _check_scores(verdicts.score, verdicts.partner_score)
         return verdicts
 
     def _ask(
         self, rows: Tensor, tried: _TriedThere, spend: Callable[[int], None], at_once: int
     ) -> Tensor:
-        """(n, G) scores of rows under all that is tried of them."""
+        """(n, G) scores of rows under all that is tried of them; `_CLOSED` where a rule forbids
+        to ask."""
         import torch
 
+        if self.schema.enforcer is not None:
+            return self._ask_ruled(self.schema.enforcer, rows, tried, spend, at_once)
         matrix = self.present(rows)
         asked = matrix[:, None].repeat(1, len(tried.cells), 1)
         cells = tried.presented
@@ -333,6 +350,25 @@ class OnDevice:
         scores = self._scores(asked.view(-1, matrix.shape[1]), spend, at_once)
         return scores.view(-1, len(tried.cells))
 
+    def _ask_ruled(
+        self,
+        enforcer: Enforcer,
+        rows: Tensor,
+        tried: _TriedThere,
+        spend: Callable[[int], None],
+        at_once: int,
+    ) -> Tensor:
+        import torch
+
+        asked = enforcer.expand(rows, torch.where(tried.left, torch.nan, tried.cells))
+        is_open = enforcer.find_open(rows, asked)
+        if is_open is None:
+            scores = self._scores(self.present(asked.flatten(0, 1)), spend, at_once)
+            return scores.view(-1, len(tried.cells))
+        scores = rows.new_full(is_open.shape, _CLOSED)
+        scores[is_open] = self._scores(self.present(asked[is_open]), spend, at_once)
+        return scores
+
     def _settle(
         self,
         rows: Tensor,
@@ -341,19 +377,35 @@ class OnDevice:
         places: Tensor,
         tried: _TriedThere,
         rule: Partner,
-    ) -> tuple[Tensor, ...]:
-        """What `Verdicts` has for each of the rows with (n, G) scores, of which `own` is theirs."""
+    ) -> Verdicts:
+        """The verdicts of rows with (n, G) scores, of which `own` is theirs."""
         import torch
 
+        closed, alone = None, None
+        if self.schema.enforcer is not None and self.schema.enforcer.binding:
+            closed = scores == _CLOSED
+            alone = closed.sum(1) == scores.shape[1] - 1
+            counts = {"closed": int(closed.sum()), "alone": int(alone.sum())}
+            # A score on the edge decides nothing.
+            scores = torch.where(closed, 0.5, scores)
+        else:
+            counts = {}
+        counts["queries"] = scores.numel() - counts.get("closed", 0)
         mine = scores.gather(1, own[:, None])[:, 0]
         bits = self._pack(favors(scores))
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
-            theirs = scores.gather(1, 1 - own[:, None])[:, 0]
+            other = 1 - own if alone is None else torch.where(alone, own, 1 - own)
+            theirs = scores.gather(1, other[:, None])[:, 0]
             flips = differ(mine, theirs)
-            return mine, tried.cells[1 - own], theirs, flips, bits[:, :0], bits
-        chosen, flipped, _ = choose_partner(scores, mine, own=own, rule=rule)
+            return Verdicts(mine, tried.cells[other], theirs, flips, bits[:, :0], bits, **counts)
+        candidates = None if closed is None else ~closed
+        chosen, flipped, _ = choose_partner(scores, mine, own=own, candidates=candidates, rule=rule)
+        if alone is not None:
+            chosen = torch.where(alone, own, chosen)
         flips = flipped.any(1)
+        if closed is not None and bool((closed.any(1) & flips).any()):
+            bits = bits[:, :0]
         theirs = scores.gather(1, chosen[:, None])[:, 0]
         # A row alone would lose a NaN that is neither its own nor its partner's.
         mine = torch.where(scores.isnan().any(1), torch.nan, mine)
@@ -363,7 +415,7 @@ class OnDevice:
         causes = bits[:, :0]
         if self._sets:
             causes = find_causes(self._sets, tried.places, places, flipped).to(torch.uint8)
-        return mine, partner, theirs, flips, causes, bits
+        return Verdicts(mine, partner, theirs, flips, causes, bits, **counts)
 
     def _pack(self, decided: Tensor) -> Tensor:
         """(n, b): the first K columns as bits, the first of eight highest."""

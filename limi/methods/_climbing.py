@@ -92,10 +92,11 @@ def _census_ranges(schema: Schema) -> Rows:
     plain = column.kind == "numerical" or (
         numbers is not None and np.array_equal(numbers, np.arange(len(numbers)))
     )
-    if n != 1 or place >= len(_CENSUS) or not plain:
+    if n != 1 or place >= len(_CENSUS) or not plain or schema.rules:
         raise InvalidInput(
             "protected_range='census' repeats what the released program does on its own tables: "
-            "it takes one protected column of numbers among the first 13; take 'schema'"
+            "it takes one protected column of numbers among the first 13, and no rules; take "
+            "'schema'"
         )
     low, high = _CENSUS[place]
     return np.arange(low, high + 1.0)[:, None]

@@ -209,6 +209,7 @@ def probe(
     seen: KeySet,
     check: Callable[[Rows], Checked],
     again: Callable[[Rows], Checked] | None = None,
+    refuse: Callable[[Rows], Mask | None] = lambda rows: None,
 ) -> tuple[Checked, bool]:
     """What the paper's loop checks for n latents, in its order; False where the budget ended.
 
@@ -219,9 +220,10 @@ def probe(
     grows by the same keys. `_tensors.probe` is its twin on a device.
 
     A few rows are asked that the loop would not meet; `again` asks for rows that it meets where
-    others of the same key were asked (by default `check`).
+    others of the same key were asked (by default `check`). Rows that `refuse` names break a rule,
+    and are passed over as those that were seen before.
     """
-    chunk = _Chunk(schema, n, len(candidates), seen)
+    chunk = _Chunk(schema, n, len(candidates), seen, refuse)
     parts: list[Checked] = []
     events: list[NDArray[np.intp]] = []
     while True:
@@ -273,8 +275,15 @@ def _as_met(
 class _Chunk:
     """Candidates of n latents: decoded rows, their keys, and what is known of them."""
 
-    def __init__(self, schema: Schema, n: int, n_stages: int, seen: KeySet) -> None:
-        self.schema, self._seen = schema, seen
+    def __init__(
+        self,
+        schema: Schema,
+        n: int,
+        n_stages: int,
+        seen: KeySet,
+        refuse: Callable[[Rows], Mask | None],
+    ) -> None:
+        self.schema, self._seen, self._refuse = schema, seen, refuse
         width = keys(schema, np.zeros((0, len(schema)))).shape[1]
         self.rows = np.empty((n_stages, n, len(schema)))
         self.keys: Keys = np.zeros((n_stages, n, width), dtype=np.uint64)
@@ -292,7 +301,8 @@ class _Chunk:
             if mask.any():
                 self.rows[stage, mask] = candidates[stage](mask)
         self.keys[wanted] = row_keys = keys(self.schema, self.rows[wanted])
-        self._old[wanted] = self._seen.contains(row_keys)
+        old, broken = self._seen.contains(row_keys), self._refuse(self.rows[wanted])
+        self._old[wanted] = old if broken is None else old | broken
         self.decoded |= wanted
         fresh = self.decoded & ~self._old
         self._ids[fresh] = group(self.keys[fresh])[1]

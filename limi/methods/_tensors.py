@@ -10,6 +10,7 @@ import numpy as np
 
 from limi.gpu.verdicts import BY_ROW, Collision, OnDevice, Seen, Tensor, Verdicts, same
 from limi.search.check import Checked
+from limi.table.partners import change
 
 __all__ = ["Probed", "probe", "unseen"]
 
@@ -33,17 +34,15 @@ class Probed:
         """The same for the ledger, in arrays."""
         rows = self.rows.cpu().numpy()
         v = self.verdicts
-        partner = rows.copy()
-        partner[:, here.schema.protected_index] = v.partner.cpu().numpy()
         return Checked(
             rows,
             v.score.cpu().numpy(),
-            partner,
+            change(here.schema, rows, v.partner.cpu().numpy()),
             v.partner_score.cpu().numpy(),
             v.flips.cpu().numpy(),
             origin=origin,
             causes=v.causes.cpu().numpy() if v.causes.ndim == 1 else np.zeros(0, dtype=np.uint8),
-            bits=v.bits.cpu().numpy(),
+            bits=v.bits.cpu().numpy() if v.bits.shape[1] else np.zeros((0, 0), dtype=np.uint8),
             unflipped=self.n_checked - len(rows),
         )
 
@@ -60,19 +59,21 @@ def probe(
     *,
     again: Check | None = None,
     remember: bool = True,
+    refuse: Callable[[Tensor], Tensor | None] = lambda rows: None,
 ) -> Probed:
     """What the paper's loop checks of latents, as `_latent.probe` works it out.
 
     `rows` are all candidates of all latents, candidate by candidate: some are decoded in vain, but
     a device would rather decode than wait. `seen` grows by the keys that were met, unless no one
-    will ask for them.
+    will ask for them. Rows that `refuse` names break a rule, and are passed over.
     """
     import torch
 
     with torch.inference_mode():
+        broken = refuse(rows)
         while True:
             try:
-                block = _Block(rows, n_stages, seen)
+                block = _Block(rows, n_stages, seen, broken)
                 while len(places := block.lacking()):
                     if not block.check(places, check):
                         return block.asked()
@@ -103,7 +104,9 @@ class _Block:
     themselves under a number behind all events, so that they share nothing.
     """
 
-    def __init__(self, rows: Tensor, n_stages: int, seen: Seen) -> None:
+    def __init__(
+        self, rows: Tensor, n_stages: int, seen: Seen, broken: Tensor | None = None
+    ) -> None:
         import torch
 
         packing, place = seen.packing, rows.device
@@ -111,13 +114,21 @@ class _Block:
         self.n_events, self.n = len(rows), len(rows) // n_stages
         shape = (n_stages, self.n)
         self.words = packing.words(rows)
-        ascending, order = packing.names(self.words).sort(stable=True)
+        names, start = packing.names(self.words), None
+        if broken is not None:
+            # Those that keep the rules come first, so that they lead their keys.
+            start = broken.byte().argsort(stable=True)
+            names = names[start]
+        ascending, order = names.sort(stable=True)
+        order = order if start is None else start[order]
         # Sorting is stable, so the first of equal names is the earliest event.
         first = torch.searchsorted(ascending, ascending)
         words = self.words[order]
         if not packing.named_exactly:
             same(words, words[first])
         old = seen.contains(ascending, words)
+        if broken is not None:
+            old |= broken[order]  # passed over, as what was seen before
         leader = torch.where(old, order + self.n_events, order[first])
         self.old = torch.empty_like(old)
         self.old[order] = old
@@ -232,9 +243,8 @@ class _Block:
         again, theirs = check(rows[moved])
         place = torch.arange(len(asked), device=asked.device)
         place[moved[: len(again)]] = len(asked) + torch.arange(len(again), device=asked.device)
-        joined = [
-            torch.cat([getattr(verdicts, name), getattr(theirs, name)])[place] for name in BY_ROW
-        ]
+        both = Verdicts.join([verdicts, theirs])
+        joined = [getattr(both, name)[place] for name in BY_ROW]
         return torch.cat([asked, again])[place], Verdicts(*joined)
 
     def _join(self) -> tuple[Tensor, Verdicts]:

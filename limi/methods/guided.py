@@ -48,6 +48,7 @@ from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.table.partners import change
 from limi.table.schema import Schema
 from limi.types import Latents, Mask, Rows, Scores
 
@@ -112,7 +113,7 @@ class Guided:
         scale = _Scale()
         session.keep_scores = True
         asked = _fresh(session, parents, 0.0, size, rng)
-        checked = session.check(asked.rows, origin="natural")
+        checked = session.check_kept(asked.rows).named("natural")
         yield checked
         prepared = 0.0
         while len(checked):
@@ -130,7 +131,7 @@ class Guided:
             asked = pool[chosen]
             del pool  # the next one is as large
             prepared = session.watch.seconds - start
-            checked = session.check(asked.rows, origin="guided")
+            checked = session.check_kept(asked.rows).named("guided")
             yield checked
             scale.learn(guesses[chosen[: len(checked)]], checked.flips)
 
@@ -270,8 +271,7 @@ class _Memory:
         if len(which) > most:
             chosen = np.sort(rng.choice(len(which), most, replace=False))
             which, combination = which[chosen], combination[chosen]
-        asked = rows[which]
-        asked[:, self._schema.protected_index] = self._schema.combinations[combination]
+        asked = change(self._schema, rows[which], self._schema.combinations[combination])
         return asked, scores[which, combination]
 
     def sides(self) -> NDArray[np.float64]:
@@ -320,9 +320,8 @@ class _ScoreLearner:
 
         lowest = np.full(len(rows), np.inf)
         highest = np.full(len(rows), -np.inf)
-        asked = rows.copy()
         for combination in self.combinations:
-            asked[:, self.schema.protected_index] = combination
+            asked = change(self.schema, rows, np.tile(combination, (len(rows), 1)))
             with threadpool_limits(limits=1):
                 predicted = self.model.predict(asked)
             np.minimum(lowest, predicted, out=lowest)

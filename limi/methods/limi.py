@@ -120,18 +120,24 @@ class LIMI:
         def fresh(some: Latents) -> Mask:
             every = np.ones(len(some), dtype=bool)
             rows = [decode(every) for decode in candidates(some)]
-            new: Mask = np.any([~seen.contains(keys(session.schema, r)) for r in rows], axis=0)
+            new: Mask = np.any([_is_new(session, seen, r) for r in rows], axis=0)
             return new
 
         def again(rows: Rows) -> Checked:
             with session.beside_rows():
-                return session.check(rows)
+                return session.check_kept(rows)
 
         for chunk in latents.chunks():
             for piece in pieces(session, chunk, len(offsets), fresh):
                 left = session.rows_left
                 checked, paid = probe(
-                    session.schema, len(piece), candidates(piece), seen, session.check, again
+                    session.schema,
+                    len(piece),
+                    candidates(piece),
+                    seen,
+                    session.check_kept,
+                    again,
+                    session.find_refused,
                 )
                 session.rows_left = left - len(checked)  # what the loop does not meet costs no row
                 yield checked.named("limi")
@@ -162,7 +168,9 @@ class LIMI:
             return join_parts([latents.decode(one) for one in moved])
 
         def fresh(some: Any) -> Any:
-            return unseen(seen, candidates(some)).view(len(offsets), -1).any(0)
+            rows = candidates(some)
+            new, broken = unseen(seen, rows), session.find_broken(rows)
+            return (new if broken is None else new & ~broken).view(len(offsets), -1).any(0)
 
         def again(rows: Any) -> Any:
             with session.beside_rows():
@@ -181,6 +189,7 @@ class LIMI:
                     again=again,
                     # The last piece of all leaves nobody to ask for its keys.
                     remember=n_left > 0 or len(piece) < len(chunk),
+                    refuse=session.find_refused,
                 )
                 session.rows_left = left - probed.n_checked
                 yield probed
@@ -264,6 +273,12 @@ class LIMI:
         favorable = beside(np.arange(len(fitted_on)) >= len(down), fitted_on)
         plane = planes.fit(fitted_on, favorable, C=self.C)
         return plane, planes.auc(plane.distance(fitted_on), favorable)
+
+
+def _is_new(session: Session, seen: KeySet, rows: Rows) -> Mask:
+    """Which rows have a key that was not seen, and keep the rules."""
+    new, broken = ~seen.contains(keys(session.schema, rows)), session.find_broken(rows)
+    return new if broken is None else new & ~broken
 
 
 def _labels(

@@ -42,4 +42,4 @@ class Natural:
                 rows = session.generator.decode(latents[start : start + size])
                 rows = rows[session.unseen(rows)]
                 vain = 0 if len(rows) else vain
-                yield session.check(rows, origin="natural")
+                yield session.check_kept(rows).named("natural")

@@ -44,6 +44,7 @@ from limi.methods._gradient import Heading, Moves, Restart, Twofold
 from limi.models.gradients import Activations, Gradients
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.table.partners import change
 from limi.table.schema import Schema
 from limi.table.steps import movable
 from limi.types import Mask, Rows
@@ -212,18 +213,15 @@ def choose(
 
 def _twins(schema: Schema, rows: Rows, scoring: Scoring) -> Rows:
     """Each row with other protected values: every combination in turn, or the range's far end."""
-    twins = rows.copy()
     if scoring == "released":
+        twins = rows.copy()
         for position, codes in zip(schema.protected_index, schema.protected_codes, strict=True):
             low, high = min(codes), max(codes)
             twins[:, position] = np.where(rows[:, position] == low, high, low)
         return twins
     n = len(schema.combinations)
     shift = 1 + np.arange(len(rows)) % (n - 1)
-    twins[:, schema.protected_index] = schema.combinations[
-        (schema.combination_of(rows) + shift) % n
-    ]
-    return twins
+    return change(schema, rows, schema.combinations[(schema.combination_of(rows) + shift) % n])
 
 
 def _reaction(

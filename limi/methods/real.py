@@ -39,4 +39,5 @@ class Real:
         """The table in rounds."""
         order = rng.permutation(len(session.rows))
         for start in range(0, len(order), _ROUND):
-            yield session.check(session.rows[order[start : start + _ROUND]], origin="real")
+            rows = session.rows[order[start : start + _ROUND]]
+            yield session.check(rows, origin="real", are_real=True)

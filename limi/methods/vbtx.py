@@ -40,6 +40,7 @@ from limi.methods._leaves import Boxes, Pairs, feasible_pairs
 from limi.methods._surrogate import Tree
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.table.partners import change
 from limi.table.rows import uniform
 from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows
@@ -137,9 +138,8 @@ class VBTX:
         chosen = np.searchsorted(edges, draws[:, 0] * edges[-1], side="right")
         chosen = np.minimum(chosen, len(pairs) - 1)
         rows = pairs.points(surrogate.ladder, chosen, draws[:, 1:])
-        both = np.repeat(rows, 2, axis=0)
         values = surrogate.protected_values(pairs, chosen, rng.random((n, 2)))
-        both[:, session.schema.protected_index] = values
+        both = change(session.schema, np.repeat(rows, 2, axis=0), values)
         kept = np.ones(len(rows), dtype=bool) if self.repeats else session.unseen(rows)
         # Cut thresholds can make leaves overlap, and then the two may be the same row.
         kept &= (values[0::2] != values[1::2]).any(axis=1)

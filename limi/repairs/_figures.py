@@ -29,6 +29,7 @@ from limi.metrics.privileged import (
     parse,
 )
 from limi.metrics.rates import measurable_rows
+from limi.table.partners import change
 from limi.table.schema import Schema
 from limi.types import Index, Labels, Mask, Rows, Scores
 
@@ -101,9 +102,7 @@ class Blinded:
     @staticmethod
     def hide(schema: Schema, rows: Rows, cells: NDArray[np.float64]) -> Rows:
         """The rows with these protected cells."""
-        hidden = rows.copy()
-        hidden[:, schema.protected_index] = cells
-        return hidden
+        return change(schema, rows, np.tile(cells, (len(rows), 1)))
 
     def score(self, rows: Rows) -> Scores:
         """Scores of the rows with their protected cells hidden."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from limi.errors import InvalidInput, nearest
 from limi.search.findings import Found
+from limi.table.partners import change_where_possible
 from limi.table.schema import Schema
 from limi.types import Index, Labels, Rows
 
@@ -106,9 +107,8 @@ def _under_others(schema: Schema, rows: Rows, labels: Labels, most: int, rng: Rn
     ranked = np.argsort(order, axis=1)
     extra = [(rows, labels)]
     for place in range(1, min(most, n_combinations)):
-        moved = rows.copy()
-        moved[:, schema.protected_index] = schema.combinations[ranked[:, place]]
-        extra.append((moved, labels))
+        moved, there = change_where_possible(schema, rows, schema.combinations[ranked[:, place]])
+        extra.append((moved, labels[there]))
     return extra
 
 

@@ -2,6 +2,9 @@
 
 Rows times protected combinations are asked in bounded batches. Each distinct key (the
 non-protected columns) is asked once: what is decided under a combination is a property of the key.
+Where the table has rules, what must go along with a protected value changes with it, and a
+combination that would break a rule is not asked (`limi.table.partners`): its score is NaN, which
+decides nothing.
 Two decisions differ where both are clear of the edge (`limi.decisions`).
 A row whose own values are not all among those tried is asked for its mixtures as well
 (`limi.search.tried`).
@@ -12,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,13 +23,17 @@ from numpy.typing import NDArray
 
 from limi.decisions import differ, favors, sides
 from limi.search.partner import Partner, choose_partner
-from limi.search.tried import Mixtures, Tried, ask_mixed, mixture_counts
-from limi.table.rows import Distinct, distinct
+from limi.search.tried import Mixtures, Tried, ask_mixed, ask_open, mixture_counts
+from limi.table.partners import change, distinct_questions, expand
+from limi.table.rows import Distinct
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = [
+    "ALONE",
     "MAX_BATCH",
+    "PAIRED",
+    "REFUSED",
     "Checked",
     "cause_names",
     "cause_sets",
@@ -36,6 +44,10 @@ __all__ = [
 
 MAX_BATCH = 1 << 18
 """Rows given to the model at once; at 13 columns the expanded batch is 27 MB."""
+
+REFUSED, ALONE, PAIRED = 0, 1, 2
+"""How a row stands to the rules: it breaks one and was not asked; no partner of it could exist, so
+that it was asked by itself; it has a partner."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,9 @@ class Checked:
     #   this value instead of its own, and all else is as it is (see `decisions.sides`). With
     #   several columns the last is (n, K), under every combination
     unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
+    standing: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
+    # ^ how each row stands to the rules; empty where every row has a partner
+    closed: int = 0  # combinations that were not asked, because a partner would break a rule
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -80,7 +95,15 @@ class Checked:
             scores=self.scores[index] if len(self.scores) else self.scores,
             bits=self.bits[index] if len(self.bits) else self.bits,
             as_if=tuple(told[index] for told in self.as_if),
+            standing=self.standing[index] if len(self.standing) else self.standing,
         )
+
+    @property
+    def is_paired(self) -> Mask:
+        """Which rows have a partner, so that they can flip."""
+        if not len(self.standing):
+            return np.ones(len(self), dtype=bool)
+        return np.asarray(self.standing == PAIRED)
 
     def where(self, mask: Mask, otherwise: Checked) -> Checked:
         """These verdicts where the mask is true, the others' elsewhere, row by row."""
@@ -92,6 +115,7 @@ class Checked:
             np.where(mask, self.partner_score, otherwise.partner_score),
             np.where(mask, self.flips, otherwise.flips),
             origin=self.origin,
+            standing=_standing([self, otherwise], partial(np.where, mask)),
         )
 
     @staticmethod
@@ -106,7 +130,8 @@ class Checked:
             np.concatenate([part.flips for part in parts]),
             causes=np.concatenate([part.causes for part in parts]),
             scores=np.concatenate([part.scores for part in parts]),
-            bits=np.concatenate([part.bits for part in parts]),
+            bits=_join_bits(parts),
+            standing=_standing(parts, lambda *told: np.concatenate(told)),
         )
 
     @staticmethod
@@ -120,11 +145,40 @@ class Checked:
         return replace(self, origin=origin)
 
 
+def _standing(parts: Sequence[Checked], combine: Callable[..., Any]) -> NDArray[np.int8]:
+    """The standing of several batches as one; empty where all rows have partners."""
+    if not any(len(part.standing) for part in parts):
+        return np.zeros(0, dtype=np.int8)
+    full = [
+        part.standing if len(part.standing) else np.full(len(part), PAIRED, dtype=np.int8)
+        for part in parts
+    ]
+    return np.asarray(combine(*full), dtype=np.int8)
+
+
+def _join_bits(parts: Sequence[Checked]) -> NDArray[np.uint8]:
+    """The bits of several batches; none where some flipping row has none."""
+    told = [part.bits for part in parts if len(part.bits) or part.flips.any()]
+    if not told or not all(map(len, told)):
+        return np.zeros((0, 0), dtype=np.uint8)
+    width = told[0].shape[1]
+    return np.concatenate(
+        [
+            part.bits if len(part.bits) else np.zeros((len(part), width), dtype=np.uint8)
+            for part in parts
+        ]
+    )
+
+
 def query_cost(schema: Schema, rows: Rows, known: Distinct) -> NDArray[np.int64]:
     """How many queries each row adds: all combinations at the first row of a key, and mixtures
     where a row's own protected values are none of the combinations."""
     cost = mixture_counts(schema, rows)
     cost[known.first] += len(schema.combinations)
+    if schema.enforcer is not None and schema.enforcer.binding:
+        _, is_open = expand(schema, rows[known.first], schema.combinations)
+        if is_open is not None:
+            cost[known.first] -= (~is_open).sum(axis=1)
     return cost
 
 
@@ -148,7 +202,7 @@ def check_rows(
     n_combinations = len(combinations)
     n = len(rows)
     own = schema.combination_of(rows)
-    known = known or distinct(schema, rows)
+    known = known or distinct_questions(schema, rows)
     first, key_of = known.first, known.of
 
     verdict = _Verdicts.empty(schema, n, partner, as_if)
@@ -158,14 +212,13 @@ def check_rows(
     line = np.full(n, -1, dtype=np.intp)  # where a row stands among those that stray
     line[stray] = np.arange(len(stray))
 
+    queries = mixed.queries
     by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
     ascending = key_of if by_key is None else key_of[by_key]
     for part in _parts(len(first), max(1, max_batch // n_combinations)):
         chosen = rows[part] if by_key is None else rows[first[part]]
-        asked = np.repeat(chosen, n_combinations, axis=0)
-        cells = asked.reshape(-1, n_combinations, rows.shape[1])
-        cells[:, :, schema.protected_index] = combinations
-        scores = score(asked).reshape(-1, n_combinations)
+        scores, asked = ask_open(score, *expand(schema, chosen, combinations))
+        queries += asked
         if by_key is None:
             where = np.arange(part.start, part.stop)
         else:
@@ -177,23 +230,20 @@ def check_rows(
         if keep_scores:
             kept[where] = scores
 
-    partners, cells = rows.copy(), verdict.partner
-    if len(stray):
-        # A mixture leaves some values as they are.
-        cells = np.where(np.isnan(cells), rows[:, schema.protected_index], cells)
-    partners[:, schema.protected_index] = cells
     return Checked(
         rows,
         verdict.score,
-        partners,
+        change(schema, rows, verdict.partner),
         verdict.partner_score,
         verdict.flips,
-        queries=len(first) * n_combinations + mixed.queries,
+        queries=queries,
         favorable=verdict.favorable,
         causes=verdict.causes,
         scores=kept,
-        bits=verdict.bits,
+        bits=verdict.told_bits,
         as_if=verdict.as_if,
+        standing=verdict.told_standing,
+        closed=int(verdict.closed.sum()),
     )
 
 
@@ -230,6 +280,8 @@ class _Verdicts:
     causes: NDArray[np.uint8]
     bits: NDArray[np.uint8]
     as_if: tuple[NDArray[np.int8], ...]
+    closed: NDArray[np.int64]  # (n,): of what is tried of a row, how much was not asked
+    standing: NDArray[np.int8]
 
     @staticmethod
     def empty(schema: Schema, n: int, rule: Partner, as_if: bool) -> _Verdicts:
@@ -248,7 +300,20 @@ class _Verdicts:
             np.zeros(n if sets else 0, dtype=np.uint8),
             np.zeros((n, (n_combinations + 7) // 8), dtype=np.uint8),
             tuple(np.zeros((n, size), dtype=np.int8) for size in sizes),
+            np.zeros(n if _may_close(schema) else 0, dtype=np.int64),
+            np.full(n if _may_close(schema) else 0, PAIRED, dtype=np.int8),
         )
+
+    @property
+    def told_standing(self) -> NDArray[np.int8]:
+        """Empty where every row has a partner."""
+        return self.standing if (self.standing < PAIRED).any() else self.standing[:0]
+
+    @property
+    def told_bits(self) -> NDArray[np.uint8]:
+        """Empty where a flipping row was not asked under every combination."""
+        lacking = len(self.closed) and (self.closed[self.flips] > 0).any()
+        return np.zeros((0, 0), dtype=np.uint8) if lacking else self.bits
 
     def settle_all(
         self, where: Index, scores: NDArray[np.float64], own: Index, mixed: Mixtures, line: Index
@@ -285,17 +350,30 @@ class _Verdicts:
             else:
                 told[where] = sides(scores[:, : tried.n_combinations])
         self.score[where] = mine
+        asked = ~np.isnan(scores) if len(self.closed) else None
+        alone = None if asked is None else self._settle_closed(where, asked)
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
             flips = differ(scores[:, 0], scores[:, 1])
-            self._note(where, scores, decided, 1 - own, flips, tried)
+            other = 1 - own if alone is None else np.where(alone, own, 1 - own)
+            self._note(where, scores, decided, other, flips, tried)
             return
-        chosen, flipped, _ = choose_partner(scores, mine, own=own, rule=self.rule)
+        chosen, flipped, _ = choose_partner(scores, mine, own=own, candidates=asked, rule=self.rule)
+        if alone is not None:
+            chosen = np.where(alone, own, chosen)
         flips = flipped.any(axis=1)
         self._note(where, scores, decided, chosen, flips, tried)
         if len(self.causes) and flips.any():
             mine = tried.places[own[flips]]
             self.causes[where[flips]] = find_causes(self.sets, tried.places, mine, flipped[flips])
+
+    def _settle_closed(self, where: Index, asked: NDArray[np.bool_]) -> Mask:
+        """Count what was not asked of rows; which of them have no partner, but themselves."""
+        n_asked = asked.sum(axis=1)
+        alone: Mask = n_asked == 1
+        self.closed[where] = asked.shape[1] - n_asked
+        self.standing[where[alone]] = ALONE
+        return alone
 
     def _note(
         self,
@@ -312,6 +390,11 @@ class _Verdicts:
         hits = np.flatnonzero(flips)
         favorable = decided[hits, : tried.n_combinations]
         self.bits[where[hits]] = np.packbits(favorable, axis=1)
+
+
+def _may_close(schema: Schema) -> bool:
+    """May a rule forbid to ask for a partner?"""
+    return schema.enforcer is not None and bool(schema.enforcer.binding)
 
 
 def find_causes(

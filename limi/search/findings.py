@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.search.check import Checked
+from limi.search.check import ALONE, REFUSED, Checked
 from limi.table.rows import KeySet, distinct
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
@@ -57,6 +57,7 @@ class Findings:
         self.schema = schema
         self.rows_checked = 0
         self.flips = 0  # flipping rows, repeated keys included
+        self.alone = 0  # of the rows checked, those of which no partner could exist
         self.favorable = np.zeros(len(schema.combinations), dtype=np.int64)
         self._known = KeySet()
         self._parts: list[Found] = []
@@ -66,7 +67,9 @@ class Findings:
 
     def add(self, checked: Checked, seconds: float = 0.0, *, most: int | None = None) -> int:
         """Record a batch, keeping at most `most` new findings; the number of new ones."""
-        self.rows_checked += len(checked) + checked.unflipped
+        refused, alone = ((checked.standing == kind).sum() for kind in (REFUSED, ALONE))
+        self.rows_checked += len(checked) + checked.unflipped - int(refused)
+        self.alone += int(alone)
         self.flips += int(checked.flips.sum())
         if len(checked.favorable):
             self.favorable += checked.favorable

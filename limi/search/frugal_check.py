@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import EDGE, differ, favors, opposes
-from limi.search.check import Checked, _parts
+from limi.search.check import ALONE, PAIRED, Checked, _parts
 from limi.search.partner import choose_partner
 from limi.search.tried import Mixtures, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
+from limi.table.partners import change, expand
 from limi.table.rows import Distinct
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
@@ -107,8 +108,13 @@ def check_frugally(
     n = len(rows) if settled == len(known.first) else int(known.first[settled])
     scores = flight.scores[known.of[:n]]
     checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
+    closed = flight.n_closed[known.of[:n]]
     checked = replace(
-        checked, queries=flight.queries, scores=scores if keep_scores else checked.scores
+        checked,
+        queries=flight.queries,
+        scores=scores if keep_scores else checked.scores,
+        standing=_standing(schema, closed, flight.own[:n]),
+        closed=int(closed.sum()),
     )
     steady = np.flatnonzero((flight.own[:n] < 0) & ~checked.flips)
     if len(schema.protected) == 1 or not len(steady):
@@ -144,7 +150,10 @@ class _Flight:
         mixtures = mixture_counts(schema, rows)
         spare = np.maximum(mixtures - 1, 0)  # beside the row itself
         self._mixtures = _sums(known.of, spare, n_keys)
-        self._worst = n_combinations + _sums(known.of, mixtures, n_keys)  # what a key may cost
+        self._closed = _find_closed(schema, rows[known.first])
+        self.n_closed = self._closed.sum(axis=1)
+        self._n_open = n_combinations - self.n_closed
+        self._worst = self._n_open + _sums(known.of, mixtures, n_keys)  # what a key may cost
         self._by_key = np.argsort(known.of, kind="stable")
         self._starts = np.searchsorted(known.of[self._by_key], np.arange(n_keys + 1))
         self._unpledged = max_queries  # queries that no key under way may need
@@ -168,14 +177,17 @@ class _Flight:
         if len(new):
             self._unpledged -= int(pledged[len(new) - 1])
             self.begun += len(new)
-            self._keys = np.concatenate([self._keys, new])
+            askable = self._n_open[new] > 0
+            if not askable.all():
+                self._let_go(new[~askable])
+            self._keys = np.concatenate([self._keys, new[askable]])
         return bool(len(self._keys) or len(self._alone))
 
     def questions(self) -> Rows:
         """The next row of each key under way, then rows as they are."""
         self._combination = self._next()
         asked = self._rows[self._known.first[self._keys]]
-        asked[:, self._schema.protected_index] = self._schema.combinations[self._combination]
+        asked = change(self._schema, asked, self._schema.combinations[self._combination])
         return np.concatenate([asked, self._rows[self._alone]])
 
     def _next(self) -> Index:
@@ -183,11 +195,12 @@ class _Flight:
         order = self._statistics.order()
         keys = self._keys
         following = order[self._decided[keys]]
-        asked = np.take_along_axis(~np.isnan(self.scores[keys]), following, axis=1)
+        done = ~np.isnan(self.scores[keys]) | self._closed[keys]
+        asked = np.take_along_axis(done, following, axis=1)
         best = following[np.arange(len(keys)), asked.argmin(axis=1)]
         # Where a row's own value is none of the combinations, one of these stands for it: rows of
         # one key may bring several such values.
-        base = np.where(self._first_own[keys] >= 0, self._first_own[keys], order[0, 0])
+        base = np.where(self._first_own[keys] >= 0, self._first_own[keys], best)
         return np.where(self._asked[keys] == 0, base, best)
 
     def answer(self, answers: Scores) -> None:
@@ -207,12 +220,19 @@ class _Flight:
             self._statistics.learn(decision, combination[such], differs[such])
         self._asked[keys] += 1
         self.queries += len(answers)
-        settled = differs | (self._asked[keys] == self.scores.shape[1])
+        settled = differs | (self._asked[keys] == self._n_open[keys])
         self._alone = self._unasked(keys[settled])
         spared = self._worst[keys[settled]].sum() - self._asked[keys[settled]].sum()
         spared -= self._mixtures[keys[settled & ~differs]].sum()  # they are asked last
         self._unpledged += int(spared) - len(self._alone)
         self._keys = keys[~settled]
+
+    def _let_go(self, keys: Index) -> None:
+        """Keys of which no combination could exist: their rows are asked as they are."""
+        alone = self._unasked(keys)
+        self._alone = np.concatenate([self._alone, alone])
+        # What else they may cost is asked last: their mixtures.
+        self._unpledged += int(self._worst[keys].sum() - self._mixtures[keys].sum()) - len(alone)
 
     def mine(self, n: int) -> Scores:
         """The scores of the first n rows as they are."""
@@ -249,10 +269,29 @@ def _verdicts(
     inside = own >= 0
     candidates[line[inside], own[inside]] = False
     chosen, flipped, _ = choose_partner(scores, mine, candidates=candidates)
-    partner = rows.copy()
-    if len(rows):
-        partner[:, schema.protected_index] = schema.combinations[chosen]
-    return Checked(rows, mine, partner, scores[line, chosen], flipped.any(axis=1))
+    if not len(rows):
+        return Checked(rows, mine, rows, mine, flipped.any(axis=1))
+    alone: Mask = np.logical_not(candidates.any(axis=1))
+    cells = np.where(alone[:, None], np.nan, schema.combinations[chosen])
+    partner_score = np.where(alone, mine, scores[line, chosen])
+    return Checked(rows, mine, change(schema, rows, cells), partner_score, flipped.any(axis=1))
+
+
+def _find_closed(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
+    """(n, K): which combinations of rows would break a rule."""
+    nothing = np.zeros((len(rows), len(schema.combinations)), dtype=bool)
+    if schema.enforcer is None or not schema.enforcer.binding:
+        return nothing
+    _, is_open = expand(schema, rows, schema.combinations)
+    return nothing if is_open is None else ~is_open
+
+
+def _standing(schema: Schema, closed: NDArray[np.int64], own: Index) -> NDArray[np.int8]:
+    """Which rows have no combination beside their own; empty where all have."""
+    left = len(schema.combinations) - closed - (own >= 0)
+    if (left > 0).all():
+        return np.zeros(0, dtype=np.int8)
+    return np.where(left > 0, PAIRED, ALONE).astype(np.int8)
 
 
 def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtures) -> Checked:
@@ -263,15 +302,21 @@ def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtur
     )
     # Of equals the combination stays the partner, as where all are asked at once.
     wider = ranks.max(axis=1) > np.abs(before.partner_score[steady] - mine) + EDGE
+    if len(before.standing):
+        # A row without a combination of its own has a mixture for its partner, if it has one.
+        wider |= (before.standing[steady] == ALONE) & (ranks.max(axis=1) >= 0)
     partner, partner_score = before.partner.copy(), before.partner_score.copy()
     flips = before.flips.copy()
     cells = mixed.cells(schema, chosen)
-    cells = np.where(np.isnan(cells), before.rows[np.ix_(steady, schema.protected_index)], cells)
-    partner[np.ix_(steady[wider], schema.protected_index)] = cells[wider]
+    partner[steady[wider]] = change(schema, before.rows[steady[wider]], cells[wider])
     partner_score[steady[wider]] = mixed.scores[line, chosen][wider]
     flips[steady] = flipped.any(axis=1)
+    standing = before.standing.copy()
+    if len(standing):
+        standing[steady[(~np.isnan(mixed.scores)).sum(axis=1) > 1]] = PAIRED
     return replace(
         before,
+        standing=standing,
         partner=partner,
         partner_score=partner_score,
         flips=flips,

@@ -8,23 +8,36 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice, Verdicts
 from limi.models.gradients import Gradients
 from limi.search.budget import Budget
-from limi.search.check import MAX_BATCH, Checked, check_rows, query_cost
+from limi.search.check import (
+    ALONE,
+    MAX_BATCH,
+    PAIRED,
+    REFUSED,
+    Checked,
+    cause_sets,
+    check_rows,
+    query_cost,
+)
 from limi.search.frugal_check import FlipStatistics, check_frugally, rows_at_once
 from limi.search.task import Task
 from limi.search.tried import most_queries
 from limi.system.watch import OutOfTime, Watch
+from limi.table.partners import complete, distinct_questions
 from limi.table.rows import Distinct, KeySet, distinct, group
 from limi.table.schema import Schema
-from limi.types import Keys, Mask, Rows, Scores
+from limi.types import Index, Keys, Mask, Rows, Scores
 
 __all__ = ["Session"]
 
 _MOST_NOTED = 1 << 18  # keys that wait to be sorted
+_MOST_REFUSED = 100  # rows that break a rule, for each that keeps them all ...
+_FEW_REFUSED = 100_000  # ... and so many in any case, before a search is called vain
 
 
 class Session:
@@ -53,6 +66,8 @@ class Session:
         self.notes: list[str] = []  # what the method wants the report to say
         self.facts: dict[str, float] = {}  # and its numbers
         self.used: dict[str, Any] = {}  # settings that the budget changed
+        self.proposed = self.refused = 0  # rows of the method, and those that broke a rule
+        self.alone = self.closed = 0  # rows without a partner, and partners that were not asked
         self._score = self.watch.timed(task.score) if watch is None else task.score
         self._statistics = FlipStatistics(len(task.schema.combinations))
         self._asked = KeySet()
@@ -91,6 +106,7 @@ class Session:
 
     def ask(self, rows: Any) -> Any:
         """Scores of rows as they are, as many as the budget pays for; tensors of tensors."""
+        rows = complete(self.schema, rows)
         if len(rows) > self.queries_left:
             rows = rows[: int(self.queries_left)]
         self.queries_left -= len(rows)
@@ -126,21 +142,92 @@ class Session:
         finally:
             self.rows_left = kept
 
-    def check(self, rows: Rows, origin: str = "") -> Checked:
+    def check(self, rows: Rows, origin: str = "", *, are_real: bool = False) -> Checked:
         """Verdicts of rows, in order.
 
         Where the budget ends inside the batch, only the rows that it pays for come back; the
         engine stops there, so a method may yield what it gets without looking at its length.
+
+        Derived cells are computed first. A row that breaks a rule of the table is not asked and
+        costs nothing: it comes back as one that does not flip, with scores on the edge. Rows of
+        the table itself, which `are_real`, are asked in any case.
         """
+        rows = complete(self.schema, rows)
+        broken = None if are_real else self.find_refused(rows)
+        if broken is None:
+            return self.check_kept(rows).named(origin)
+        kept = np.flatnonzero(~broken)
+        checked = self.check_kept(rows[kept])
+        end = len(rows) if len(checked) == len(kept) else int(kept[len(checked)])
+        return self._with_refused(rows[:end], kept[: len(checked)], checked).named(origin)
+
+    def check_kept(self, rows: Rows) -> Checked:
+        """Verdicts of rows that keep the rules, as their proposer knows."""
         if self.frugal:
-            return self._check_frugally(rows).named(origin)
-        return self._checked(self._check, rows).named(origin)
+            return self._check_frugally(rows)
+        return self._checked(self._check, rows)
+
+    def find_broken(self, rows: Any) -> Any:
+        """Which rows break a rule of the table; None where there are no such rules."""
+        enforcer = self.schema.enforcer
+        return None if enforcer is None or not enforcer.constraints else enforcer.breaks(rows)
+
+    def find_refused(self, rows: Any) -> Any:
+        """Which of these proposed rows break a rule, and count them; None where none does."""
+        broken = self.find_broken(rows)
+        if broken is None:
+            return None
+        self.proposed += len(rows)
+        refused = int(broken.sum())
+        if not refused:
+            return None
+        self.refused += refused
+        kept = self.proposed - self.refused
+        if self.refused > max(_MOST_REFUSED * kept, _FEW_REFUSED):
+            self.notes.append(
+                f"the search ended early: of {self.proposed:,} rows that it proposed {kept:,} "
+                "keep the rules of the table"
+            )
+            self.rows_left = 0
+        return broken
+
+    def _with_refused(self, rows: Rows, kept: Index, checked: Checked) -> Checked:
+        """Verdicts of the rows that were asked, among those that were not."""
+        n = len(rows)
+
+        def spread(told: NDArray[Any], otherwise: Any) -> NDArray[Any]:
+            whole = np.full((n, *told.shape[1:]), otherwise, dtype=told.dtype)
+            whole[kept] = told
+            return whole
+
+        partner = rows.copy()
+        partner[kept] = checked.partner
+        asked = checked.standing if len(checked.standing) else PAIRED
+        standing = np.full(n, REFUSED, dtype=np.int8)
+        standing[kept] = asked
+        return replace(
+            checked,
+            rows=rows,
+            partner=partner,
+            score=spread(checked.score, 0.5),
+            partner_score=spread(checked.partner_score, 0.5),
+            flips=spread(checked.flips, False),
+            standing=standing,
+            scores=spread(checked.scores, np.nan) if self.keep_scores else checked.scores,
+            causes=spread(checked.causes, 0) if self._tells_causes else checked.causes,
+            bits=spread(checked.bits, 0) if len(checked.bits) else checked.bits,
+        )
+
+    @property
+    def _tells_causes(self) -> bool:
+        return not self.frugal and bool(cause_sets(self.schema))
 
     def survey(self, rows: Rows) -> Checked:
         """Verdicts of rows beside any budget but that of seconds, with what is decided under every
         value: for rates."""
         return self._checked(
-            lambda part: self._oracle(part, distinct(self.schema, part), as_if=True), rows
+            lambda part: self._oracle(part, distinct_questions(self.schema, part), as_if=True),
+            rows,
         )
 
     def scores(self, rows: Rows) -> Scores:
@@ -174,6 +261,7 @@ class Session:
     def _check(self, rows: Rows) -> Checked:
         rows, known = self._affordable(rows)
         checked = self._oracle(rows, known)
+        self._count(checked.closed, int((checked.standing == ALONE).sum()))
         self.rows_left -= len(rows)
         self.queries_left -= checked.queries
         self._note(known.keys[known.first])
@@ -200,7 +288,7 @@ class Session:
         size = rows_at_once(self.schema)
         for start in range(0, max(len(rows), 1), size):
             part = rows[start : start + size]
-            known = distinct(self.schema, part)
+            known = distinct_questions(self.schema, part)
             in_time = self.watch.affordable
             checked = check_frugally(
                 self._ask,
@@ -213,6 +301,7 @@ class Session:
                 keep_scores=self.keep_scores,
             )
             parts.append(checked)
+            self._count(checked.closed, int((checked.standing == ALONE).sum()))
             self.rows_left -= len(checked)
             self.queries_left -= checked.queries
             self._note(known.keys[known.first[known.first < len(checked)]])
@@ -246,6 +335,7 @@ class Session:
         assert self.on_device is not None
         start = self.watch.seconds
         verdicts = self.on_device.check(rows, self._spend, self._batch_there, self.task.partner)
+        self._count(verdicts.closed, verdicts.alone)
         self.watch.learn(verdicts.queries, self.watch.seconds - start)
         return verdicts
 
@@ -269,12 +359,20 @@ class Session:
         self.watch.look()
         self.watch.count(n)
 
+    def _count(self, closed: int, alone: int) -> None:
+        self.closed += closed
+        self.alone += alone
+
     def unseen(self, rows: Rows) -> Mask:
-        """Which rows carry a key that was not asked before, the first of each key only."""
+        """Which rows carry a key that was not asked before, the first of each key only; of rows
+        that keep the rules of the table."""
         self._settle()
-        known = distinct(self.schema, rows)
         fresh = np.zeros(len(rows), dtype=bool)
-        fresh[known.first[~self._asked.contains(known.keys[known.first])]] = True
+        broken = self.find_refused(rows)
+        kept = np.arange(len(rows)) if broken is None else np.flatnonzero(~broken)
+        known = distinct(self.schema, rows[kept])
+        first = known.first[~self._asked.contains(known.keys[known.first])]
+        fresh[kept[first]] = True
         return fresh
 
     def _ask(self, rows: Rows) -> Scores:
@@ -298,13 +396,13 @@ class Session:
     def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:
         if len(rows) > self.rows_left:
             rows = rows[: int(self.rows_left)]
-        known = distinct(self.schema, rows)
+        known = distinct_questions(self.schema, rows)
         if np.isfinite(self.queries_left):
             paid = np.cumsum(query_cost(self.schema, rows, known)) <= self.queries_left
             if not paid.all():
                 # Nothing after the first row that is too dear, so that batches do not matter.
                 rows = rows[: int(paid.argmin())]
-                known = distinct(self.schema, rows)
+                known = distinct_questions(self.schema, rows)
                 self.queries_left = float(query_cost(self.schema, rows, known).sum())
         return rows, known
 
@@ -318,5 +416,6 @@ def _together(parts: Sequence[Checked]) -> Checked:
         Checked.join(parts),
         queries=sum(part.queries for part in parts),
         favorable=np.sum(favorable, axis=0) if favorable else parts[0].favorable,
+        closed=sum(part.closed for part in parts),
         as_if=tuple(map(np.concatenate, zip(*(part.as_if for part in parts), strict=True))),
     )

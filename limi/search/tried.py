@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.table.partners import expand
 from limi.table.schema import Schema
 from limi.types import Index, Rows, Scores
 
@@ -24,6 +25,7 @@ __all__ = [
     "Mixtures",
     "Tried",
     "ask_mixed",
+    "ask_open",
     "mixture_counts",
     "most_queries",
     "stray_patterns",
@@ -110,6 +112,12 @@ def mixture_counts(schema: Schema, rows: Rows) -> NDArray[np.int64]:
     stray = np.flatnonzero(schema.combination_of(rows) < 0)
     left = schema.places_of(rows[stray]) == LEFT
     counts[stray] = np.prod(_sizes(schema) + left, axis=1) - len(schema.combinations)
+    if schema.enforcer is not None and schema.enforcer.binding and len(schema.protected) > 1:
+        patterns = stray_patterns(schema.places_of(rows[stray]))
+        for pattern in np.unique(patterns):
+            here = stray[patterns == pattern]
+            _, is_open = expand(schema, rows[here], Tried.of(schema, int(pattern)).mixtures)
+            counts[here] -= 0 if is_open is None else (~is_open).sum(axis=1)
     return counts
 
 
@@ -162,21 +170,27 @@ def ask_mixed(
         size = max(1, max_batch // len(mixtures))
         for start in range(0, len(here), size):
             part = here[start : start + size]
-            wanted = np.ones((len(part), len(mixtures)), dtype=bool)
+            asked, wanted = expand(schema, rows[part], mixtures)
             if known is not None:
+                wanted = np.ones(asked.shape[:2], dtype=bool) if wanted is None else wanted
                 wanted[np.arange(len(part)), own[part]] = False
+            told, n = ask_open(score, asked, wanted)
+            scores[part, : len(mixtures)] = told
+            if known is not None:
                 scores[part, own[part]] = known[part]
-            asked = _with_mixtures(schema, rows[part], mixtures)[wanted]
-            if len(asked):
-                line, column = np.nonzero(wanted)
-                scores[part[line], column] = score(asked)
-            queries += len(asked)
+            queries += n
     return Mixtures(scores, places, patterns, own, queries)
 
 
-def _with_mixtures(schema: Schema, rows: Rows, mixtures: NDArray[np.float64]) -> Rows:
-    """(n, M, d): each row with the cells of each mixture."""
-    index = schema.protected_index
-    asked = np.repeat(rows[:, None, :], len(mixtures), axis=1)
-    asked[:, :, index] = np.where(np.isnan(mixtures), asked[:, :, index], mixtures)
-    return asked
+def ask_open(
+    score: Callable[[Rows], Scores], asked: Rows, wanted: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.float64], int]:
+    """(n, G) scores of rows (n, G, d), NaN where one is not wanted; and how many were asked."""
+    n, n_tried, width = asked.shape
+    if wanted is None:
+        return score(asked.reshape(-1, width)).reshape(n, n_tried), n * n_tried
+    scores = np.full((n, n_tried), np.nan)
+    chosen = asked[wanted]
+    if len(chosen):
+        scores[wanted] = score(chosen)
+    return scores, len(chosen)

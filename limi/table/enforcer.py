@@ -11,7 +11,7 @@ Everything here takes arrays of numpy and tensors of torch alike.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, find_repeated, spell
 from limi.system.arrays import is_tensor, where
-from limi.table.rules import Derived, Role
+from limi.table.rules import Derived, Role, Rules
 from limi.types import Index
 
 if TYPE_CHECKING:
+    from limi.table.constraints import Constraint
     from limi.table.schema import Column, Schema
 
 __all__ = ["Enforcer"]
@@ -37,8 +38,11 @@ class Enforcer:
     """What the rules of a schema make of rows."""
 
     def __init__(self, schema: Schema) -> None:
+        from limi.table.constraints import Constraint
+
         self._schema = schema
         rules = schema.rules
+        self.constraints = tuple(Constraint.read(*told, schema) for told in rules.constraints)
         self._all_roles = [_BoundRole(role, schema) for role in rules.roles]
         self._derived = [_bind(derived, schema) for derived in rules.in_order]
         computed = {derived.column for derived in rules.derived}
@@ -75,6 +79,53 @@ class Enforcer:
             if moving & set(derived.sources):
                 moving.add(derived.column)
         return np.array(sorted(moving), dtype=np.intp)
+
+    @cached_property
+    def binding(self) -> tuple[Constraint, ...]:
+        """The constraints that a partner may break where its row does not."""
+        moving = set(self.moving_index.tolist())
+        return tuple(c for c in self.constraints if moving & set(c.columns))
+
+    def among(self, names: Collection[str]) -> Rules:
+        """The rules that these columns alone can keep."""
+        kept, own = set(names), self._schema.names
+        rules = self._schema.rules
+        return Rules(
+            tuple(
+                (c.name, c.text) for c in self.constraints if {own[i] for i in c.columns} <= kept
+            ),
+            tuple(d for d in rules.derived if {d.column, *d.sources} <= kept),
+            tuple(r for r in rules.roles if {r.column, r.protected} <= kept),
+        )
+
+    # -- constraints ------------------------------------------------------------------------
+
+    def breaks(self, rows: Any) -> Any:
+        """(n,): which rows break a constraint."""
+        from limi.table.constraints import find_broken
+
+        return find_broken(self.constraints, rows).any(1)
+
+    def find_broken(self, rows: Any) -> Any:
+        """(n, binding constraints): which of these rows break which."""
+        from limi.table.constraints import find_broken
+
+        return find_broken(self.binding, rows)
+
+    def find_open(self, rows: Any, asked: Any) -> Any:
+        """(n, G): which partners (n, G, d) may be asked; None for all.
+
+        A partner is not asked where it breaks a constraint that its row keeps.
+        """
+        if not self.binding:
+            return None
+        n, n_tried, width = asked.shape
+        broken = self.find_broken(asked.reshape(-1, width))
+        if not broken.any():
+            return None
+        own = self.find_broken(rows)
+        closed = (broken.reshape(n, n_tried, -1) & ~own[:, None]).any(2)
+        return ~closed if closed.any() else None
 
     # -- rows -------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ words of the table; `limi.table.enforcer` makes it work on rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from limi.errors import InvalidInput, find_repeated, spell
@@ -149,12 +148,3 @@ class Rules:
             done += ready
             left = [derived for derived in left if derived not in ready]
         return tuple(done)
-
-    def among(self, names: Collection[str]) -> Rules:
-        """Derived columns and roles of these columns; constraints are kept by who can read them."""
-        kept = set(names)
-        return Rules(
-            self.constraints,
-            tuple(d for d in self.derived if {d.column, *d.sources} <= kept),
-            tuple(r for r in self.roles if {r.column, r.protected} <= kept),
-        )

@@ -272,7 +272,7 @@ class Schema:
         wanted = set(names)
         kept = [p for p in self.protected if p in wanted]
         codes = [self.protected_codes[self.protected.index(p)] for p in kept]
-        rules = self.rules.among(wanted)
+        rules = self.enforcer.among(wanted) if self.enforcer is not None else self.rules
         return Schema(tuple(self[name] for name in names), tuple(kept), tuple(codes), rules)
 
     # -- rules --------------------------------------------------------------------------

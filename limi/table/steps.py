@@ -32,7 +32,9 @@ def step_sizes(schema: Schema) -> NDArray[np.float64]:
 
 def movable(schema: Schema) -> Mask:
     """(d,): which columns a search may change: not protected, and of two values at least."""
-    return schema.free_mask & (schema.high > schema.low)
+    moves = np.zeros(len(schema), dtype=bool)
+    moves[schema.key_index] = True
+    return moves & (schema.high > schema.low)
 
 
 def move(schema: Schema, rows: Rows, moves: NDArray[np.float64]) -> Rows:
