@@ -19,6 +19,7 @@ from limi.models.target import Target, bind
 from limi.models.trial import Terms
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of, plain
+from limi.table.never_seen import find_never_seen
 from limi.table.rule_checks import GivenConstraints, add_constraints, require_kept
 from limi.table.schema import Column, Schema, same_number
 from limi.table.schema_files import dump
@@ -153,6 +154,7 @@ def prepare(
         notes=(
             *_by_default(favorable, wanted, target),
             *_unheld(bound.codec.schema, rows),
+            *_unseen(bound.codec.schema, rows),
         ),
     )
 
@@ -229,6 +231,12 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
                 "does not know"
             )
     return tuple(notes)
+
+
+def _unseen(schema: Schema, rows: Rows) -> tuple[str, ...]:
+    """A sentence where partners hold what hardly anyone does, and no rule says what they may."""
+    found = None if schema.rules or not schema.protected else find_never_seen(schema, rows)
+    return () if found is None else (str(found),)
 
 
 def _hold(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:

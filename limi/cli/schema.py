@@ -18,17 +18,38 @@ def schema(
         Path | None, Option(help="TOML file to write; standard output if absent.")
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
+    mine: Annotated[
+        bool,
+        Option(
+            "--mine", help="Suggest rules that the rows keep, with counts; takes a few seconds."
+        ),
+    ] = False,
+    protected: Annotated[
+        list[str] | None,
+        Option(help="Protected column to write down, and to look for roles of. Repeatable."),
+    ] = None,
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
     from limi import data
     from limi.cli._tables import is_known
     from limi.system import writing
-    from limi.table import files, schema_files
+    from limi.table import files, mining, schema_files
+    from limi.table.frames import Codec
 
     place = None if out is None else writing.place(out, replace=force)
-    known = is_known(table)
-    inferred = data.load(table).schema if known else files.infer(files.read(table))
-    words = schema_files.dump(inferred)
+    if is_known(table):
+        known = data.load(table)
+        frame, inferred = known.frame, known.schema
+    else:
+        frame = files.read(table)
+        inferred = files.infer(frame)
+    if protected:
+        inferred = inferred.protect(protected)
+    found = None
+    if mine:
+        rows = Codec.learn(frame, inferred).encode(frame)
+        found = mining.mine(inferred, rows, inferred.protected)
+    words = schema_files.dump(inferred, found)
     if place is None:
         _console.print_text(words)
         return

@@ -18,11 +18,13 @@ relationship = [{ Female = "Wife", Male = "Husband" }]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from limi.errors import InvalidInput, nearest
-from limi.system.shown import to_toml
+from limi.system.shown import clean, to_toml
 from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Column, Schema
 from limi.types import Value
@@ -31,29 +33,43 @@ __all__ = ["SECTIONS", "dump_rules", "read_rules"]
 
 SECTIONS = frozenset({"constraints", "derived", "roles"})
 
+_NO_COMMENTS: Mapping[tuple[str, str], str] = MappingProxyType({})
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 _OF_DERIVED = {"from", "values", "steps"}
 
 
-def dump_rules(rules: Rules) -> list[str]:
-    """The lines of these sections."""
+def dump_rules(rules: Rules, comments: Mapping[tuple[str, str], str] = _NO_COMMENTS) -> list[str]:
+    """The lines of these sections, with a comment beside those that have one.
+
+    Comments are found by section and name: of a constraint, of a derived column, of the protected
+    column and that of a role with a space between.
+    """
+
+    def beside(section: str, name: str) -> str:
+        said = comments.get((section, name))
+        return "" if said is None else f"  # {clean(said)}"
+
     lines = []
     if rules.constraints:
-        told = [f"{to_toml(name)} = {_quote(rule)}" for name, rule in rules.constraints]
-        lines += ["", "[constraints]", *told]
+        lines += ["", "[constraints]"]
+        for name, rule in rules.constraints:
+            lines.append(f"{_name(name)} = {_quote(rule)}{beside('constraints', name)}")
     for derived in rules.derived:
         sources = derived.sources[0] if len(derived.sources) == 1 else list(derived.sources)
-        lines += ["", f"[derived.{to_toml(derived.column)}]", f"from = {to_toml(sources)}"]
+        lines += ["", f"[derived.{_name(derived.column)}]{beside('derived', derived.column)}"]
+        lines.append(f"from = {to_toml(sources)}")
         if derived.lookup:
             lines.append(f"values = {to_toml(_nest(derived.lookup))}")
         else:
             lines.append(f"steps = {to_toml([_number(step) for step in derived.steps])}")
             lines.append(f"values = {to_toml(list(derived.values))}")
     for protected in dict.fromkeys(role.protected for role in rules.roles):
-        lines += ["", f"[roles.{to_toml(protected)}]"]
+        lines += ["", f"[roles.{_name(protected)}]"]
         for role in rules.roles:
             if role.protected == protected:
                 things = [{_key(value): level for value, level in thing} for thing in role.things]
-                lines.append(f"{to_toml(role.column)} = {to_toml(things)}")
+                said = beside("roles", f"{protected} {role.column}")
+                lines.append(f"{_name(role.column)} = {to_toml(things)}{said}")
     return lines
 
 
@@ -204,6 +220,10 @@ def _key(value: Value) -> str:
 
 def _number(value: Value) -> Value:
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _name(name: str) -> str:
+    return name if _BARE.fullmatch(name) else to_toml(name)
 
 
 def _quote(rule: str) -> str:

@@ -12,11 +12,12 @@ from typing import Any, get_args
 
 from limi.errors import InvalidInput, nearest
 from limi.system.reading import read_text
-from limi.system.shown import to_toml
+from limi.system.shown import clean, to_toml
 from limi.system.words import both
 from limi.table.constraints import Constraint
 from limi.table.files import infer
 from limi.table.frames import Frame
+from limi.table.mining import Mined
 from limi.table.rule_files import SECTIONS, dump_rules, read_rules
 from limi.table.rules import Rules
 from limi.table.schema import Column, Kind, Schema
@@ -56,15 +57,16 @@ _SDV_KINDS: dict[str, Kind | None] = {
 }
 
 
-def dump(schema: Schema) -> str:
-    """The schema as TOML that a person can edit.
+def dump(schema: Schema, mined: Mined | None = None) -> str:
+    """The schema as TOML that a person can edit; with mined rules in place of its own.
 
     Written by hand because the standard library reads TOML but does not write it, and the few
     kinds of values here need no library.
     """
+    rules = schema.rules if mined is None else mined.rules
     lines = [
         "# What the columns of the table may hold. Edit kinds, levels and ranges as needed.",
-        f"format = {FORMATS[bool(schema.rules)]}",
+        f"format = {FORMATS[bool(rules)]}",
     ]
     if schema.protected:
         lines += ["", "[protected]"]
@@ -90,7 +92,25 @@ def dump(schema: Schema) -> str:
             lines.append(f"labels = {to_toml(list(column.labels))}")
         if column.meaning:
             lines.append(f"meaning = {to_toml(column.meaning)}")
-    return "\n".join([*lines, *dump_rules(schema.rules)]) + "\n"
+    lines += dump_rules(rules) if mined is None else _dump_mined(mined)
+    return "\n".join(lines) + "\n"
+
+
+def _dump_mined(mined: Mined) -> list[str]:
+    """Mined rules with their counts, and what was seen but is no rule yet, in comments."""
+    if not (mined.rules or mined.remarks):
+        return ["", "# No rules were found that the rows keep."]
+    lines = [
+        "",
+        "# Found in the rows, for you to judge: delete what is chance or custom, keep what cannot",
+        "# be otherwise. Counts are of the rows that a rule speaks of: how many break it, and how",
+        "# many would if its columns had nothing to do with each other.",
+        *dump_rules(mined.rules, mined.comments),
+    ]
+    if mined.remarks:
+        lines += ["", "# Seen in these rows, but perhaps not in others:"]
+        lines += [f"# {clean(remark)}" for remark in mined.remarks]
+    return lines
 
 
 def load(path: str | Path) -> Schema:

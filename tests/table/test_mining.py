@@ -1,0 +1,244 @@
+"""Rules that are found in a table that was made to keep them, and in no shuffled one."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from limi import data
+from limi.table import schema_files
+from limi.table.constraints import Constraint
+from limi.table.files import infer
+from limi.table.frames import Codec
+from limi.table.mining import Mined, mine
+from limi.table.never_seen import find_never_seen
+from limi.table.rules import Rules
+
+N = 4000
+
+
+def make_people():
+    """People with every kind of rule, each known from how they are made."""
+    rng = np.random.default_rng(5)
+    sex = rng.choice(["Female", "Male"], N)
+    married = rng.random(N) < 0.5
+    spouse = np.where(sex == "Male", "Husband", "Wife")
+    tie = np.where(married, spouse, rng.choice(["Child", "Alone"], N))
+    age = rng.integers(18, 80, N)
+    works = rng.random(N) < 0.8
+    job = np.where(works, rng.choice(["clerk", "smith", "cook"], N), None)
+    pay = np.where(works, rng.integers(1000, 9000, N), 0)
+    school = rng.choice(["none", "high", "college"], N)
+    low = rng.integers(0, 500, N)
+    bonus = rng.integers(0, 50, N)
+    return pd.DataFrame(
+        {
+            "sex": sex,
+            "tie": tie,
+            "marital": np.where(married, "yes", rng.choice(["no", "once"], N)),
+            "age": age,
+            "ages": np.where(age < 25, "young", np.where(age < 60, "middle", "old")),
+            "job": job,
+            "pay": pay,
+            "school": school,
+            "grade": pd.Series(school).map({"none": 1, "high": 9, "college": 13}),
+            "low": low,
+            "top": low + rng.integers(0, 90, N),
+            "bonus": bonus,
+            "all": low + bonus,
+        }
+    )
+
+
+def coded(frame):
+    schema = infer(frame)
+    return schema, Codec.learn(frame, schema).encode(frame)
+
+
+def shuffled(rows):
+    rng = np.random.default_rng(11)
+    return np.stack([rng.permutation(column) for column in rows.T], axis=1)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return coded(make_people())
+
+
+@pytest.fixture(scope="module")
+def mined(people):
+    return mine(*people, ["sex"])
+
+
+def test_rules_of_a_table_that_keeps_them_are_found_and_no_others(mined):
+    assert sorted(text for _, text in mined.rules.constraints) == sorted(
+        [
+            'tie == "Husband" implies sex == "Male"',
+            'tie == "Wife" implies sex == "Female"',
+            'marital == "yes" implies tie in ["Husband", "Wife"]',
+            'marital == "no" implies tie in ["Alone", "Child"]',
+            'marital == "once" implies tie in ["Alone", "Child"]',
+            "job is missing implies pay == 0",
+            "pay == 0 implies job is missing",
+            "low <= top",
+            "all == low + bonus",
+        ]
+    )
+
+
+def test_derived_columns_are_found_as_lookups_and_as_steps(mined):
+    ages, grade = sorted(mined.rules.derived, key=lambda derived: derived.column)
+    assert (ages.column, ages.sources, ages.steps) == ("ages", ("age",), (25, 60))
+    assert ages.values == ("young", "middle", "old")
+    assert (grade.column, grade.sources) == ("grade", ("school",))
+    assert dict(grade.lookup) == {("none",): 1, ("high",): 9, ("college",): 13}
+
+
+def test_the_role_of_spouses_is_found_for_the_protected_column_alone(people, mined):
+    (role,) = mined.rules.roles
+    assert (role.protected, role.column) == ("sex", "tie")
+    assert role.things == ((("Female", "Wife"), ("Male", "Husband")),)
+    assert mine(*people).rules.roles == ()
+    assert mine(*people, ["school"]).rules.roles == ()
+
+
+def test_counts_are_those_of_the_rules(people, mined):
+    schema, rows = people
+    for name, text in mined.rules.constraints:
+        constraint = Constraint.read(name, text, schema)
+        broken = int(constraint.broken(rows).sum())
+        assert mined.comments["constraints", name].startswith(f"broken by {broken:,} of ")
+
+
+def test_expected_counts_come_near_those_of_a_shuffled_table(people, mined):
+    schema, rows = people
+    for name, text in mined.rules.constraints:
+        said = mined.comments["constraints", name].rpartition(" ")[2]
+        seen = Constraint.read(name, text, schema).broken(shuffled(rows)).sum()
+        assert seen == pytest.approx(int(said.replace(",", "")), rel=0.15)
+
+
+def test_nothing_is_found_in_a_shuffled_table(people):
+    schema, rows = people
+    assert mine(schema, shuffled(rows), ["sex"]) == Mined(Rules())
+
+
+def test_a_few_exceptions_do_not_hide_a_rule_but_a_derived_column_must_be_exact(people):
+    schema, rows = people
+    rows = rows.copy()
+    sex, grade = rows[:, schema.position("sex")], rows[:, schema.position("grade")]
+    at = np.flatnonzero(rows[:, schema.position("tie")] == schema["tie"].code("Husband"))[:1]
+    sex[at] = 1 - sex[at]
+    grade[:3] = np.where(grade[:3] == 9, 13, 9)
+    found = mine(schema, rows, ["sex"])
+    assert ("husband_sex", 'tie == "Husband" implies sex == "Male"') in found.rules.constraints
+    assert "broken by 1 of" in found.comments["constraints", "husband_sex"]
+    assert [derived.column for derived in found.rules.derived] == ["ages"]
+    assert any(remark.startswith("school decides grade in all but") for remark in found.remarks)
+
+
+def test_of_columns_that_decide_each_other_the_protected_one_stays():
+    rng = np.random.default_rng(0)
+    code = rng.integers(0, 3, 600)
+    frame = pd.DataFrame({"word": np.array(["a", "b", "c"])[code], "code": code})
+    frame["code"] = pd.Categorical(frame["code"], categories=[0, 1, 2], ordered=True)
+    schema, rows = coded(frame.assign(noise=rng.integers(0, 9, 600)))
+    assert [d.column for d in mine(schema, rows).rules.derived] == ["code"]
+    assert [d.column for d in mine(schema, rows, ["code"]).rules.derived] == ["word"]
+
+
+def test_bounds_are_remarks():
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["pupil", "other"], 2000)
+    age = np.where(kind == "pupil", rng.integers(6, 20, 2000), rng.integers(0, 90, 2000))
+    found = mine(*coded(pd.DataFrame({"kind": kind, "age": age})))
+    assert not found.rules
+    assert any('kind == "pupil" implies age <= 19' in remark for remark in found.remarks)
+
+
+def test_what_is_mined_survives_its_file_with_its_counts(people, mined):
+    schema, _ = people
+    written = schema_files.dump(schema.protect(["sex"]), mined)
+    assert "# broken by 0 of " in written
+    read = schema_files.parse(written)
+    assert read.rules == mined.rules
+    assert read.protected == ("sex",)
+    assert "No rules were found" in schema_files.dump(schema, Mined(Rules()))
+
+
+def test_odd_names_and_levels_are_mined_into_rules_that_can_be_read():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 2, 1000)
+    frame = pd.DataFrame(
+        {
+            "a`b \x1b": np.array(['x"\n\\', "in"])[level],
+            "in": np.where(level & (rng.random(1000) < 0.9), "it's", "`"),
+            "nearly gone": np.where(np.arange(1000) < 3, 1.5, np.nan),
+        }
+    )
+    schema, rows = coded(frame)
+    found = mine(schema, rows)
+    assert len(found.rules.constraints) == 1
+    assert schema_files.parse(schema_files.dump(schema, found)).rules == found.rules
+
+
+def test_large_and_wide_tables_are_mined_from_some_of_their_rows(monkeypatch):
+    from limi.table import mining
+
+    monkeypatch.setattr(mining, "_MOST_ROWS", 1500)
+    schema, rows = coded(make_people())
+    found = mine(schema, rows)
+    assert len(found.rules.constraints) == 9
+    husbands = int((rows[:, 1] == schema["tie"].code("Husband")).sum())
+    said = found.comments["constraints", "husband_sex"]
+    assert abs(int(said.split()[4].rstrip(";").replace(",", "")) - husbands) < 0.1 * husbands
+
+
+def test_adult_gives_its_rules_its_derived_column_and_its_role():
+    adult = data.load("adult")
+    rows = Codec.learn(adult.frame, adult.schema).encode(adult.frame)
+    found = mine(adult.schema, rows, ["sex"])
+    texts = dict(found.rules.constraints)
+    assert texts["husband_sex"] == 'relationship == "Husband" implies sex == "Male"'
+    assert found.comments["constraints", "husband_sex"] == (
+        "broken by 1 of 13,193; by chance 4,364"
+    )
+    assert "workclass is missing implies occupation is missing" in texts.values()
+    assert "capital_gain != 0 implies capital_loss == 0" in texts.values()
+    assert [derived.column for derived in found.rules.derived] == ["education_num"]
+    assert [role.things for role in found.rules.roles] == [
+        ((("Female", "Wife"), ("Male", "Husband")),)
+    ]
+    assert len(texts) + len(found.rules.derived) + len(found.remarks) <= 20
+    assert mine(adult.schema, shuffled(rows), ["sex"]) == Mined(Rules())
+
+
+# -- the warning of a run without rules -----------------------------------------------------
+
+
+def test_partners_that_hold_what_nobody_does_are_counted(people):
+    schema, rows = people
+    found = find_never_seen(schema.protect(["sex"]), rows)
+    spouses = np.isin(rows[:, 1], [schema["tie"].code(tie) for tie in ("Husband", "Wife")])
+    assert found.share == pytest.approx(spouses.mean())
+    assert {found.column, found.protected} == {"tie", "sex"}
+    assert found.seen == 0
+    words = str(found)
+    assert f"{100 * spouses.mean():.0f} % of partners hold a combination that the table" in words
+    assert "`limi schema TABLE --mine --protected sex` suggests a rule" in words
+
+
+def test_with_several_protected_columns_every_partner_counts(people):
+    schema, rows = people
+    schema = schema.protect(["sex", "school"])
+    found = find_never_seen(schema, rows)
+    spouses = np.isin(rows[:, 1], [schema["tie"].code(tie) for tie in ("Husband", "Wife")])
+    # Five partners each: three of a spouse have the other sex. Every one with another school has
+    # the grade of his own, which nobody with that school has: four of the five.
+    other_sex_same_school, other_school = 1, 4
+    odd = np.where(spouses, other_sex_same_school + other_school, other_school)
+    assert found.share == pytest.approx(odd.mean() / 5)
+
+
+def test_there_is_nothing_to_warn_of_in_a_shuffled_table(people):
+    schema, rows = people
+    assert find_never_seen(schema.protect(["sex"]), shuffled(rows)) is None
