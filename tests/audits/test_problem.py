@@ -52,6 +52,29 @@ def test_values_that_nobody_has_are_noted():
     assert prepared(protected=["sex"]).notes == ()
 
 
+def couples():
+    return people(600).assign(
+        tie=lambda frame: np.where(
+            frame["debt"] > 0.5, np.where(frame["sex"] == "Male", "Husband", "Wife"), "Child"
+        )
+    )
+
+
+def test_partners_that_hold_what_nobody_does_are_noted_where_no_rule_speaks_of_them():
+    (note,) = prepared(couples()).notes
+    assert note.startswith("43 % of partners hold a combination that the table never or hardly")
+    assert "`limi schema TABLE --mine --protected sex` suggests a rule" in note
+    rule = 'tie == "Husband" implies sex == "Male"'
+    ruled = prepared(couples(), constraints=[rule])
+    assert ruled.notes == ()
+    assert ruled.schema.rules.constraints == ((rule, rule),)
+
+
+def test_a_rule_that_the_table_does_not_keep_is_refused():
+    with pytest.raises(InvalidInput, match="did you mean it the other way round"):
+        prepared(couples(), constraints={"men": 'sex == "Male" implies tie == "Husband"'})
+
+
 def test_of_real_numbers_it_counts_whether_somebody_comes_near():
     # The column runs from 0 to 0.82 in steps of 0.137, so that nobody has 0.4 itself.
     assert prepared(protected=["debt=0-0.8:0.2"]).notes == ()

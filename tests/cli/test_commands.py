@@ -194,6 +194,21 @@ def test_a_schema_can_be_written_edited_and_used(folder, limi):
     assert out == text
 
 
+def test_rules_are_mined_written_and_used(folder, limi):
+    code, out, _ = limi("schema", "people.csv", "--mine", "--protected", "sex")
+    assert code == 0
+    assert "[protected]" in out
+    assert "# No rules were found that the rows keep." in out
+    (folder / "s.toml").write_text(out + "[constraints]\nold = 'age >= 18'\n")
+    (folder / "s.toml").write_text((folder / "s.toml").read_text().replace("format = 1", ""))
+    code, _, _ = limi(*FULL, "--schema", "s.toml", "--constraint", "age <= 120", "--out", "run")
+    assert code == 0
+    written = (folder / "run/schema.toml").read_text()
+    assert "[constraints]\nold = 'age >= 18'\n\"age <= 120\" = 'age <= 120'\n" in written
+    code, _, err = limi(*FULL, "--constraint", "aeg <= 120")
+    assert (code, "did you mean 'age'" in err) == (2, True)
+
+
 @pytest.mark.parametrize("noun", ["methods", "models", "generators", "metrics", "datasets"])
 def test_lists_have_a_line_for_each_name(limi, noun):
     code, out, _ = limi("list", noun, "--json")
