@@ -30,6 +30,8 @@ def describe(kind: Any, known: dict[str, Any]) -> dict[str, Any]:
         return {"type": ["number", "null"]}  # an unknown number is null
     if kind in _PLAIN:
         return {"type": _PLAIN[kind]}
+    if origin is typing.Literal:
+        return {"enum": list(inner)}
     if origin in (typing.Union, types.UnionType):
         return {"anyOf": [describe(one, known) for one in inner]}
     if origin is dict:

@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from limi import methods
+from limi.audits.beside import Beside
 from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.plan import CONTRACT_SHARE, Plan
-from limi.audits.problem import prepare, with_held_out
+from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result, files
 from limi.audits.sum_up import sum_up
+from limi.audits.twin_question import TwinQuestion, take_keep
 from limi.defaults import (
     BUDGETED_METHOD,
     DEFAULT_GENERATOR,
@@ -79,6 +81,11 @@ def audit(
     seed: int = 0,
     rate_rows: int = MEASURED_ROWS,
     partner: Partner = "widest",
+    twin: bool = False,
+    keep: str | Sequence[str] = (),
+    twin_generator: str = DEFAULT_GENERATOR,
+    protected_from: Frame | None = None,
+    key: str | None = None,
     max_batch: int = MAX_BATCH,
     out: str | Path | Out | None = None,
     force: bool = False,
@@ -87,6 +94,7 @@ def audit(
     trust: Sequence[str] = (),
     table_name: str = "table",
     held_out_name: str = "held-out rows",
+    protected_from_name: str = "the protected table",
     command: str = "",
     device: str = "auto",
     on_plan: Callable[[Estimate], None] = lambda estimate: None,
@@ -110,6 +118,11 @@ def audit(
     `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.
 
     `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
+
+    `twin=True` also asks how people would be decided as their twins of another group, with all
+    that goes with it in the table; `keep` names columns that groups may differ in, which stay.
+    A model that takes no protected column is asked that alone. `protected_from` is a table that
+    holds protected columns which `frame` lacks, for the same people by the column `key`.
 
     `budget` says when the search ends, or its parts do: `max_rows` and the others.
 
@@ -135,6 +148,7 @@ def audit(
         method = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = methods.parse(method, settings) if isinstance(method, str) else method
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    beside = _beside(protected_from, key, protected_from_name)
     watch = Watch(clock, budget.max_seconds, on_progress)
     watch.enter("contract")
     problem = prepare(
@@ -149,11 +163,13 @@ def audit(
         trust_pickle=trust_pickle,
         trust=trust,
         table_name=table_name,
+        beside=beside,
         max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
         clock=clock,
     )
     if held_out is not None:
-        problem = with_held_out(problem, held_out, held_out_name)
+        problem = with_held_out(problem, held_out, held_out_name, beside)
+    question = _twin_question(problem, twin, keep, twin_generator)
     place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, on_step)
     plan = Plan(
@@ -170,6 +186,7 @@ def audit(
         watch,
         on_plan,
         origin,
+        question,
     )
     plan.check()
     score = watch.timed(asked.score)
@@ -192,6 +209,30 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
         result = sum_up(plan, searched)
         draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
     return result
+
+
+def _beside(frame: Frame | None, key: str | None, name: str) -> Beside | None:
+    if (frame is None) != (key is None):
+        raise InvalidInput(
+            "--protected-from and --key go together: the file that holds the protected columns, "
+            "and the column that tells its people"
+        )
+    return None if frame is None or key is None else Beside(frame, key, name)
+
+
+def _twin_question(
+    problem: Problem, twin: bool, keep: str | Sequence[str], generator: str
+) -> TwinQuestion | None:
+    """What is asked about twins; always something where the model takes no protected column."""
+    kept = take_keep(keep, problem.schema)
+    if twin or problem.blind:
+        return TwinQuestion(kept, generator)
+    if kept:
+        raise InvalidInput(
+            f"--keep {','.join(kept)} names columns that stay when people are decided as their "
+            "twins; add --twin (twin=True in Python)"
+        )
+    return None
 
 
 def _one_budget(given: Budget | None, **parts: Any) -> Budget:

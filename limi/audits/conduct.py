@@ -12,7 +12,7 @@ from limi.audits.estimate import Estimate
 from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, RATE_SHARE, Plan
 from limi.generators import Generator
 from limi.gpu import place as devices
-from limi.metrics.rates import Measured, measurable_rows, measure
+from limi.metrics.rates import Measured, measurable_rows, measure, measure_blind
 from limi.models.target import CONTRACT_ROWS
 from limi.search import steadiness
 from limi.search.budget import Budget, Stop
@@ -23,6 +23,7 @@ from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system.watch import OutOfTime
+from limi.twins import Twins
 from limi.types import Rows, Scores
 
 __all__ = ["Searched", "conduct"]
@@ -41,6 +42,7 @@ class Searched:
     steadiness: Steadiness
     expected: Estimate
     cut: dict[str, str]  # by phase: what time or budget left out, in words
+    twins: Twins | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -66,12 +68,33 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     prepared = watch.took()["generator"].seconds
     watch.enter("rates")
     measured = _measure_rates(plan, task, told, cut)
-    if budget.max_queries is not None:
-        left = max(1, budget.max_queries - measured.queries)
-        budget = dataclasses.replace(budget, max_queries=left)
+    budget = _less(budget, measured.queries)
     with watch.ending(watch.until - _seconds_to_sum_up(plan)):
+        twins = _ask_twins(plan, task, budget, told)
+        budget = _less(budget, 0 if twins is None else twins.queries)
         ran = _search(plan, task, budget, cut)
-    return Searched(ran, measured, generator, prepared, told, expected, cut)
+    return Searched(ran, measured, generator, prepared, told, expected, cut, twins)
+
+
+def _less(budget: Budget, queries: int) -> Budget:
+    """What is left of a budget; one question at least, because a budget must have one."""
+    if budget.max_queries is None:
+        return budget
+    return dataclasses.replace(budget, max_queries=max(1, budget.max_queries - queries))
+
+
+def _ask_twins(plan: Plan, task: Task, budget: Budget, told: Steadiness) -> Twins | None:
+    if plan.twin is None:
+        return None
+    plan.watch.enter("twins")
+    return plan.twin.ask(
+        plan.problem,
+        task,
+        plan.seed,
+        watch=plan.watch,
+        max_queries=budget.max_queries,
+        told=told,
+    )
 
 
 def _hold_to_contract(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
@@ -121,7 +144,7 @@ def _seconds_to_sum_up(plan: Plan) -> float:
 
 
 def _make_generator(plan: Plan, cut: dict[str, str]) -> Generator | None:
-    if not plan.rate_rows and "generator" not in plan.method.needs:
+    if plan.problem.blind or (not plan.rate_rows and "generator" not in plan.method.needs):
         return None
     watch = plan.watch
     try:
@@ -146,6 +169,8 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
     People are measured in any case: a search keeps no decision that does not flip, and who is
     favored takes all of them.
     """
+    if plan.problem.blind:
+        return _measure_blind(plan, task)
     populations = _populations(plan, task)
     if plan.own_population(told.steady) == "uniform":
         populations.remove("uniform")
@@ -175,8 +200,17 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
         )
 
 
+def _measure_blind(plan: Plan, task: Task) -> Measured:
+    """What people are decided, asked once each: no protected value can change it."""
+    name, rows, _ = plan.problem.people
+    n = plan.rate_rows if plan.rate_queries is None else min(plan.rate_rows, plan.rate_queries)
+    return measure_blind(Session(task, watch=plan.watch), name, rows, plan.seed, n)
+
+
 def _search(plan: Plan, task: Task, budget: Budget, cut: dict[str, str]) -> Run:
-    """The search, as far as there is time for it."""
+    """The search, as far as there is time for it; none where a flip is impossible."""
+    if plan.problem.blind:
+        return Run(Findings(task.schema), Stop.EXHAUSTED, 0, 0.0, Session(task, watch=plan.watch))
     lacking = plan.method.needs - task.capabilities
     if "generator" in cut and "generator" in lacking:
         ran = Run(Findings(task.schema), Stop.SECONDS, 0, 0.0, Session(task, watch=plan.watch))

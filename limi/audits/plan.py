@@ -16,6 +16,7 @@ from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
 from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, digest, versions
+from limi.audits.twin_question import TwinQuestion
 from limi.metrics.rates import measurable_rows
 from limi.models import gradients
 from limi.models._base import Decides
@@ -55,6 +56,7 @@ class Plan:
     watch: Watch
     on_plan: Callable[[Estimate], None]
     origin: str | None = None  # the way from the run folder to where relative paths start
+    twin: TwinQuestion | None = None  # None where nobody asks about twins
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -84,7 +86,7 @@ class Plan:
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means equal findings."""
-        held = self.problem.held_out
+        held, beside = self.problem.held_out, self.problem.beside
         config = {
             "method": self.method_name,
             "settings": self.settings,
@@ -103,6 +105,9 @@ class Plan:
             "held_out": None if held is None else held.name,
             "held_out_sha256": None if held is None else held.sha256,
             "model": self.problem.model_name,
+            "twin": None if self.twin is None else dataclasses.asdict(self.twin),
+            "protected_from": None if beside is None else beside.name,
+            "key": None if beside is None else beside.key,
             **self.problem.hashes(),
         }
         text = json.dumps(config, sort_keys=True, default=str)
@@ -121,6 +126,10 @@ class Plan:
         """Refuse what cannot be run, before the model is asked and anything is written."""
         self.source.check(self.problem)
         metrics.declared()  # a package whose metrics cannot be loaded should not cost a search
+        if self.twin is not None:
+            self.twin.check(self.problem)
+        if self.problem.blind:  # there is nothing to search for
+            return
         have = self.task(self.asked.score).capabilities
         if self.source.name is not None:
             have |= {"generator"}
@@ -149,6 +158,8 @@ class Plan:
 
     def estimate(self, told: Steadiness) -> Estimate:
         """Questions of each phase, before any of them begins."""
+        if self.problem.blind:
+            return self._estimate_blind()
         schema, budget = self.problem.schema, self.budget
         per_row = len(schema.combinations)
         most = np.inf if budget.max_rows is None else budget.max_rows
@@ -158,8 +169,9 @@ class Plan:
         n = min(self.rate_rows, measurable_rows(schema, populations, self.rate_queries, told))
         rates = populations * n * per_row
         search = most * per_row
+        asked = {} if self.twin is None else {"twins": self._twin_questions}
         if budget.max_queries is not None:
-            search = min(search, budget.max_queries - rates)
+            search = min(search, budget.max_queries - rates - sum(asked.values()))
         if not np.isfinite(search):
             search = 0
         findings = search / per_row / _EXPECTED_FLIPS
@@ -168,6 +180,7 @@ class Plan:
         questions = {
             "contract": self.watch.questions,
             "rates": rates,
+            **asked,
             "search": int(search),
             "second_check": int(findings * self.per_finding(told)),
         }
@@ -178,6 +191,22 @@ class Plan:
             budget.max_seconds,
             self.source.name if fitted else None,
         )
+
+    def _estimate_blind(self) -> Estimate:
+        """People once each, and twins: a model that sees no protected value has nothing else."""
+        people = min(self.rate_rows, len(self.problem.people[1]))
+        questions = {
+            "contract": self.watch.questions,
+            "rates": people if self.rate_queries is None else min(people, self.rate_queries),
+            "twins": self._twin_questions,
+        }
+        return Estimate(questions, self.watch.best_per_row, self.budget.max_seconds)
+
+    @property
+    def _twin_questions(self) -> int:
+        if self.twin is None:
+            return 0
+        return self.twin.questions(self.problem, self.budget.max_queries)
 
     @property
     def rate_queries(self) -> int | None:

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi import models
+from limi.audits.beside import Beside, Joined, join
 from limi.audits.run_folder import digest, file_digest
 from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.models import Meaning, trial
 from limi.models.target import Target, bind
 from limi.models.trial import Terms
+from limi.system.words import both
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of, plain
 from limi.table.never_seen import find_never_seen
@@ -60,12 +62,23 @@ class Problem:
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
     held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
+    beside: Joined | None = None  # protected columns that came from another table
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
     @property
     def schema(self) -> Schema:
         """The columns that the model takes, with the protected ones."""
         return self.target.codec.schema
+
+    @property
+    def unseen(self) -> tuple[str, ...]:
+        """Protected columns that the model does not take."""
+        return self.target.unseen
+
+    @property
+    def blind(self) -> bool:
+        """Does the model take no protected column at all? Then changing one can flip nothing."""
+        return self.target.blind
 
     @property
     def people(self) -> tuple[str, Rows, Labels | None]:
@@ -106,12 +119,14 @@ def prepare(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table_name: str = "table",
+    beside: Beside | None = None,
     max_seconds: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Problem:
     """Bring model, table and protected columns together; an error says what does not fit.
 
-    Looking at the model on real rows takes `max_seconds` at most, where there is such a limit.
+    Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
+    on real rows takes `max_seconds` at most, where there is such a limit.
     """
     columns = columns_of(frame)
     names = [name for name, _, _ in columns]
@@ -119,6 +134,8 @@ def prepare(
         raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
     if not columns or not len(columns[0][1]):
         raise BadTable("the table is empty; it needs at least one row")
+    joined = None if beside is None else join(frame, beside, _names(protected, schema))
+    frame = frame if joined is None else joined.frame
     labels = _labels(columns, target)
     wanted = _favorable(favorable, labels, target)
     sha256 = _model_digest(model) if isinstance(model, str) else None
@@ -129,14 +146,17 @@ def prepare(
         trust_pickle=trust_pickle,
         trust=tuple(trust),
         table=table_name,
+        aside=() if joined is None else joined.aside,
     )
     with trial.begun(model, sha256, terms) as judge:
         if schema is None:
             schema = infer(frame, exclude=() if target is None else (target,))
+        elif joined is not None:
+            schema = joined.extend(schema)
         schema = add_constraints(_protect(schema, protected, target), constraints)
         codec = Codec.learn(frame, schema)
         judge(codec, frame)
-    bound = bind(terms.model(model), codec)
+    bound = bind(terms.model(model), codec, aside=terms.aside)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
     bound = bound.settled(rows, seconds=max_seconds, clock=clock)
@@ -151,15 +171,19 @@ def prepare(
         model_sha256=sha256,
         labels=_favorable_labels(columns, target, wanted),
         output=output,
+        beside=joined,
         notes=(
             *_by_default(favorable, wanted, target),
+            *_untaken(bound),
             *_unheld(bound.codec.schema, rows),
             *_unseen(bound.codec.schema, rows),
         ),
     )
 
 
-def with_held_out(problem: Problem, frame: Frame, name: str = "held-out rows") -> Problem:
+def with_held_out(
+    problem: Problem, frame: Frame, name: str = "held-out rows", beside: Beside | None = None
+) -> Problem:
     """The problem with rows that the model has not seen, held to the table's columns and labels.
 
     A few rows may hold what the table does not, such as an age beyond its oldest; they are left
@@ -167,10 +191,13 @@ def with_held_out(problem: Problem, frame: Frame, name: str = "held-out rows") -
     """
     columns = columns_of(frame)
     target = problem.label_column
-    known = target is not None and target in [column for column, _, _ in columns]
+    names = [column for column, _, _ in columns]
+    known = target is not None and target in names
     try:
         if not columns or not len(columns[0][1]):
             raise BadTable("there are none")
+        if beside is not None and not set(problem.schema.protected) <= set(names):
+            frame = join(frame, beside, problem.schema.protected).frame
         if known:
             _hold_labels(columns, target, problem)
         rows, fits, why = problem.target.codec.encode_fitting(frame)
@@ -202,6 +229,31 @@ def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, proble
             f"their target column {target!r} holds {strange[0]!r}, where the table's holds "
             f"{problem.favorable!r} and {problem.unfavorable!r}"
         )
+
+
+def _names(protected: str | Sequence[str] | Mapping[str, Any], schema: Schema | None) -> list[str]:
+    """Columns that are named as protected, with or without values."""
+    wanted = [protected] if isinstance(protected, str) else list(protected)
+    if not wanted and schema is not None:
+        return list(schema.protected)
+    return [name.partition("=")[0] for name in wanted if isinstance(name, str)]
+
+
+def _untaken(target: Target) -> tuple[str, ...]:
+    """A sentence where the model does not take a protected column."""
+    if not target.unseen:
+        return ()
+    names = both(list(target.unseen))
+    if target.blind:
+        return (
+            f"the model does not take {names}, so changing that alone can flip nothing: the rate "
+            "is 0 by definition, and nothing was searched; twins tell what it does with what goes "
+            f"with {names} in the table",
+        )
+    return (
+        f"the model does not take {names}, so changing that alone can flip nothing; with --twin "
+        f"limi asks what it does with what goes with {names} in the table",
+    )
 
 
 def _by_default(given: Value | None, taken: Value | None, target: str | None) -> tuple[str, ...]:

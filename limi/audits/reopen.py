@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from limi import data, models
 from limi.audits import run_folder
+from limi.audits.beside import Beside
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result
 from limi.audits.summary import causes_in_words, rules_of
@@ -32,7 +33,15 @@ from limi.types import Rows
 __all__ = ["reopen"]
 
 _TEXT = ("table", "model", "data_sha256")
-_TEXT_OR_NONE = ("target", "model_sha256", "labels_sha256", "output", "origin")
+_TEXT_OR_NONE = (
+    "target",
+    "model_sha256",
+    "labels_sha256",
+    "output",
+    "origin",
+    "protected_from",
+    "key",
+)
 _LONGEST = 160  # characters of a path in a sentence
 _SPOT = 256  # findings that are put to the model again
 
@@ -42,6 +51,7 @@ def reopen(
     *,
     table: str | Path | Frame | None = None,
     model: Any = None,
+    protected_from: str | Path | Frame | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
 ) -> Result:
@@ -49,8 +59,9 @@ def reopen(
 
     Both are held to what the run tested: a table or a model that has changed since is refused.
     Relative paths start where the run was started. `table` and `model` say where the two are now,
-    or are a frame and a live model. A model whose file runs code when it is opened must be named:
-    a folder that somebody sent should not choose what runs here.
+    or are a frame and a live model; `protected_from` does for a table of protected columns. A model
+    whose file runs code when it is opened must be named: a folder that somebody sent should not
+    choose what runs here.
     """
     folder = writing.absolute(folder)  # a model may go to another one when it is loaded
     summary = run_folder.read_summary(folder)
@@ -58,7 +69,8 @@ def reopen(
     base = _base(folder, manifest)
     read = _table(folder, base, manifest["table"]) if table is None else _take_given(table)
     named = _model(folder, base, manifest["model"]) if model is None else model
-    problem = _problem(folder, manifest, read, named, trust_pickle, trust)
+    beside = _beside(folder, base, manifest, protected_from)
+    problem = _problem(folder, manifest, read, named, beside, trust_pickle, trust)
     found = _find(folder, problem)
     # A model whose answers move cannot be held to those that it gave.
     if not summary.steadiness.get("scores_moved"):
@@ -81,6 +93,7 @@ def _problem(
     manifest: dict[str, Any],
     read: _Table,
     named: Any,
+    beside: Beside | None,
     trust_pickle: bool,
     trust: Sequence[str],
 ) -> Problem:
@@ -97,6 +110,7 @@ def _problem(
             trust_pickle=trust_pickle,
             trust=trust,
             table_name=manifest["table"],
+            beside=beside,
         )
     except BadTable as error:
         raise BadTable(
@@ -188,6 +202,24 @@ def _model(folder: Path, base: Path, uri: str) -> str:
         f"the model of the run {str(folder)!r} is not at {_cut(base / place)!r}; say where it is "
         f"with --model {kind}:PLACE (model= in Python)"
     )
+
+
+def _beside(
+    folder: Path, base: Path, manifest: dict[str, Any], given: str | Path | Frame | None
+) -> Beside | None:
+    """The table that protected columns came from, where there was one."""
+    name, key = manifest.get("protected_from"), manifest.get("key")
+    if name is None or key is None:
+        return None
+    if given is not None:
+        return Beside(_take_given(given).frame, key, name)
+    path = base / name
+    if not is_file(path):
+        raise InvalidInput(
+            f"the protected columns of the run {str(folder)!r} came from {_cut(path)!r}, which is "
+            "not there; give that table as protected_from="
+        )
+    return Beside(files.read(path), key, name)
 
 
 def _cut(path: Path) -> str:

@@ -29,6 +29,7 @@ from limi.system.shown import to_json
 from limi.system.writing import Content, write
 from limi.table.frames import Codec, Frame
 from limi.table.schema_files import dump
+from limi.twins import Twins
 from limi.types import Index, Mask
 
 __all__ = ["Rates", "Result", "draw_representative", "files", "representative_size"]
@@ -84,6 +85,13 @@ class Result:
         ones where those were not measured.
         """
         return _choose(self.summary, column, population)
+
+    @property
+    def twins(self) -> Twins | None:
+        """What the model does with what goes with the protected columns: gains and losses of
+        people decided as their twins of another group, with carriers, placebo and what remains
+        where columns are kept. None where nobody asked (`audit(..., twin=True)`)."""
+        return self.summary.twins
 
     @property
     def stop(self) -> str:

@@ -35,6 +35,7 @@ from limi.search.findings import Found
 from limi.search.method import scores, stops_on_flips
 from limi.streams import Stream
 from limi.system.watch import Spent
+from limi.system.words import both
 from limi.table.rows import KeySet, keys
 from limi.types import Rows
 
@@ -142,6 +143,10 @@ def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
 
 def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
     """Populations without a rate, and why; "because" goes before it."""
+    if plan.problem.blind:
+        names = both(plan.problem.unseen)
+        why = f"the model does not take {names}, so that it is 0 for them too"
+        return dict.fromkeys(("natural", "uniform"), why)
     why = "the budget of queries or seconds left too little for a rate"
     if plan.rate_rows == 0:
         why = "no rows were asked for (rate-rows is 0)"
@@ -156,8 +161,9 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
 
 
 def _queries(searched: Searched) -> int:
-    """Of the search and of the rates."""
-    return searched.run.queries + searched.measured.queries
+    """Of the search, of the rates and of twins."""
+    twins = 0 if searched.twins is None else searched.twins.queries
+    return searched.run.queries + searched.measured.queries + twins
 
 
 def _effort(plan: Plan, searched: Searched) -> collect.Effort:
@@ -283,6 +289,7 @@ def _summarize(
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),
         estimate=searched.expected.as_dict(),
+        twins=searched.twins,
         command=plan.command,
         versions=plan.manifest["versions"],
         held_out=None if problem.held_out is None else problem.held_out.name,

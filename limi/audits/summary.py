@@ -21,6 +21,7 @@ from limi.metrics.regions import Condition, Rule, Where
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.table.schema import Schema
+from limi.twins import Twins
 
 __all__ = [
     "Clause",
@@ -159,6 +160,7 @@ class Summary:
     phases: dict[str, dict[str, float]] = field(default_factory=dict)
     # ^ seconds and questions of each phase, in their order
     cut: dict[str, str] = field(default_factory=dict)  # by phase: what budgets left out, in words
+    twins: Twins | None = None  # the twin question with its answers, where it was asked
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)
@@ -207,12 +209,19 @@ class Summary:
             name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
         }
         values["where"] = _regions(tree.get("where"))
+        if tree.get("twins") is not None:
+            values["twins"] = Twins.from_dict(tree["twins"])
         summary = Summary(**values)
         if not summary.metrics or tree.get("format", 1) == 1:
             return summary
         return dataclasses.replace(
             summary, metrics=collect.add_derived(summary.metrics, summary.known)
         )
+
+    @property
+    def blind(self) -> bool:
+        """Does the model take none of the protected columns?"""
+        return self.twins is not None and set(self.protected) <= set(self.twins.unseen)
 
     @property
     def known(self) -> collect.Known:

@@ -71,6 +71,31 @@ def test(
     rate_rows: Annotated[
         int, Option(help="Rows to measure each population's rate on; 0 for none.")
     ] = MEASURED_ROWS,
+    twin: Annotated[
+        bool,
+        Option(
+            "--twin",
+            help="Also ask how people would be decided as their twins of another group.",
+        ),
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COLUMN",
+            help="Column that groups may differ in: it stays as it is in twins. Repeatable, or "
+            "with commas.",
+        ),
+    ] = None,
+    twin_generator: Annotated[
+        str, Option(help="What twins are learned with: a generator that encodes, in an order.")
+    ] = DEFAULT_GENERATOR,
+    protected_from: Annotated[
+        str | None,
+        Option(
+            metavar="FILE", help="Table that holds protected columns which the model's table lacks."
+        ),
+    ] = None,
+    key: Annotated[str | None, Option(help="Column that tells the people of both tables.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
     max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
     device: Annotated[
@@ -108,6 +133,12 @@ def test(
             max_findings=max_findings,
             max_seconds=max_seconds,
             rate_rows=rate_rows,
+            twin=twin,
+            keep=keep or (),
+            twin_generator=twin_generator,
+            protected_from=None if protected_from is None else files.read(protected_from),
+            protected_from_name=protected_from or "the protected table",
+            key=key,
             seed=seed,
             max_batch=max_batch,
             device=device,

@@ -28,7 +28,7 @@ from limi.system.watch import OutOfTime
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["MOST_QUERIES", "Measured", "measurable_rows", "measure"]
+__all__ = ["MOST_QUERIES", "Measured", "measurable_rows", "measure", "measure_blind"]
 
 MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
 
@@ -100,6 +100,38 @@ def measure(
         asked = checked.queries + (0 if doubt is None else doubt.queries)
         measured = replace(measured, queries=measured.queries + asked)
     return measured
+
+
+def measure_blind(session: Session, name: str, rows: Rows, seed: int, most: int) -> Measured:
+    """What is decided about people by a model that takes no protected column.
+
+    Nobody flips, by definition, so each row is asked once.
+    """
+    rng = Stream.RATES.rng(seed, sum(name.encode()))
+    places = _places(session, len(rows), most, rng)
+    people = rows[places]
+    try:
+        scores = session.scores(people)
+    except OutOfTime:
+        return Measured({}, 0, {}, {}, {})
+    if not len(people):
+        return Measured({}, 0, {}, {}, {})
+    n_values = [len(codes) for codes in session.schema.protected_codes]
+    if len(n_values) > 1:
+        n_values.append(len(session.schema.combinations))
+    decided = sides(scores)[:, None]
+    checked = Checked(
+        people,
+        scores,
+        people,
+        scores,
+        np.zeros(len(people), dtype=bool),
+        queries=len(people),
+        as_if=tuple(np.repeat(decided, n, axis=1) for n in n_values),
+    )
+    nobody = Rate(0.0, 0.0, 0.0, len(people))
+    alone = {column: {name: nobody} for column in _alone(session.schema)}
+    return Measured({name: nobody}, len(people), {name: checked}, alone, {name: places})
 
 
 def _alone(schema: Schema) -> tuple[str, ...]:

@@ -90,6 +90,8 @@ def network_of(target: Target) -> tuple[Any, Outputs] | None:
     torch, model = sys.modules.get("torch"), target.model
     if torch is None or not isinstance(model, WithModule) or model.takes != "matrix":
         return None
+    if target.unseen:  # slopes and tensors have the columns of the rows, not of the model
+        return None
     known = isinstance(model.module, torch.nn.Module)
     return (model.module, model.outputs) if known else None
 

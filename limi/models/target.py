@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,19 +31,39 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Target:
-    """Asks a model for the scores of rows."""
+    """Asks a model for the scores of rows.
+
+    Rows may have protected columns that the model does not take: they stand last, and it is not
+    given them.
+    """
 
     model: Model
     codec: Codec
     notes: tuple[str, ...] = field(default=())
+    unseen: tuple[str, ...] = ()  # columns that the model does not take
+
+    @cached_property
+    def shown(self) -> Codec:
+        """The columns that the model is given."""
+        names = self.codec.schema.names
+        return (
+            self.codec.select(names[: len(names) - len(self.unseen)]) if self.unseen else self.codec
+        )
+
+    @property
+    def blind(self) -> bool:
+        """Does the model take none of the protected columns?"""
+        return set(self.codec.schema.protected) <= set(self.unseen)
 
     def present(self, rows: Rows) -> Any:
         """What the model is given for these rows."""
+        shown = self.shown
+        rows = rows[:, : len(shown.schema)] if self.unseen else rows
         if self.model.takes == "frame":
-            return self.codec.decode(rows)
-        if self.model.takes == "array" and _text_columns(self.codec):
-            return _cells(self.codec.decode(rows))
-        return self.codec.matrix(rows)
+            return shown.decode(rows)
+        if self.model.takes == "array" and _text_columns(shown):
+            return _cells(shown.decode(rows))
+        return shown.matrix(rows)
 
     def score(self, rows: Rows) -> Scores:
         """One score a row; BadModel where the model raises or answers what it must not."""
@@ -144,32 +165,47 @@ class Target:
             return question(inputs)
 
 
-def bind(model: Model, codec: Codec) -> Target:
-    """A target of a model and the codec of a table; BadModel where the columns do not fit."""
-    names = codec.schema.names
+def bind(model: Model, codec: Codec, *, aside: Sequence[str] = ()) -> Target:
+    """A target of a model and the codec of a table; BadModel where the columns do not fit.
+
+    Columns that stand `aside` are not the model's, unless it names them. Protected ones that it
+    does not take stay with its rows, unseen.
+    """
+    schema = codec.schema
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
         columns, n_columns, takes = model.columns, model.n_columns, model.takes
     if columns is not None:
-        wanted = _match(columns, names)
-        blind = [name for name in codec.schema.protected if name not in wanted]
-        if blind:
-            raise BadModel(
-                f"the model does not take {spell(blind)} as an input, so changing it can flip "
-                f"nothing; its columns are {spell(wanted)}"
-            )
-        codec = codec.select(wanted)
-    elif n_columns is not None and n_columns != len(names):
-        raise BadModel(
-            f"the model wants {n_columns} columns and the table has {len(names)} beside "
-            f"the target: {spell(names)}"
+        wanted: Sequence[str] = _match(columns, schema.names)
+    else:
+        wanted = _count_out(
+            n_columns, [n for n in schema.names if n not in aside], schema.protected
         )
-    text = _text_columns(codec)
+    unseen = tuple(name for name in schema.protected if name not in wanted)
+    if [*wanted, *unseen] != schema.names:
+        codec = codec.select([*wanted, *unseen])
+    target = Target(model, codec, notes_of(model), unseen)
+    text = _text_columns(target.shown)
     if takes == "matrix" and text:
         raise BadModel(
             f"the model takes numbers only, but these columns hold text: {spell(text)}; "
             "give the table as the model was trained on it, or wrap both in a Python function"
         )
-    return Target(model, codec, notes_of(model))
+    return target
+
+
+def _count_out(
+    n_columns: int | None, names: Sequence[str], protected: Sequence[str]
+) -> Sequence[str]:
+    """The columns of a model that names none; one that wants too few may lack the protected."""
+    free = [name for name in names if name not in protected]
+    if n_columns in (None, len(names)):
+        return names
+    if n_columns == len(free):
+        return free
+    raise BadModel(
+        f"the model wants {n_columns} columns and the table has {len(names)} beside "
+        f"the target: {spell(names)}"
+    )
 
 
 def _match(wanted: Sequence[str], names: Sequence[str]) -> list[str]:

@@ -67,6 +67,7 @@ class Terms:
     trust_pickle: bool = False
     trust: tuple[str, ...] = ()
     table: str | None = None
+    aside: tuple[str, ...] = ()  # columns of the table that are not the model's
 
     def model(self, given: Any) -> Model:
         """The model at `KIND:PLACE`, or of a live object, on these terms."""
@@ -284,7 +285,7 @@ def main() -> NoReturn:
 
 
 def _try(job: _Job) -> None:
-    target = bind(job.terms.model(job.uri), job.codec)
+    target = bind(job.terms.model(job.uri), job.codec, aside=job.terms.aside)
     rows = target.codec.encode(job.sample)
     target = target.settled(rows)
     target.score(rows)

@@ -13,7 +13,7 @@ from typing import Any
 from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
 from limi.metrics.individual import Rate
-from limi.report import _pages, charts, favored, metrics, wording
+from limi.report import _pages, charts, favored, metrics, twins, wording
 from limi.system import words
 
 __all__ = ["render", "snippet"]
@@ -98,10 +98,11 @@ def _content(summary: Summary) -> dict[str, Any]:
         "bars": bars,
         "rates_aid": wording.rates_aid(summary),
         "ticks": ticks,
+        "twins": twins.tell(summary),
         "places": places,
         "place_ticks": place_ticks,
         "average": average,
-        "places_aid": wording.places_aid(summary),
+        "places_aid": "" if summary.blind else wording.places_aid(summary),
         "whom": whom,
         "others": _other_people(summary),
         "nobody": favored.lacking(summary),
@@ -110,13 +111,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "counts": favored.among_findings(summary),
         "pairs": pairs[:_SHOWN_FINDINGS],
         "more_pairs": pairs[_SHOWN_FINDINGS:],
-        "facts": [
-            ("Findings", wording.found(summary)),
-            ("Rows checked", words.count(summary.rows_checked)),
-            ("Queries", words.count(summary.queries)),
-            ("Findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
-            ("Time", words.seconds(summary.seconds)),
-        ],
+        "facts": twins.facts(summary) if summary.blind else _facts(summary),
         "stopped": wording.stopped(summary),
         "searched": wording.searched(summary),
         "phases": wording.phases(summary),
@@ -134,6 +129,16 @@ def _content(summary: Summary) -> dict[str, Any]:
         "limits": wording.LIMITS,
         "most_values": _SHOWN_VALUES,
     }
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    return [
+        ("Findings", wording.found(summary)),
+        ("Rows checked", words.count(summary.rows_checked)),
+        ("Queries", words.count(summary.queries)),
+        ("Findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
+        ("Time", words.seconds(summary.seconds)),
+    ]
 
 
 def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:

@@ -14,7 +14,7 @@ from rich.text import Text
 from limi.audits.summary import Example, Summary
 from limi.errors import spell
 from limi.metrics.individual import Rate
-from limi.report import favored, metrics, wording
+from limi.report import favored, metrics, twins, wording
 from limi.system import words
 
 __all__ = ["print_metrics", "print_summary", "render"]
@@ -44,8 +44,9 @@ def _print(summary: Summary, console: Console) -> None:
     console.print(_headline(summary))
     for title, blocks in (
         ("How often decisions flip", _rates(summary)),
+        (twins.title(summary), _twins(summary)),
         ("Who is favored", _tell_favored(summary)),
-        ("Where it happens", _places(summary)),
+        ("Where it happens", () if summary.blind else _places(summary)),
         ("What the search found", _find(summary)),
         ("Strongest findings", _findings(summary)),
         ("How natural the findings are", _natural(summary)),
@@ -104,6 +105,28 @@ def _add_rate(grid: Table, name: str, rate: Rate, aid: str, style: str = "") -> 
     )
 
 
+def _twins(summary: Summary) -> Iterator[RenderableType]:
+    told = twins.tell(summary)
+    if told is None:
+        return
+    yield _text(told.alone)
+    for way in told.ways:
+        yield Text(" ")
+        yield _text(way.sentence, "bold")
+        for line in (way.evidence, way.carried):
+            if line:
+                yield _text(line)
+        if way.kept:
+            grid = Table.grid(padding=(0, 2))
+            for name, figures in way.kept:
+                grid.add_row(_text(name), _text(figures, "cyan"))
+            yield grid
+    yield Text(" ")
+    for line in told.notes:
+        yield _text(line)
+    yield _text(told.caution, "dim")
+
+
 def _places(summary: Summary) -> Iterator[RenderableType]:
     for number, place in enumerate(wording.places(summary), 1):
         grid = Table.grid(padding=(0, 1))
@@ -133,7 +156,11 @@ def _find(summary: Summary) -> Iterator[RenderableType]:
     if counts := favored.among_findings(summary):
         yield _text(counts, "dim")
     if not wording.searched(summary):
-        yield _text(summary.cut.get("search", "No time was left to search."))
+        yield _text(
+            f"There was no search: {wording.stopped(summary)}."
+            if summary.blind
+            else summary.cut.get("search", "No time was left to search.")
+        )
     elif not summary.findings:
         yield Text(
             "Finding nothing is not a certificate of fairness: it speaks of the rows checked."
@@ -141,6 +168,8 @@ def _find(summary: Summary) -> Iterator[RenderableType]:
 
 
 def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
+    if summary.blind:  # the same people are decided alike under every value
+        return
     shown = favored.tables(summary)
     for table in shown:
         if len(shown) > 1:
@@ -299,7 +328,7 @@ def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
                 for name, values in summary.protected.items()
             ),
             ("combinations", count(summary.combinations)),
-            ("method", f"{summary.method} ({settings})" if settings else summary.method),
+            ("method", _method(summary, settings)),
             ("generator", wording.generator(summary)),
             ("seed", str(summary.seed)),
             *((wording.title(name), words.number(value)) for name, value in summary.scores.items()),
@@ -313,6 +342,12 @@ def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
             ),
         ]
     )
+
+
+def _method(summary: Summary, settings: str) -> str:
+    if summary.blind:
+        return ""
+    return f"{summary.method} ({settings})" if settings else summary.method
 
 
 def _notes(summary: Summary) -> Iterator[RenderableType]:

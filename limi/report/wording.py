@@ -193,6 +193,8 @@ def answer(summary: Summary) -> Answer:
 
     A few rows make no headline: one flip of two is "50 %", and says nothing.
     """
+    if summary.blind:
+        return _answer_blind(summary)
     would = f"would be decided differently if {change(list(summary.protected))}"
     for name, rate in listed_rates(summary):
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
@@ -222,6 +224,27 @@ def answer(summary: Summary) -> Answer:
     rate_of = f"no rate of {FEWEST_TOLD} rows or more" if few else "no rate measured"
     checked = f"{count(summary.rows_checked)} rows checked, {rate_of}"
     return Answer(count(summary.findings), f"{noun} found that {would}", checked)
+
+
+def _answer_blind(summary: Summary) -> Answer:
+    """Of a model that takes no protected column: what twins say of the widest gap."""
+    twins = summary.twins
+    names = both(summary.protected)
+    alone = f"if only {names} changed: 0 %, because the model does not take it"
+    if twins is None or not twins.directions:
+        why = "" if twins is None else f"; twins were not asked: {twins.reason}"
+        return Answer("0 %", f"would be decided differently if only {names} changed", alone + why)
+    first = twins.directions[0]
+    rate, own, other = first.gains, "unfavorably", "favorably"
+    if first.losses.estimate > first.gains.estimate:
+        rate, own, other = first.losses, "favorably", "unfavorably"
+    shown = percent(rate)
+    return Answer(
+        f"{shown.estimate} %",
+        f"of people with {first.group} are decided {own}, and their twins with {first.goal} "
+        f"{other}",
+        f"95 % interval {shown.low} to {shown.high}, n = {count(first.n)}; {alone}",
+    )
 
 
 def rates_aid(summary: Summary) -> list[str]:
@@ -582,6 +605,7 @@ _PHASES = {
     "contract": "looking at the model",
     "generator": "fitting the generator",
     "rates": "measuring rates",
+    "twins": "asking about twins",
     "labels": "labelling",
     "search": "searching",
     "second_check": "asking findings again",
@@ -608,7 +632,9 @@ def phases(summary: Summary) -> list[tuple[str, str]]:
 
 
 def searched(summary: Summary) -> bool:
-    """Did the search get to check anything, or was no time left for it?"""
+    """Did the search get to check anything, or was there none?"""
+    if summary.blind:
+        return False
     return bool(summary.rows_checked) or summary.stop != "seconds"
 
 
@@ -619,6 +645,8 @@ def found(summary: Summary) -> str:
 
 def stopped(summary: Summary) -> str:
     """Why the search ended."""
+    if summary.blind:
+        return f"the model does not take {both(summary.protected)}, so changing it flips nothing"
     if not searched(summary):
         return "no time was left for it"
     return _STOPS.get(str(summary.stop), str(summary.stop))

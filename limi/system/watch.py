@@ -18,7 +18,16 @@ from limi.types import Rows, Scores
 
 __all__ = ["PHASES", "OutOfTime", "Progress", "Spent", "Watch"]
 
-PHASES = ("contract", "generator", "rates", "labels", "search", "second_check", "metrics")
+PHASES = (
+    "contract",
+    "generator",
+    "rates",
+    "twins",
+    "labels",
+    "search",
+    "second_check",
+    "metrics",
+)
 """What a run does, in this order."""
 
 _SHORTEST_CALL = 10  # where time is short: that part of a usual call

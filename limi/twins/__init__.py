@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limi.twins.answers import Carrier, Direction, Group, Kept, TwinExample, Twins
-from limi.twins.effort import Effort
+from limi.twins.effort import Effort, directions
 from limi.twins.groups import Groups, find_groups
 from limi.twins.maker import TwinMaker, check_keep, learn, require_generator
 from limi.twins.measure import measure
@@ -19,6 +19,7 @@ __all__ = [
     "TwinMaker",
     "Twins",
     "check_keep",
+    "directions",
     "find_groups",
     "learn",
     "measure",

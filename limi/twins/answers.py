@@ -23,8 +23,8 @@ __all__ = [
 KeptBy: TypeAlias = Literal["asked", "carriers"]
 """Why columns are kept: the user said so, or they carry most."""
 
-WELL_MEASURED = 0.7
-"""Coverage below which twins do not account for the gap between groups."""
+WELL_MEASURED = (0.7, 1.3)
+"""Coverage outside which twins do not account for the gap between groups."""
 
 
 @dataclass(frozen=True)
@@ -82,10 +82,10 @@ class Direction:
     coverage: float  # net / gap; NaN where the gap is no larger than chance makes it
     no_twin: int = 0  # people for whom every draw broke a constraint; not among the n
     fit_error: float = math.nan  # standard deviation of the gains over tables drawn again
-    order_gains: tuple[float, ...] = ()  # with the columns in other orders
     agreement: float = math.nan  # chance that two draws of a person's twin give the same verdict
     sure: Rate | None = None  # people whose verdict changes in nearly all draws
-    carried: Literal["gains", "losses"] = "gains"  # which decisions the carriers are about
+    carried: Literal["gains", "losses"] = "gains"  # the more frequent: what follows is about them
+    orders: tuple[float, ...] = ()  # their share with the columns in other orders
     n_carried: int = 0
     carriers: tuple[Carrier, ...] = ()  # largest share first
     kept: tuple[Kept, ...] = ()
@@ -94,7 +94,7 @@ class Direction:
     @property
     def well_measured(self) -> bool:
         """Do these twins account for the gap between the groups? Unknown counts as no."""
-        return self.coverage >= WELL_MEASURED
+        return WELL_MEASURED[0] <= self.coverage <= WELL_MEASURED[1]
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _direction(tree: Mapping[str, Any]) -> Direction:
         **dict(tree)
         | {name: math.nan if tree[name] is None else tree[name] for name in numbers}
         | {"gains": _rate(tree["gains"]), "losses": _rate(tree["losses"])}
-        | {"order_gains": tuple(tree["order_gains"]), "sure": _known(tree["sure"])}
+        | {"orders": tuple(tree["orders"]), "sure": _known(tree["sure"])}
         | {
             "carriers": tuple(
                 Carrier(tuple(c["columns"]), c["share"], _number(c["error"]))

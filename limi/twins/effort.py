@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from limi.twins.carriers import PERMUTATIONS
 
-__all__ = ["DRAWS", "REFITS", "Effort"]
+__all__ = ["DRAWS", "MOST_OTHERS", "REFITS", "Effort", "directions"]
 
 REFITS = 8
 """Tables drawn again, and orders of the columns tried."""
@@ -15,9 +15,17 @@ REFITS = 8
 DRAWS = 20
 """Twins drawn of a person to see how sure their verdict is."""
 
+MOST_OTHERS = 5
+"""Groups that are compared with the one decided favorably most often."""
+
 _MIXTURES = 3 * PERMUTATIONS  # of a changed decision, about: most twins differ in few carriers
 _KEPT_SETS = 4
 _FEWEST = {"people": 50, "again": 50, "kept": 50, "carried": 20, "drawn": 20}
+
+
+def directions(n_groups: int) -> int:
+    """How many directions so many groups have: to the best-off group and back."""
+    return 2 * min(n_groups - 1, MOST_OTHERS)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from limi.system.watch import OutOfTime
 from limi.table.schema import Schema
 from limi.twins.answers import Carrier, Direction, Group, Kept, KeptBy, TwinExample, Twins
 from limi.twins.carriers import MOST_CARRIERS, find_carriers, share_out
-from limi.twins.effort import DRAWS, REFITS, Effort
+from limi.twins.effort import DRAWS, MOST_OTHERS, REFITS, Effort, directions
 from limi.twins.groups import Groups, find_groups
 from limi.twins.maker import TwinMaker, check_keep, learn
 from limi.twins.questions import Questions, Spent, cells_differ
@@ -38,7 +38,6 @@ __all__ = ["SURE", "measure"]
 SURE = 0.9
 """Share of a person's draws that must change their decision before it is shown as an example."""
 
-_MOST_OTHERS = 5  # groups that are compared with the one decided favorably most often
 _MOST_REFIT_ROWS = 20_000  # of a table that is only drawn again, or put in another order
 _STRONGEST = 3  # carriers that are kept one after another
 _EXAMPLES = 3  # of a direction
@@ -86,11 +85,13 @@ def measure(
         (inquiry.refit_orders, "other orders of the columns"),
     )
     missing: list[str] = []
+    spent = False
     for number, (part, words) in enumerate(parts):
         try:
-            if missing or not part():
+            if spent or not part():
                 missing.append(words)
         except (Spent, OutOfTime):
+            spent = True
             missing.append(words)
         on_step((number + 1) / len(parts))
         if missing and not words:
@@ -164,14 +165,14 @@ class _Inquiry:
             [j for j, name in enumerate(session.schema.names) if name not in unseen], dtype=np.intp
         )
         questions = Questions(session, seen, told, _stream(seed, 0))
-        directions = 2 * min(len(groups) - 1, _MOST_OTHERS)
         allowed = min(session.queries_left, session.watch.affordable)
-        sized = (effort or Effort()).within(allowed, directions)
+        sized = (effort or Effort()).within(allowed, directions(len(groups)))
         own, rng = groups.of(people), _stream(seed, 1)
         members = []
         for number in range(len(groups)):
+            # In an order of chance, so that the first of them stand for all.
             places = rng.permutation(np.flatnonzero(own == number))
-            members.append(people[np.sort(places[: sized.people])])
+            members.append(people[places[: sized.people]])
         return _Inquiry(
             session, seed, groups, keep, unseen, generator, sized, questions, members, [], []
         )
@@ -204,7 +205,7 @@ class _Inquiry:
         rates = np.array([favors(s).mean() if len(s) else -1.0 for s in self.scores])
         best = int(rates.argmax())
         others = [g for g in np.argsort(rates, kind="stable").tolist() if g != best]
-        known = [g for g in others if len(self.members[g])][:_MOST_OTHERS]
+        known = [g for g in others if len(self.members[g])][:MOST_OTHERS]
         return [pair for g in known for pair in ((g, best), (best, g))]
 
     def ask_placebo(self) -> bool:
@@ -460,7 +461,7 @@ class _Inquiry:
             gap_error=gap_error,
             coverage=net / gap if abs(gap) > _CLEAR * gap_error else math.nan,
             fit_error=errors[0],
-            order_gains=tuple(float((verdicts > 0).mean()) for verdicts in way.orders),
+            orders=_of_everyone(way),
             agreement=agreement,
             sure=sure,
             carried="gains" if way.mainly_gains else "losses",
@@ -501,6 +502,18 @@ class _Inquiry:
 
 def _stream(seed: int, *key: int) -> np.random.Generator:
     return Stream.TWINS.rng(seed, *key)
+
+
+def _of_everyone(way: _Way) -> tuple[float, ...]:
+    """Shares in other orders: of some people, moved by how these differ from everyone asked."""
+    changed = way.gains if way.mainly_gains else way.losses
+    kind = 1 if way.mainly_gains else -1
+    return tuple(
+        max(
+            0.0, float((verdicts == kind).mean() + changed.mean() - changed[: len(verdicts)].mean())
+        )
+        for verdicts in way.orders
+    )
 
 
 def _spread(changed: Mask) -> float:

@@ -160,9 +160,6 @@ def test_columns_that_do_not_fit_are_refused_before_the_first_call():
     wants = _with(lambda given: 1 / 0, columns=["age", "height"])
     with pytest.raises(BadModel, match="wants the columns height that the table lacks"):
         target_of(wants)
-    blind = _with(lambda given: 1 / 0, columns=["age", "wage"])
-    with pytest.raises(BadModel, match="does not take sex as an input"):
-        target_of(blind, protected=["sex"])
     numbers = _with(lambda given: 1 / 0, takes="matrix")
     with pytest.raises(BadModel, match="takes numbers only, but these columns hold text: sex"):
         target_of(numbers)
@@ -170,6 +167,32 @@ def test_columns_that_do_not_fit_are_refused_before_the_first_call():
     foreign.n_columns = 2
     with pytest.raises(BadModel, match="wants 2 columns and the table has 4 beside the target"):
         target_of(foreign)
+
+
+def test_a_protected_column_that_the_model_does_not_take_stays_last_and_unseen():
+    given = []
+
+    def score(frame):
+        given.append(frame)
+        return np.full(len(frame), 0.3)
+
+    blind = target_of(_with(score, columns=["wage", "age"]), protected=["sex"])
+    assert blind.codec.schema.names == ["wage", "age", "sex"]
+    assert blind.unseen == ("sex",)
+    assert blind.blind
+    blind.score(rows_of(blind))
+    assert list(given[0].columns) == ["wage", "age"]
+    seeing = target_of(_with(score, columns=["wage", "sex"]), protected=["sex"])
+    assert seeing.unseen == ()
+    assert not seeing.blind
+
+
+def test_a_matrix_of_all_columns_but_the_protected_ones_is_taken_for_a_blind_model():
+    model = Raw(0)
+    model.n_columns = 3
+    blind = target_of(model, protected=["sex"])
+    assert blind.unseen == ("sex",)
+    assert len(blind.present(rows_of(blind)).columns) == 3
 
 
 # -- the contract -------------------------------------------------------------------------

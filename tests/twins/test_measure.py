@@ -95,7 +95,7 @@ def test_examples_change_in_nearly_all_draws_and_say_in_what(known, twins):
 def test_draws_orders_and_fits_are_told(twins):
     for direction in twins.directions:
         assert 0.7 < direction.agreement < 1
-        assert len(direction.order_gains) == 8
+        assert len(direction.orders) == 8
         assert direction.fit_error >= 0
         assert (
             direction.gains.high - direction.gains.low
