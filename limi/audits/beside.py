@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Joined:
         import narwhals as nw
 
         given = nw.from_native(self.frame, eager_only=True).select(lacking)
-        return Schema((*schema.columns, *infer(given.to_native()).columns))
+        return replace(schema, columns=(*schema.columns, *infer(given.to_native()).columns))
 
 
 def join(frame: Frame, beside: Beside, wanted: Sequence[str]) -> Joined:

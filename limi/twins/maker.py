@@ -28,9 +28,10 @@ from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import InvalidInput, nearest, spell
 from limi.generators import Encoder, Generator
 from limi.generators._domain import HIGHEST, RARE
+from limi.table.constraints import find_broken
 from limi.table.schema import Schema
 from limi.twins.groups import Groups, find_groups
-from limi.types import Index, Rows
+from limi.types import Index, Mask, Rows
 
 __all__ = ["TwinMaker", "check_keep", "learn", "require_generator"]
 
@@ -38,6 +39,7 @@ MIN_GAIN = 2.0
 """What a split must tell, in multiples of chance: at 1 even a shuffled group moves columns."""
 
 _KNOTS = np.linspace(0.0, 1.0, 21)
+_MOST_DRAWS = 20  # of a twin that breaks a constraint
 _ODD = 0.01  # the chance of a bend in a column of even ranks, for all columns and groups together
 
 
@@ -64,8 +66,32 @@ class TwinMaker:
     def make(self, rows: Rows, goals: Index, rng: np.random.Generator) -> Rows:
         """The twin of each row in its goal's group: one draw from all that the row allows.
 
-        Every row must have a group. The draws of a row do not depend on how rows are batched.
+        Every row must have a group. Derived columns follow, and a twin that breaks a constraint
+        which its row keeps is drawn again; where that does not help the row itself comes back,
+        with its own group (see `found`).
         """
+        twins = self._draw(rows, goals, rng)
+        enforcer = self.schema.enforcer
+        if enforcer is None or not enforcer.constraints:
+            return twins
+        own = find_broken(enforcer.constraints, rows)
+        left = np.arange(len(rows))
+        for _ in range(_MOST_DRAWS):
+            broken = find_broken(enforcer.constraints, twins[left])
+            left = left[(broken & ~own[left]).any(axis=1)]
+            if not len(left):
+                return twins
+            twins[left] = self._draw(rows[left], goals[left], rng)
+        broken = find_broken(enforcer.constraints, twins[left])
+        left = left[(broken & ~own[left]).any(axis=1)]
+        twins[left] = rows[left]
+        return twins
+
+    def found(self, twins: Rows, goals: Index) -> Mask:
+        """Which of these are twins, and not people for whom there is none."""
+        return np.asarray(self.groups.of(twins) == goals)
+
+    def _draw(self, rows: Rows, goals: Index, rng: np.random.Generator) -> Rows:
         if not len(rows):
             return rows.copy()
         ranks, values, wanted = rng.spawn(3)
@@ -78,7 +104,8 @@ class TwinMaker:
         latents[:, fixed] = self.generator.encode(goal, wanted)[:, fixed]
         twins = self.generator.decode(latents)
         twins[:, fixed] = goal[:, fixed]
-        return twins
+        enforcer = self.schema.enforcer
+        return twins if enforcer is None else np.asarray(enforcer.complete(twins))
 
 
 def learn(
@@ -100,14 +127,25 @@ def learn(
     check_keep(schema, keep)
     require_generator(generator)
     groups = find_groups(schema, rows) if groups is None else groups
+    keep = _with_sources(schema, keep)
     first = [*schema.protected, *keep]
     rest = [name for name in order or schema.names if name not in first]
     module = generators.get(generator)
-    fitted = module.fit(rows, schema, rng, settings=_settings(module, (*first, *rest)))
+    # Rules are kept by whoever makes a twin; ranks are of all that the columns allow.
+    fitted = module.fit(rows, schema.unruled, rng, settings=_settings(module, (*first, *rest)))
     moved = [schema.position(name) for name in rest]
     return TwinMaker(
         schema, groups, fitted, tuple(keep), _find_bends(fitted, rows, groups, moved, rng)
     )
+
+
+def _with_sources(schema: Schema, keep: Sequence[str]) -> tuple[str, ...]:
+    """Columns to keep, with those that derived ones are computed from."""
+    kept = list(keep)
+    for derived in reversed(schema.rules.in_order):
+        if derived.column in kept:
+            kept += [n for n in derived.sources if n not in kept and n not in schema.protected]
+    return tuple(kept)
 
 
 def check_keep(schema: Schema, keep: Sequence[str]) -> None:

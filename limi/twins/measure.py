@@ -118,6 +118,13 @@ class _Way:
     kept: list[tuple[tuple[str, ...], KeptBy, int, int, int]] = field(default_factory=list)
     verdicts: NDArray[np.int8] | None = None  # (people, draws): 1 a gain, -1 a loss
     examples: tuple[TwinExample, ...] = ()
+    no_twin: int = 0
+
+    def keep(self, found: Mask) -> None:
+        """Leave out the people who have no twin."""
+        self.no_twin = int((~found).sum())
+        self.people, self.scores = self.people[found], self.scores[found]
+        self.twins = self.twins[found]
 
     @property
     def mainly_gains(self) -> bool:
@@ -193,9 +200,9 @@ class _Inquiry:
         self.scores = [self.questions.score(rows) for rows in self.members]
         for own, goal in self._directions():
             way = _Way(own, goal, self.members[own], self.scores[own])
-            way.twins = self.maker.make(
-                way.people, way.goals(len(way.people)), _stream(self.seed, 3, own, goal)
-            )
+            goals = way.goals(len(way.people))
+            way.twins = self.maker.make(way.people, goals, _stream(self.seed, 3, own, goal))
+            way.keep(self.maker.found(way.twins, goals))
             way.gains, way.losses = self.questions.compare(way.people, way.scores, way.twins)
             self.ways.append(way)
         return True
@@ -460,6 +467,7 @@ class _Inquiry:
             gap=gap,
             gap_error=gap_error,
             coverage=net / gap if abs(gap) > _CLEAR * gap_error else math.nan,
+            no_twin=way.no_twin,
             fit_error=errors[0],
             orders=_of_everyone(way),
             agreement=agreement,

@@ -1,10 +1,14 @@
 """Twins are people of the other group, and their true ones where those are known."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 from limi.errors import InvalidInput
 from limi.studies._mechanism import draw_known
+from limi.table.rules import Derived, Rules
+from limi.table.schema import Column, Schema
 from limi.twins.maker import learn
 
 
@@ -98,3 +102,52 @@ def test_what_cannot_be_kept_is_said_in_one_sentence(known, keep, said):
 def test_a_generator_without_encoder_or_order_is_refused(known):
     with pytest.raises(InvalidInput, match=r"'ctgan' cannot make twins.*trees"):
         learn(known.rows, known.schema, np.random.default_rng(0), generator="ctgan")
+
+
+def ruled(known, **rules):
+    return dataclasses.replace(known.schema, rules=Rules(**rules))
+
+
+def test_twins_keep_the_constraints_that_their_rows_keep(known):
+    schema = ruled(known, constraints=(("time", "hours + 2 * schooling <= 60"),))
+    rows = known.rows.copy()
+    hours, schooling = (schema.position(name) for name in ("hours", "schooling"))
+    rows[:, hours] = np.minimum(rows[:, hours], 60 - 2 * rows[:, schooling])
+    rows[:5, hours] = 70  # a few people break it themselves
+
+    def broken(people):
+        return np.flatnonzero(people[:, hours] + 2 * people[:, schooling] > 60)
+
+    maker = learn(rows, schema, np.random.default_rng(1))
+    goals = other(maker, rows)
+    unruled = dataclasses.replace(maker, schema=known.schema)
+    unbound = unruled.make(rows, goals, np.random.default_rng(2))
+    assert set(broken(unbound)) - set(range(5))
+    twins = maker.make(rows, goals, np.random.default_rng(2))
+    assert set(broken(twins)) <= set(range(5))
+    assert maker.found(twins, goals).mean() > 0.9
+
+
+def test_where_no_draw_keeps_the_constraints_there_is_no_twin(known):
+    schema = ruled(known, constraints=(("never", 'sex == "Male" implies age >= 100'),))
+    maker = learn(known.rows, schema, np.random.default_rng(1))
+    women = known.rows[known.rows[:, 0] == 0][:50]
+    goals = np.ones(50, dtype=int)
+    twins = maker.make(women, goals, np.random.default_rng(2))
+    assert not maker.found(twins, goals).any()
+    assert (twins == women).all()
+
+
+def test_derived_columns_follow_and_keeping_one_keeps_what_it_is_derived_from(known):
+    part = Column(name="part", kind="categorical", levels=("less", "full"))
+    schema = Schema((*known.schema.columns, part)).protect(["sex"])
+    derived = Derived(column="part", sources=("hours",), steps=(35,), values=("less", "full"))
+    schema = dataclasses.replace(schema, rules=Rules(derived=(derived,)))
+    hours = schema.position("hours")
+    rows = np.column_stack([known.rows, known.rows[:, hours] >= 35])
+    maker = learn(rows, schema, np.random.default_rng(1))
+    twins = maker.make(rows, other(maker, rows), np.random.default_rng(2))
+    assert (twins[:, -1] == (twins[:, hours] >= 35)).all()
+    assert (twins[:, -1] != rows[:, -1]).any()
+    kept = learn(rows, schema, np.random.default_rng(1), keep=("part",))
+    assert kept.keep == ("part", "hours")
