@@ -66,9 +66,13 @@ KIND = """
             return Rule(json.load(file)["edge"])
 """
 OPEN = """
-import sys
+import contextlib, io, sys
 import limi
-print(limi.reopen(sys.argv[1]).problem.model_name)
+from limi.cli import main
+
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+print(limi.reopen("run").problem.model_name)
 """
 
 
@@ -87,13 +91,14 @@ def tested(tmp_path):
         )
         frame.to_csv(tmp_path / "people.csv", index=False)
         (tmp_path / "income.rule").write_text(json.dumps({"edge": 30.5}))
-        done = package.limi(
-            *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
-            *("--model", "rule:income.rule", "--max-rows", "200", "--out", "run"),
+        done = package.run(
+            *("-c", OPEN, "test", "people.csv", "--target", "ok", "--favorable", "yes"),
+            *("--protected", "sex", "--model", "rule:income.rule", "--method", "real"),
+            *("--rate-rows", "100", "--out", "run"),
             cwd=tmp_path,
         )
-        assert done.returncode in (0, 1), done.stderr
-        return package.run("-c", OPEN, str(tmp_path / "run"), cwd=tmp_path)
+        assert (tmp_path / "run" / "findings.parquet").exists(), done.stderr
+        return done
 
     return make
 

@@ -18,6 +18,7 @@ from sklearn.svm import LinearSVC
 from limi import models
 from limi.audits.problem import prepare
 from limi.errors import BadModel, InvalidInput, MissingDependency
+from limi.models import trial
 from tests.models.kinds import onnx_case, to_onnx
 from tests.models.people import LABELS, bound, numbers, people, scored, spelled, truth
 
@@ -247,7 +248,8 @@ def kept_apart(path, name="weights.bin", *, where="initializer"):
     return raw
 
 
-def test_the_sum_of_a_model_is_of_its_weights_too(tmp_path):
+def test_the_sum_of_a_model_is_of_its_weights_too(tmp_path, monkeypatch):
+    monkeypatch.setenv(trial.SECONDS, "0")
     path = tmp_path / "a.onnx"
     raw = kept_apart(path)
     (tmp_path / "weights.bin").write_bytes(raw)

@@ -40,7 +40,7 @@ def prepared(uri, frame=None, **given):
 
 
 @pytest.fixture(autouse=True)
-def untried(monkeypatch):
+def unknown(monkeypatch):
     """No file has passed before."""
     monkeypatch.setattr(trial, "_passed", set())
 
