@@ -82,8 +82,7 @@ def compare(
     place, _ = settle_device(device, problem.target, found)
     if isinstance(generator, str) and generator in generators.names():
         rng = Stream.GENERATOR.rng(seed)
-        fit = generators.get(generator).fit
-        found = fit(problem.rows, problem.schema, rng, device=place)
+        found = generators.fit(generator, problem.rows, problem.schema, rng, device=place)
     lines: dict[str, ComparedRun] = {}
     results: dict[str, Result] = {}
     for name in methods:

@@ -89,12 +89,15 @@ class GeneratorSource:
             return _fitting(self.given, problem.schema)
         if is_file(self.given):
             return _fitting(self._loaded, problem.schema)
-        module = generators.get(str(self.given))
         rng = Stream.GENERATOR.rng(self.seed)
-        made: Generator = module.fit(
-            problem.rows, problem.schema, rng, device=self.device, on_step=step
+        return generators.fit(
+            str(self.given),
+            problem.rows,
+            problem.schema,
+            rng,
+            device=self.device,
+            on_step=step,
         )
-        return made
 
 
 def _fitting(generator: Generator | None, schema: Schema) -> Generator | None:
@@ -104,4 +107,4 @@ def _fitting(generator: Generator | None, schema: Schema) -> Generator | None:
             "the generator was fitted to other columns than the model takes: "
             f"{spell(generator.schema.names)}; fit it on this table"
         )
-    return generator
+    return None if generator is None else generators.obey(generator, schema)

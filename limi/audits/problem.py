@@ -159,6 +159,8 @@ def prepare(
     bound = bind(terms.model(model), codec, aside=terms.aside)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
+    agrees, left_out = _agreeing(bound.codec.schema, rows)
+    rows = rows[agrees]
     bound = bound.settled(rows, seconds=max_seconds, clock=clock)
     return Problem(
         target=bound,
@@ -169,7 +171,7 @@ def prepare(
         table_name=table_name,
         model_name=_name(model),
         model_sha256=sha256,
-        labels=_favorable_labels(columns, target, wanted),
+        labels=_some(_favorable_labels(columns, target, wanted), agrees),
         output=output,
         beside=joined,
         notes=(
@@ -177,6 +179,7 @@ def prepare(
             *_untaken(bound),
             *_unheld(bound.codec.schema, rows),
             *_unseen(bound.codec.schema, rows),
+            *left_out,
         ),
     )
 
@@ -206,15 +209,44 @@ def with_held_out(
     left = len(fits) - len(rows)
     if left > _MOST_LEFT_OUT * len(fits):
         raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
-    labels = _favorable_labels(columns, target if known else None, problem.favorable)
-    held = HeldOut(name, rows, None if labels is None else labels[fits])
-    notes = problem.notes
+    labels = _some(_favorable_labels(columns, target if known else None, problem.favorable), fits)
+    agrees, left_out = _agreeing(problem.schema, rows, "held-out rows")
+    if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
+        raise BadTable(
+            f"{int((~agrees).sum())} of {len(rows)} held-out rows ({name}) do not hold what the "
+            "rules derive; they are of another table, or the rules are"
+        )
+    held = HeldOut(name, rows[agrees], _some(labels, agrees))
+    notes = problem.notes + left_out
     if left:
         notes += (
             f"{left} of {len(fits)} held-out rows were left out, because the table's columns do "
             f"not hold what they do: {why}",
         )
     return replace(problem, held_out=held, notes=notes)
+
+
+def _some(labels: Labels | None, where: Mask) -> Labels | None:
+    return None if labels is None else labels[where]
+
+
+def _agreeing(schema: Schema, rows: Rows, what: str = "rows") -> tuple[Mask, tuple[str, ...]]:
+    """Which rows hold the derived cells that the rules give them, and a sentence on the others.
+
+    What goes along with a protected value cannot be told of a row that does not follow the rule.
+    """
+    agrees = np.ones(len(rows), dtype=bool)
+    if schema.enforcer is None:
+        return agrees, ()
+    agrees = ~schema.enforcer.disagrees(rows)
+    left = int((~agrees).sum())
+    columns = spell(repr(derived.column) for derived in schema.rules.derived)
+    if not left:
+        return agrees, ()
+    verb = "was left out, because it does" if left == 1 else "were left out, because they do"
+    return agrees, (
+        f"{left:,} of {len(rows):,} {what} {verb} not hold what the rules derive for {columns}",
+    )
 
 
 def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, problem: Problem) -> None:

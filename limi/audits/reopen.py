@@ -17,7 +17,7 @@ from limi import data, models
 from limi.audits import run_folder
 from limi.audits.beside import Beside
 from limi.audits.problem import Problem, prepare
-from limi.audits.result import Result
+from limi.audits.result import Result, partner_columns
 from limi.audits.summary import causes_in_words, rules_of
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
 from limi.search.check import cause_names
@@ -251,7 +251,10 @@ def _find(folder: Path, problem: Problem) -> Found:
         frame = pd.read_parquet(path)
         rows = _encode(problem, frame)
         twins = frame[schema.names].assign(
-            **{name: frame[_free(f"{name}__partner", schema.names)] for name in schema.protected}
+            **{
+                name: frame[_free(f"{name}__partner", schema.names)]
+                for name in partner_columns(schema)
+            }
         )
         partner = _encode(problem, twins)
         score, partner_score = (

@@ -28,11 +28,19 @@ from limi.streams import Stream
 from limi.system.shown import to_json
 from limi.system.writing import Content, write
 from limi.table.frames import Codec, Frame
+from limi.table.schema import Schema
 from limi.table.schema_files import dump
 from limi.twins import Twins
 from limi.types import Index, Mask
 
-__all__ = ["Rates", "Result", "draw_representative", "files", "representative_size"]
+__all__ = [
+    "Rates",
+    "Result",
+    "draw_representative",
+    "files",
+    "partner_columns",
+    "representative_size",
+]
 
 
 class Rates(dict[str, Rate]):
@@ -65,8 +73,20 @@ class Result:
 
     @property
     def rates(self) -> Rates:
-        """Share of flipping rows by population, each with a 95 % interval."""
+        """Share of flipping rows by population, each with a 95 % interval.
+
+        With rules, of rows that flip with all that must go along with a protected value.
+        """
         return Rates(self.summary.rates, self.summary.unmeasured)
+
+    @property
+    def rates_only_protected(self) -> Rates:
+        """The same if only the protected values changed, and nothing went along with them; where
+        the table has no rules nothing ever does."""
+        rules = self.summary.rules
+        if rules is None:
+            return self.rates
+        return Rates(rules.only_protected, self.summary.unmeasured)
 
     @property
     def rates_by_column(self) -> dict[str, Rates]:
@@ -77,14 +97,24 @@ class Result:
             for column, rates in self.summary.rates_by_column.items()
         }
 
-    def what_if(self, column: str | None = None, population: str | None = None) -> WhatIf:
+    def what_if(
+        self,
+        column: str | None = None,
+        population: str | None = None,
+        *,
+        only_protected: bool = False,
+    ) -> WhatIf:
         """The same people decided as if they had each value of a protected column: `values` with
         their rates, `pairs` with differences, and `favored`, which names nobody without support.
 
         By default the only column, or all of them together; and the table's people, or natural
-        ones where those were not measured.
+        ones where those were not measured. Where the table has rules, with all that must go along
+        with a value, or if the protected values changed alone (`only_protected`).
         """
-        return _choose(self.summary, column, population)
+        rules, tables = self.summary.rules, self.summary.what_if
+        if only_protected and rules is not None:
+            tables = rules.only_protected_what_if
+        return _choose(self.summary, tables, column, population)
 
     @property
     def twins(self) -> Twins | None:
@@ -101,8 +131,9 @@ class Result:
     @cached_property
     def findings(self) -> Frame:
         """One row per finding, in the type of the given frame: its columns, the partner's protected
-        values as `<column>__partner`, `score`, `partner_score`, `origin`, `severity` (the gap
-        of the scores), `naturalness` and `partner_naturalness` (p-values; NaN where unknown)."""
+        values as `<column>__partner` with those of columns that may go along, `score`,
+        `partner_score`, `origin`, `severity` (the gap of the scores), `naturalness` and
+        `partner_naturalness` (p-values; NaN where unknown)."""
         return findings_frame(self.problem.target.codec, self.found)
 
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
@@ -175,8 +206,9 @@ class Result:
         return html.snippet(self.summary)
 
 
-def _choose(summary: Summary, column: str | None, population: str | None) -> WhatIf:
-    tables = summary.what_if
+def _choose(
+    summary: Summary, tables: tuple[WhatIf, ...], column: str | None, population: str | None
+) -> WhatIf:
     if not tables:
         from limi.report import favored
 
@@ -213,7 +245,7 @@ def findings_frame(codec: Codec, found: Found) -> Frame:
     partner = codec.decode(found.partner)
     frame = codec.decode(found.rows)
     columns = {name: backend.column(frame, name) for name in names}
-    for name in schema.protected:
+    for name in partner_columns(schema):
         columns[_free_name(f"{name}__partner", columns)] = backend.column(partner, name)
     unknown = np.full(len(found), np.nan)
     told = len(found.naturalness) > 0
@@ -231,6 +263,14 @@ def findings_frame(codec: Codec, found: Found) -> Frame:
     for name, cells in extra.items():
         columns[_free_name(name, columns)] = backend.plain_column(cells)
     return backend.frame(columns)
+
+
+def partner_columns(schema: Schema) -> list[str]:
+    """Columns in which partners may differ, the protected ones first."""
+    along = [
+        schema.names[i] for i in schema.moving_index if schema.names[i] not in schema.protected
+    ]
+    return [*schema.protected, *along]
 
 
 def ranking(found: Found) -> Index:

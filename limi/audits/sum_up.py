@@ -13,6 +13,7 @@ from limi.audits.conduct import Searched
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.rule_report import report_rules, whole_people
 from limi.audits.summary import Regions, Summary, examples, regions
 from limi.audits.verify import Dropped, verify
 from limi.audits.what_if import (
@@ -24,6 +25,7 @@ from limi.audits.what_if import (
 )
 from limi.metrics import collect
 from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.metrics._populations import LEAST_KEPT
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness, naturalness_at
 from limi.metrics.rates import Measured
@@ -91,7 +93,7 @@ def _find_regions(plan: Plan, searched: Searched, found: Found) -> tuple[Where, 
     rng = Stream.REGIONS.rng(plan.seed)
     for population in ("natural", "held-out", "real"):
         if population in checked:
-            sample = checked[population]
+            sample = checked[population][checked[population].is_paired]
             where = find_rules(schema, sample.rows, sample.flips, rng)
             return where, regions(
                 where, population, _compare_inside(plan, searched, where, population)
@@ -114,10 +116,16 @@ def _compare_inside(
     samples = _comparable(plan, searched)
     if population not in samples or not where.rules:
         return None
-    schema, sample = plan.problem.schema, samples[population][where.verified_on]
-    masks = [rule.mask(sample.rows) for rule in where.rules]
-    n_families = families(schema, samples, regions=True)
+    schema, sample = plan.problem.schema, samples[population]
+    sample = sample[sample.is_paired][where.verified_on]
+    masks = [rule.mask(sample.rows) & sample.is_whole for rule in where.rules]
+    n_families = families(schema, samples, regions=True, questions=_questions(plan))
     return in_regions(schema, population, sample, masks, n_families=n_families)
+
+
+def _questions(plan: Plan) -> int:
+    """How many questions are asked of the same people: with rules also that without them."""
+    return 2 if plan.problem.schema.rules else 1
 
 
 def _comparable(plan: Plan, searched: Searched) -> dict[str, Checked]:
@@ -129,7 +137,7 @@ def _comparable(plan: Plan, searched: Searched) -> dict[str, Checked]:
 def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
     rates = dict(searched.measured.rates)
     own, ledger = plan.own_population(searched.steadiness.steady), searched.run.findings
-    if own is not None and ledger.rows_checked:
+    if own is not None and ledger.rows_checked and not _is_vain(searched):
         # Where flips have a say in the number of rows, only an interval for any end holds.
         by_flips = (
             searched.run.session.frugal
@@ -137,8 +145,14 @@ def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
             or searched.run.stop == Stop.INTERRUPTED
         )
         rate = anytime_rate if by_flips else rate_of
-        rates[own] = rate(ledger.flips, ledger.rows_checked)
+        rates[own] = rate(ledger.flips, ledger.rows_checked - ledger.alone)
     return dict(sorted(rates.items()))
+
+
+def _is_vain(searched: Searched) -> bool:
+    """Did hardly a row of the search keep the rules? Then those that do are no fair sample."""
+    session = searched.run.session
+    return session.proposed - session.refused < LEAST_KEPT * session.proposed
 
 
 def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
@@ -157,6 +171,10 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
     if plan.problem.held_out is not None and plan.rate_rows:
         populations.append("real")
         lacking["real"] = "held-out rows were given, and are measured instead"
+    if searched.measured.under_rules is not None:
+        lacking |= searched.measured.under_rules.unmeasured
+    if _is_vain(searched):
+        lacking["uniform"] = "hardly any of the rows that the search proposed keep the rules"
     return {name: lacking.get(name, why) for name in populations if name not in rates}
 
 
@@ -249,6 +267,7 @@ def _summarize(
     scored = {**ran.session.facts, **scores(plan.method, ran.findings)}
     rates = _rates(plan, searched)
     plan.watch.step(0.75)
+    in_regions = where is not None and bool(where.rules)
     metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by)
     return Summary(
         table=problem.table_name,
@@ -280,8 +299,16 @@ def _summarize(
         rates_by_column=searched.measured.alone,
         what_if=what_ifs(
             problem.schema,
-            _comparable(plan, searched),
-            regions=where is not None and bool(where.rules),
+            whole_people(_comparable(plan, searched)),
+            regions=in_regions,
+            questions=_questions(plan),
+        ),
+        rules=report_rules(
+            problem.schema,
+            searched.measured.under_rules,
+            ran.session,
+            comparable=not searched.steadiness.in_company,
+            regions=in_regions,
         ),
         favorable_findings=favorable_findings(problem.schema, found),
         examples=examples(problem.schema, found),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.audits.rule_report import RuleReport
 from limi.audits.what_if import WhatIf
 from limi.decisions import round_scores
 from limi.metrics import collect
@@ -148,6 +149,9 @@ class Summary:
     rates_by_column: dict[str, dict[str, Rate]] = field(default_factory=dict)
     # ^ with several protected columns, by column and population: rows that flip if it alone changes
     what_if: tuple[WhatIf, ...] = ()  # the same people under every value, of populations of people
+    rules: RuleReport | None = None
+    # ^ of a table with rules: rates and `what_if` are then with all that goes along with a
+    #   protected value, and those of protected values alone are here
     favorable_findings: dict[str, int] = field(default_factory=dict)
     # ^ how many findings are decided favorably under each combination; empty if not all were asked
     examples: tuple[Example, ...] = ()
@@ -205,6 +209,8 @@ class Summary:
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
+        if tree.get("rules") is not None:
+            values["rules"] = RuleReport.from_dict(tree["rules"], _rate)
         values["naturalness"] = {
             name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
         }

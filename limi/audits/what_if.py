@@ -90,11 +90,14 @@ class WhatIf:
 
 
 def what_ifs(
-    schema: Schema, samples: Mapping[str, Checked], *, regions: bool
+    schema: Schema, samples: Mapping[str, Checked], *, regions: bool, questions: int = 1
 ) -> tuple[WhatIf, ...]:
-    """For each population of people the columns alone, and with several of them all together."""
+    """For each population of people the columns alone, and with several of them all together.
+
+    A report of `questions` shows so many of these tables.
+    """
     known = [name for name in POPULATIONS if name in samples and len(samples[name])]
-    n_families = families(schema, samples, regions=regions)
+    n_families = families(schema, samples, regions=regions, questions=questions)
     told = []
     for name in known:
         for place, decided in enumerate(samples[name].as_if):
@@ -106,12 +109,14 @@ def what_ifs(
     return tuple(told)
 
 
-def families(schema: Schema, samples: Mapping[str, Checked], *, regions: bool) -> int:
+def families(
+    schema: Schema, samples: Mapping[str, Checked], *, regions: bool, questions: int = 1
+) -> int:
     """How many families of comparisons a report has; all its regions are one."""
     columns = len(schema.protected)
     tables = columns + (columns > 1)
     n_samples = sum(name in samples and len(samples[name]) > 0 for name in POPULATIONS)
-    return tables * n_samples + regions
+    return questions * tables * n_samples + regions
 
 
 def in_regions(

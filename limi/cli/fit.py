@@ -53,7 +53,7 @@ def fit(
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
-    module = generators.get(generator)
+    generators.get(generator)
     where = choose_device(device, None, generator)
     known, rows = features(table, target, schema, constraint)
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def fit(
     training, kept = rows[order[n_kept:]], rows[order[:n_kept]]
     start = time.perf_counter()
     with _console.steps(f"fitting {generator}") as on_step:
-        made = module.fit(training, known, rng, device=where, on_step=on_step)
+        made = generators.fit(generator, training, known, rng, device=where, on_step=on_step)
     seconds = time.perf_counter() - start
     judged = {
         "generator": generator,
@@ -74,7 +74,7 @@ def fit(
         "file": str(out),
         "page": f"{out}.html",
     }
-    drawn = made.decode(made.sample_latents(min(len(rows), _MOST_JUDGED), rng))
+    drawn, _ = generators.draw(made, min(len(rows), _MOST_JUDGED), rng)
     shown_page = marginals.render(f"{generator} on {table}", known, rows, drawn, judged)
     writing.write_all({page: shown_page, place: generators.content(made)})
     if as_json:
@@ -92,6 +92,7 @@ def _judge(
     made: Any, schema: Schema, training: Rows, kept: Rows, rng: Any
 ) -> dict[str, float | None]:
     """Naturalness against the training rows; copies and two-sample test against held-out ones."""
+    from limi import generators
     from limi.metrics._enough import FEWEST_TO_JUDGE
     from limi.metrics.naturalness import (
         average_tabular_naturalness,
@@ -100,10 +101,12 @@ def _judge(
     )
 
     real = training[:_MOST_JUDGED]
-    drawn = made.decode(made.sample_latents(len(real), rng))
+    drawn, accepted = generators.draw(made, len(real), rng)
     figures: dict[str, float | None] = {
         "naturalness": round(average_tabular_naturalness(real, drawn, schema).score, 4)
     }
+    if schema.rules.constraints:
+        figures["kept_rules"] = round(accepted, 4)
     if len(kept) >= FEWEST_TO_JUDGE:
         copies = copy_shares(training, kept, drawn, schema)
         figures |= {

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from limi.generators import Generator
+    from limi.types import Rows
 
 __all__ = ["sample"]
 
@@ -41,8 +48,7 @@ def sample(
     place = writing.place(out, replace=force)
     made = generators.load(file)
     rng = np.random.default_rng(seed)
-    sizes = (min(_AT_ONCE, n - start) for start in range(0, n, _AT_ONCE))
-    parts = (made.decode(made.sample_latents(size, rng)) for size in sizes)
+    parts = _draw(made, n, rng)
     as_csv = out.suffix == ".csv"
     put = sheets.write_csv if as_csv else sheets.write_parquet
     writing.write(place, lambda file: put(file, made.schema, parts))
@@ -57,3 +63,17 @@ def sample(
         _console.print_json(told | {"guarded": spelled})
     else:
         _console.out.print(f"Written: {out} ({n:,} rows)")
+
+
+def _draw(made: Generator, n: int, rng: np.random.Generator) -> Iterator[Rows]:
+    """n rows in parts, so that memory does not grow with their number."""
+    from limi import generators
+
+    enforcer = made.schema.enforcer
+    if enforcer is not None and enforcer.constraints:
+        for rows, _ in generators.draws(made, n, rng):
+            yield rows[:n]
+            n -= len(rows)
+        return
+    for start in range(0, n, _AT_ONCE):
+        yield made.decode(made.sample_latents(min(_AT_ONCE, n - start), rng))

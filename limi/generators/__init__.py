@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -24,10 +25,12 @@ from limi.generators._adapter import adapt
 from limi.generators._base import Encoder, Generator, GeneratorOffers, OnStep, WithDensity, packed
 from limi.generators._checks import check_latents, require_rows
 from limi.generators._ctgan_package import from_ctgan
+from limi.generators._obedient import draw, draws, fit_to, learned_schema, obey
 from limi.generators._state import read, require
 from limi.system import writing
 from limi.table.schema import Schema
 from limi.table.schema_files import dump, parse
+from limi.types import Rows
 
 __all__ = [
     "Encoder",
@@ -38,10 +41,14 @@ __all__ = [
     "adapt",
     "check_latents",
     "content",
+    "draw",
+    "draws",
+    "fit",
     "from_ctgan",
     "get",
     "load",
     "names",
+    "obey",
     "offers",
     "require_rows",
     "save",
@@ -68,6 +75,20 @@ def offers(name: str) -> GeneratorOffers:
     return declared if isinstance(declared, GeneratorOffers) else GeneratorOffers()
 
 
+def fit(
+    name: str,
+    rows: Rows,
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    settings: Any = None,
+    device: str = "cpu",
+    on_step: OnStep = lambda done, words: None,
+) -> Generator:
+    """A generator of a name, fitted to a table; derived columns are computed and not learned."""
+    return fit_to(get(name), rows, schema, rng, settings=settings, device=device, on_step=on_step)
+
+
 def save(generator: Generator, path: str | Path) -> None:
     """Keep a generator in a file."""
     writing.write(path, content(generator))
@@ -88,7 +109,9 @@ def load(path: str | Path, *, device: str = "cpu") -> Generator:
         require(kind in names(), f"its kind is {kind[:40]!r}")
         require(isinstance(head.get("schema"), str), "it has no schema")
         schema = _schema(head["schema"])
-        made: Generator = get(kind).from_state(arrays, head.get("facts"), schema, device=device)
+        learned = learned_schema(schema)
+        made: Generator = get(kind).from_state(arrays, head.get("facts"), learned, device=device)
+        made = obey(made, schema)
         _try(made)
     return made
 

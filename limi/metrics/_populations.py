@@ -6,14 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from limi.generators._base import Generator
+from limi.generators import Generator, draw
 from limi.metrics._rate import Rate, rate_of
 from limi.search.check import Checked, check_rows
+from limi.table.partners import complete
 from limi.table.rows import uniform
 from limi.table.schema import Schema
 from limi.types import Index, Rows, Scores
 
 __all__ = [
+    "LEAST_KEPT",
     "POPULATIONS",
     "check_population",
     "choose_places",
@@ -21,6 +23,10 @@ __all__ = [
     "draw_people",
     "name_population",
 ]
+
+_ROUND = 1 << 13  # uniform rows drawn at once, so that they do not depend on how many are wanted
+_ENOUGH = 1 << 15  # draws that tell whether uniform rows keep the rules at all
+LEAST_KEPT = 0.01
 
 POPULATIONS = {
     "held-out": ("held-out rows", "rows that the model has not seen, as you said"),
@@ -51,12 +57,30 @@ def choose_places(size: int, n: int, rng: np.random.Generator) -> Index:
 
 def draw_people(
     name: str, n: int, rng: np.random.Generator, schema: Schema, generator: Generator | None
-) -> Rows:
-    """n rows of a population that is not a table: `uniform`, or `natural` by a generator."""
+) -> tuple[Rows, float]:
+    """n rows of a population that is not a table, and the share of draws that keep the rules:
+    `uniform`, or `natural` by a generator. Of uniform rows none where hardly any keep them."""
     if name == "uniform":
-        return uniform(schema, n, rng)
+        return draw_uniform(schema, n, rng)
     assert generator is not None
-    return generator.decode(generator.sample_latents(n, rng))
+    return draw(generator, n, rng, schema)
+
+
+def draw_uniform(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Rows, float]:
+    """n uniform rows that keep the rules, and the share of draws that do; none where that is less
+    than one in a hundred."""
+    enforcer = schema.enforcer
+    if enforcer is None or not enforcer.constraints:
+        return complete(schema, uniform(schema, n, rng)), 1.0
+    parts, drawn, kept = [np.empty((0, len(schema)))], 0, 0
+    while kept < n:
+        rows = enforcer.complete(uniform(schema, _ROUND, rng))
+        rows = rows[~enforcer.breaks(rows)]
+        parts.append(rows)
+        drawn, kept = drawn + _ROUND, kept + len(rows)
+        if drawn >= _ENOUGH and kept < LEAST_KEPT * drawn:
+            return parts[0], kept / drawn
+    return np.concatenate(parts)[:n], kept / drawn
 
 
 def check_population(
@@ -64,4 +88,4 @@ def check_population(
 ) -> tuple[Checked, Rate]:
     """Verdicts of rows, and how often decisions on them flip; where no budget has a say."""
     checked = check_rows(score, schema, rows)
-    return checked, rate_of(int(checked.flips.sum()), len(checked))
+    return checked, rate_of(int(checked.flips.sum()), int(checked.is_paired.sum()))

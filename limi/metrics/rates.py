@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Known, Part, Tree, figure_of, metric
 from limi.metrics._populations import (
+    LEAST_KEPT,
     POPULATIONS,
     choose_places,
     describe_population,
@@ -25,12 +26,31 @@ from limi.search.steadiness import Steadiness, always_flip, confirm
 from limi.search.tried import most_queries
 from limi.streams import Stream
 from limi.system.watch import OutOfTime
+from limi.table.partners import change
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["MOST_QUERIES", "Measured", "measurable_rows", "measure", "measure_blind"]
+__all__ = [
+    "MOST_QUERIES",
+    "Measured",
+    "UnderRules",
+    "measurable_rows",
+    "measure",
+    "measure_blind",
+]
 
 MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
+
+
+@dataclass(frozen=True)
+class UnderRules:
+    """The same people if only protected values change, and how they stand to the rules."""
+
+    only_protected: Measured  # without rules: the question of the papers
+    breaking: dict[str, int]  # people who break a rule themselves, by population
+    alone: dict[str, int]  # people of whom no partner could exist
+    kept: dict[str, float]  # of people who were drawn, the share that keeps the rules
+    unmeasured: dict[str, str]  # populations without a rate, and why
 
 
 @dataclass(frozen=True)
@@ -43,6 +63,7 @@ class Measured:
     alone: dict[str, dict[str, Rate]]  # with several protected columns, by column and population:
     # ^ the rates of rows that flip if that column alone changes
     places: dict[str, Index]  # where those of a table stand in it
+    under_rules: UnderRules | None = None  # of a table with rules
 
     @property
     def flipping(self) -> dict[str, Rows]:
@@ -67,11 +88,12 @@ def measure(
     the rows asked until then, whose number no flip has a say in. Where the model is `told` to be
     unsteady, only rows that flip every time they are asked count as flipping. With several
     protected columns each has a rate alone as well, without the rows that flip only if two change
-    together.
+    together. Where the table has rules, the same people are also asked without them; people of
+    whom no partner could exist are in no rate.
     """
     n = min(rows, measurable_rows(session.schema, len(populations), max_queries, told))
-    columns = _alone(session.schema)
-    measured = Measured({}, 0, {}, {column: {} for column in columns}, {})
+    measured, ruled = _nothing(session.schema), session.schema.rules
+    plain, told_rules = _nothing(session.schema), _RuleCounts()
     tables = {"real": session.rows, "held-out": held_out}
     places = measured.places
     for name in populations if n > 0 else []:
@@ -81,25 +103,82 @@ def measure(
         table = tables.get(name)
         if table is not None:
             places[name] = _places(session, len(table), n, rng)
-            rows_of = table[places[name]]
+            people = table[places[name]]
         else:
-            rows_of = draw_people(name, n, rng, session.schema, session.generator)
-        doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
+            people, kept = draw_people(name, n, rng, session.schema, session.generator)
+            told_rules.note_drawn(name, len(people), kept)
+            if not len(people):
+                continue
         try:
-            checked = session.survey(rows_of)
-            checked = checked if doubt is None else doubt.confirmed(checked)
-            alone = [_flips_alone(session.schema, checked, k, doubt) for k in range(len(columns))]
+            measured = _survey(session, measured, name, people, told, rng)
+            if ruled:
+                people = people[: len(measured.checked[name])]
+                told_rules.note_people(session.schema, name, measured.checked[name])
+                plain = _survey(session.without_rules(), plain, name, people, told, rng)
         except OutOfTime:
             break
-        if table is not None:
-            places[name] = places[name][: len(checked)]
-        measured.rates[name] = flip_rate(checked.flips)
-        measured.checked[name] = checked
-        for column, flips in zip(columns, alone, strict=True):
-            measured.alone[column][name] = flip_rate(flips)
-        asked = checked.queries + (0 if doubt is None else doubt.queries)
-        measured = replace(measured, queries=measured.queries + asked)
-    return measured
+        finally:
+            if table is not None and name in measured.checked:
+                places[name] = places[name][: len(measured.checked[name])]
+    if not ruled:
+        return measured
+    under = told_rules.told(plain)
+    return replace(measured, queries=measured.queries + plain.queries, under_rules=under)
+
+
+def _nothing(schema: Schema) -> Measured:
+    return Measured({}, 0, {}, {column: {} for column in _alone(schema)}, {})
+
+
+def _survey(
+    session: Session,
+    measured: Measured,
+    name: str,
+    people: Rows,
+    told: Steadiness | None,
+    rng: np.random.Generator,
+) -> Measured:
+    """The rates with those of one more population."""
+    columns = _alone(session.schema)
+    doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
+    checked = session.survey(people)
+    checked = checked if doubt is None else doubt.confirmed(checked)
+    alone = [_flips_alone(session.schema, checked, k, doubt) for k in range(len(columns))]
+    paired = checked.is_paired
+    measured.rates[name] = flip_rate(checked.flips[paired])
+    measured.checked[name] = checked
+    for column, flips in zip(columns, alone, strict=True):
+        measured.alone[column][name] = flip_rate(flips[paired])
+    asked = checked.queries + (0 if doubt is None else doubt.queries)
+    return replace(measured, queries=measured.queries + asked)
+
+
+@dataclass
+class _RuleCounts:
+    """How people stand to the rules, population by population."""
+
+    breaking: dict[str, int] = field(default_factory=dict)
+    alone: dict[str, int] = field(default_factory=dict)
+    kept: dict[str, float] = field(default_factory=dict)
+    unmeasured: dict[str, str] = field(default_factory=dict)
+
+    def note_drawn(self, name: str, n: int, kept: float) -> None:
+        """Of people who were drawn, how many keep the rules."""
+        self.kept[name] = kept
+        if not n:
+            self.unmeasured[name] = (
+                f"under {LEAST_KEPT:.0%} of {name_population(name)} keep the rules of the table "
+                f"({kept:.2%} of those drawn)"
+            )
+
+    def note_people(self, schema: Schema, name: str, checked: Checked) -> None:
+        """Of people who were asked, how many break a rule, and how many have no partner."""
+        assert schema.enforcer is not None
+        self.breaking[name] = int(schema.enforcer.breaks(checked.rows).sum())
+        self.alone[name] = int((~checked.is_paired).sum())
+
+    def told(self, plain: Measured) -> UnderRules:
+        return UnderRules(plain, self.breaking, self.alone, self.kept, self.unmeasured)
 
 
 def measure_blind(session: Session, name: str, rows: Rows, seed: int, most: int) -> Measured:
@@ -181,9 +260,10 @@ def _flips_alone(schema: Schema, checked: Checked, place: int, doubt: _Doubt | N
     flips: Mask = flipped.any(axis=1)
     if doubt is None or not flips.any():
         return flips
-    partner = checked.rows[flips].copy()
     codes = np.array(schema.protected_codes[place])
-    partner[:, schema.protected_index[place]] = codes[flipped[flips].argmax(axis=1)]
+    cells = np.full((int(flips.sum()), len(schema.protected)), np.nan)
+    cells[:, place] = codes[flipped[flips].argmax(axis=1)]
+    partner = change(schema, checked.rows[flips], cells)
     flips[flips] = doubt.kept(checked.rows[flips], partner)
     return flips
 
@@ -198,6 +278,7 @@ def measurable_rows(
     # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
     per_row = max(len(schema.combinations) + 1, most_queries(schema))
     per_row += 0 if told is None else told.per_flip * (1 + len(_alone(schema)))
+    per_row *= 2 if schema.rules else 1  # people are asked with what goes along, and without
     most = MOST_QUERIES if max_queries is None else max_queries // max(1, n_populations)
     return most // per_row
 

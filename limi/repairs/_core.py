@@ -377,7 +377,7 @@ class _Work:
         )
         n = min(_RATE_ROWS, most)
         rng = Stream.REPAIR_CHECK.rng(self.seed)
-        people = draw_people("natural", n, rng, problem.schema, other)
+        people, _ = draw_people("natural", n, rng, problem.schema, other)
         checks = [
             search,
             _verify.ask(

@@ -205,7 +205,9 @@ class Yardstick:
         schema = problem.schema
         n = max(1, min(n, measurable_rows(schema, 1, MOST_QUERIES)))
         real = problem.rows[choose_places(len(problem.rows), n, rng)]
-        natural, drawn = (draw_people(p, n, rng, schema, generator) for p in ("natural", "uniform"))
+        natural, drawn = (
+            draw_people(p, n, rng, schema, generator)[0] for p in ("natural", "uniform")
+        )
         return Yardstick(problem, chosen, real, drawn, natural)
 
     def right(self, target: Scorer, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
@@ -237,15 +239,16 @@ class Yardstick:
         return {
             "accuracy": _accuracy(target, *unseen),
             "training_accuracy": _accuracy(target, *seen),
-            **{
-                name: _figure(
-                    check_population(target.score, self.problem.schema, getattr(self, name))[1]
-                )
-                for name in ("real", "uniform", "natural")
-            },
+            **{name: self._rate(target, name) for name in ("real", "uniform", "natural")},
             "spd": RepairFigure(spd.value, spd.low, spd.high, reason=spd.reason),
             "aod": RepairFigure(aod.value, aod.low, aod.high, reason=aod.reason),
         }
+
+    def _rate(self, target: Scorer, population: str) -> RepairFigure:
+        rows: Rows = getattr(self, population)
+        if not len(rows):
+            return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
+        return _figure(check_population(target.score, self.problem.schema, rows)[1])
 
 
 def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> RepairFigure:

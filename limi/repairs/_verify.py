@@ -223,8 +223,7 @@ def kind_of(generator: str | None) -> str | None:
 def fit_again(name: str, problem: Problem, seed: int) -> Generator:
     """The generator of a name, from a stream that no run uses."""
     rng = Stream.GENERATOR.rng(seed, _ANEW)
-    made: Generator = generators.get(name).fit(problem.rows, problem.schema, rng)
-    return made
+    return generators.fit(name, problem.rows, problem.schema, rng)
 
 
 def search_again(

@@ -16,20 +16,26 @@ from limi.report import wording
 from limi.system import words
 
 __all__ = [
-    "CHANCE",
+    "BAND",
     "FavoredTable",
     "among_findings",
+    "chance",
     "lacking",
+    "only_protected",
     "space_out",
     "tables",
     "tell",
 ]
 
-CHANCE = (
-    "Each person was decided as if they had each value, with all else as it is. P-values "
-    "(McNemar's exact test) are corrected for all comparisons of this report: at most one report "
-    "in twenty calls anyone favored where nobody is. Intervals of differences hold together. That "
-    "nobody is called favored does not prove that all are treated alike."
+_AS_IS = "Each person was decided as if they had each value, with all else as it is."
+_WITH = (
+    "Each person was decided as if they had each value, with what goes along with it by the rules "
+    "of the table and all else as it is."
+)
+_CHANCE = (
+    "P-values (McNemar's exact test) are corrected for all comparisons of this report: at most one "
+    "report in twenty calls anyone favored where nobody is. Intervals of differences hold "
+    "together. That nobody is called favored does not prove that all are treated alike."
 )
 BAND = "The band of a curve holds for all its values at once."
 
@@ -73,6 +79,21 @@ def tables(summary: Summary, population: str | None = None) -> list[FavoredTable
     known = [name for name in _PEOPLE if any(t.population == name for t in summary.what_if)]
     chosen = population or (known[0] if known else None)
     return [tell(t, summary) for t in summary.what_if if t.population == chosen]
+
+
+def chance(summary: Summary) -> str:
+    """How people were compared, and what chance has to do with it."""
+    return f"{_WITH if wording.along_words(summary) else _AS_IS} {_CHANCE}"
+
+
+def only_protected(summary: Summary, population: str | None = None) -> list[FavoredTable]:
+    """The same if only protected values changed, where rules make it another question."""
+    if summary.rules is None:
+        return []
+    told = summary.rules.only_protected_what_if
+    known = [name for name in _PEOPLE if any(t.population == name for t in told)]
+    chosen = population or (known[0] if known else None)
+    return [tell(t, summary) for t in told if t.population == chosen]
 
 
 def tell(table: WhatIf, summary: Summary) -> FavoredTable:

@@ -106,7 +106,10 @@ def _content(summary: Summary) -> dict[str, Any]:
         "whom": whom,
         "others": _other_people(summary),
         "nobody": favored.lacking(summary),
-        "chance": favored.CHANCE,
+        "chance": favored.chance(summary),
+        "plain": favored.only_protected(summary),
+        "along": wording.along_words(summary),
+        "ruled": wording.rule_facts(summary),
         "band_aid": favored.BAND if any(people.band for people in whom) else "",
         "counts": favored.among_findings(summary),
         "pairs": pairs[:_SHOWN_FINDINGS],
@@ -126,7 +129,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "generator": wording.generator(summary),
         "steadiness": wording.steadiness(summary.steadiness),
         "unsteady": wording.is_unsteady(summary.steadiness),
-        "limits": wording.LIMITS,
+        "limits": wording.limits(summary),
         "most_values": _SHOWN_VALUES,
     }
 
@@ -151,12 +154,21 @@ def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
                 (f"only {column}", f"if {column} alone changed", alone, True)
                 for column, alone in wording.alone(summary, name)
             ),
+            *_plain_bar(summary, name),
         ]
     ]
     known = [x for *_, r, _ in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
     ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
     bars = [_bar(name, aid, rate, 0.0, ticks[-1], alone) for name, aid, rate, alone in rates]
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
+
+
+def _plain_bar(summary: Summary, name: str) -> list[tuple[str, str, Rate, bool]]:
+    """The rate of a population if nothing went along with the protected values."""
+    plain = wording.only_protected(summary, name)
+    if plain is None:
+        return []
+    return [("nothing along", f"if {wording.change(list(summary.protected))}", plain, True)]
 
 
 def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool = False) -> _Bar:

@@ -84,6 +84,10 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         _add_rate(grid, name, rate, wording.aid(name), "bold")
         for column, alone in wording.alone(summary, name):
             _add_rate(grid, f"  only {column}", alone, f"if {column} alone changed")
+        if plain := wording.only_protected(summary, name):
+            _add_rate(
+                grid, "  nothing along", plain, f"if {wording.change(list(summary.protected))}"
+            )
     if summary.rates:
         yield grid
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
@@ -182,8 +186,14 @@ def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
         if len(shown) > 1:
             yield Text(" ")
     if shown:
+        for table in favored.only_protected(summary):
+            title = f" ({table.title})" if len(shown) > 1 else ""
+            yield _text(
+                f"If nothing went along{title}: {' '.join([table.sentence, *table.verdicts])}"
+            )
         curve = any(table.what_if.curve for table in shown)
-        yield _text(f"{favored.CHANCE} {favored.BAND}" if curve else favored.CHANCE, "dim")
+        chance = favored.chance(summary)
+        yield _text(f"{chance} {favored.BAND}" if curve else chance, "dim")
     else:
         yield _text(favored.lacking(summary), "dim")
 
@@ -328,6 +338,7 @@ def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
                 for name, values in summary.protected.items()
             ),
             ("combinations", count(summary.combinations)),
+            *wording.rule_facts(summary),
             ("method", _method(summary, settings)),
             ("generator", wording.generator(summary)),
             ("seed", str(summary.seed)),
@@ -351,7 +362,7 @@ def _method(summary: Summary, settings: str) -> str:
 
 
 def _notes(summary: Summary) -> Iterator[RenderableType]:
-    notes = [*summary.notes, f"{wording.LIMITS[0]} {wording.LIMITS[1]}"]
+    notes = [*summary.notes, " ".join(wording.limits(summary)[:2])]
     for note in notes:
         grid = Table.grid(padding=(0, 1))
         grid.add_row("-", _text(note))

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from limi.audits.rule_report import RuleReport
 from limi.audits.summary import Example, Field, Region, Summary
 from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import favors
@@ -23,7 +24,6 @@ __all__ = [
     "ANYTIME",
     "ATN",
     "DENSITIES",
-    "LIMITS",
     "TOO_FEW",
     "Answer",
     "NaturalnessWords",
@@ -32,6 +32,7 @@ __all__ = [
     "Sentence",
     "aid",
     "alone",
+    "along_words",
     "answer",
     "chance",
     "change",
@@ -43,8 +44,10 @@ __all__ = [
     "generator",
     "hash_of",
     "is_unsteady",
+    "limits",
     "listed_rates",
     "natural",
+    "only_protected",
     "over",
     "percent",
     "phase",
@@ -54,12 +57,14 @@ __all__ = [
     "points",
     "population",
     "rates_aid",
+    "rule_facts",
     "score",
     "searched",
     "sentence",
     "share",
     "steadiness",
     "stopped",
+    "tell_rules",
     "telling",
     "title",
     "told",
@@ -68,14 +73,21 @@ __all__ = [
     "value_of",
 ]
 
-LIMITS = (
+_LIMITS = (
     "Flips found are facts about this model: the two rows of a pair can be put to it again.",
     "A low rate is not a certificate of fairness. It speaks of the named population and of the "
     "protected values that were tried, and of nothing else.",
     "Findings are distinct rows that a search went looking for. Their number grows with the "
     "budget; only a rate says how common flips are.",
+)
+_ALONE = (
     "A flip changes the protected columns alone and leaves columns that depend on them as they "
-    "are. It shows that the model uses these values, not what would have happened to a person.",
+    "are. It shows that the model uses these values, not what would have happened to a person."
+)
+_ALONG = (
+    "A flip changes the protected columns and what the rules say goes along with them, and leaves "
+    "all else as it is. It shows how the model treats these values together, not what would have "
+    "happened to a person."
 )
 
 ATN = (
@@ -195,7 +207,7 @@ def answer(summary: Summary) -> Answer:
     """
     if summary.blind:
         return _answer_blind(summary)
-    would = f"would be decided differently if {change(list(summary.protected))}"
+    would = f"would be decided differently if {change_along(summary)}"
     for name, rate in listed_rates(summary):
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
@@ -210,6 +222,8 @@ def answer(summary: Summary) -> Answer:
             if is_unsteady(summary.steadiness):
                 times = summary.steadiness["times"]
                 evidence += f"; only flips seen {times} times of {times} count, as answers move"
+            if plain := only_protected(summary, name):
+                evidence += f"; {percent(plain).estimate} % if {change(list(summary.protected))}"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {would}", evidence)
@@ -249,7 +263,7 @@ def _answer_blind(summary: Summary) -> Answer:
 
 def rates_aid(summary: Summary) -> list[str]:
     """What to know of the rates: of the rows they come from, and of those that are not there."""
-    told = unmeasured(summary)
+    told = [*tell_rules(summary), *unmeasured(summary)]
     anytime = [population(name) for name, rate in summary.rates.items() if rate.anytime]
     if anytime:
         told.append(f"{both(anytime).capitalize()}: {ANYTIME}, and so it is wider.")
@@ -276,6 +290,113 @@ def change(names: list[str]) -> str:
         return f"{names[0]}, {names[1]} or both changed"
     some = both(names) if len(names) <= 4 else f"the {len(names)} protected columns"
     return f"one or more of {some} changed"
+
+
+def change_along(summary: Summary) -> str:
+    """What has to happen for a flip in this run, with what must go along."""
+    names = list(summary.protected)
+    if not along_words(summary):
+        return change(names)
+    plain = change(names)
+    return f"{plain.removeprefix('only ')} with what goes along"
+
+
+def along_words(summary: Summary) -> str:
+    """The columns that may change with a protected value: "relationship and title"."""
+    return both(summary.rules.along) if summary.rules is not None and summary.rules.along else ""
+
+
+def only_protected(summary: Summary, name: str) -> Rate | None:
+    """The rate of a population if only protected values changed, where rules make it another
+    question."""
+    if summary.rules is None:
+        return None
+    rate = summary.rules.only_protected.get(name)
+    return rate if rate is not None and math.isfinite(rate.estimate) else None
+
+
+def limits(summary: Summary) -> tuple[str, ...]:
+    """What a run does not say."""
+    return (*_LIMITS, _ALONG if along_words(summary) else _ALONE)
+
+
+def tell_rules(summary: Summary) -> list[str]:
+    """How the two questions differ, and how people stand to the rules."""
+    rules = summary.rules
+    if rules is None:
+        return []
+    told = []
+    if rules.along:
+        told.append(_two_questions(summary, rules))
+    for name, n in rules.breaking.items():
+        if n:
+            people = f"{count(n)} of the {population(name)} break a rule"
+            told.append(f"{people} themselves; it does not bind their partners.")
+    for name, n in rules.alone.items():
+        if n:
+            have = "has" if n == 1 else "have"
+            told.append(
+                f"{count(n)} of the {population(name)} {have} no partner that could exist, and "
+                f"{'is' if n == 1 else 'are'} in no rate."
+            )
+    for name, kept in rules.kept.items():
+        if kept < 1 and name not in summary.unmeasured:
+            told.append(
+                f"{_share_of_drawn(kept)} of the {population(name)} drawn keep the rules; the "
+                "others were drawn again."
+            )
+    return told
+
+
+def _share_of_drawn(kept: float) -> str:
+    shown = f"{100 * kept:.1f}"
+    return "Over 99.9 %" if shown == "100.0" else f"{shown} %"
+
+
+def _two_questions(summary: Summary, rules: RuleReport) -> str:
+    """Which of two rates answers which question, with an example where there is one."""
+    names, example, asks = both(list(summary.protected)), "", ""
+    for thing in rules.roles:
+        (one, level), (other, becomes) = list(thing.levels.items())[:2]
+        if level != becomes:
+            was, now = f"{thing.protected} {one}", f"{thing.protected} {other}"
+            example = f" ({thing.column} {level} as {was} is {becomes} as {now})"
+            asks = f", and so asks about a {thing.column} {level} as {now}"
+            break
+    return (
+        f"Of two rates the first changes {both(rules.along)} along with {names}{example}, so that "
+        f"partners could exist; the second, with nothing along, changes only {names}, as the "
+        f"papers do{asks}."
+    )
+
+
+def rule_facts(summary: Summary) -> list[tuple[str, str]]:
+    """The rules in numbers, and what they kept from being asked; empty without any."""
+    rules = summary.rules
+    if rules is None:
+        return []
+    kinds = (
+        (len(rules.constraints), "constraint"),
+        (len(rules.derived), "derived column"),
+        (len({(thing.protected, thing.column) for thing in rules.roles}), "role"),
+    )
+    facts = [("rules", ", ".join(f"{n} {kind}{'s' * (n != 1)}" for n, kind in kinds if n))]
+    if rules.along:
+        facts.append(("goes along", both(rules.along)))
+    if rules.refused:
+        facts.append(
+            (
+                "refused",
+                f"{count(rules.refused)} of {count(rules.proposed)} rows that the search proposed "
+                "broke a rule; they were not asked and cost nothing",
+            )
+        )
+    if rules.closed:
+        partners = "1 partner" if rules.closed == 1 else f"{count(rules.closed)} partners"
+        facts.append(
+            ("no partner", f"{partners} would break a rule that the row keeps, and were not asked")
+        )
+    return facts
 
 
 def unmeasured(summary: Summary) -> list[str]:

@@ -33,6 +33,7 @@ __all__ = [
     "ALONE",
     "MAX_BATCH",
     "PAIRED",
+    "PARTLY",
     "REFUSED",
     "Checked",
     "cause_names",
@@ -45,9 +46,9 @@ __all__ = [
 MAX_BATCH = 1 << 18
 """Rows given to the model at once; at 13 columns the expanded batch is 27 MB."""
 
-REFUSED, ALONE, PAIRED = 0, 1, 2
+REFUSED, ALONE, PARTLY, PAIRED = 0, 1, 2, 3
 """How a row stands to the rules: it breaks one and was not asked; no partner of it could exist, so
-that it was asked by itself; it has a partner."""
+that it was asked by itself; some could; all could."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Checked:
     #   several columns the last is (n, K), under every combination
     unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
     standing: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
-    # ^ how each row stands to the rules; empty where every row has a partner
+    # ^ how each row stands to the rules; empty where every row has all its partners
     closed: int = 0  # combinations that were not asked, because a partner would break a rule
 
     def __len__(self) -> int:
@@ -101,6 +102,13 @@ class Checked:
     @property
     def is_paired(self) -> Mask:
         """Which rows have a partner, so that they can flip."""
+        if not len(self.standing):
+            return np.ones(len(self), dtype=bool)
+        return np.asarray(self.standing >= PARTLY)
+
+    @property
+    def is_whole(self) -> Mask:
+        """Which rows were asked under all that is tried of them."""
         if not len(self.standing):
             return np.ones(len(self), dtype=bool)
         return np.asarray(self.standing == PAIRED)
@@ -146,7 +154,7 @@ class Checked:
 
 
 def _standing(parts: Sequence[Checked], combine: Callable[..., Any]) -> NDArray[np.int8]:
-    """The standing of several batches as one; empty where all rows have partners."""
+    """The standing of several batches as one; empty where all rows have all partners."""
     if not any(len(part.standing) for part in parts):
         return np.zeros(0, dtype=np.int8)
     full = [
@@ -306,7 +314,7 @@ class _Verdicts:
 
     @property
     def told_standing(self) -> NDArray[np.int8]:
-        """Empty where every row has a partner."""
+        """Empty where every row has all its partners."""
         return self.standing if (self.standing < PAIRED).any() else self.standing[:0]
 
     @property
@@ -372,7 +380,9 @@ class _Verdicts:
         n_asked = asked.sum(axis=1)
         alone: Mask = n_asked == 1
         self.closed[where] = asked.shape[1] - n_asked
-        self.standing[where[alone]] = ALONE
+        self.standing[where] = np.where(
+            alone, ALONE, np.where(n_asked < asked.shape[1], PARTLY, PAIRED)
+        )
         return alone
 
     def _note(

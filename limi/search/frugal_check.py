@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import EDGE, differ, favors, opposes
-from limi.search.check import ALONE, PAIRED, Checked, _parts
+from limi.search.check import ALONE, PAIRED, PARTLY, Checked, _parts
 from limi.search.partner import choose_partner
 from limi.search.tried import Mixtures, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
@@ -287,11 +287,12 @@ def _find_closed(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
 
 
 def _standing(schema: Schema, closed: NDArray[np.int64], own: Index) -> NDArray[np.int8]:
-    """Which rows have no combination beside their own; empty where all have."""
-    left = len(schema.combinations) - closed - (own >= 0)
-    if (left > 0).all():
+    """How rows stand to the rules; empty where every combination could exist."""
+    if not closed.any():
         return np.zeros(0, dtype=np.int8)
-    return np.where(left > 0, PAIRED, ALONE).astype(np.int8)
+    left = len(schema.combinations) - closed - (own >= 0)
+    some = np.where(closed > 0, PARTLY, PAIRED)
+    return np.where(left > 0, some, ALONE).astype(np.int8)
 
 
 def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtures) -> Checked:
@@ -313,7 +314,8 @@ def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtur
     flips[steady] = flipped.any(axis=1)
     standing = before.standing.copy()
     if len(standing):
-        standing[steady[(~np.isnan(mixed.scores)).sum(axis=1) > 1]] = PAIRED
+        mixes = (~np.isnan(mixed.scores)).sum(axis=1) > 1
+        standing[steady[mixes]] = np.maximum(standing[steady[mixes]], PARTLY)
     return replace(
         before,
         standing=standing,

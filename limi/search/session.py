@@ -230,6 +230,11 @@ class Session:
             rows,
         )
 
+    def without_rules(self) -> Session:
+        """A session over the same task if nothing went along with protected values."""
+        task = replace(self.task, schema=self.schema.unruled, score=self._score)
+        return Session(task, watch=self.watch)
+
     def scores(self, rows: Rows) -> Scores:
         """Scores of rows as they are, beside any budget but that of seconds."""
         return self._ask(rows)
