@@ -73,7 +73,7 @@ def draw_uniform(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Rows
     if enforcer is None or not enforcer.constraints:
         return complete(schema, uniform(schema, n, rng)), 1.0
     parts, drawn, kept = [np.empty((0, len(schema)))], 0, 0
-    while kept < n:
+    while kept < n or drawn < _ENOUGH:
         rows = enforcer.complete(uniform(schema, _ROUND, rng))
         rows = rows[~enforcer.breaks(rows)]
         parts.append(rows)

@@ -1,0 +1,157 @@
+"""Audits of a table with rules: both rates, findings with all that changed, and folders."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limi
+from limi.audits.summary import Summary
+from limi.errors import BadTable
+from limi.report import html, text, wording
+from limi.table.rows import uniform
+from limi.table.schema_files import dump
+from limi.table.sheets import plain_frame
+from tests.search.test_rules import ruled
+from tests.table.ruled import COLUMNS
+
+SCHEMA = ruled(["sex=Female,Male"])
+NAMES = [column.name for column in COLUMNS]
+
+
+def frame_of(n=400, seed=0):
+    rows = SCHEMA.enforcer.complete(uniform(SCHEMA, 12 * n, np.random.default_rng(seed)))
+    rows = rows[~SCHEMA.enforcer.breaks(rows)][:n]
+    return plain_frame(SCHEMA, rows)
+
+
+def decide(frame):
+    """Husbands fare worse than wives, and men a little better than women."""
+    margin = frame["age"] / 20.0 - 2.0
+    margin += 1.5 * (frame["tie"] == "Wife") - 1.3 * (frame["tie"] == "Husband")
+    margin += 0.27 * (frame["sex"] == "Male") + 0.11
+    return 1 / (1 + np.exp(-margin.to_numpy(dtype=float)))
+
+
+def audited(**more):
+    settings = {"protected": ["sex=Female,Male"], "schema": SCHEMA, "max_rows": 400, **more}
+    settings.setdefault("generator", None)
+    return limi.audit(decide, frame_of(), **settings, favorable=1, output="score", seed=1)
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    out = tmp_path_factory.mktemp("ruled") / "run"
+    return audited(method="real", out=out, rate_rows=300), out
+
+
+def test_both_rates_stand_side_by_side_and_may_point_in_two_ways(real):
+    result, _ = real
+    along, alone = result.what_if(), result.what_if(only_protected=True)
+    assert along.favored[0].favored == "Female"
+    assert alone.favored[0].favored == "Male"
+    assert result.rates["real"].estimate != result.rates_only_protected["real"].estimate
+    assert result.summary.rules.along == ["tie", "title"]
+
+
+def test_findings_carry_every_column_that_changed(real):
+    found = real[0].findings
+    swapped = {"Wife": "Husband", "Husband": "Wife"}
+    for _, row in found.iterrows():
+        assert row["sex"] != row["sex__partner"]
+        tie = row["tie"]
+        if not pd.isna(tie):
+            assert row["tie__partner"] == swapped.get(tie, tie)
+    assert "title__partner" in found
+    assert "age__partner" not in found
+    assert (found["tie"] != found["tie__partner"]).any()
+
+
+def test_reports_tell_both_rates_and_why_they_differ(real):
+    summary = real[0].summary
+    shown = text.render(summary)
+    page = html.render(summary)
+    for words in ("nothing along", "If nothing went along", "changed with what goes along"):
+        assert words in shown.replace("\n  ", " ").replace("\n", " ")
+    assert "nothing along" in page
+    assert "is Husband as sex Male" in " ".join(wording.tell_rules(summary))
+    assert "what the rules say goes along" in wording.limits(summary)[-1]
+    assert dict(wording.rule_facts(summary))["rules"] == "5 constraints, 2 derived columns, 2 roles"
+    example = summary.examples[0]
+    assert "tie" in {field.name for field in example.fields if field.changed}
+
+
+def test_a_summary_with_rules_is_read_back(real):
+    summary = real[0].summary
+    again = Summary.from_dict(json.loads(json.dumps(summary.as_dict())))
+    assert again.rules == summary.rules
+    assert text.render(again) == text.render(summary)
+
+
+def test_a_folder_is_opened_again_with_its_rules(real):
+    result, out = real
+    again = limi.reopen(out, table=frame_of(), model=decide)
+    np.testing.assert_array_equal(again.found.partner, result.found.partner)
+    np.testing.assert_array_equal(again.found.rows, result.found.rows)
+    assert again.problem.schema.rules == SCHEMA.rules
+    assert (out / "schema.toml").read_text() == dump(again.problem.schema)
+
+
+@pytest.mark.parametrize("method", ["limi", "natural", "themis", "expga", "aequitas", "sg", "vbtx"])
+def test_no_method_finds_a_row_or_a_partner_that_breaks_a_rule(method):
+    result = audited(
+        method=method,
+        generator="trees" if method in ("limi", "natural") else None,
+        rate_rows=0,
+        max_rows=120,
+        settings=["n_latents=500", "n_labelled=200"] if method == "limi" else (),
+    )
+    enforcer = SCHEMA.enforcer
+    for rows in (result.found.rows, result.found.partner):
+        assert not enforcer.breaks(rows).any()
+        assert not enforcer.disagrees(rows).any()
+    assert len(result.found)
+
+
+def test_a_budget_of_queries_keeps_the_rules():
+    result = limi.audit(
+        decide,
+        frame_of(),
+        protected=["sex"],
+        schema=ruled(["sex"]),
+        favorable=1,
+        output="score",
+        max_queries=600,
+        max_rows=None,
+    )
+    assert result.summary.queries <= 600
+    for rows in (result.found.rows, result.found.partner):
+        assert not SCHEMA.enforcer.breaks(rows).any()
+    assert result.summary.rules.only_protected
+
+
+def test_a_few_rows_that_do_not_follow_a_derived_column_are_left_out():
+    frame = frame_of()
+    frame.loc[3, "grade"] = 14
+    frame["label"] = (frame["age"] > 40).astype(int)
+    result = limi.audit(
+        decide,
+        frame,
+        protected=["sex=Female,Male"],
+        target="label",
+        favorable=1,
+        output="score",
+        schema=SCHEMA,
+        generator=None,
+        method="real",
+        max_rows=50,
+        rate_rows=50,
+    )
+    assert result.summary.n_rows == 399
+    assert len(result.problem.labels) == 399
+    assert any("1 of 400 rows was left out" in note for note in result.summary.notes)
+    odd = frame_of(100, seed=9)
+    odd.loc[:20, "grade"] = 14
+    with pytest.raises(BadTable, match=r"held-out rows .* do not hold what the rules derive"):
+        audited(held_out=odd, method="real", max_rows=10, rate_rows=10)
