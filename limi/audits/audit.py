@@ -225,7 +225,7 @@ def _twin_question(
 ) -> TwinQuestion | None:
     """What is asked about twins; always something where the model takes no protected column."""
     kept = take_keep(keep, problem.schema)
-    if twin or problem.blind:
+    if twin or set(problem.schema.protected) <= set(problem.unseen):
         return TwinQuestion(kept, generator)
     if kept:
         raise InvalidInput(

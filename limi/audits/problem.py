@@ -77,7 +77,10 @@ class Problem:
 
     @property
     def blind(self) -> bool:
-        """Does the model take no protected column at all? Then changing one can flip nothing."""
+        """Does the model take no protected column, nor what goes along with one by the rules?
+
+        Then changing one can flip nothing.
+        """
         return self.target.blind
 
     @property

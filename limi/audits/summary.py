@@ -226,8 +226,9 @@ class Summary:
 
     @property
     def blind(self) -> bool:
-        """Does the model take none of the protected columns?"""
-        return self.twins is not None and set(self.protected) <= set(self.twins.unseen)
+        """Does the model take none of the protected columns, nor what goes along with them?"""
+        along = () if self.rules is None else self.rules.along
+        return self.twins is not None and {*self.protected, *along} <= set(self.twins.unseen)
 
     @property
     def known(self) -> collect.Known:

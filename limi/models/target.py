@@ -52,8 +52,9 @@ class Target:
 
     @property
     def blind(self) -> bool:
-        """Does the model take none of the protected columns?"""
-        return set(self.codec.schema.protected) <= set(self.unseen)
+        """Does the model take none of the protected columns, nor any that goes along with them?"""
+        schema = self.codec.schema
+        return {schema.names[i] for i in schema.moving_index} <= set(self.unseen)
 
     def present(self, rows: Rows) -> Any:
         """What the model is given for these rows."""

@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 
 import limi
+from limi.audits.problem import prepare
 from limi.audits.summary import Summary
 from limi.errors import BadTable
 from limi.report import html, text, wording
@@ -155,3 +157,43 @@ def test_a_few_rows_that_do_not_follow_a_derived_column_are_left_out():
     odd.loc[:20, "grade"] = 14
     with pytest.raises(BadTable, match=r"held-out rows .* do not hold what the rules derive"):
         audited(held_out=odd, method="real", max_rows=10, rate_rows=10)
+
+
+def decide_blindly(frame):
+    """A model that takes no sex, and reads it from the tie."""
+    margin = frame["age"] / 20.0 - 1.89
+    margin += 1.5 * (frame["tie"] == "Wife") - 1.3 * (frame["tie"] == "Husband")
+    return 1 / (1 + np.exp(-margin.to_numpy(dtype=float)))
+
+
+class Blind(ClassifierMixin, BaseEstimator):
+    """The same as an estimator that names its columns."""
+
+    feature_names_in_ = np.array([name for name in NAMES if name != "sex"])
+    classes_ = np.array([0, 1])
+
+    def predict_proba(self, frame):
+        score = decide_blindly(frame)
+        return np.stack([1 - score, score], axis=1)
+
+    def predict(self, frame):
+        return (decide_blindly(frame) > 0.5).astype(int)
+
+
+def test_a_model_that_takes_only_what_goes_along_flips_with_it_and_not_alone():
+    problem = prepare(Blind(), frame_of(), protected=["sex=Female,Male"], schema=SCHEMA)
+    assert problem.unseen == ("sex",)
+    assert not problem.blind
+    result = limi.audit(
+        Blind(),
+        frame_of(),
+        protected=["sex=Female,Male"],
+        schema=SCHEMA,
+        generator=None,
+        method="real",
+        max_rows=100,
+        rate_rows=100,
+    )
+    assert result.rates["real"].estimate > 0
+    assert result.rates_only_protected["real"].estimate == 0
+    assert not result.summary.blind
