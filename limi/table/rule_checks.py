@@ -31,8 +31,6 @@ def add_constraints(schema: Schema, wanted: GivenConstraints) -> Schema:
     named = wanted if isinstance(wanted, Mapping) else {rule: rule for rule in wanted}
     if not named:
         return schema
-    for name, rule in named.items():
-        Constraint.read(name, rule, schema)
     rules = schema.rules
     merged = Rules((*rules.constraints, *named.items()), rules.derived, rules.roles)
     return replace(schema, rules=merged)
@@ -40,9 +38,10 @@ def add_constraints(schema: Schema, wanted: GivenConstraints) -> Schema:
 
 def require_kept(schema: Schema, rows: Rows) -> None:
     """InvalidInput where the table itself does not keep the rules of its schema."""
-    if not schema.rules or not len(rows):
+    enforcer = schema.enforcer
+    if enforcer is None or not len(rows):
         return
-    constraints = [Constraint.read(*told, schema) for told in schema.rules.constraints]
+    constraints = enforcer.constraints
     broken = find_broken(constraints, rows)
     for constraint, count in zip(constraints, broken.sum(axis=0).tolist(), strict=True):
         if count > MOST_BROKEN * len(rows):

@@ -14,7 +14,6 @@ from limi.errors import InvalidInput, nearest
 from limi.system.reading import read_text
 from limi.system.shown import clean, to_toml
 from limi.system.words import both
-from limi.table.constraints import Constraint
 from limi.table.files import infer
 from limi.table.frames import Frame
 from limi.table.mining import Mined
@@ -175,8 +174,6 @@ def _read_columns(tree: dict[str, Any], name: str) -> Schema:
 
 def _with_rules(schema: Schema, rules: Rules, name: str) -> Schema:
     try:
-        for constraint in rules.constraints:
-            Constraint.read(*constraint, schema)
         return replace(schema, rules=rules)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from None

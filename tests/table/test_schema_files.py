@@ -303,3 +303,14 @@ def test_rules_of_files_that_cannot_be_used(text, words):
 def test_rules_need_the_second_format():
     with pytest.raises(InvalidInput, match=r"has \[constraints\], which format 1 does not"):
         schema_files.parse("format = 1\n" + RULED)
+
+
+def test_rules_that_speak_of_the_target_are_left_out_with_it(tmp_path):
+    frame = pd.DataFrame({"a": [1, 2], "b": [0, 1], "y": [0, 1]})
+    path = tmp_path / "s.toml"
+    text = schema_files.dump(files.infer(frame))
+    rules = '[constraints]\nlow = "a >= b"\nlabel = "y == 0 or a > 1"\n'
+    path.write_text(text.replace("format = 1", "format = 2") + rules, encoding="utf-8")
+    schema = schema_files.read_for(frame, path, exclude=("y",))
+    assert schema.rules.constraints == (("low", "a >= b"),)
+    assert len(schema_files.read_for(frame, path).rules.constraints) == 2
