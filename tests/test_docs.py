@@ -1,12 +1,14 @@
 """Every Python snippet of the documentation runs, and every command it shows exists."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from typer.main import get_command
 
 from limi.cli._app import app
+from limi.table._rule_syntax import parse_rule
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -47,3 +49,11 @@ def test_commands_and_options_exist(text):
 def test_links_between_pages_lead_somewhere(page):
     for place in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
         assert (page.parent / place).exists(), place
+
+
+def test_rules_that_the_documentation_shows_are_rules():
+    shown = [tomllib.loads(block.values[0]).get("constraints", {}) for block in blocks("toml")]
+    rules = [rule for section in shown for rule in section.values()]
+    assert rules
+    for rule in rules:
+        parse_rule(rule)

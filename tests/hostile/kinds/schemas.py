@@ -52,7 +52,7 @@ def asked(material: Material, name: str, thing: Thing, how: int = 0, **more: Any
 
 
 def drawn(draw: Draw, material: Material) -> Case:
-    make = draw.pick((_spelled, _spelled, _fields, _fields, _bytes, _sdv, _sdv, _place))
+    make = draw.pick((_spelled, _spelled, _fields, _fields, _rules, _rules, _bytes, _sdv, _place))
     return make(draw, material)
 
 
@@ -90,6 +90,45 @@ def _fields(draw: Draw, material: Material) -> Case:
         lines += [f"{field} = {value}" for field, value in fields.items()]
     if draw.chance(10):
         lines.append(draw.pick(("[columns]", "[columns.sex]", "columns = 1", "[[columns]]", "[")))
+    return asked(material, "s.toml", "\n".join(lines).encode(), _how(draw))
+
+
+_WORDS = (
+    *("income", "debt", "sex", "ok", "gone", "`in`", '"F"', "'M'", "3", "1e300", "-0.5", "true"),
+    *("==", "!=", "<", ">=", "+", "*", "/", "and", "or", "not", "implies", "->", "in", "is"),
+    *(
+        "missing",
+        "(",
+        ")",
+        "[1, 2]",
+        '{"F": 1}[sex]',
+        "{",
+        "`",
+        "__import__",
+        "**",
+        "\u202e",
+        "\x1b",
+    ),
+)
+_DERIVED = ("from", "values", "steps", "x")
+
+
+def _rules(draw: Draw, material: Material) -> Case:
+    """A sound schema with rules of any kind."""
+    lines = [material.read("schema.toml").decode().replace("format = 1", "format = 2")]
+    if draw.chance(80):
+        words = [draw.pick(_WORDS) for _ in range(1 + draw.below(9))]
+        rule = draw.pick((" ".join(words), "income >= 0", 'sex == "F" implies debt >= 0'))
+        lines += ["[constraints]", f"a = {json.dumps(rule)}"]
+    if draw.chance(40):
+        lines.append(f"[derived.{draw.pick(('debt', 'income', 'sex', 'gone'))}]")
+        fields = {"from": '"sex"', "values": "{ F = 1, M = 2 }"}
+        fields[draw.pick(_DERIVED)] = draw.pick((*_TOML, '"income"', '["sex", "sex"]', "[1, 2]"))
+        lines += [f"{field} = {value}" for field, value in fields.items()]
+    if draw.chance(40):
+        told = draw.pick((*_TOML, "[{ F = 1, M = 2 }]", '[{ F = "F", M = "F" }]', "[{}]"))
+        lines += [f"[roles.{draw.pick(('sex', 'gone'))}]"]
+        lines += [f"{draw.pick(('income', 'sex', 'gone'))} = {told}"]
     return asked(material, "s.toml", "\n".join(lines).encode(), _how(draw))
 
 
@@ -132,6 +171,10 @@ def _edited(old: str, new: str) -> Callable[[Material], Case]:
     return build
 
 
+def _ruled(rules: str) -> Callable[[Material], Case]:
+    return _edited("format = 1", f"format = 2\n{rules}\n")
+
+
 CORPUS.each(
     "toml",
     {
@@ -151,6 +194,11 @@ CORPUS.each(
         "levels-that-are-lists": _edited('["F", "M"]', '[["F"], "M"]'),
         "levels-that-are-dates": _edited('["F", "M"]', "[1979-05-27, 1979-05-28]"),
         "a-kind-that-is-a-list": _edited('kind = "categorical"', "kind = []"),
+        "a-rule-that-is-code": _ruled("[constraints]\na = \"__import__('os').system('x')\""),
+        "a-rule-of-brackets": _ruled(f"[constraints]\na = '{'(' * 1900}'"),
+        "a-rule-that-is-a-list": _ruled("[constraints]\na = []"),
+        "a-derived-column-of-nothing": _ruled("[derived.debt]\nfrom = []\nvalues = {}"),
+        "a-role-of-nobody": _ruled("[roles.sex]\nincome = [{}]"),
     },
 )
 
