@@ -32,7 +32,7 @@ demo: $(VENV)/.core ## test a real model on real data and write a report
 
 test: $(VENV)/.dev ## run the tests
 	@tools/chromium.sh
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-kernels: $(VENV)/.dev ## the same findings with the kernels of other processors (five minutes)
 	$(BIN)/python tools/kernels.py

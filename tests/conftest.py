@@ -1,8 +1,34 @@
-"""What tests of several rooms share."""
+"""What tests of several rooms share, and the order of their files."""
+
+from pathlib import Path
 
 import pytest
 
 from limi.models import trial
+
+HERE = Path(__file__).parent
+
+# A worker takes a file whole, so that nothing is fitted twice for it. These take longest (over ten
+# seconds each, longest first); begun early, they leave no worker alone at the end.
+LONG = (
+    *("hostile/test_hostile.py", "models/test_trial.py", "cli/test_commands.py"),
+    *("audits/test_audit.py", "audits/test_seconds.py", "cli/test_net.py", "cli/test_folders.py"),
+    *("hostile/test_harness.py", "report/test_in_browser.py", "test_docs.py"),
+    *("methods/test_adf.py", "methods/test_contract.py", "cli/test_repair.py", "test_decisions.py"),
+    *("methods/test_limi.py", "repairs/test_repair.py", "generators/test_files.py"),
+    *("models/test_benchmark.py", "audits/test_what_if.py", "studies/test_pool.py"),
+    *("test_extending.py", "metrics/test_declared.py", "gpu/test_verdicts.py"),
+    *("models/test_torch.py", "gpu/test_place.py", "models/test_kinds.py"),
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Long files first, the others as they come."""
+    gone = [name for name in LONG if not (HERE / name).exists()]
+    if gone:
+        raise pytest.UsageError(f"tests/conftest.py names {gone}, which are not there")
+    place = {str(HERE / name): order for order, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(str(item.path), len(LONG)))
 
 
 @pytest.fixture(scope="module")

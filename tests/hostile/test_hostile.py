@@ -7,13 +7,11 @@ from tests.hostile.scratch import Scratch
 from tests.hostile.server import Plan, Server
 from tests.hostile.verdict import BAD
 
-pytestmark = pytest.mark.xdist_group("hostile")  # one server for all, for it takes long to start
-
 SEED = 20
 INPUTS = 80  # of all kinds together
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server():
     scratch = Scratch.make()
     server = Server(scratch, Plan("test"))
