@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.table.rows import Distinct, distinct, group
+from limi.table.rows import Distinct, distinct, group, keys
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
@@ -65,13 +65,12 @@ def expand(
 
 def distinct_questions(schema: Schema, rows: Rows) -> Distinct:
     """Rows of which the same is asked: those of one key, unless they break different rules."""
-    known = distinct(schema, rows)
     if schema.enforcer is None or not schema.enforcer.binding:
-        return known
+        return distinct(schema, rows)
+    words = row_keys = keys(schema, rows)
     broken = schema.enforcer.find_broken(rows)
-    if not broken.any():
-        return known
-    bits = np.packbits(broken, axis=1)
-    bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
-    words = np.concatenate([known.keys, np.ascontiguousarray(bits).view(np.uint64)], axis=1)
-    return Distinct(known.keys, *group(words))
+    if broken.any():
+        bits = np.packbits(broken, axis=1)
+        bits = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8)))
+        words = np.concatenate([words, np.ascontiguousarray(bits).view(np.uint64)], axis=1)
+    return Distinct(row_keys, *group(words))
