@@ -5,7 +5,7 @@
 A processor shows in the last digits: libraries choose their kernels by what it can do, and sums
 come out in another order. They can be told to do as an older one would, so one machine can stand
 for many. In each setting the tests marked `kernels` run, and the table of `tools/digests.py` must
-be the one of this machine as it is. Two settings run at a time.
+be the one of this machine as it is. Two processes run at a time.
 """
 
 from __future__ import annotations
@@ -157,27 +157,45 @@ class Outcome:
     problems: list[str]
     seconds: float
 
-
-def outcome(setting: Setting | None, folder: Path, known: Facts | None = None) -> Outcome:
-    """The digests in a setting, and what failed; whether it took is seen from the known facts."""
-    start = time.perf_counter()
-    if setting is not None and known is not None and not setting.took(known, facts(setting)):
-        wrong = f"{setting.variables} changed nothing: {facts(setting)}"
-        return Outcome({}, [wrong], time.perf_counter() - start)
-    file = folder / f"{'as it is' if setting is None else setting.name}.json"
-    digests = [sys.executable, "tools/digests.py", "--json", str(file), "--cache", str(folder)]
-    tests = [sys.executable, "-m", "pytest", "-q", "-m", "kernels", "-p", "no:cacheprovider"]
-    # As the machine is, `make test` runs the tests.
-    wanted = [digests, [*tests, *_marked()]] if setting is not None and setting.tests else [digests]
-    problems = []
-    for command in wanted:
-        done = subprocess.run(
-            command, cwd=_ROOT, env=variables(setting), capture_output=True, text=True
+    def __add__(self, other: Outcome) -> Outcome:
+        return Outcome(
+            self.digests | other.digests,
+            self.problems + other.problems,
+            self.seconds + other.seconds,
         )
-        if done.returncode:
-            problems.append(f"{' '.join(command[1:4])} failed:\n{_tail(done.stdout + done.stderr)}")
+
+
+def digests(setting: Setting | None, folder: Path) -> Outcome:
+    """The table of digests in a setting."""
+    file = folder / f"{'as it is' if setting is None else setting.name}.json"
+    words = ["tools/digests.py", "--json", str(file), "--cache", str(folder)]
+    problems, seconds = _run(words, setting)
     found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return Outcome(found, problems, time.perf_counter() - start)
+    return Outcome(found, problems, seconds)
+
+
+def tests(setting: Setting, before: Facts) -> Outcome:
+    """Whether the setting took, seen from the facts before it, and what its tests say."""
+    now = facts(setting)
+    if not setting.took(before, now):
+        return Outcome({}, [f"{setting.variables} changed nothing: {now}"], 0.0)
+    if not setting.tests:
+        return Outcome({}, [], 0.0)
+    words = ["-m", "pytest", "-q", "-m", "kernels", "-p", "no:cacheprovider", *_marked()]
+    return Outcome({}, *_run(words, setting))
+
+
+def _run(words: list[str], setting: Setting | None) -> tuple[list[str], float]:
+    """What failed of `python WORDS` in a setting, and its seconds."""
+    start = time.perf_counter()
+    command = [sys.executable, *words]
+    done = subprocess.run(
+        command, cwd=_ROOT, env=variables(setting), capture_output=True, text=True
+    )
+    seconds = time.perf_counter() - start
+    if not done.returncode:
+        return [], seconds
+    return [f"{' '.join(words[:3])} failed:\n{_tail(done.stdout + done.stderr)}"], seconds
 
 
 def _marked() -> list[str]:
@@ -197,23 +215,30 @@ def main() -> int:
     able = list(settings(here))
     for reason in (one for one in able if isinstance(one, str)):
         print(f"  skipped  {reason}", flush=True)
-    with tempfile.TemporaryDirectory() as scratch:
+    others = [one for one in able if isinstance(one, Setting)]
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        ThreadPoolExecutor(_AT_ONCE) as threads,
+    ):
         folder = Path(scratch)
-        # First, because it trains what the others share.
-        wanted = outcome(None, folder)
+        # First, because it trains what the others' digests share; their tests need none of it.
+        # As the machine is, `make test` runs the tests.
+        first = threads.submit(digests, None, folder)
+        tested = [threads.submit(tests, setting, here) for setting in others]
+        wanted = first.result()
         failed = _told("as it is", wanted, [])
         if not wanted.digests:
+            threads.shutdown(cancel_futures=True)
             return 1
-        with ThreadPoolExecutor(_AT_ONCE) as threads:
-            others = [one for one in able if isinstance(one, Setting)]
-            found = threads.map(lambda setting: outcome(setting, folder, here), others)
-            for setting, its in zip(others, found, strict=True):
-                both = [
-                    {name: d for name, d in of.items() if not name.endswith(setting.apart)}
-                    for of in (wanted.digests, its.digests)
-                ]
-                changed = differences(*both) if its.digests else []
-                failed |= _told(setting.name, its, changed)
+        found = [threads.submit(digests, setting, folder) for setting in others]
+        for setting, test, table in zip(others, tested, found, strict=True):
+            its = test.result() + table.result()
+            both = [
+                {name: d for name, d in of.items() if not name.endswith(setting.apart)}
+                for of in (wanted.digests, its.digests)
+            ]
+            changed = differences(*both) if its.digests else []
+            failed |= _told(setting.name, its, changed)
     return int(failed)
 
 
