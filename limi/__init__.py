@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from limi.audits.reopen import reopen as reopen
     from limi.audits.result import Result as Result
     from limi.errors import LimiError as LimiError
+    from limi.gates import Gate as Gate
+    from limi.gates import gate as gate
     from limi.repairs import Repair as Repair
     from limi.repairs import repair as repair
     from limi.search.budget import Budget as Budget
@@ -32,6 +34,7 @@ _HOME = {
     "Budget": "limi.search.budget",
     "Checked": "limi.search.check",
     "Column": "limi.table.schema",
+    "Gate": "limi.gates",
     "LimiError": "limi.errors",
     "Out": "limi.audits.audit",
     "Repair": "limi.repairs",
@@ -42,6 +45,7 @@ _HOME = {
     "Task": "limi.search.task",
     "audit": "limi.audits.audit",
     "check_rows": "limi.search.check",
+    "gate": "limi.gates",
     "reopen": "limi.audits.reopen",
     "repair": "limi.repairs",
     "run": "limi.search.engine",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 __all__ = [
     "BUDGETED_METHOD",
+    "DEFAULT_GATE_QUERIES",
     "DEFAULT_GENERATOR",
     "DEFAULT_MAX_ROWS",
     "DEFAULT_METHOD",
@@ -15,3 +16,4 @@ BUDGETED_METHOD = "guided"  # finds two to four times as much with a number of q
 DEFAULT_GENERATOR = "trees"
 DEFAULT_MAX_ROWS = 100_000
 MEASURED_ROWS = 10_000  # to measure each population's rate on
+DEFAULT_GATE_QUERIES = 50_000  # that a gate may ask before it says that it does not know

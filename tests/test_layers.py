@@ -16,7 +16,7 @@ LAYERS = [
     ["data", "generators"],
     ["search", "gpu", "models"],
     ["metrics", "methods", "twins"],
-    ["audits"],
+    ["audits", "gates"],
     ["report"],
     ["repairs"],
     ["studies", "testing"],

@@ -14,7 +14,7 @@ from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.rule_report import report_rules, whole_people
-from limi.audits.summary import Regions, Summary, examples, regions
+from limi.audits.summary import Regions, Summary, examples, keep_flips, regions
 from limi.audits.verify import Dropped, verify
 from limi.audits.what_if import (
     WhatIf,
@@ -153,6 +153,17 @@ def _is_vain(searched: Searched) -> bool:
     """Did hardly a row of the search keep the rules? Then those that do are no fair sample."""
     session = searched.run.session
     return session.proposed - session.refused < LEAST_KEPT * session.proposed
+
+
+def _kept_flips(plan: Plan, measured: Measured) -> dict[str, str]:
+    """Verdicts on the rows of rates, where the same rows can be had again from the seed."""
+    return {
+        name: keep_flips(checked.flips)
+        for name, checked in measured.checked.items()
+        # Where time may end the asking, rows of a table are asked in another order; and people of
+        # whom no partner could exist are in no rate.
+        if (name not in measured.places or not plan.watch.limited) and checked.is_paired.all()
+    }
 
 
 def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> dict[str, str]:
@@ -297,6 +308,7 @@ def _summarize(
         naturalness=likeness,
         pictures=drawn | {"curve": pictures.curve(ran.curve)},
         rates_by_column=searched.measured.alone,
+        rate_flips=_kept_flips(plan, searched.measured),
         what_if=what_ifs(
             problem.schema,
             whole_people(_comparable(plan, searched)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import math
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.table.schema import Schema
 from limi.twins import Twins
+from limi.types import Mask
 
 __all__ = [
     "Clause",
@@ -33,6 +35,8 @@ __all__ = [
     "Summary",
     "causes_in_words",
     "examples",
+    "keep_flips",
+    "read_flips",
     "regions",
     "rules_of",
 ]
@@ -148,6 +152,8 @@ class Summary:
     pictures: dict[str, Any] = field(default_factory=dict)  # see limi.audits.pictures
     rates_by_column: dict[str, dict[str, Rate]] = field(default_factory=dict)
     # ^ with several protected columns, by column and population: rows that flip if it alone changes
+    rate_flips: dict[str, str] = field(default_factory=dict)
+    # ^ which rows of a rate flip, in the order of their stream: see `keep_flips`
     what_if: tuple[WhatIf, ...] = ()  # the same people under every value, of populations of people
     rules: RuleReport | None = None
     # ^ of a table with rules: rates and `what_if` are then with all that goes along with a
@@ -237,6 +243,29 @@ class Summary:
         return collect.Known(
             self.rates, self.rates_by_column, self.naturalness, range(self.findings), effort
         )
+
+
+def keep_flips(flips: Mask) -> str:
+    """Which rows flip, a bit each, as text; a later model is compared with it row by row.
+
+    >>> keep_flips(np.array([True, False, True]))
+    'oA=='
+    """
+    return base64.b64encode(np.packbits(flips).tobytes()).decode("ascii")
+
+
+def read_flips(kept: str | None, rate: Rate) -> Mask | None:
+    """The inverse, of the rows that a rate was measured on; None where nothing was kept.
+
+    ValueError where the two do not belong together.
+    """
+    if kept is None:
+        return None
+    bits = np.frombuffer(base64.b64decode(kept, validate=True), dtype=np.uint8)
+    flips = np.unpackbits(bits).astype(bool)[: rate.n]
+    if len(flips) != rate.n or int(flips.sum()) != round(rate.estimate * rate.n):
+        raise ValueError("rate_flips are not those of the rate")
+    return flips
 
 
 def _without_nan(value: Any) -> Any:

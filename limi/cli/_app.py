@@ -12,6 +12,8 @@ from limi.cli import (
     demo,
     doctor,
     fit,
+    gate,
+    init,
     list_names,
     metrics,
     repair,
@@ -21,6 +23,7 @@ from limi.cli import (
     study,
     test,
 )
+from limi.cli._config import with_file
 from limi.cli._net import require_memory
 
 __all__ = ["app"]
@@ -54,13 +57,15 @@ def _root(
 
 
 app.command("demo")(demo.demo)
-app.command("test")(test.test)
-app.command("compare")(compare.compare)
+app.command("init")(init.init)
+app.command("test")(with_file("test", test.test))
+app.command("gate")(with_file("gate", gate.gate))
+app.command("compare")(with_file("compare", compare.compare))
 app.command("repair")(repair.repair)
 app.command("report")(report.report)
 app.command("metrics")(metrics.metrics)
-app.command("schema")(schema.schema)
-app.command("fit")(fit.fit)
+app.command("schema")(with_file("schema", schema.schema))
+app.command("fit")(with_file("fit", fit.fit))
 app.command("sample")(sample.sample)
 app.command("list")(list_names.list_names)
 app.command("doctor")(doctor.doctor)

@@ -9,6 +9,7 @@ import numpy as np
 from limi.generators import Generator, draw
 from limi.metrics._rate import Rate, rate_of
 from limi.search.check import Checked, check_rows
+from limi.streams import Stream
 from limi.table.partners import complete
 from limi.table.rows import uniform
 from limi.table.schema import Schema
@@ -22,6 +23,7 @@ __all__ = [
     "describe_population",
     "draw_people",
     "name_population",
+    "people_rng",
 ]
 
 _ROUND = 1 << 13  # uniform rows drawn at once, so that they do not depend on how many are wanted
@@ -48,6 +50,11 @@ def name_population(name: str) -> str:
 def describe_population(name: str) -> str:
     """One line on how to read a population; empty where there is nothing to say."""
     return POPULATIONS[name][1] if name in POPULATIONS else ""
+
+
+def people_rng(name: str, seed: int) -> np.random.Generator:
+    """The stream of a population: its own, so that adding one changes no other's rows."""
+    return Stream.RATES.rng(seed, sum(name.encode()))
 
 
 def choose_places(size: int, n: int, rng: np.random.Generator) -> Index:

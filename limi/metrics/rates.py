@@ -17,6 +17,7 @@ from limi.metrics._populations import (
     describe_population,
     draw_people,
     name_population,
+    people_rng,
 )
 from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.metrics.sequential import anytime_interval, anytime_rate
@@ -24,7 +25,6 @@ from limi.search.check import Checked
 from limi.search.session import Session
 from limi.search.steadiness import Steadiness, always_flip, confirm
 from limi.search.tried import most_queries
-from limi.streams import Stream
 from limi.system.watch import OutOfTime
 from limi.table.partners import change
 from limi.table.schema import Schema
@@ -33,10 +33,13 @@ from limi.types import Index, Mask, Rows
 __all__ = [
     "MOST_QUERIES",
     "Measured",
+    "Surveyed",
     "UnderRules",
     "measurable_rows",
     "measure",
     "measure_blind",
+    "most_per_row",
+    "survey",
 ]
 
 MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
@@ -97,9 +100,7 @@ def measure(
     tables = {"real": session.rows, "held-out": held_out}
     places = measured.places
     for name in populations if n > 0 else []:
-        # Every population has a stream of its own, so that adding one changes no other's rows.
-        key = sum(name.encode())
-        rng = Stream.RATES.rng(seed, key)
+        rng = people_rng(name, seed)
         table = tables.get(name)
         if table is not None:
             places[name] = _places(session, len(table), n, rng)
@@ -139,18 +140,38 @@ def _survey(
     rng: np.random.Generator,
 ) -> Measured:
     """The rates with those of one more population."""
-    columns = _alone(session.schema)
-    doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
-    checked = session.survey(people)
-    checked = checked if doubt is None else doubt.confirmed(checked)
-    alone = [_flips_alone(session.schema, checked, k, doubt) for k in range(len(columns))]
+    surveyed = survey(session, people, told, rng)
+    checked = surveyed.checked
     paired = checked.is_paired
     measured.rates[name] = flip_rate(checked.flips[paired])
     measured.checked[name] = checked
-    for column, flips in zip(columns, alone, strict=True):
+    for column, flips in surveyed.alone.items():
         measured.alone[column][name] = flip_rate(flips[paired])
-    asked = checked.queries + (0 if doubt is None else doubt.queries)
-    return replace(measured, queries=measured.queries + asked)
+    return replace(measured, queries=measured.queries + surveyed.queries)
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """Rows with their verdicts, under all protected columns together and under each alone."""
+
+    checked: Checked
+    alone: dict[str, Mask]  # with several protected columns
+    queries: int
+
+
+def survey(
+    session: Session, people: Rows, told: Steadiness | None, rng: np.random.Generator
+) -> Surveyed:
+    """Verdicts of rows under all protected columns and under each alone, confirmed where the model
+    is `told` to be unsteady."""
+    doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
+    checked = session.survey(people)
+    checked = checked if doubt is None else doubt.confirmed(checked)
+    alone = {
+        column: _flips_alone(session.schema, checked, place, doubt)
+        for place, column in enumerate(_alone(session.schema))
+    }
+    return Surveyed(checked, alone, checked.queries + (0 if doubt is None else doubt.queries))
 
 
 @dataclass
@@ -186,7 +207,7 @@ def measure_blind(session: Session, name: str, rows: Rows, seed: int, most: int)
 
     Nobody flips, by definition, so each row is asked once.
     """
-    rng = Stream.RATES.rng(seed, sum(name.encode()))
+    rng = people_rng(name, seed)
     places = _places(session, len(rows), most, rng)
     people = rows[places]
     try:
@@ -275,12 +296,17 @@ def measurable_rows(
     told: Steadiness | None = None,
 ) -> int:
     """On how many rows each rate can be measured, where all may ask so many queries together."""
-    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
-    per_row = max(len(schema.combinations) + 1, most_queries(schema))
-    per_row += 0 if told is None else told.per_flip * (1 + len(_alone(schema)))
+    per_row = most_per_row(schema, told)
     per_row *= 2 if schema.rules else 1  # people are asked with what goes along, and without
     most = MOST_QUERIES if max_queries is None else max_queries // max(1, n_populations)
     return most // per_row
+
+
+def most_per_row(schema: Schema, told: Steadiness | None) -> int:
+    """Queries that surveying a row may take."""
+    # + 1: a row may hold a value of its own; with several columns it costs mixtures as well.
+    per_row = max(len(schema.combinations) + 1, most_queries(schema))
+    return per_row + (0 if told is None else told.per_flip * (1 + len(_alone(schema))))
 
 
 def _places(session: Session, size: int, n: int, rng: np.random.Generator) -> Index:

@@ -24,7 +24,16 @@ from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.table.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["LEAST_FLIPS", "LEVEL", "Condition", "Rule", "Where", "find_rules"]
+__all__ = [
+    "LEAST_FLIPS",
+    "LEVEL",
+    "Condition",
+    "Region",
+    "Rule",
+    "Where",
+    "find_rules",
+    "learn_regions",
+]
 
 LEAST_FLIPS = 30  # under so many a half holds too few to learn from
 LEVEL = 0.05  # chance that any rule is shown where none is true
@@ -105,14 +114,10 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class Rule:
-    """A region in which decisions flip often, with what the verifying half says of it."""
+class Region:
+    """People who meet all of some conditions."""
 
     conditions: tuple[Condition, ...]
-    rate: Rate  # of the region; the intervals of all rules tried hold together
-    share: float  # of the population that lies in the region
-    lift: float  # the region's rate over that of the population
-    p_value: float  # Holm's, over all rules tried
 
     def mask(self, rows: Rows) -> Mask:
         """Which rows lie in the region."""
@@ -121,6 +126,16 @@ class Rule:
     def __str__(self) -> str:
         """Its conditions in words."""
         return " and ".join(map(str, self.conditions))
+
+
+@dataclass(frozen=True)
+class Rule(Region):
+    """A region in which decisions flip often, with what the verifying half says of it."""
+
+    rate: Rate  # of the region; the intervals of all rules tried hold together
+    share: float  # of the population that lies in the region
+    lift: float  # the region's rate over that of the population
+    p_value: float  # Holm's, over all rules tried
 
 
 @dataclass(frozen=True)
@@ -179,6 +194,13 @@ def find_rules(
     candidates = _learn(schema, rows[learning], flips[learning], most)
     where = _verify(candidates, rows[verifying], flips[verifying], level, learned=cut)
     return replace(where, verified_on=verifying)
+
+
+def learn_regions(
+    schema: Schema, rows: Rows, flips: Mask, *, most: int = _MOST_RULES
+) -> list[Region]:
+    """Regions that stand out among these rows; what they are worth, other rows have to tell."""
+    return [Region(conditions) for conditions in _learn(schema, rows, flips, most)]
 
 
 def _verify(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import PurePosixPath
 from typing import Any
 
 from tests.hostile.case import MINE, Around, Case, Fifo, Folder, Link, Thing
@@ -26,6 +27,11 @@ SOUND: dict[str, tuple[str, ...]] = {
         *("compare", *PEOPLE, *_MODEL, "--methods", "themis", "--max-queries", "60"),
         *_ENOUGH,
     ),
+    "gate": (
+        *("gate", *PEOPLE, *_MODEL, "--rule", "real_rate <= 5 %", "--generator", "none"),
+        *("--max-queries", "300", *_ENOUGH),
+    ),
+    "init": ("init", "people.csv", *_MODEL, "--target", "ok", "--protected", "sex", "--out", "new"),
     "repair": ("repair", "run", "--out", "out", "--seeds", "1", "--no-model"),
     "report": ("report", "run"),
     "metrics": ("metrics", "run"),
@@ -52,6 +58,8 @@ LONG_ONES: dict[str, tuple[str, ...]] = {
 NEEDS = {
     "test": ("people.csv", "model.py", "schema.toml", "trees.gen"),
     "compare": ("people.csv", "model.py", "schema.toml"),
+    "gate": ("people.csv", "model.py", "trees.gen", "run"),
+    "init": ("people.csv",),
     "repair": ("people.csv", "model.skops", "run"),
     "report": ("run",),
     "metrics": ("run",),
@@ -161,6 +169,15 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
         "income=5-19",
         "sex=M,F",
     ),
+    "--rule": (
+        *("real_rate <= 5 %", "natural_rate <= 1", "spd <= 0.1", "score_gap_p99 <= 0.2", "<=", ""),
+        *("worst_region_rate <= 5 %", "real_rate no worse than baseline by 1 point", "real_rate"),
+        *("real_rate <= 1e3 %", "x" * 5000, "real_rate <= " + "9" * 400, "real_rate \x1b <= 1 %"),
+        *("real_rate <= 1 in 0", "score_gap_p0 <= 1 %", "uniform_rate < .5 %", "spd <= nan"),
+    ),
+    "--inconclusive": ("pass", "fail", "maybe", ""),
+    "--baseline": ("run", "gone", "folder", "file", ""),
+    "--config": ("none", "gone.toml", "people.csv", "folder", "pipe", "loop", "", "file"),
     "--preset": ("best", "strong", "paper", "worst", ""),
     "--recipe": ("alone", "pairs", "values", "copies", "copies+pairs", "x", "", "pairs+pairs"),
     "--label": ("vote", "ensemble", "privileged", "drop", "x", ""),
@@ -236,7 +253,7 @@ def drawn(draw: Draw, material: Material) -> Case:
         words = draw.pick((_set, _set, _set, _set, _drop, _double, _extra))(
             draw, words, known[name]
         )
-    if name in ("test", "compare"):
+    if name in ("test", "compare", "gate"):
         words = _bounded(words)
     json = "--json" in known[name].params[-1].opts
     if json and draw.chance(50):
@@ -244,14 +261,16 @@ def drawn(draw: Draw, material: Material) -> Case:
     return Case(
         tuple(words),
         files(material, name),
-        (*OUTPUTS, *_written(words)),
-        exits=frozenset({0, 2, 4}),
+        (*OUTPUTS, *_written(words), *(_schemas(words) if name == "init" else ())),
+        exits=frozenset({0, 1, 2, 3, 4} if name == "gate" else {0, 2, 4}),
     )
 
 
 _WEIGHED = (
     *("test",) * 12,
     *("compare",) * 4,
+    *("gate",) * 4,
+    *("init",) * 2,
     *("repair",) * 3,
     *("report", "metrics", "schema", "fit", "sample") * 3,
     *("list", "doctor", "datasets show", "study list", "study table", "study plot", "study page"),
@@ -269,6 +288,12 @@ def _written(words: list[str]) -> tuple[str, ...]:
     given += [thing.to for place in given if isinstance(thing := AROUND.get(place), Link)]
     inner = {f"{place.rstrip('/')}.html" for place in given}
     return tuple(place.rstrip("/").removeprefix("./") for place in {*given, *inner} if place)
+
+
+def _schemas(words: list[str]) -> tuple[str, ...]:
+    """Where a schema goes beside a limi.toml."""
+    places = [PurePosixPath(place) for place in (*_written(words), "limi.toml")]
+    return ("limi.toml", *(str(place.parent / "schema.toml") for place in places))
 
 
 def _bounded(words: list[str]) -> list[str]:

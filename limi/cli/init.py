@@ -1,0 +1,219 @@
+"""`limi init`: write a limi.toml to commit beside the model."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from limi.cli import _console
+from limi.cli._config import FILE
+from limi.cli._options import AsJson
+
+if TYPE_CHECKING:
+    from limi.table.guesses import Guess
+    from limi.table.schema import Schema
+
+__all__ = ["init"]
+
+_SCHEMA = "schema.toml"
+
+
+def init(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    model: Annotated[
+        str | None, Option(help="What is tested, as KIND:PLACE (`limi list models`).")
+    ] = None,
+    target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
+    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    protected: Annotated[
+        list[str] | None,
+        Option(help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable."),
+    ] = None,
+    out: Annotated[Path, Option(help="File to write; a schema.toml goes beside it.")] = Path(FILE),
+    force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a limi.toml: what is guessed from the table, confirmed on a terminal, ready to edit."""
+    from limi.cli._tables import is_known
+    from limi.system import writing
+    from limi.table import schema_files
+
+    place = writing.place(out, replace=force)
+    known = is_known(table)
+    beside = None if known else writing.place(place.with_name(_SCHEMA), replace=force)
+    schema, n_rows, shipped = _look(table)
+    guessed = _settle(schema, shipped, target, favorable, protected, model)
+    text = _render(table, guessed, n_rows, place.parent, schema=beside is not None)
+    contents: dict[Path, Any] = {place: text}
+    if beside is not None:
+        features = _without(schema, guessed["target"])
+        contents[beside] = schema_files.dump(features)
+    writing.write_all(contents)
+    if as_json:
+        _console.print_json({"file": str(out), "schema": beside and _SCHEMA, **guessed})
+        return
+    named = f"{out} and {out.with_name(_SCHEMA)}" if beside is not None else str(out)
+    _console.out.print(
+        f"Written: {named}. Look through what was guessed, then run limi test or limi gate."
+    )
+
+
+def _look(table: str) -> tuple[Schema, int, dict[str, Any]]:
+    """The schema of all columns, the number of rows, and what is known of a shipped table."""
+    from limi import data
+    from limi.cli._tables import is_known
+    from limi.table import files
+
+    if is_known(table):
+        known = data.load(table)
+        return (
+            files.infer(known.frame),
+            len(known.frame),
+            {"target": known.target, "favorable": known.favorable},
+        )
+    frame = files.read(table)
+    return files.infer(frame), len(frame), {}
+
+
+def _settle(
+    schema: Schema,
+    shipped: dict[str, Any],
+    target: str | None,
+    favorable: str | None,
+    protected: list[str] | None,
+    model: str | None,
+) -> dict[str, Any]:
+    """What is typed, else what is known or guessed and, on a terminal, confirmed."""
+    from limi.errors import InvalidInput
+    from limi.table.guesses import guess
+
+    asks = sys.stdin.isatty() and _console.out.is_terminal
+    if target is not None:
+        schema.position(target)
+    first = guess(schema, target=target or shipped.get("target"))
+    model = model or (_ask("Model, as KIND:PLACE", None) if asks else None)
+    if model is None:
+        raise InvalidInput("--model is missing: name what is tested, such as onnx:model.onnx")
+    target = target or first.target
+    if asks and not shipped:
+        target = _ask("Column the model predicts", target)
+    if target is None:
+        raise InvalidInput(
+            "no column of the table looks like the one the model predicts, with two values and a "
+            "telling name; name it with --target COLUMN"
+        )
+    schema.position(target)
+    second = guess(schema, target=target)
+    wanted: Any = favorable or shipped.get("favorable", second.favorable)
+    if asks and not favorable and not shipped:
+        wanted = _ask(f"Label of {target} that people want", wanted)
+    if wanted is None:
+        raise InvalidInput(
+            f"which label of {target!r} people want is not plain; name it with --favorable LABEL"
+        )
+    chosen = protected or list(second.protected)
+    if asks and not protected:
+        chosen = _split(_ask("Protected columns, joined by ;", "; ".join(chosen) or None))
+    if not chosen:
+        raise InvalidInput(
+            "no column of the table has the name of something protected, such as sex or race; "
+            "name it with --protected COLUMN"
+        )
+    _without(schema, target).protect(chosen)
+    return {
+        "model": model,
+        "target": target,
+        "favorable": wanted,
+        "protected": chosen,
+        "maybe_protected": _others(second, chosen),
+    }
+
+
+def _ask(question: str, default: Any) -> str:
+    from typer import prompt
+
+    from limi.system.shown import clean
+
+    answer: str = prompt(clean(question), default=None if default is None else str(default))
+    return answer.strip()
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def _others(guessed: Guess, chosen: list[str]) -> list[str]:
+    taken = {text.partition("=")[0] for text in chosen}
+    return [text for text in guessed.maybe if text.partition("=")[0] not in taken]
+
+
+def _without(schema: Schema, target: str) -> Schema:
+    from limi.table.schema import Schema
+
+    return Schema(tuple(column for column in schema.columns if column.name != target))
+
+
+def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, schema: bool) -> str:
+    from limi.cli._tables import is_known
+    from limi.system.shown import to_toml
+
+    seen = table if is_known(table) else _from(folder, table)
+    maybe = [f"# protected as well? {to_toml(text)}" for text in said["maybe_protected"]]
+    lines = [
+        "# What limi needs to know of this model: `limi test` and `limi gate` take it from here.",
+        "# Options on the command line win over this file. Paths start at its folder. Do not put",
+        "# secrets into it.",
+        "",
+        f"table = {to_toml(seen)}  # {n_rows:,} rows",
+        f"model = {to_toml(_model_from(folder, said['model']))}  # as in limi list models",
+        f"target = {to_toml(said['target'])}  # the column that the model predicts",
+        f"favorable = {to_toml(said['favorable'])}  # the label that people want",
+        "",
+        "# A change of these alone should change no decision. All values of a column, or some:",
+        '# "race=White,Black", "age=18-80:5".',
+        f"protected = {to_toml(said['protected'])}",
+        *maybe,
+        "",
+        *(
+            [f"schema = {to_toml(_SCHEMA)}  # what the columns may hold; look through it"]
+            if schema
+            else ['# schema = "schema.toml"  # what the columns may hold, by limi schema']
+        ),
+        'generator = "trees"  # imitates the table to draw natural rows; see limi list generators',
+        "seed = 0",
+        "# max_queries = 20_000  # what the model may be asked by limi test",
+        '# method = "guided"  # see limi list methods; its settings go under [settings]',
+        "",
+        "# What a build must keep: limi gate asks as few rows as it takes, and exits with",
+        "# 0 (pass), 1 (fail) or 3 (inconclusive).",
+        "[gate]",
+        'natural_rate = "<= 1 %"  # of natural people, how many would be decided otherwise',
+        '# real_rate = "<= 1 %"  # the same, of the table\'s rows',
+        '# worst_region_rate = "<= 5 %"  # in the group of people that flips most',
+        '# score_gap_p99 = "<= 0.2"  # what a protected value is worth to 99 % of people, in score',
+        '# spd = "<= 0.1"  # difference of the groups\' shares of favorable decisions',
+        '# natural_rate = ["<= 1 %", "no worse than baseline by 0.2 points"]',
+        '# baseline = "runs/last"  # run folder of the model before, on the same table',
+        "max_queries = 50_000",
+        "error = 0.05  # chance of any wrong answer, for all rules together",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _from(folder: Path, path: str) -> str:
+    """A path as seen from the file's folder; an absolute one stays."""
+    if os.path.isabs(path):
+        return path
+    seen = os.path.relpath(path, folder)
+    return Path(seen).as_posix()
+
+
+def _model_from(folder: Path, model: str) -> str:
+    from limi import models
+
+    kind, colon, place = model.partition(":")
+    return f"{kind}{colon}{_from(folder, place)}" if models.files(model) else model

@@ -1,0 +1,60 @@
+"""An earlier run that a gate compares with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from limi.audits.problem import Problem
+from limi.audits.run_folder import read_json, read_summary, reading
+from limi.audits.summary import Summary, read_flips
+from limi.errors import InvalidInput
+from limi.gates._measures import BaselineRate
+from limi.system import words
+
+__all__ = ["Baseline"]
+
+
+class Baseline:
+    """A finished run of the same table, protected values and generator."""
+
+    def __init__(self, folder: str | Path, problem: Problem) -> None:
+        self.folder = str(folder)
+        self._summary: Summary = read_summary(folder)
+        self._manifest: dict[str, Any] = read_json(Path(folder) / "manifest.json")
+        theirs, ours = self._summary.hashes.get("data_sha256"), problem.hashes()["data_sha256"]
+        if theirs != ours:
+            summary = self._summary
+            raise InvalidInput(
+                f"the baseline {self.folder!r} tested another table or other protected values "
+                f"({summary.table!r}, {words.count(summary.n_rows)} rows, protected "
+                f"{', '.join(summary.protected)}), so its rates are no measure here; test the "
+                "earlier model on this table first, and name that run"
+            )
+
+    def require_generator(self, name: str | None, sha256: str | None, seed: int) -> None:
+        """InvalidInput where natural rows are other people here than they were in the run."""
+        then = tuple(self._manifest.get(key) for key in ("generator", "generator_sha256", "seed"))
+        if then[1] is not None and then[1] == sha256:
+            return  # the same file, whatever it is called and whatever the seed is
+        if then != (name, sha256, seed):
+            raise InvalidInput(
+                f"the baseline {self.folder!r} drew its natural rows with the generator "
+                f"{then[0]} and seed {then[2]}, and this gate with {name} and seed {seed}; give "
+                "both the same --generator and --seed"
+            )
+
+    def rate(self, population: str, seed: int) -> BaselineRate:
+        """The run's rate of a population, with the verdicts on its rows where they are kept."""
+        rate = self._summary.rates.get(population)
+        if rate is None or not rate.n:
+            why = self._summary.unmeasured.get(population)
+            raise InvalidInput(
+                f"the baseline {self.folder!r} has no rate of {population} rows"
+                + (f", because {why}" if why else "")
+            )
+        with reading("summary", self.folder):
+            flips = read_flips(self._summary.rate_flips.get(population), rate)
+        if self._manifest.get("seed") != seed:
+            flips = None
+        return BaselineRate(round(rate.estimate * rate.n), rate.n, rate.anytime, flips)

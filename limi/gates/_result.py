@@ -1,0 +1,117 @@
+"""What a gate answers: for each rule and for all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from limi.audits.summary import Example
+from limi.gates._measures import Estimate
+from limi.gates._rules import Rule
+
+__all__ = ["FORMAT", "Answer", "ColumnRate", "Gate", "Judged", "judge"]
+
+FORMAT = 1
+
+
+class Answer(StrEnum):
+    """What is known of a rule, or of a gate."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A rule and what became of it."""
+
+    rule: Rule
+    answer: Answer
+    estimate: Estimate
+    queries: int  # of the model, until it was decided; rules share the rows of a population
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        rule, known = self.rule, self.estimate
+        return {
+            "name": rule.name,
+            "rule": rule.text,
+            "measure": rule.measure,
+            "population": rule.population,
+            "column": rule.column,
+            "against_baseline": rule.against_baseline,
+            "limit": rule.limit,
+            "answer": str(self.answer),
+            "value": known.value,
+            "low": known.low,
+            "high": known.high,
+            "rows": known.n,
+            "hits": known.hits,
+            "queries": self.queries,
+            "note": known.note,
+        }
+
+
+@dataclass(frozen=True)
+class ColumnRate:
+    """How many rows flip if one protected column changes and all else is as it is."""
+
+    column: str
+    population: str
+    flips: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """The answer of a gate and what it rests on."""
+
+    answer: Answer
+    rules: tuple[Judged, ...]
+    stop: str  # "decided", or what ran out: "queries", "seconds", "rows"
+    error: float  # chance that any answer is wrong, at most
+    queries: int
+    max_queries: int | None
+    seed: int
+    table: str
+    model: str
+    protected: dict[str, list[str]]
+    generator: str | None
+    baseline: str | None
+    columns: tuple[ColumnRate, ...]
+    examples: tuple[Example, ...]
+    notes: tuple[str, ...]
+    hashes: dict[str, str | None]
+    versions: dict[str, str]
+    command: str = ""
+
+    @property
+    def failed(self) -> tuple[Judged, ...]:
+        """The rules that are broken."""
+        return tuple(judged for judged in self.rules if judged.answer == Answer.FAIL)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; what is not known is null."""
+        plain = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("rules", "columns", "examples")
+        }
+        return {
+            "format": FORMAT,
+            **plain,
+            "answer": str(self.answer),
+            "rules": [judged.as_dict() for judged in self.rules],
+            "columns": [dataclasses.asdict(column) for column in self.columns],
+            "examples": [dataclasses.asdict(example) for example in self.examples],
+        }
+
+
+def judge(rule: Rule, known: Estimate) -> Answer:
+    """Pass or fail where the limits lie wholly on one side of the rule's, else inconclusive."""
+    if known.high <= rule.limit:
+        return Answer.PASS
+    return Answer.FAIL if known.low > rule.limit else Answer.INCONCLUSIVE

@@ -1,0 +1,139 @@
+"""The answer of a gate in words: for a terminal, and for whoever reads a pull request."""
+
+from __future__ import annotations
+
+import math
+
+from limi.audits.summary import Example
+from limi.gates import Answer, Gate, Judged
+from limi.metrics._populations import name_population
+from limi.system.shown import clean
+from limi.system.words import both, count, markdown
+
+__all__ = [
+    *("HEADINGS", "cells", "example", "limits", "render_markdown", "sentence", "value", "why"),
+]
+
+HEADINGS = ("answer", "rule", "value", "from - to", "rows", "queries")
+
+_STOPS = {
+    "queries": "the budget of queries is spent",
+    "seconds": "the time is up",
+    "rows": "there are no more rows to ask",
+}
+_ANSWERS = {Answer.PASS: "pass", Answer.FAIL: "FAIL", Answer.INCONCLUSIVE: "open"}
+
+
+def sentence(gate: Gate) -> str:
+    """The answer, and how sure it is."""
+    cost = f"{count(gate.queries)} queries; any wrong answer has a chance of {_percent(gate.error)}"
+    cost += " at most"
+    if gate.answer == Answer.PASS:
+        kept = "the rule is kept" if len(gate.rules) == 1 else "all rules are kept"
+        return f"Pass: {kept} ({cost})."
+    if gate.answer == Answer.FAIL:
+        names = both([judged.rule.text for judged in gate.failed], "; ")
+        return f"Fail: {names} {'is' if len(gate.failed) == 1 else 'are'} broken ({cost})."
+    left = [judged.rule.text for judged in gate.rules if judged.answer == Answer.INCONCLUSIVE]
+    return (
+        f"Inconclusive: {both(left, '; ')} {'is' if len(left) == 1 else 'are'} neither kept nor "
+        f"broken beyond doubt, and {_STOPS[gate.stop]} ({cost})."
+    )
+
+
+def cells(judged: Judged) -> tuple[str, ...]:
+    """A line of a table, under `HEADINGS`."""
+    return (
+        _ANSWERS[judged.answer],
+        clean(_name(judged)),
+        value(judged),
+        limits(judged),
+        count(judged.estimate.n),
+        count(judged.queries),
+    )
+
+
+def _name(judged: Judged) -> str:
+    column = judged.rule.column
+    return judged.rule.text if column is None else f"{judged.rule.text} ({column})"
+
+
+def value(judged: Judged) -> str:
+    """What was measured."""
+    known = judged.estimate.value
+    return "unknown" if math.isnan(known) else _show(judged, known, unit=True)
+
+
+def limits(judged: Judged) -> str:
+    """Between which ends it lies."""
+    low, high = judged.estimate.low, judged.estimate.high
+    return f"{_show(judged, low)} - {_show(judged, high, unit=True)}"
+
+
+def _show(judged: Judged, number: float, *, unit: bool = False) -> str:
+    rule = judged.rule
+    if rule.against_baseline:
+        return f"{100 * number:+.2f}{' points' if unit else ''}"
+    if rule.measure in ("spd", "score_gap"):
+        return f"{number:.3f}"
+    return f"{100 * number:.2f}{' %' if unit else ''}"
+
+
+def why(judged: Judged) -> str:
+    """What the value is, in a sentence."""
+    rule, known = judged.rule, judged.estimate
+    rows = f"{count(known.n)} {name_population(rule.population)}"
+    if not known.n:
+        told = f"nothing is known yet of {name_population(rule.population)}"
+    elif rule.against_baseline:
+        told = f"{value(judged)} against the baseline on {rows}"
+    elif rule.measure == "rate":
+        told = f"{count(known.hits or 0)} of {rows} flip"
+    elif rule.measure == "worst_region_rate":
+        told = f"{count(known.hits or 0)} of {rows} of the worst region flip"
+    elif rule.measure == "score_gap":
+        told = (
+            f"of {rows}, {rule.percentile:g} % have scores at most {value(judged)} apart when only "
+            "protected values change"
+        )
+    else:
+        told = f"shares of favorable decisions differ by {value(judged)} on {rows}"
+    note = f"; {known.note}" if known.note else ""
+    return clean(f"{rule.name}: {told}, limits {limits(judged)}{note}.")
+
+
+def example(found: Example) -> str:
+    """A finding in one line."""
+    changed = [f"{f.name} {f.value} -> {f.partner}" for f in found.fields if f.changed]
+    others = [f"{f.name} {f.value}" for f in found.fields if not f.changed]
+    scores = f"score {found.score:.3f} -> {found.partner_score:.3f}"
+    return clean(f"{', '.join(changed)}: {scores}; {', '.join(others)}")
+
+
+def render_markdown(gate: Gate) -> str:
+    """A summary that fits a pull request."""
+    titles = {
+        Answer.PASS: "passed",
+        Answer.FAIL: "failed",
+        Answer.INCONCLUSIVE: "inconclusive",
+    }
+    lines = [
+        f"### Fairness gate: {titles[gate.answer]}",
+        "",
+        markdown(sentence(gate)),
+        "",
+        "| " + " | ".join(HEADINGS) + " |",
+        "|" + "---|" * len(HEADINGS),
+        *("| " + " | ".join(map(markdown, cells(judged))) + " |" for judged in gate.rules),
+    ]
+    notes = [why(judged) for judged in gate.failed] + [*gate.notes]
+    lines += ["", *(f"- {markdown(note)}" for note in notes)] if notes else []
+    if gate.failed and gate.examples:
+        lines += ["", "Decisions that flip:", ""]
+        lines += [f"- {markdown(example(found))}" for found in gate.examples]
+    tested = f"Model {gate.model} on {gate.table}, protected {', '.join(gate.protected)}, seed "
+    return "\n".join([*lines, "", markdown(f"{tested}{gate.seed}."), ""])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
