@@ -71,9 +71,9 @@ def _draw(made: Generator, n: int, rng: np.random.Generator) -> Iterator[Rows]:
 
     enforcer = made.schema.enforcer
     if enforcer is not None and enforcer.constraints:
-        for rows, _ in generators.draws(made, n, rng):
-            yield rows[:n]
-            n -= len(rows)
+        for part in generators.draws(made, n, rng):
+            yield part.rows[:n]
+            n -= len(part.rows)
         return
     for start in range(0, n, _AT_ONCE):
         yield made.decode(made.sample_latents(min(_AT_ONCE, n - start), rng))

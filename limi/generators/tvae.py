@@ -55,7 +55,7 @@ from limi.generators._training import (
     update,
 )
 from limi.table.schema import Schema
-from limi.types import Latents, Rows
+from limi.types import Index, Latents, Rows
 
 __all__ = ["TVAE", "Settings", "fit", "from_state"]
 
@@ -145,6 +145,11 @@ class TVAE(NormalLatents):
         """Dimensions of the latent space."""
         cells = len(self.schema) if self.settings.latent == "code+cells" else 0
         return self.settings.code + cells
+
+    @property
+    def cell_latents(self) -> Index:
+        """Where the numbers stand that draw the cells."""
+        return np.arange(self.settings.code, self.latent_dim)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from those that the encoder finds likely.

@@ -86,6 +86,14 @@ class Enforcer:
         moving = set(self.moving_index.tolist())
         return tuple(c for c in self.constraints if moving & set(c.columns))
 
+    def trace(self, columns: Collection[int]) -> list[int]:
+        """The columns that these come from: themselves, or the sources of derived ones."""
+        found = set(columns)
+        for derived in reversed(self._derived):
+            if derived.column in found:
+                found = found - {derived.column} | set(derived.sources)
+        return sorted(found)
+
     def among(self, names: Collection[str]) -> Rules:
         """The rules that these columns alone can keep."""
         kept, own = set(names), self._schema.names

@@ -64,6 +64,17 @@ def test_rows_come_back_from_their_latents(trained):
     assert latents[:, : FAST.code].std() < 1.5
 
 
+def test_a_number_of_the_latent_draws_one_cell_and_no_other(trained):
+    latents = trained.sample_latents(300, np.random.default_rng(3))
+    rows = trained.decode(latents)
+    for column, place in enumerate(trained.cell_latents):
+        moved = latents.copy()
+        moved[:, place] = np.random.default_rng(4).standard_normal(300)
+        changed = trained.decode(moved) != rows
+        assert changed[:, column].any()
+        assert not np.delete(changed, column, axis=1).any()
+
+
 def test_the_bound_is_that_of_the_paper():
     rows = table(120)
     rng = np.random.default_rng(0)

@@ -84,7 +84,7 @@ def test_a_search_on_the_device_finds_what_arrays_find_and_nothing_that_breaks_a
     target, generator = target_of(schema, MODEL), Completed(schema)
     plain = Task(schema, target.score, np.zeros((1, len(schema))), generator=generator)
     there = replace(plain, on_device=device.join_on_device(target, generator))
-    method = LIMI(n_latents=700, n_labelled=300)
+    method = LIMI(n_latents=700, n_labelled=300, per_class=300)
     expected, mine = (run(method, task, budget, 5) for task in (plain, there))
     ours, theirs = mine.findings.all(), expected.findings.all()
     assert mine.findings.rows_checked == expected.findings.rows_checked
