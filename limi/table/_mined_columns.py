@@ -124,6 +124,8 @@ def _write(schema: Schema, a: int, b: int, source: _Coded, column: _Coded) -> De
         return None  # missing cells decide what is missing, and nothing else does
     keys, results = keys[~missing], results[~missing]
     one, other = schema.columns[a], schema.columns[b]
+    if one.missing and not other.missing:
+        return None
     values = [_value(other, code) for code in results]
     if one.kind == "numerical":
         turns = np.flatnonzero(results[1:] != results[:-1]) + 1

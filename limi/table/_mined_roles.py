@@ -21,6 +21,7 @@ from limi.types import Mask, Value
 __all__ = ["find_roles"]
 
 _AGREED = 0.9  # of the people with a level, so many must have the other as their likeliest
+_COMMON = 0.5  # of people with another level; a role is not what most would hold anyway
 
 
 def find_roles(
@@ -37,7 +38,8 @@ def find_roles(
                 continue
             others = [o for o in axes.values() if o.position not in (*positions, axis.position)]
             things, words = _find_things(axes[position], axis, others)
-            if things:
+            # A role needs one protected value that all its things have a level for.
+            if things and set.intersection(*map(set, things)):
                 role = Role(
                     protected=axes[position].column.name,
                     column=axis.column.name,
@@ -81,16 +83,23 @@ def _find_own(counts: NDArray[np.int64]) -> dict[int, int]:
 def _find_likeliest(
     given: Axis, moved: Axis, others: Sequence[Axis], level: int, value: int, under: int
 ) -> tuple[int, float]:
-    """What people with a level under a value would mostly hold under another, and how many."""
-    people = (moved.cells == level) & (given.cells == value)
+    """What people with a level under a value would mostly hold under another, and how many.
+
+    Nobody is said to where people with other levels would mostly hold it too, for then it is
+    merely common.
+    """
     model = given.cells == under
-    scores = np.log(np.bincount(moved.cells[model], minlength=len(moved)) + 1e-9)
-    scores = np.tile(scores, (int(people.sum()), 1))
-    for other in others:
-        scores += _log_shares(moved, other, model)[:, other.cells[people]].T
-    votes = np.bincount(scores.argmax(axis=1), minlength=len(moved))
-    best = int(votes.argmax())
-    return best, float(votes[best] / votes.sum())
+    of_value = given.cells == value
+    votes = []
+    for people in (of_value & (moved.cells == level), of_value & (moved.cells != level)):
+        scores = np.log(np.bincount(moved.cells[model], minlength=len(moved)) + 1e-9)
+        scores = np.tile(scores, (int(people.sum()), 1))
+        for other in others:
+            scores += _log_shares(moved, other, model)[:, other.cells[people]].T
+        likeliest = np.bincount(scores.argmax(axis=1), minlength=len(moved))
+        votes.append(likeliest / max(1, likeliest.sum()))
+    best = int(votes[0].argmax())
+    return best, float(votes[0][best]) if votes[1][best] <= _COMMON else 0.0
 
 
 def _log_shares(moved: Axis, other: Axis, model: Mask) -> NDArray[np.float64]:

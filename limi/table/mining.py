@@ -22,7 +22,7 @@ from limi.table._mined_columns import find_derived
 from limi.table._mined_roles import find_roles
 from limi.table._rule_syntax import quote_name, quote_value
 from limi.table.constraints import Constraint, find_broken
-from limi.table.rules import Rules
+from limi.table.rules import Derived, Rules
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
@@ -72,6 +72,7 @@ def mine(schema: Schema, rows: Rows, protected: Sequence[str] = ()) -> Mined:
     rng = np.random.default_rng(0)
     looked = rows if len(rows) <= _MOST_ROWS else rows[rng.choice(len(rows), _MOST_ROWS, False)]
     derived, remarks = find_derived(schema, looked, protected)
+    derived = [pair for pair in derived if _holds_everywhere(schema, pair[0], rows)]
     computed = {schema.position(column.column) for column, _ in derived}
     axes = {p: axis for p, axis in make_axes(schema, looked).items() if p not in computed}
     numbers = [int(p) for p in np.flatnonzero(schema.is_numerical) if p not in computed]
@@ -328,6 +329,12 @@ class _Chooser:
         rows: Rows = self._whole[places]
         rows[:, columns] = self._mixed[places][:, columns]
         return rows
+
+
+def _holds_everywhere(schema: Schema, derived: Derived, rows: Rows) -> bool:
+    """Is a column derived so in every row, and not only in those that were looked at?"""
+    enforcer = replace(schema, rules=Rules(derived=(derived,))).enforcer
+    return enforcer is not None and not enforcer.disagrees(rows).any()
 
 
 def _recount(schema: Schema, one: _Suggestion, rows: Rows, looked: Rows) -> _Suggestion:

@@ -146,6 +146,27 @@ def test_of_columns_that_decide_each_other_the_protected_one_stays():
     assert [d.column for d in mine(schema, rows, ["code"]).rules.derived] == ["word"]
 
 
+def test_roles_of_several_values_and_things_need_one_value_in_common():
+    rng = np.random.default_rng(0)
+    who, tie = rng.integers(0, 3, 3000), rng.integers(0, 3, 3000)
+    titles = np.array([["Ms", "Mr", "Mx"], ["Nun", "Monk", "Friar"], ["any", "any", "any"]])
+    frame = pd.DataFrame(
+        {
+            "sex": np.array(["F", "M", "X"])[who],
+            "title": titles[tie, who],
+            "home": np.array(["flat", "cloister", "house"])[
+                np.where(rng.random(3000) < 0.05, rng.integers(0, 3, 3000), tie)
+            ],
+        }
+    )
+    (role,) = mine(*coded(frame), ["sex"]).rules.roles
+    assert sorted(sorted(thing) for thing in role.things) == [
+        [("F", "Ms"), ("M", "Mr"), ("X", "Mx")],
+        [("F", "Nun"), ("M", "Monk"), ("X", "Friar")],
+    ]
+    assert mine(*coded(frame.drop(columns="home")), ["sex"]).rules.roles == ()
+
+
 def test_bounds_are_remarks():
     rng = np.random.default_rng(0)
     kind = rng.choice(["pupil", "other"], 2000)
@@ -186,8 +207,12 @@ def test_large_and_wide_tables_are_mined_from_some_of_their_rows(monkeypatch):
 
     monkeypatch.setattr(mining, "_MOST_ROWS", 1500)
     schema, rows = coded(make_people())
+    looked = set(np.random.default_rng(0).choice(N, 1500, replace=False).tolist())
+    exception = next(row for row in range(N) if row not in looked)
+    rows[exception, schema.position("grade")] = 5
     found = mine(schema, rows)
-    assert len(found.rules.constraints) == 9
+    assert [derived.column for derived in found.rules.derived] == ["ages"]
+    assert 'tie == "Husband" implies sex == "Male"' in dict(found.rules.constraints).values()
     husbands = int((rows[:, 1] == schema["tie"].code("Husband")).sum())
     said = found.comments["constraints", "husband_sex"]
     assert abs(int(said.split()[4].rstrip(";").replace(",", "")) - husbands) < 0.1 * husbands

@@ -99,6 +99,10 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
         *("ok", "gone", "sex,income", "sex=F=M", "income=" + "1" * 20_000, "income=1-" + "1" * 400),
         *("debt=0-9:3", "income=" + ",".join(map(str, range(500))), "income=0.5", "sex=\x1b[31m"),
     ),
+    "--constraint": (
+        *("income >= 0", 'sex == "F" implies debt >= 0', "income >= 10", "gone > 1", "sex < 'M'"),
+        *("", "(" * 3000, "__import__('os')", "income > 1e999", "debt / 0 > 1", "\x1b", "\udcff"),
+    ),
     "--set": (
         *("confidence=0.9", "x=1", "=", "confidence", "confidence=", "=1", "confidence=x"),
         *(
