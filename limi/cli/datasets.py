@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -10,6 +11,10 @@ from typer import Argument
 
 from limi.cli import _console
 from limi.cli._options import AsJson
+from limi.system.words import both
+
+if TYPE_CHECKING:
+    from limi.table.schema import Schema
 
 __all__ = ["app"]
 
@@ -46,6 +51,9 @@ def show(
                     {"name": c.name, "kind": c.kind, "missing": c.missing, "meaning": c.meaning}
                     for c in schema.columns
                 ],
+                "constraints": dict(schema.rules.constraints),
+                "derived": {d.column: list(d.sources) for d in schema.rules.derived},
+                "roles": {r.column: r.protected for r in schema.rules.roles},
             }
         )
         return
@@ -65,4 +73,17 @@ def show(
         values += ", missing" if column.missing else ""
         table.add_row(column.name, column.kind, values, column.meaning)
     console.print(table)
+    for rule in _say_rules(schema):
+        console.print(rule)
     console.print(f"Licence: {known.licence}. {known.citation}")
+
+
+def _say_rules(schema: Schema) -> Iterator[str]:
+    """The rules of a table, a line each."""
+    yield from (f"Rule {name}: {text}" for name, text in schema.rules.constraints)
+    for derived in schema.rules.derived:
+        yield f"Derived: {derived.column} from {both(derived.sources)}"
+    for role in schema.rules.roles:
+        for thing in role.things:
+            levels = [f"{level} as {role.protected} {value}" for value, level in thing]
+            yield f"Role: {role.column} {' is '.join(levels)}"

@@ -15,6 +15,7 @@ import pytest
 
 import limi.data
 from limi.errors import BadTable, InvalidInput
+from limi.table.constraints import find_broken
 from limi.table.frames import Codec
 
 _TOOL = Path(__file__).parents[2] / "tools" / "build_tables.py"
@@ -200,6 +201,26 @@ def test_adult_education_is_ordered_as_its_rank():
     ranks = table.frame.groupby("education")["education_num"].first()
     assert column.kind == "ordered"
     assert [ranks[level] for level in column.levels] == list(range(1, 17))
+
+
+def test_shipped_rules_are_kept_by_the_rows_but_for_those_that_the_file_counts():
+    for name, parts in (("adult", ("train", "test")), ("bank-marketing", ("train",))):
+        schema = limi.data.load(name).schema
+        frame = pd.concat([limi.data.load(name, part=part).frame for part in parts])
+        rows = Codec.learn(frame, schema).encode(frame)
+        counts = find_broken(schema.enforcer.constraints, rows).sum(axis=0)
+        broken = {
+            rule.name: int(count)
+            for rule, count in zip(schema.enforcer.constraints, counts, strict=True)
+            if count
+        }
+        told = {"husband_is_male": 1, "wife_is_female": 3, "married_is_family": 23}
+        assert broken == (told if name == "adult" else {})
+        assert not schema.enforcer.disagrees(rows).any()
+
+
+def test_the_encodings_of_the_papers_have_no_rules():
+    assert not any(limi.data._schema(name).rules for name in limi.data.encodings())
 
 
 def test_codes_are_shown_by_their_meaning():
