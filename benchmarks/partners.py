@@ -14,21 +14,28 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from limi import data, generators
 from limi.audits.problem import prepare
 from limi.methods.limi import LIMI
+from limi.metrics._rate import clopper_pearson
+from limi.metrics.naturalness import two_sample_auc
+from limi.metrics.row_naturalness import judge_by_distance
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
+from limi.search.session import Session
 from limi.search.task import Task
+from limi.studies._mechanism import draw_known, draw_recidivism
 from limi.table.constraints import Constraint, find_broken
 from limi.table.frames import Codec
 from limi.table.mining import mine
 from limi.table.rules import Role, Rules
 from limi.table.schema import Schema
+from limi.twins import Effort, learn, measure
 
 RULES = {
     "husband": 'relationship == "Husband" implies sex == "Male"',
@@ -168,7 +175,167 @@ def latents() -> None:
     report("one million latents: share that keeps the rules", kept)
 
 
-PARTS = {"rules": rules, "mining": mining, "oracle": oracle, "latents": latents}
+def _adult() -> tuple[Any, Any, Any]:
+    """Adult's train and test parts as rows, and a boosted model that never sees sex or race."""
+    known = data.load("adult")
+    schema = known.schema.unruled
+    codec = Codec.learn(known.frame, schema)
+    rows = codec.encode(known.frame)
+    people = codec.encode_fitting(data.load("adult", part="test").frame)[0]
+    labels = (known.frame[known.target] == known.favorable).to_numpy()
+    return schema, (rows, people), labels
+
+
+def _blind(schema: Any, rows: Any, labels: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    free = schema.free_index
+    kinds = [schema.columns[j].kind == "categorical" for j in free]
+    model = HistGradientBoostingClassifier(random_state=0, categorical_features=kinds)
+    model.fit(rows[:, free], labels)
+    return lambda asked: model.predict_proba(asked[:, free])[:, 1]
+
+
+def _gaps(
+    name: str, schema: Any, rows: Any, people: Any, score: Any, bars: dict[str, float]
+) -> None:
+    """Net against gap both ways between each group and the first, and the placebo."""
+    maker = learn(rows, schema, np.random.default_rng(0))
+    own, names = maker.groups.of(people), maker.groups.names
+    favorable = score(people) > 0.5
+    best_off = int(np.argmax([favorable[own == g].mean() for g in range(len(names))]))
+    for g in range(len(names)):
+        for start, goal in ((g, best_off), (best_off, g)):
+            if start == goal or (own == start).sum() < 40 or (own == goal).sum() < 40:
+                continue
+            here = people[own == start]
+            goals = np.full(len(here), goal)
+            twins = maker.make(here, goals, np.random.default_rng(1))
+            before, after = favorable[own == start], score(twins) > 0.5
+            gap = favorable[own == goal].mean() - before.mean()
+            net = after.mean() - before.mean()
+            words = f"{name}, {names[start]} to {names[goal]}"
+            report(f"{words}: flips", (before != after).mean())
+            report(f"{words}: net less gap", abs(net - gap), bars.get("net"))
+            report(f"{words}: coverage", net / gap, bars.get("coverage"), at_least=True)
+    rng, index = np.random.default_rng(2), schema.protected_index
+    shuffled = [part.copy() for part in (rows, people)]
+    for part in shuffled:
+        part[:, index] = part[rng.permutation(len(part))][:, index]
+    maker = learn(shuffled[0], schema, rng)
+    own = maker.groups.of(shuffled[1])
+    asked = shuffled[1][own >= 0]
+    twins = maker.make(asked, (own[own >= 0] + 1) % len(maker.groups), rng)
+    twins[:, index] = people[own >= 0][:, index]
+    changed = (score(twins) > 0.5) != favorable[own >= 0]
+    report(f"{name}: placebo, percent", 100 * changed.mean(), bars.get("placebo"))
+
+
+def twins() -> None:
+    """Twins on adult: how like the other group they are, what they flip, and how long they take."""
+    plain, (rows, people), labels = _adult()
+    schema = plain.protect(["sex"])
+    score = _blind(schema, rows, labels)
+    seconds = best(lambda: learn(rows, schema, np.random.default_rng(0)))
+    report("twins adult: seconds to learn", seconds, 3)
+    maker = learn(rows, schema, np.random.default_rng(0))
+    some = people[:10_000]
+    goals = 1 - maker.groups.of(some)
+    seconds = best(lambda: maker.make(some, goals, np.random.default_rng(1)))
+    report("twins adult: seconds for 10,000", seconds, 0.4)
+
+    own = maker.groups.of(people)
+    rng = np.random.default_rng(3)
+    judge = judge_by_distance(rows, schema, rng)
+    for g, name in enumerate(maker.groups.names):
+        here, others = people[own == g], people[own == 1 - g]
+        made = maker.make(here, np.full(len(here), 1 - g), np.random.default_rng(1))
+        auc = two_sample_auc(others, made, schema, rng, max_rows=4000)
+        report(f"twins adult, {name}: AUC against the other group", auc, 0.60)
+        drawn = made[rng.permutation(len(made))[:4000]]
+        report(f"twins adult, {name}: odd, percent", 100 * (judge.p_values(drawn) < 0.05).mean(), 9)
+        before, after = (score(part) > 0.5 for part in (here, made))
+        report(f"twins adult, {name}: flips, percent", 100 * (before != after).mean())
+    women = people[own == 0]
+    made = maker.make(women, np.ones(len(women), dtype=int), np.random.default_rng(1))
+    flips = 100 * ((score(women) > 0.5) != (score(made) > 0.5)).mean()
+    report("twins adult, women: flips, percent", flips, 17, at_least=True)
+    report("twins adult, women: flips, percent", flips, 21)
+    _gaps("twins adult sex", schema, rows, people, score, {"net": 0.015, "placebo": 0.5})
+    schema = plain.protect(["race"])
+    score = _blind(schema, rows, labels)
+    _gaps("twins adult race", schema, rows, people, score, {"placebo": 0.5})
+    records, rows, labels = draw_recidivism(6000, np.random.default_rng(0))
+    for column, bars in (("race", {"net": 0.06, "placebo": 2}), ("sex", {"placebo": 2})):
+        schema = records.protect([column])
+        score = _blind(schema, rows[:4000], labels[:4000])
+        _gaps(f"twins synthetic compas {column}", schema, rows[:4000], rows[4000:], score, bars)
+
+
+def bands() -> None:
+    """Ages as groups: quartiles of adult, each with the best-off."""
+    plain, (rows, people), labels = _adult()
+    schema = plain.protect(["age=17-90:1"])
+    score = _blind(schema, rows, labels)
+    _gaps("twins adult age bands", schema, rows, people, score, {"placebo": 0.5})
+
+
+def mechanism() -> None:
+    """20,000 people whose true twins are known: rates, and verdicts that most draws agree on."""
+    known = draw_known(20_000, np.random.default_rng(0))
+    own, true = (known.score(part) > 0.5 for part in (known.rows, known.twins))
+    maker = learn(known.rows, known.schema, np.random.default_rng(1))
+    people = known.rows[:4000]
+    many = np.repeat(people, 20, axis=0)
+    made = maker.make(many, 1 - maker.groups.of(many), np.random.default_rng(2))
+    flips = ((known.score(made) > 0.5) != np.repeat(own[:4000], 20)).reshape(-1, 20).mean(axis=1)
+    rate, truth = 100 * flips.mean(), 100 * (own != true).mean()
+    report("known mechanism: true flips, percent", truth)
+    report("known mechanism: flips less true ones, points", abs(rate - truth), 2)
+    sure = flips >= 0.9
+    report("known mechanism: sure verdicts, percent", 100 * sure.mean())
+    right = 100 * (own != true)[:4000][sure].mean()
+    report("known mechanism: sure verdicts that are right, percent", right, 95, at_least=True)
+
+
+def cover(times: int = 60) -> None:
+    """How often intervals hold the true rate, of tables drawn again and again: ten minutes."""
+    many = draw_known(400_000, np.random.default_rng(99))
+    own, true = (many.score(part) > 0.5 for part in (many.rows, many.twins))
+    women = many.rows[:, 0] == 0
+    wanted = {
+        "sex Female": ((~own & true)[women].mean(), (own & ~true)[women].mean()),
+        "sex Male": ((~own & true)[~women].mean(), (own & ~true)[~women].mean()),
+    }
+    held: dict[str, list[tuple[bool, bool]]] = {}
+    effort = Effort(kept=0, carried=0, drawn=0)
+    for number in range(times):
+        known = draw_known(4000, np.random.default_rng(1000 + number))
+        session = Session(Task(known.schema, known.score, known.rows))
+        told = measure(session, known.rows, number, unseen=("sex",), effort=effort)
+        for way in told.directions:
+            for kind, rate, truth in zip(
+                ("gains", "losses"), (way.gains, way.losses), wanted[way.group], strict=True
+            ):
+                exact = clopper_pearson(round(rate.estimate * rate.n), rate.n)
+                inside = (rate.low <= truth <= rate.high, exact[0] <= truth <= exact[1])
+                held.setdefault(f"{kind} of {way.group}", []).append(inside)
+    for name, both in held.items():
+        ours, alone = np.mean(both, axis=0)
+        report(f"intervals of {name} that hold the truth, percent", 100 * ours, 90, at_least=True)
+        report(f"of {name} with people and draws alone, percent", 100 * alone)
+
+
+PARTS = {
+    "rules": rules,
+    "mining": mining,
+    "oracle": oracle,
+    "latents": latents,
+    "twins": twins,
+    "bands": bands,
+    "mechanism": mechanism,
+    "cover": cover,
+}
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:

@@ -15,7 +15,7 @@ from limi.audits.summary import Summary
 from limi.metrics._rate import Rate
 from limi.report import charts, wording
 from limi.system.words import both, count
-from limi.twins import Direction, TwinExample, Twins
+from limi.twins import Direction, Kept, TwinExample, Twins
 
 __all__ = ["Pair", "Step", "TwinWords", "Way", "facts", "tell", "title"]
 
@@ -162,13 +162,7 @@ def _way(twins: Twins, direction: Direction) -> Way:
         f"{direction.goal}, and {second[0]} {second[1]}.",
         _evidence(twins, direction),
         _carried(direction),
-        [
-            (
-                _kept_name(kept.columns),
-                f"{_told(kept.gains)} gain, {_percent(kept.losses.estimate)} lose",
-            )
-            for kept in direction.kept
-        ],
+        [(_kept_name(kept.columns), _kept_figures(direction, kept)) for kept in direction.kept],
         steps,
         step_ticks,
         goal,
@@ -225,6 +219,13 @@ def _carried(direction: Direction) -> str:
 
 def _kept_name(columns: Sequence[str]) -> str:
     return f"if {both(columns)} may differ"
+
+
+def _kept_figures(direction: Direction, kept: Kept) -> str:
+    """What remains, the more frequent change first."""
+    if direction.carried == "gains":
+        return f"{_told(kept.gains)} gain, {_percent(kept.losses.estimate)} lose"
+    return f"{_told(kept.losses)} lose, {_percent(kept.gains.estimate)} gain"
 
 
 def _kept_bars(direction: Direction) -> tuple[list[KeptBar], list[tuple[float, str]]]:

@@ -38,6 +38,10 @@ def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
         from limi.studies import _repair
 
         return _repair.measure_repair(cell, shop)
+    if cell.kind == "twins":
+        from limi.studies import _twins
+
+        return _twins.measure_twins(cell, shop)
     of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
     return of_kind[cell.kind](cell, shop)
 

@@ -69,3 +69,34 @@ def _people(sex: _Cells, ranks: NDArray[np.float64]) -> Rows:
     savings = np.clip(spread, 0, 400)
     district = np.floor(4 * ranks[:, 5])
     return np.stack([sex, age, schooling, household, hours, savings, district], axis=1)
+
+
+_RECORDS = (
+    Column(name="race", kind="categorical", levels=("African-American", "Caucasian")),
+    Column(name="sex", kind="categorical", levels=("Female", "Male")),
+    Column(name="age", kind="numerical", low=18, high=80, step=1),
+    Column(name="priors_count", kind="numerical", low=0, high=40, step=1),
+    Column(name="juvenile_count", kind="numerical", low=0, high=10, step=1),
+    Column(name="charge", kind="categorical", levels=("misdemeanor", "felony")),
+    Column(name="days_in_jail", kind="numerical", low=0, high=300, step=1),
+)
+
+
+def draw_recidivism(n: int, rng: np.random.Generator) -> tuple[Schema, Rows, NDArray[np.int8]]:
+    """A synthetic table like that of COMPAS: its columns, and about its rates; nobody's records.
+
+    Labels are 1 for nobody new arrested within two years, the favorable one.
+    """
+    race = (rng.random(n) < 0.4).astype(np.float64)
+    sex = (rng.random(n) < 0.8).astype(np.float64)
+    age = np.clip(np.round(18 + rng.gamma(1.5 + 0.3 * race, 9, n)), 18, 80)
+    years = (age - 17) / 15
+    usual = np.exp(0.75 - 0.65 * race + 0.35 * sex) * years**0.6
+    priors = np.clip(rng.poisson(usual * rng.gamma(0.7, 1 / 0.7, n)), 0, 40)
+    juvenile = np.clip(rng.poisson(0.25 * np.exp(-0.6 * race - 0.5 * (years - 1))), 0, 10)
+    felony = (rng.random(n) < 0.6 + 0.015 * priors - 0.06 * race).astype(np.float64)
+    jail = np.clip(np.round(rng.gamma(0.6, 12 + 4 * priors + 8 * felony)), 0, 300)
+    risk = 0.15 * priors - 0.045 * (age - 30) + 0.3 * juvenile + 0.25 * sex + 0.15 * felony - 0.75
+    again = rng.random(n) < 1 / (1 + np.exp(-risk))
+    rows = np.stack([race, sex, age, priors, juvenile, felony, jail], axis=1).astype(np.float64)
+    return Schema(_RECORDS), rows, (~again).astype(np.int8)

@@ -18,6 +18,7 @@ from limi.studies._files import Study, load
 from limi.studies._measure import measure_cell
 from limi.studies._pool import Failure, Pool
 from limi.studies._results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_cell
+from limi.studies._twins import DRAWN
 from limi.studies._workshop import Need, Workshop, needs_of
 from limi.system import writing
 from limi.system.cores import n_cores
@@ -284,7 +285,7 @@ class _Book:
 def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
     """Why a table cannot be had, for those that cannot."""
     absent = {}
-    for table in dict.fromkeys(cell.table for cell in cells):
+    for table in dict.fromkeys(cell.table for cell in cells if cell.table not in DRAWN):
         try:
             data.load(table)
         except LimiError as error:

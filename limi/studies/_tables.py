@@ -78,6 +78,14 @@ MEASURES = {
     "overlap": Measure("overlap", ".3f"),
     "generator_atn": Measure("ATN of samples", ".3f"),
     "generator_seconds": Measure("seconds to fit", ",.1f", False),
+    "gains": Measure("gains", ".1%", None),
+    "losses": Measure("losses", ".1%", None),
+    "gap": Measure("gap", ".3f", None),
+    "coverage": Measure("coverage", ".0%", None),
+    "kappa": Measure("kappa", ".2f"),
+    "placebo": Measure("placebo", ".2%", False),
+    "twin_auc": Measure("AUC", ".3f", False),
+    "right": Measure("right", ".1%"),
     "speed": Measure("speed ratio", ".2f"),
 }
 
@@ -209,6 +217,9 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         size = load(study.uses).scale(results.scale)
     made = "; some cells ".join(map(_machine, [results.made, *results.made.get("earlier", ())]))
     n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
+    if study.kind == "twins":  # nothing of the paper's to differ from
+        seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
+        return (f"{size.words[:1].upper()}{size.words[1:]}; {seeds}. Machine: {made}.",)
     said = [
         f"Budget: {size.words} (scale `{results.scale}`), {n_seeds} seed"
         f"{'' if n_seeds == 1 else 's'}. Paper: 1,000 seeds with 1,000 local steps or a million "
