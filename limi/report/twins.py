@@ -136,15 +136,24 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _alone(summary: Summary, twins: Twins) -> str:
-    """The direct question, which always stands beside."""
-    names = both(twins.protected)
-    if summary.blind:
-        return f"If {names} alone changed: 0 % (the model does not take it)."
-    rate = summary.rates.get(twins.population)
+    """The direct questions, which always stand beside: alone, and with what must go along."""
+    names, rules = both(twins.protected), summary.rules
+    rates = summary.rates if rules is None else rules.only_protected
+    if set(twins.protected) <= set(twins.unseen):
+        told = f"If {names} alone changed: 0 % (the model does not take it)."
+    else:
+        unseen = f" (the model does not take {both(twins.unseen)})" if twins.unseen else ""
+        told = f"If {names} alone changed: {_flip(rates.get(twins.population))}{unseen}."
+    if rules is not None and rules.along and not summary.blind:
+        with_all = _flip(summary.rates.get(twins.population))
+        told += f" With what must go along with it ({both(rules.along)}): {with_all}."
+    return told
+
+
+def _flip(rate: Rate | None) -> str:
     if rate is None or not math.isfinite(rate.estimate):
-        return f"If {names} alone changed: not measured."
-    unseen = f" (the model does not take {both(twins.unseen)})" if twins.unseen else ""
-    return f"If {names} alone changed: {wording.percent(rate).estimate} % would flip{unseen}."
+        return "not measured"
+    return f"{wording.percent(rate).estimate} % would flip"
 
 
 def _way(twins: Twins, direction: Direction) -> Way:

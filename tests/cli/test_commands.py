@@ -257,6 +257,13 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--set", "margin=1"], 2, "has no setting 'margin'"),
         ([*FULL, "--max-rows", "0"], 2, "a budget must be above 0"),
         ([*FULL, "--max-queries", "1"], 2, "one row costs 2 queries"),
+        ([*FULL, "--twin", "--keep", "sex"], 2, "'sex' is protected and cannot be kept"),
+        ([*FULL, "--twin", "--keep", "income,agee"], 2, "did you mean 'age'"),
+        ([*FULL, "--keep", "income"], 2, "add --twin"),
+        ([*FULL, "--twin", "--twin-generator", "ctgan"], 2, "'ctgan' cannot make twins"),
+        ([*FULL, "--protected-from", "people.csv"], 2, "--protected-from and --key go together"),
+        ([*FULL, "--protected-from", "gone.csv", "--key", "id"], 2, "there is no file 'gone.csv'"),
+        ([*FULL, "--protected-from", "people.csv", "--key", "id"], 4, "has no key column 'id'"),
         ([*FULL, "--out", "model.py"], 2, "is not a folder"),
         ([*FULL, "--resume", "--out", "fresh"], 2, "no unfinished run"),
         ([*FULL, "--schema", "none.toml"], 2, "there is no file"),
@@ -312,6 +319,33 @@ def test_held_out_rows_and_what_a_function_answers(folder, limi):
     code, out, err = limi(*given, "--held-out", "new.csv")
     assert (code, out) == (4, "")
     assert "the held-out rows (new.csv) do not fit the table" in " ".join(err.split())
+
+
+def test_a_model_that_never_sees_the_column_is_asked_about_twins(folder, limi):
+    people = pd.read_csv(folder / "people.csv")
+    people["id"] = range(len(people))
+    people["income"] = people["income"] + (people["sex"] == "M")
+    people[["id", "sex"]].to_csv(folder / "sexes.csv", index=False)
+    people.drop(columns="sex").to_csv(folder / "blind.csv", index=False)
+    (folder / "blind.py").write_text(
+        "def earns(frame):\n"
+        "    assert list(frame.columns) == ['age', 'income']\n"
+        "    return (frame['income'].fillna(3) > 3.5) * 0.8 + 0.1\n",
+        encoding="utf-8",
+    )
+    given = ["test", "blind.csv", "--model", "python:blind.py:earns", "--target", "ok"]
+    given += ["--favorable", "yes", "--protected", "sex", "--max-queries", "6000"]
+    given += ["--protected-from", "sexes.csv", "--key", "id", "--keep", "age", "--out", "run"]
+    code, out, err = limi(*given)
+    assert code == 0, err
+    said = " ".join(out.split())
+    assert "people with sex F are decided unfavorably, and their twins with sex M favorably" in said
+    assert "If sex alone changed: 0 % (the model does not take it)." in said
+    assert "if age may differ" in said
+    code, out, err = limi("report", "run", "--json")
+    tree = json.loads(out)["twins"]
+    assert tree["unseen"] == ["sex"]
+    assert tree["queries"] <= 6000
 
 
 def test_fit_and_sample(folder, limi):
