@@ -67,6 +67,7 @@ def audit(
     target: str | None = None,
     favorable: Value | None = None,
     output: Meaning | None = None,
+    decision: str | None = None,
     held_out: Frame | None = None,
     method: str | methods.Method | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
@@ -107,7 +108,8 @@ def audit(
     `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
     `frame` is the table, `target` its label column and `favorable` the label people want.
     `output` says whether a function answers with labels or with favorable scores, where its
-    answers do not tell.
+    answers do not tell. `decision` is the rule that parts favorable decisions from others where
+    it is not the model's own: `"score > 0.3"`.
     `held_out` are rows that the model has not seen, with the table's columns: rates and group
     metrics of people are then measured on them, and nothing else is.
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
@@ -158,6 +160,7 @@ def audit(
         target=target,
         favorable=favorable,
         output=output,
+        decision=decision,
         schema=schema,
         constraints=constraints,
         trust_pickle=trust_pickle,

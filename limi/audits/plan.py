@@ -101,6 +101,7 @@ class Plan:
             "target": self.problem.label_column,
             "favorable": self.problem.favorable,
             "output": self.problem.output,
+            "decision": str(self.problem.target.rule),
             "table": self.problem.table_name,
             "held_out": None if held is None else held.name,
             "held_out_sha256": None if held is None else held.sha256,

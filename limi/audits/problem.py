@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from limi import models
 from limi.audits.beside import Beside, Joined, join
 from limi.audits.run_folder import digest, file_digest
+from limi.decisions import favors, parse_rule
 from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.models import Meaning, trial
-from limi.models.target import Target, bind
+from limi.models.target import Target, settling_rows
 from limi.models.trial import Terms
 from limi.system.words import both
 from limi.table.files import infer
@@ -29,6 +30,7 @@ from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
 
+_ASKED = 256  # rows of the table that show what a threshold parts
 _MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
 
 
@@ -117,6 +119,7 @@ def prepare(
     target: str | None = None,
     favorable: Value | None = None,
     output: Meaning | None = None,
+    decision: str | None = None,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
     trust_pickle: bool = False,
@@ -131,6 +134,7 @@ def prepare(
     Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
     on real rows takes `max_seconds` at most, where there is such a limit.
     """
+    rule = parse_rule(decision)
     columns = columns_of(frame)
     names = [name for name, _, _ in columns]
     if target is not None and target not in names:
@@ -146,6 +150,7 @@ def prepare(
         favorable=wanted,
         labels=labels,
         output=output,
+        rule=rule,
         trust_pickle=trust_pickle,
         trust=tuple(trust),
         table=table_name,
@@ -159,7 +164,7 @@ def prepare(
         schema = add_constraints(_protect(schema, protected, target), constraints)
         codec = Codec.learn(frame, schema)
         judge(codec, frame)
-    bound = bind(terms.model(model), codec, aside=terms.aside)
+    bound = terms.bind(model, codec)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
     agrees, left_out = _agreeing(bound.codec.schema, rows)
@@ -179,6 +184,7 @@ def prepare(
         beside=joined,
         notes=(
             *_by_default(favorable, wanted, target),
+            *_by_threshold(bound, rows),
             *_untaken(bound),
             *_unheld(bound.codec.schema, rows),
             *_unseen(bound.codec.schema, rows),
@@ -301,6 +307,31 @@ def _by_default(given: Value | None, taken: Value | None, target: str | None) ->
         f"no favorable label was named, so {label!r}{where} was taken for the one people want; if "
         "it is the other, say so with --favorable LABEL (favorable= in Python)",
     )
+
+
+def _by_threshold(target: Target, rows: Rows) -> tuple[str, ...]:
+    """What a threshold does to scores, and whether it parts any rows of the table."""
+    threshold = target.rule.threshold
+    if threshold is None:
+        return ()
+    notes = [
+        f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
+        f"shown moved so that 0.5 stands for {threshold:g}, with either side stretched evenly"
+    ]
+    some = rows[settling_rows(len(rows), _ASKED)]
+    scores = target.score(some)
+    if set(np.unique(scores)) <= {0.0, 1.0}:
+        notes.append(
+            f"the model's scores are all 0 or 1 (on {len(some):,} rows of the table), so every "
+            "threshold decides the same"
+        )
+    elif favors(scores).all() or not favors(scores).any():
+        side = "above" if favors(scores).all() else "at or below"
+        notes.append(
+            f"of {len(some):,} rows of the table all have scores {side} {threshold:g}, so the "
+            "threshold parts none of them; is it the one that is used?"
+        )
+    return tuple(notes)
 
 
 def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:

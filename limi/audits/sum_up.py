@@ -288,6 +288,7 @@ def _summarize(
         target=problem.label_column,
         favorable=str(problem.favorable),
         unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
+        decision=str(problem.target.rule),
         method=plan.method_name,
         settings=_with_used(plan.settings, ran.session.used),
         protected=protected_values(problem.schema),

@@ -139,6 +139,7 @@ class Summary:
     seed: int
     held_out: str | None = None  # rows that the model has not seen, where they were given
     n_held_out: int = 0
+    decision: str = "favorable"  # the rule, as `limi.decisions.parse_rule` reads it
     preparation_seconds: float = 0.0  # to fit the generator
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)

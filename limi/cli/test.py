@@ -37,6 +37,13 @@ def test(
         str | None,
         Option(help="What a Python function answers, where it does not show: label or score."),
     ] = None,
+    decision: Annotated[
+        str | None,
+        Option(
+            metavar="RULE",
+            help="What a favorable decision is, where not the model itself decides: 'score > 0.3'.",
+        ),
+    ] = None,
     held_out: Annotated[
         str | None,
         Option(
@@ -123,6 +130,7 @@ def test(
             given.pop("frame"),
             protected=protected,
             output=output,  # type: ignore[arg-type]
+            decision=decision,
             held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             method=method,

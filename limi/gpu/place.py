@@ -131,7 +131,7 @@ def join_on_device(target: Target, generator: Any) -> OnDevice | None:
     return OnDevice(
         schema,
         forward,
-        lambda raw: _read(raw, outputs),
+        lambda raw: target.rule.move(_read(raw, outputs)),
         weights[0].dtype,
         generator,
         tuple(_numbers(target, generator.device)),

@@ -64,12 +64,14 @@ def wrap(
     favorable: Value | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
+    by_score: bool = False,
 ) -> Model:
     """A model of a live object: an estimator, a torch module, a booster, or a function.
 
-    `output` says whether the answers of a function are labels or scores.
+    `output` says whether the answers of a function are labels or scores, `by_score` that its
+    scores count, whatever the model itself decides.
     """
-    decision = Decision(favorable, tuple(labels), _meaning(output))
+    decision = Decision(favorable, tuple(labels), _meaning(output), by_score)
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
         return _fitting(adapt(target, decision), decision)
 
@@ -96,6 +98,7 @@ def load(
     favorable: Value | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
+    by_score: bool = False,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table: str | None = None,
@@ -111,7 +114,7 @@ def load(
     known = inspect.signature(loader).parameters
     offered = {"trust_pickle": trust_pickle, "trust": tuple(trust), "table": table}
     extra = {name: value for name, value in offered.items() if name in known}
-    decision = Decision(favorable, tuple(labels), _meaning(output))
+    decision = Decision(favorable, tuple(labels), _meaning(output), by_score)
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
         model: Model = loader(place, decision, **extra)
     return _fitting(model, decision)

@@ -140,6 +140,7 @@ class Decision:
     favorable: Value | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None  # what the answers of a function are, where the user says so
+    by_score: bool = False  # does the user's threshold decide, and not the model?
 
     def column(self, classes: Sequence[Any]) -> int:
         """Which of a classifier's two classes is favorable.

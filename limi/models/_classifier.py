@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limi.decisions import contradicts
+from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, EDGE, contradicts, move_threshold
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
@@ -33,8 +33,9 @@ class SklearnModel:
 
     The estimator receives what it was trained on: a frame with its own columns where it knows
     their names, else an array. Probabilities are preferred to margins and margins to labels, as
-    long as they say the same as `predict`: an SVM's probabilities may contradict its decisions,
-    and estimators with a threshold of their own are asked for labels.
+    long as they say the same as `predict`: an SVM's probabilities may contradict its decisions.
+    The threshold of scikit-learn's threshold classifiers is read; other estimators with a
+    threshold of their own are asked for labels.
     """
 
     estimator: Any
@@ -45,6 +46,8 @@ class SklearnModel:
     prepare: Callable[[Any], Any] | None = None  # what the library needs done to the frame first
     notes: tuple[str, ...] = ()
     votes: bool = False  # are its probabilities shares of votes?
+    own: OwnThreshold | None = None  # where it decides by one
+    by_score: bool = False  # does its score alone count, whatever `predict` says?
 
     @property
     def takes(self) -> Takes:
@@ -56,10 +59,13 @@ class SklearnModel:
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         if self.reads == "label":
             return self._labels(inputs).astype(np.float64)
-        if self.reads == "margin":
-            return from_margin(self.estimator.decision_function(inputs), self.favorable_column)
-        pairs = self.estimator.predict_proba(inputs)
-        return from_pairs(pairs, self.favorable_column, votes=self.votes)
+        margin = self.reads == "margin"
+        raw = (self.estimator.decision_function if margin else self.estimator.predict_proba)(inputs)
+        if self.own is not None:
+            return self.own.scores(raw, self.favorable_column)
+        if margin:
+            return from_margin(raw, self.favorable_column)
+        return from_pairs(raw, self.favorable_column, votes=self.votes)
 
     def decide(self, inputs: Any) -> Mask:
         """Where `predict` gives the favorable class."""
@@ -67,8 +73,11 @@ class SklearnModel:
 
     def settle(self, inputs: Any) -> SklearnModel:
         """The first way to read a score that agrees with `predict` on these rows."""
+        if self.by_score:
+            return self
         decided = self.decide(inputs)
-        ways = [way for way in _ways(self.estimator) if way != self.reads]
+        known: list[Reads] = ["label"] if self.own else _ways(self.estimator)
+        ways = [way for way in known if way != self.reads]
         for way in (self.reads, *ways):
             model = replace(self, reads=way)
             if way == "label" or not contradicts(model.score(inputs), decided).any():
@@ -132,18 +141,72 @@ def classifier(
         )
     if np.ndim(classes[0]):
         raise BadModel("the model predicts several outputs; limi tests one decision")
-    way = "label" if _has_own_threshold(target) else _ways(target)[0]
-    model = SklearnModel(
+    own = None if decision.by_score else OwnThreshold.of(target)
+    if decision.by_score and not hasattr(target, "predict_proba"):
+        raise BadModel(
+            f"{type(target).__name__} gives no probabilities (it has no predict_proba), so there "
+            "is no score to compare with a threshold; leave the threshold out, or calibrate the "
+            "model (CalibratedClassifierCV)"
+        )
+    return SklearnModel(
         target,
         decision.column(list(classes)),
-        reads=way,
+        reads="probability" if decision.by_score else own.reads if own else _ways(target)[0],
         columns=columns,
         n_columns=n_columns,
         prepare=prepare,
         notes=decision.notes(list(classes)),
         votes=_counts_votes(_last(target)),
+        own=own,
+        by_score=decision.by_score,
     )
-    return model._note() if _has_own_threshold(target) else model
+
+
+@dataclass(frozen=True)
+class OwnThreshold:
+    """The threshold of scikit-learn's threshold classifiers, read from them: its score is known,
+    where their `predict` tells a label alone."""
+
+    value: float
+    column: int  # the class that is decided at or above it
+    reads: Reads
+
+    @staticmethod
+    def of(target: Any) -> OwnThreshold | None:
+        """That of an estimator, inside pipelines and searches; None where it has none."""
+        last = _last(target)
+        if type(last).__name__ not in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
+            return None
+        way = last.response_method
+        if way == "auto":
+            has = hasattr(getattr(last, "estimator_", last.estimator), "predict_proba")
+            way = "predict_proba" if has else "decision_function"
+        reads: Reads = "probability" if way == "predict_proba" else "margin"
+        value = getattr(last, "best_threshold_", None)
+        value = last.threshold if value is None else value
+        if isinstance(value, str):  # "auto"
+            value = 0.5 if reads == "probability" else 0.0
+        # A tuned one has the positive class of its metric. Should it be another one day, then
+        # `predict` contradicts these scores, and is asked instead.
+        scorer = getattr(last, "_curve_scorer", None)
+        positive = last.pos_label if scorer is None else scorer._get_pos_label()
+        places = np.flatnonzero(np.asarray(last.classes_) == positive)
+        return OwnThreshold(float(value), int(places[0]) if len(places) else 1, reads)
+
+    def scores(self, raw: Any, favorable_column: int) -> Scores:
+        """Scores of probabilities or margins, moved so that this threshold lies at 0.5."""
+        if self.reads == "margin":
+            margin = whole(raw).astype(np.float64)
+            signed = (margin if self.column == 1 else -margin) - self.value
+            return from_margin(signed, int(favorable_column == self.column))
+        shares = whole(raw).astype(np.float64)[:, self.column]
+        if self.value <= EDGE or self.value >= 1 - EDGE:
+            # No middle can be moved there: everything but the end itself is on one side.
+            moved = np.where(shares >= self.value, DECIDED_FOR, DECIDED_AGAINST)
+        else:
+            moved = move_threshold(shares, self.value)
+        scores: Scores = moved if favorable_column == self.column else 1 - moved
+        return scores
 
 
 def _ways(target: Any) -> list[Reads]:
@@ -156,14 +219,6 @@ def _ways(target: Any) -> list[Reads]:
         svm = type(_last(target)).__name__ in ("SVC", "NuSVC")
         ways.insert(1 if svm else 0, "probability")
     return ways
-
-
-def _has_own_threshold(target: Any) -> bool:
-    """scikit-learn's threshold wrappers decide by another limit than 0.5."""
-    return type(_last(target)).__name__ in (
-        "FixedThresholdClassifier",
-        "TunedThresholdClassifierCV",
-    )
 
 
 def _counts_votes(target: Any) -> bool:

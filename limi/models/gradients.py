@@ -81,7 +81,11 @@ def of(target: Target) -> TorchGradients | None:
         return None
     module, outputs = network
     return TorchGradients(
-        module, target.codec, favorable_column=outputs.favorable_column, output=outputs.kind
+        module,
+        target.codec,
+        favorable_column=outputs.favorable_column,
+        output=outputs.kind,
+        middle=target.rule.log_odds,
     )
 
 
@@ -125,6 +129,7 @@ class TorchGradients:
     codec: Codec
     favorable_column: int = 1
     output: Output | None = None  # None: seen from the numbers
+    middle: float = 0.0  # the log-odds above which a decision is favorable
 
     def loss_gradient(self, rows: Rows) -> Rows:
         """Derivative of the cross entropy against the module's own decision."""
@@ -135,7 +140,8 @@ class TorchGradients:
         return by_output(*self.margins(rows))
 
     def margins(self, rows: Rows) -> tuple[Scores, Rows]:
-        """Log-odds of the favorable class, and their derivative by each code."""
+        """Log-odds of the favorable class, less those that decide, and their derivative by each
+        code."""
         parts = [self._margins(rows[at]) for at in _parts(len(rows))]
         if not parts:
             return np.empty(0), np.empty((0, len(self.codec.schema)))
@@ -185,7 +191,8 @@ class TorchGradients:
 
         with torch.enable_grad(), evaluating(self.module), on_one_core():
             inputs = self._inputs(rows).requires_grad_()
-            margin = Outputs(self.favorable_column, self.output).margins(self._run(inputs))
+            outputs = Outputs(self.favorable_column, self.output)
+            margin = outputs.margins(self._run(inputs)) - self.middle
             slope = self._derivative(margin, inputs, torch.ones_like(margin))
             return _numbers(margin), self._by_code(rows, slope)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from limi.decisions import contradicts, favors
+from limi.decisions import AS_DECIDED, Favorable, contradicts, favors
 from limi.errors import BadModel, LimiError, spell
 from limi.models._base import Decides, Model, Settles, notes_of
 from limi.models._scores import whole
@@ -41,6 +41,7 @@ class Target:
     codec: Codec
     notes: tuple[str, ...] = field(default=())
     unseen: tuple[str, ...] = ()  # columns that the model does not take
+    rule: Favorable = AS_DECIDED  # what its scores mean
 
     @cached_property
     def shown(self) -> Codec:
@@ -83,11 +84,13 @@ class Target:
                 f"the model returned {int(wrong.sum())} scores of {len(scores)} that are not "
                 f"numbers in [0, 1], the first of them {scores[wrong][0]:g}"
             )
-        return scores
+        moved: Scores = self.rule.move(scores)
+        return moved
 
     def decide(self, rows: Rows) -> Mask | None:
-        """The model's own decisions, favorable or not; None where its scores are all it says."""
-        if not isinstance(self.model, Decides):
+        """The model's own decisions, favorable or not; None where its scores are all it says, or
+        all that counts."""
+        if self.rule.threshold is not None or not isinstance(self.model, Decides):
             return None
         if not len(rows):
             return np.empty(0, dtype=bool)
@@ -166,7 +169,9 @@ class Target:
             return question(inputs)
 
 
-def bind(model: Model, codec: Codec, *, aside: Sequence[str] = ()) -> Target:
+def bind(
+    model: Model, codec: Codec, *, aside: Sequence[str] = (), rule: Favorable = AS_DECIDED
+) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit.
 
     Columns that stand `aside` are not the model's, unless it names them. Protected ones that it
@@ -184,7 +189,7 @@ def bind(model: Model, codec: Codec, *, aside: Sequence[str] = ()) -> Target:
     unseen = tuple(name for name in schema.protected if name not in wanted)
     if [*wanted, *unseen] != schema.names:
         codec = codec.select([*wanted, *unseen])
-    target = Target(model, codec, notes_of(model), unseen)
+    target = Target(model, codec, notes_of(model), unseen, rule)
     text = _text_columns(target.shown)
     if takes == "matrix" and text:
         raise BadModel(
@@ -245,9 +250,9 @@ def _cells(frame: Any) -> Any:
     return (frame if hasattr(frame, "to_numpy") else frame.to_pandas()).to_numpy()
 
 
-def settling_rows(n: int) -> Index:
+def settling_rows(n: int, most: int = _SETTLING_ROWS) -> Index:
     """Which of n rows a model is settled on."""
-    return _spread(n, _SETTLING_ROWS)
+    return _spread(n, most)
 
 
 def _spread(n: int, most: int) -> Index:

@@ -29,9 +29,10 @@ from typing import Any, NoReturn
 import numpy as np
 
 from limi import errors, models
+from limi.decisions import AS_DECIDED, Favorable
 from limi.errors import BadModel, InvalidInput, LimiError
 from limi.models import Meaning, Model
-from limi.models.target import bind, settling_rows
+from limi.models.target import Target, bind, settling_rows
 from limi.system.foreign import reason, to_stderr
 from limi.table.frames import Codec, Frame
 from limi.table.rows import uniform
@@ -64,22 +65,33 @@ class Terms:
     favorable: Value | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None
+    rule: Favorable = AS_DECIDED
     trust_pickle: bool = False
     trust: tuple[str, ...] = ()
     table: str | None = None
     aside: tuple[str, ...] = ()  # columns of the table that are not the model's
 
+    def bind(self, given: Any, codec: Codec) -> Target:
+        """The model at `KIND:PLACE`, or of a live object, on these terms, bound to a table."""
+        return bind(self.model(given), codec, aside=self.aside, rule=self.rule)
+
     def model(self, given: Any) -> Model:
         """The model at `KIND:PLACE`, or of a live object, on these terms."""
+        by_score = self.rule.threshold is not None
         if not isinstance(given, str):
             return models.wrap(
-                given, favorable=self.favorable, labels=self.labels, output=self.output
+                given,
+                favorable=self.favorable,
+                labels=self.labels,
+                output=self.output,
+                by_score=by_score,
             )
         return models.load(
             given,
             favorable=self.favorable,
             labels=self.labels,
             output=self.output,
+            by_score=by_score,
             trust_pickle=self.trust_pickle,
             trust=self.trust,
             table=self.table,
@@ -285,7 +297,7 @@ def main() -> NoReturn:
 
 
 def _try(job: _Job) -> None:
-    target = bind(job.terms.model(job.uri), job.codec, aside=job.terms.aside)
+    target = job.terms.bind(job.uri, job.codec)
     rows = target.codec.encode(job.sample)
     target = target.settled(rows)
     target.score(rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -120,7 +121,15 @@ def _guard(rows: Rows) -> Iterator[None]:
 
 def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
     labels: list[Value] = [v for v in (problem.unfavorable, problem.favorable) if v is not None]
-    model = models.wrap(made, favorable=problem.favorable, labels=labels)
+    rule = problem.target.rule
+    wrap = partial(
+        models.wrap,
+        made,
+        favorable=problem.favorable,
+        labels=labels,
+        by_score=rule.threshold is not None,
+    )
+    model = wrap()
     if isinstance(model, FunctionModel):  # its answers are what the tested function's are
-        model = models.wrap(made, favorable=problem.favorable, labels=labels, output=problem.output)
-    return Fitted(bind(model, problem.target.codec).settled(rows), made)
+        model = wrap(output=problem.output)
+    return Fitted(bind(model, problem.target.codec, rule=rule).settled(rows), made)

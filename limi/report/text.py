@@ -317,7 +317,7 @@ def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
     settings = ", ".join(
         f"{name} {words.number(value)}" for name, value in summary.settings.items()
     )
-    outcome = f"{summary.favorable} (favorable) or {summary.unfavorable}"
+    outcome = f"{wording.favorable(summary)} or {summary.unfavorable}"
     yield _facts(
         [
             (

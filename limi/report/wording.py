@@ -547,6 +547,12 @@ def share(part: int, whole: int) -> str:
     return f"{ratio:.0f} %"
 
 
+def favorable(summary: Summary) -> str:
+    """The favorable decision, and the rule where it is not the model's own."""
+    rule = "" if summary.decision == "favorable" else f": {summary.decision}"
+    return f"{summary.favorable} (favorable{rule})"
+
+
 def decision(summary: Summary, value: float) -> str:
     """The decision that a score stands for, in the table's own words."""
     return summary.favorable if favors(value) else summary.unfavorable

@@ -133,7 +133,9 @@ def sklearn_threshold(folder: Path) -> Case:
     model = FixedThresholdClassifier(pipeline(), threshold=0.2, pos_label="good")
     model.fit(people(), spelled())
     favors = model.predict(people()) == "good"
-    return Case(model, people(), favors.astype(float), favors, WORDS)
+    share = model.predict_proba(people())[:, 1]
+    moved = np.where(share < 0.2, share / 0.4, 0.5 + (share - 0.2) / 1.6)
+    return Case(model, people(), moved, favors, WORDS)
 
 
 @kind
