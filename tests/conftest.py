@@ -12,7 +12,13 @@ HERE = Path(__file__).parent
 # seconds each, longest first); begun early, they leave no worker alone at the end.
 LONG = (
     *("hostile/test_hostile.py", "models/test_trial.py", "cli/test_commands.py"),
-    *("audits/test_audit.py", "audits/test_seconds.py", "cli/test_net.py", "cli/test_folders.py"),
+    *(
+        "studies/test_smoke.py",
+        "audits/test_audit.py",
+        "audits/test_seconds.py",
+        "cli/test_net.py",
+        "cli/test_folders.py",
+    ),
     *("hostile/test_harness.py", "report/test_in_browser.py", "test_docs.py"),
     *("methods/test_adf.py", "methods/test_contract.py", "cli/test_repair.py", "test_decisions.py"),
     *("methods/test_limi.py", "repairs/test_repair.py", "generators/test_files.py"),

@@ -34,6 +34,18 @@ def test_odds_are_the_density_ratio():
     assert np.abs(odds - exact)[common].mean() < 0.15
 
 
+def test_odds_of_numbers_of_many_values_are_the_density_ratio_too():
+    rng = np.random.default_rng(6)
+    schema = Schema((Column(name="x", kind="numerical", low=-9.0, high=9.0, missing=True),))
+    real, found = rng.normal(0.0, 1.0, (6_000, 1)), rng.normal(0.5, 1.0, (6_000, 1))
+    real[:600] = np.nan
+    found[:600] = np.nan
+    odds = population_odds(real, found, schema, rng)
+    x = found[:, 0]
+    assert np.abs(odds - (0.125 - 0.5 * x))[np.abs(x - 0.25) < 1.5].mean() < 0.2
+    assert np.abs(odds[:600]).mean() < 0.15  # missing as often on both sides
+
+
 def test_few_findings_and_fewer_than_asked_for():
     rng = np.random.default_rng(2)
     real = rows(rng, 100, 0.4)
