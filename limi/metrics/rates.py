@@ -188,8 +188,8 @@ class _RuleCounts:
         self.kept[name] = kept
         if not n:
             self.unmeasured[name] = (
-                f"under {LEAST_KEPT:.0%} of {name_population(name)} keep the rules of the table "
-                f"({kept:.2%} of those drawn)"
+                f"under {100 * LEAST_KEPT:.0f} % of them keep the rules of the table "
+                f"({100 * kept:.2f} % of those drawn)"
             )
 
     def note_people(self, schema: Schema, name: str, checked: Checked) -> None:
