@@ -27,9 +27,10 @@ from typer import Option
 from limi.errors import InvalidInput, nearest
 from limi.system.reading import is_file, read_text
 
-__all__ = ["FILE", "read_file", "with_file"]
+__all__ = ["FILE", "file_of", "read_file", "with_file"]
 
 FILE = "limi.toml"
+_META = "limi.cli.config"  # where a context keeps its file
 
 _MAIN = "test"  # the command whose options stand at the top
 _TYPED_ONLY = {"config", "html", "junit", "markdown", "out", "rule", "sarif", "trust"}
@@ -113,7 +114,14 @@ def _fill_in(context: typer.Context, value: str | None) -> str | None:
         path = FILE if value is None and os.path.lexists(FILE) else value
         if path is not None:
             context.default_map = read_file(path)[str(context.info_name)]
+            context.meta[_META] = path
     return value
+
+
+def file_of(context: typer.Context) -> str | None:
+    """The file that a command took its options from."""
+    path: str | None = context.meta.get(_META)
+    return path
 
 
 def read_file(path: str | Path) -> dict[str, dict[str, Any]]:

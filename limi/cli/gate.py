@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._config import file_of
 from limi.cli._options import AsJson, Constraints, Trust, TrustPickle
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR
 
@@ -18,10 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["gate"]
 
 _FAILED, _UNKNOWN = 1, 3  # exit codes; 2 and 4 are errors of usage and of data or model
+_STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _CODES = {"pass": 0, "fail": _FAILED, None: _UNKNOWN}
 
 
 def gate(
+    context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[
@@ -65,6 +72,12 @@ def gate(
     max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
     device: Annotated[str, Option(help="cpu, cuda, or auto.")] = "auto",
     out: Annotated[Path | None, Option(help="JSON file to write: the answer in numbers.")] = None,
+    junit: Annotated[Path | None, Option(help="JUnit XML file to write.")] = None,
+    sarif: Annotated[Path | None, Option(help="SARIF 2.1.0 file to write.")] = None,
+    markdown: Annotated[
+        str | None,
+        Option(metavar="FILE|-", help="Markdown file to write, or - for standard output."),
+    ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     as_json: AsJson = False,
@@ -72,12 +85,12 @@ def gate(
     """Say whether a model keeps the rules of a build: pass (0), fail (1) or inconclusive (3)."""
     from limi.cli._tables import source
     from limi.gates import gate as run_gate
-    from limi.system import writing
-    from limi.system.shown import to_json
     from limi.table import files
 
-    _check_choice(inconclusive)
-    place = None if out is None else writing.place(out)
+    _check_choices(inconclusive, markdown, as_json)
+    wanted = {"out": out, "junit": junit, "sarif": sarif, "markdown": _as_path(markdown)}
+    inputs = {"the table": table, "the held-out rows": held_out, "the schema": schema}
+    places = _places(wanted, inputs | {"the limi.toml": file_of(context)})
     given = source(table, target, favorable, schema, constraint)
     with _console.run_progress() as show:
         answered = run_gate(
@@ -104,17 +117,20 @@ def gate(
             on_progress=show,
             **given,
         )
-    if place is not None:
-        writing.write(place, to_json(answered.as_dict()) + "\n")
+    file = file_of(context) or table
+    _write(places, answered, file, inconclusive)
     if as_json:
         _console.print_json(answered.as_dict())
+    elif markdown == "-":
+        _console.print_text(_markdown(answered))
     else:
         _show(answered)
+    _tell_github(answered, file, to_stderr=as_json or markdown == "-")
     code = {"pass": 0, "fail": _FAILED}.get(answered.answer, _CODES[inconclusive])
     raise typer.Exit(code)
 
 
-def _check_choice(inconclusive: str | None) -> None:
+def _check_choices(inconclusive: str | None, markdown: str | None, as_json: bool) -> None:
     from limi.errors import InvalidInput, nearest
 
     if inconclusive not in _CODES:
@@ -123,6 +139,92 @@ def _check_choice(inconclusive: str | None) -> None:
             f"--inconclusive is {inconclusive!r}; {nearest(str(inconclusive), known)} (without it "
             "the exit code is 3)"
         )
+    if markdown == "-" and as_json:
+        raise InvalidInput(
+            "--json and --markdown - would both be standard output; give --markdown a file"
+        )
+
+
+def _as_path(markdown: str | None) -> Path | None:
+    return None if markdown in (None, "-") else Path(str(markdown))
+
+
+def _places(wanted: Mapping[str, Path | None], inputs: Mapping[str, Any]) -> dict[str, Path]:
+    """Where files go, before anything is asked; InvalidInput where two of them are one."""
+    from limi.errors import InvalidInput
+    from limi.system import writing
+
+    options = {name: path for name, path in wanted.items() if path is not None}
+    places = {name: writing.place(path) for name, path in options.items()}
+    summary = os.environ.get(_STEP_SUMMARY)
+    if summary:
+        places[_STEP_SUMMARY] = writing.place(summary)
+    taken: dict[str, str] = {
+        os.path.realpath(path): what for what, path in inputs.items() if path is not None
+    }
+    for name, path in places.items():
+        option = f"${name}" if name == _STEP_SUMMARY else f"--{name}"
+        real = os.path.realpath(path)
+        if real in taken:
+            raise InvalidInput(
+                f"{option} names {str(path)!r}, which is {taken[real]} of this command; name "
+                "another file"
+            )
+        taken[real] = f"the {option}"
+    return places
+
+
+def _write(places: Mapping[str, Path], answered: Gate, file: str, inconclusive: str | None) -> None:
+    """All files at once, or none; then the summary of a workflow, which other steps write too."""
+    from limi.report import gate as page
+    from limi.report import junit, sarif
+    from limi.system import writing
+    from limi.system.reading import is_file, read_text
+    from limi.system.shown import to_json
+
+    def read() -> str | None:
+        return read_text(file) if file.endswith(".toml") and is_file(file) else None
+
+    makers: dict[str, Callable[[], str]] = {
+        "out": lambda: to_json(answered.as_dict()) + "\n",
+        "junit": lambda: junit.render(answered, inconclusive),
+        "sarif": lambda: sarif.render(answered, file, read()),
+        "markdown": lambda: page.render_markdown(answered),
+    }
+    writing.write_all({path: makers[name]() for name, path in places.items() if name in makers})
+    if _STEP_SUMMARY in places:
+        with _summary(places[_STEP_SUMMARY]) as summary:
+            writing.append(summary.fileno(), f"{page.render_markdown(answered)}\n".encode())
+
+
+@contextmanager
+def _summary(path: Path) -> Iterator[io.FileIO]:
+    from limi.errors import FailedWrite
+    from limi.system import writing
+
+    try:
+        with writing.lock(path) as file:
+            yield file
+    except writing.Held:
+        raise FailedWrite(f"{str(path)!r} is being written by another program") from None
+    except OSError as error:
+        raise writing.refusal(path, error) from None
+
+
+def _tell_github(answered: Gate, file: str, *, to_stderr: bool) -> None:
+    """Annotations of a workflow; its runner reads both streams."""
+    from limi.report.github import annotate
+
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        show = _console.err if to_stderr else _console.out
+        for line in annotate(answered, file):
+            show.print(line, soft_wrap=True)
+
+
+def _markdown(answered: Gate) -> str:
+    from limi.report import gate as page
+
+    return page.render_markdown(answered)
 
 
 def _show(answered: Gate) -> None:

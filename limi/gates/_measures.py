@@ -19,7 +19,6 @@ from limi.decisions import favors
 from limi.gates._rules import Rule
 from limi.metrics._rate import clopper_pearson
 from limi.metrics.limits import (
-    Limits,
     change_limits,
     difference_limits,
     percentile_limits,
@@ -30,7 +29,7 @@ from limi.metrics.regions import LEAST_FLIPS, Region, learn_regions
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "measuring"]
+__all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "RegionRate", "measuring"]
 
 _DIGITS = 9  # of a score that count: those behind them are the machine's
 _LEARNED_ROWS = 512  # that a privileged group is chosen on
@@ -84,6 +83,16 @@ class Estimate(NamedTuple):
     note: str = ""
 
 
+class RegionRate(NamedTuple):
+    """How often decisions flip in a region, on rows that it was not learned from."""
+
+    words: str
+    hits: int
+    n: int
+    low: float
+    high: float
+
+
 class Measuring(ABC):
     """A rule at work: it takes batches and knows its limits after each."""
 
@@ -101,6 +110,10 @@ class Measuring(ABC):
     def wants(self, rows: Rows, places: Index) -> Mask:
         """Which rows could tell it anything."""
         return np.ones(len(rows), dtype=bool)
+
+    def regions(self) -> tuple[RegionRate, ...]:
+        """The regions that were measured, where there are any."""
+        return ()
 
 
 def measuring(
@@ -306,19 +319,31 @@ class _WorstRegion(Measuring):
             self._counts = np.zeros((len(self._regions), 2), dtype=np.int64)
             self._rows, self._flips = [], []
 
+    def regions(self) -> tuple[RegionRate, ...]:
+        part = self._error / max(1, len(self._regions))
+        return tuple(
+            RegionRate(
+                str(region) or "everybody, because no region stands out",
+                hits,
+                n,
+                share_limits(hits, n, part)[0],
+                share_limits(hits, n, self._error)[1],
+            )
+            for region, (hits, n) in zip(self._regions, self._counts.tolist(), strict=True)
+        )
+
     def estimate(self) -> Estimate:
-        if not self._counts[:, 1].any():
+        found = self.regions()
+        if not any(region.n for region in found):
             learned = sum(map(len, self._rows))
             note = f"{learned:,} rows to learn regions from" if learned else ""
             return Estimate(math.nan, 0.0, 1.0, 0, 0, note)
-        part = self._error / len(self._regions)
-        limits: list[Limits] = [
-            (share_limits(hits, n, part)[0], share_limits(hits, n, self._error)[1])
-            for hits, n in self._counts.tolist()
-        ]
-        rates = self._counts[:, 0] / np.maximum(self._counts[:, 1], 1)
-        worst = int(rates.argmax())
-        hits, n = self._counts[worst].tolist()
-        low, high = (max(ends) for ends in zip(*limits, strict=True))
-        words = str(self._regions[worst]) or "everybody, because no region stands out"
-        return Estimate(float(rates[worst]), low, high, n, hits, f"worst: {words}")
+        worst = max(found, key=lambda region: region.hits / max(region.n, 1))
+        return Estimate(
+            worst.hits / worst.n,
+            max(region.low for region in found),
+            max(region.high for region in found),
+            worst.n,
+            worst.hits,
+            f"worst: {worst.words}",
+        )

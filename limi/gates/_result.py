@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from limi.audits.summary import Example
-from limi.gates._measures import Estimate
+from limi.gates._measures import Estimate, RegionRate
 from limi.gates._rules import Rule
 
 __all__ = ["FORMAT", "Answer", "ColumnRate", "Gate", "Judged", "judge"]
@@ -32,6 +32,12 @@ class Judged:
     answer: Answer
     estimate: Estimate
     queries: int  # of the model, until it was decided; rules share the rows of a population
+    regions: tuple[RegionRate, ...] = ()  # of a rule on the worst of them
+
+    @property
+    def broken_in(self) -> tuple[RegionRate, ...]:
+        """The regions in which the rule is broken beyond doubt."""
+        return tuple(region for region in self.regions if region.low > self.rule.limit)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -52,6 +58,7 @@ class Judged:
             "hits": known.hits,
             "queries": self.queries,
             "note": known.note,
+            "regions": [region._asdict() for region in self.regions],
         }
 
 

@@ -415,7 +415,10 @@ class _Looks:
             answer = Answer.PASS
         return Gate(
             answer=answer,
-            rules=tuple(Judged(w.rule, w.answer, w.estimate, w.queries) for w in works),
+            rules=tuple(
+                Judged(w.rule, w.answer, w.estimate, w.queries, w.measuring.regions())
+                for w in works
+            ),
             stop=stop,
             error=plan.error,
             queries=self._watch.questions,

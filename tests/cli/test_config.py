@@ -53,6 +53,10 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def limi(monkeypatch, capsys):
+    # These tests may themselves be run by a workflow.
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["limi", *words])
         with pytest.raises(SystemExit) as done:

@@ -44,6 +44,10 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def limi(monkeypatch, capsys):
+    # These tests may themselves be run by a workflow.
+    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
+        monkeypatch.delenv(name, raising=False)
+
     def call(*words):
         monkeypatch.setattr(sys, "argv", ["limi", *words])
         with pytest.raises(SystemExit) as done:
@@ -215,3 +219,54 @@ def test_odd_names_do_not_break_the_file(folder, limi):
     words = ("init", "odd.csv", "--model", "m:n", "--protected", odd)
     assert limi(*words)[0] == 0
     assert tomllib.loads((folder / "limi.toml").read_text())["protected"] == [odd]
+
+
+# -- files for CI systems --------------------------------------------------------------------
+
+
+def test_files_for_ci_systems_are_written_together(folder, limi):
+    words = ("--junit", "j.xml", "--sarif", "s.json", "--markdown", "m.md", "--out", "o.json")
+    code, out, err = limi(*UNFAIR, "--rule", "real_rate <= 2 %", *words)
+    assert (code, err) == (1, "")
+    assert "<failure" in (folder / "j.xml").read_text()
+    (result,) = json.loads((folder / "s.json").read_text())["runs"][0]["results"]
+    place = result["locations"][0]["physicalLocation"]["artifactLocation"]
+    assert place == {"uri": "people.csv"}  # no file held the rules
+    assert (folder / "m.md").read_text().startswith("### Fairness gate: failed")
+    assert out.startswith("Fail")
+
+
+def test_markdown_may_be_standard_output(folder, limi):
+    code, out, _ = limi(*FAIR, "--rule", "real_rate <= 2 %", "--markdown", "-")
+    assert (code, out.splitlines()[0]) == (0, "### Fairness gate: passed")
+
+
+def test_two_outputs_are_two_files_and_none_is_an_input(folder, limi):
+    rule = ("--rule", "real_rate <= 2 %")
+    for words, says in (
+        (("--junit", "x", "--sarif", "./x"), "--sarif names"),
+        (("--out", "people.csv"), "which is the table of this command"),
+        (("--markdown", "-", "--json"), "both be standard output"),
+        (("--junit", "gone/j.xml"), "there is no folder"),
+    ):
+        code, out, err = limi(*FAIR, *rule, *words)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert says in err
+        assert not (folder / "x").exists()
+    assert (folder / "people.csv").read_text().startswith("age,")
+
+
+def test_a_workflow_of_github_gets_annotations_and_a_summary(folder, limi, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))
+    (folder / "summary.md").write_text("before\n")
+    code, out, _ = limi(*UNFAIR, "--rule", "real_rate <= 2 %")
+    assert code == 1
+    assert [line for line in out.splitlines() if line.startswith("::error file=people.csv")]
+    assert (folder / "summary.md").read_text().startswith("before\n### Fairness gate: failed")
+    code, out, err = limi(*UNFAIR, "--rule", "real_rate <= 2 %", "--json")
+    assert json.loads(out)["answer"] == "fail"
+    assert err.startswith("::error")
+    assert (folder / "summary.md").read_text().count("###") == 2
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "gone" / "summary.md"))
+    assert limi(*FAIR, "--rule", "real_rate <= 2 %")[0] == 2

@@ -284,9 +284,8 @@ _WEIGHED = (
 
 def _written(words: list[str]) -> tuple[str, ...]:
     """Places that the words themselves name as output, where nothing of others lies."""
-    given = [
-        after for word, after in pairwise(words) if word in ("--out", "--html", "--file", "--keep")
-    ]
+    options = ("--out", "--html", "--file", "--keep", "--junit", "--sarif", "--markdown")
+    given = [after for word, after in pairwise(words) if word in options]
     given += [word.partition("=")[2] for word in words if word.startswith(("--out=", "--html="))]
     # A link that leads to nothing yet is a way to something new.
     given += [thing.to for place in given if isinstance(thing := AROUND.get(place), Link)]
