@@ -94,7 +94,8 @@ class _ByFunction:
     def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
         from threadpoolctl import threadpool_limits
 
-        frame = self.problem.target.codec.decode(rows)
+        target = self.problem.target
+        frame = target.shown.decode(rows[:, : len(target.shown.schema)])
         spelled = np.array([self.problem.unfavorable, self.problem.favorable])
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with _guard(rows), threadpool_limits(limits=1):
@@ -132,4 +133,6 @@ def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
     model = wrap()
     if isinstance(model, FunctionModel):  # its answers are what the tested function's are
         model = wrap(output=problem.output)
-    return Fitted(bind(model, problem.target.codec, rule=rule).settled(rows), made)
+    target = problem.target
+    bound = bind(model, target.codec, aside=target.unseen, rule=rule)
+    return Fitted(bound.settled(rows), made)

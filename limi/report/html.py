@@ -115,6 +115,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "pairs": pairs[:_SHOWN_FINDINGS],
         "more_pairs": pairs[_SHOWN_FINDINGS:],
         "facts": twins.facts(summary) if summary.blind else _facts(summary),
+        "took": words.seconds(summary.seconds),
         "stopped": wording.stopped(summary),
         "searched": wording.searched(summary),
         "phases": wording.phases(summary),

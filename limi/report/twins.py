@@ -195,7 +195,8 @@ def _evidence(twins: Twins, direction: Direction) -> str:
         number = _NUMBERS[n] if n < len(_NUMBERS) else count(n)
         parts.append(f"{100 * low:.1f} to {_percent(high)} over {number} orders of the columns")
     if direction.no_twin:
-        parts.append(f"{count(direction.no_twin)} people have no twin that keeps the constraints")
+        have = "person has" if direction.no_twin == 1 else "people have"
+        parts.append(f"{count(direction.no_twin)} {have} no twin that keeps the constraints")
     told = "; ".join(parts)
     return f"{told[:1].upper()}{told[1:]}; n = {count(direction.n)}."
 

@@ -101,10 +101,13 @@ class TwinMaker:
             shares = ndtr(latents[:, position])
             latents[:, position] = ndtri(_bend(shares, knots, own, goals))
         goal = self.groups.move(rows, own, goals, values)
+        enforcer = self.schema.enforcer
+        if enforcer is not None and enforcer.roles:
+            # A kept column keeps the thing that it says: a Wife's twin is a Husband.
+            goal = np.asarray(enforcer.change(rows, goal[:, self.schema.protected_index]))
         latents[:, fixed] = self.generator.encode(goal, wanted)[:, fixed]
         twins = self.generator.decode(latents)
         twins[:, fixed] = goal[:, fixed]
-        enforcer = self.schema.enforcer
         return twins if enforcer is None else np.asarray(enforcer.complete(twins))
 
 

@@ -294,9 +294,13 @@ class _Inquiry:
                 some = slice(0, self.effort.kept)
                 rows, scores = way.people[some], way.scores[some]
                 draws = _stream(self.seed, 10, number, place)
-                twins = maker.make(rows, way.goals(len(rows)), draws)
-                gains, losses = self.questions.compare(rows, scores, twins)
-                way.kept.append((columns, why, int(gains.sum()), int(losses.sum()), len(rows)))
+                goals = way.goals(len(rows))
+                twins = maker.make(rows, goals, draws)
+                found = maker.found(twins, goals)
+                if found.any():
+                    gains, losses = self.questions.compare(rows[found], scores[found], twins[found])
+                    counts = (int(gains.sum()), int(losses.sum()), int(found.sum()))
+                    way.kept.append((columns, why, *counts))
         return True
 
     def draw_again(self) -> bool:

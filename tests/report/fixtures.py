@@ -15,6 +15,7 @@ from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.metrics.what_if import mcnemar, paired_interval
 from limi.search.steadiness import Steadiness
+from limi.twins import Carrier, Direction, Group, Kept, TwinExample, Twins
 from tests.report.measured import tree
 
 HOSTILE = (
@@ -556,8 +557,98 @@ UNSTEADY = dataclasses.replace(
     steadiness=Steadiness(512, 2048, 0, 40, 44, 50, 9).as_dict(),
 )
 
+
+def twins(
+    group: str = "sex Female", goal: str = "sex Male", *, unseen: tuple[str, ...] = ("sex",)
+) -> Twins:
+    """The twin question as adult answers it, with names of any kind."""
+    there = Direction(
+        group,
+        goal,
+        5000,
+        gains=rate_of(860, 5000),
+        losses=rate_of(70, 5000),
+        net=0.158,
+        gap=0.173,
+        gap_error=0.007,
+        coverage=0.913,
+        fit_error=0.004,
+        carried="gains",
+        orders=(0.152, 0.201),
+        agreement=0.87,
+        sure=rate_of(12, 200),
+        n_carried=300,
+        carriers=(
+            Carrier(("marital_status", "relationship"), 0.6, 0.02),
+            Carrier(("capital_gain",), 0.3, math.nan),
+            Carrier(tuple(HOSTILE), 0.15, 0.02),
+            Carrier(("occupation",), -0.05, 0.01),
+        ),
+        kept=(
+            Kept(("education", "hours_per_week"), "asked", rate_of(340, 2500), rate_of(35, 2500)),
+            Kept(("x" * 90,), "carriers", rate_of(0, 2500), rate_of(9, 2500)),
+        ),
+        moved={"marital_status": 0.55},
+    )
+    back = dataclasses.replace(
+        there,
+        group=goal,
+        goal=group,
+        gains=there.losses,
+        losses=there.gains,
+        net=-0.158,
+        gap=-0.173,
+        coverage=0.31,
+        carried="losses",
+        no_twin=12,
+    )
+    even = dataclasses.replace(
+        there, gap=0.001, coverage=math.nan, carriers=(), kept=(), orders=(), agreement=math.nan
+    )
+    fields = tuple((name, value, "Husband") for name, value in [*ADULT.items(), (HOSTILE[0], "")])
+    return Twins(
+        ("sex",),
+        unseen,
+        ("education", "hours_per_week"),
+        "real",
+        "trees",
+        groups=(Group(group, 10_771, rate_of(427, 5000)), Group(goal, 21_790, rate_of(1293, 5000))),
+        directions=(there, back, even),
+        placebo=rate_of(9, 10_000),
+        examples=(TwinExample(group, goal, fields, 0.2, 0.8, 0.95),),
+        queries=100_000,
+        notes=(f"too few people to have twins: {HOSTILE[1]} (12)",),
+    )
+
+
+BLIND = dataclasses.replace(
+    SEX,
+    findings=0,
+    rows_checked=0,
+    stop="exhausted",
+    examples=(),
+    rates={"real": Rate(0.0, 0.0, 0.0, 10_000)},
+    unmeasured={"natural": "the model does not take sex, so that it is 0 for them too"},
+    twins=twins(),
+)
+TWINS = dataclasses.replace(SEX, twins=twins(HOSTILE[1], "y" * 300, unseen=()))
+UNASKED = dataclasses.replace(
+    BLIND,
+    twins=dataclasses.replace(
+        twins(),
+        groups=(),
+        directions=(),
+        placebo=None,
+        examples=(),
+        reason="no questions were left",
+    ),
+)
+
 SUMMARIES = {
     "sex": SEX,
+    "blind": BLIND,
+    "twins": TWINS,
+    "unasked": UNASKED,
     "many": MANY,
     "pictured": PICTURED,
     "measured": MEASURED,

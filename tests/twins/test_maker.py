@@ -7,7 +7,7 @@ import pytest
 
 from limi.errors import InvalidInput
 from limi.studies._mechanism import draw_known
-from limi.table.rules import Derived, Rules
+from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Column, Schema
 from limi.twins.maker import learn
 
@@ -151,3 +151,19 @@ def test_derived_columns_follow_and_keeping_one_keeps_what_it_is_derived_from(kn
     assert (twins[:, -1] != rows[:, -1]).any()
     kept = learn(rows, schema, np.random.default_rng(1), keep=("part",))
     assert kept.keep == ("part", "hours")
+
+
+def test_a_kept_column_with_a_role_keeps_the_thing_that_it_says(known):
+    """Who lives alone is called single as a woman and bachelor as a man."""
+    column = Column(name="called", kind="categorical", levels=("single", "bachelor", "other"))
+    schema = Schema((*known.schema.columns, column)).protect(["sex"])
+    role = Role(
+        protected="sex", column="called", things=((("Female", "single"), ("Male", "bachelor")),)
+    )
+    schema = dataclasses.replace(schema, rules=Rules(roles=(role,)))
+    alone = known.rows[:, schema.position("household")] == 0
+    called = np.where(alone, known.rows[:, 0], 2)
+    rows = np.column_stack([known.rows, called])
+    maker = learn(rows, schema, np.random.default_rng(1), keep=("called",))
+    twins = maker.make(rows, other(maker, rows), np.random.default_rng(2))
+    assert (twins[:, -1] == np.where(alone, 1 - known.rows[:, 0], 2)).all()
