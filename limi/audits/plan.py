@@ -68,13 +68,15 @@ class Plan:
 
         Not where a number of findings may end the search, for who stops at flips counts too many of
         them; nor where flips are not confirmed, or the search checks fewer rows than a rate shall
-        have.
+        have; nor where the table has rules, for then two questions are asked of the same people.
         """
         name, budget = self.method.population, self.budget
         wanted, checks = self.rate_rows, np.inf if budget.max_rows is None else budget.max_rows
         if name == "real":
             wanted = min(wanted, len(self.problem.rows))
         if not steady or budget.max_findings is not None or checks < wanted:
+            return None
+        if self.problem.schema.rules and self.rate_rows:
             return None
         return name
 
@@ -168,7 +170,7 @@ class Plan:
         populations = 2 + (self.source.name is not None)
         populations -= self.own_population(told.steady) == "uniform"
         n = min(self.rate_rows, measurable_rows(schema, populations, self.rate_queries, told))
-        rates = populations * n * per_row
+        rates = populations * n * per_row * (2 if schema.rules else 1)
         search = most * per_row
         asked = {} if self.twin is None else {"twins": self._twin_questions}
         if budget.max_queries is not None:

@@ -123,7 +123,7 @@ class SG:
             yield block
             if len(block) < len(rows):
                 return
-            tree = neighbourhood.tree(block)
+            tree = neighbourhood.tree(block[block.is_asked])
             found, ranks = self.following(ladder, tree, block, rng)
             queue.push(found, ranks)
             # What cannot be popped any more need not be kept.

@@ -107,7 +107,8 @@ class VBTX:
                 if len(checked) < len(rows):
                     return
                 barren = 0
-                if surrogate.learn(checked.rows, favors(checked.score), expected):
+                told = checked.is_asked
+                if surrogate.learn(checked.rows[told], favors(checked.score[told]), expected[told]):
                     quiet = 0
 
     def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:

@@ -100,6 +100,13 @@ class Checked:
         )
 
     @property
+    def is_asked(self) -> Mask:
+        """Which rows the model was asked about; the others break a rule of the table."""
+        if not len(self.standing):
+            return np.ones(len(self), dtype=bool)
+        return np.asarray(self.standing > REFUSED)
+
+    @property
     def is_paired(self) -> Mask:
         """Which rows have a partner, so that they can flip."""
         if not len(self.standing):

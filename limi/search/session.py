@@ -149,8 +149,9 @@ class Session:
         engine stops there, so a method may yield what it gets without looking at its length.
 
         Derived cells are computed first. A row that breaks a rule of the table is not asked and
-        costs nothing: it comes back as one that does not flip, with scores on the edge. Rows of
-        the table itself, which `are_real`, are asked in any case.
+        costs nothing: it comes back as one that does not flip, with scores of 0, as far from the
+        edge as can be, so that no search is drawn to it (`Checked.is_asked` tells them apart).
+        Rows of the table itself, which `are_real`, are asked in any case.
         """
         rows = complete(self.schema, rows)
         broken = None if are_real else self.find_refused(rows)
@@ -209,8 +210,8 @@ class Session:
             checked,
             rows=rows,
             partner=partner,
-            score=spread(checked.score, 0.5),
-            partner_score=spread(checked.partner_score, 0.5),
+            score=spread(checked.score, 0.0),
+            partner_score=spread(checked.partner_score, 0.0),
             flips=spread(checked.flips, False),
             standing=standing,
             scores=spread(checked.scores, np.nan) if self.keep_scores else checked.scores,
