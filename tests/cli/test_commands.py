@@ -64,7 +64,17 @@ def limi(monkeypatch, capsys):
 
 
 TEST = ["test", "people.csv", "--model", "python:model.py:approve", "--target", "ok"]
-FULL = [*TEST, "--favorable", "yes", "--protected", "sex", "--max-rows", "3000"]
+FULL = [
+    *TEST,
+    "--favorable",
+    "yes",
+    "--protected",
+    "sex",
+    "--max-rows",
+    "3000",
+    "--rate-rows",
+    "500",
+]
 
 
 def test_a_plan_is_one_line_and_writes_nothing(folder, limi):

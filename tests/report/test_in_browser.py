@@ -130,9 +130,13 @@ def size(width: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", SUMMARIES)
-def test_the_page_asks_for_itself_alone_and_nothing_goes_wrong(opened, name):
+def test_the_page_asks_for_itself_alone_and_never_scrolls_sideways(opened, name):
     view = opened(html.render(SUMMARIES[name]))
     view.unfold()
+    for width in WIDTHS:
+        view.page.set_viewport_size(size(width))
+        assert view.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert view.page.evaluate(OUTSIDE) == []
     assert view.requests == [view.address]
     assert view.complaints == []
     assert view.page.evaluate("document.styleSheets.length") == 1
@@ -161,16 +165,6 @@ def test_the_policy_stops_what_would_get_past_the_escaping(opened):
     assert view.failures == {"http://localhost:9/pixel": "csp"}
     assert len(view.complaints) >= 3
     assert all("Content Security Policy" in complaint for complaint in view.complaints)
-
-
-@pytest.mark.parametrize("name", SUMMARIES)
-def test_the_page_never_scrolls_sideways(opened, name):
-    view = opened(html.render(SUMMARIES[name]))
-    view.unfold()
-    for width in WIDTHS:
-        view.page.set_viewport_size(size(width))
-        assert view.page.evaluate("document.documentElement.scrollWidth") <= width
-        assert view.page.evaluate(OUTSIDE) == []
 
 
 def test_the_search_for_what_sticks_out_finds_it(opened):
