@@ -1,0 +1,37 @@
+"""Repairs of tables with rules: what is trained on could exist."""
+
+import numpy as np
+
+from limi.repairs._figures import Blinded
+from limi.repairs._recipes import _under_others
+from limi.table.rows import uniform
+from tests.naive.rules import partner
+from tests.search.test_rules import ruled
+
+SCHEMA = ruled(["sex"])
+
+
+def people(n=200):
+    rows = SCHEMA.enforcer.complete(uniform(SCHEMA, 6 * n, np.random.default_rng(0)))
+    return rows[~SCHEMA.enforcer.breaks(rows)][:n]
+
+
+def test_copies_under_other_values_keep_the_rules_and_their_labels():
+    rows = people()
+    labels = (rows[:, 2] > 40).astype(np.int8)
+    first, *others = _under_others(SCHEMA, rows, labels, 3, np.random.default_rng(1))
+    np.testing.assert_array_equal(first[0], rows)
+    assert len(others) == 2
+    for moved, told in others:
+        assert 0 < len(moved) == len(told) < len(rows)  # some could not exist
+        assert not SCHEMA.enforcer.breaks(moved).any()
+        # Age is not protected, so that a label still goes with its row.
+        np.testing.assert_array_equal(told, moved[:, 2] > 40)
+
+
+def test_a_model_without_the_protected_column_is_not_told_it_by_what_goes_along():
+    rows = people(50)
+    cells = SCHEMA.combinations[0]
+    hidden = Blinded.hide(SCHEMA, rows, cells)
+    for row, told in zip(rows, hidden, strict=True):
+        np.testing.assert_array_equal(told, partner(SCHEMA, row, cells))
