@@ -25,7 +25,6 @@ import typer
 from typer import Option
 
 from limi.errors import InvalidInput, nearest
-from limi.system.reading import is_file, read_text
 
 __all__ = ["FILE", "file_of", "read_file", "with_file"]
 
@@ -126,6 +125,8 @@ def file_of(context: typer.Context) -> str | None:
 
 def read_file(path: str | Path) -> dict[str, dict[str, Any]]:
     """By command, what a file says of its parameters; InvalidInput for whatever it should not."""
+    from limi.system.reading import read_text
+
     text = read_text(path, f"a {FILE}, such as `limi init` writes")
     name = str(path)
     try:
@@ -229,11 +230,14 @@ def _as_it_is(beside: Callable[[str], str], value: str) -> str:
 
 def _table(beside: Callable[[str], str], value: str) -> str:
     from limi import data
+    from limi.system.reading import is_file
 
     return value if value in data.names() and not is_file(beside(value)) else beside(value)
 
 
 def _generator(beside: Callable[[str], str], value: str) -> str:
+    from limi.system.reading import is_file
+
     return beside(value) if is_file(beside(value)) else value
 
 

@@ -11,7 +11,6 @@ from typer import Argument
 
 from limi.cli import _console
 from limi.cli._options import AsJson
-from limi.system.words import both
 
 if TYPE_CHECKING:
     from limi.table.schema import Schema
@@ -80,6 +79,8 @@ def show(
 
 def _say_rules(schema: Schema) -> Iterator[str]:
     """The rules of a table, a line each."""
+    from limi.system.words import both
+
     yield from (f"Rule {name}: {text}" for name, text in schema.rules.constraints)
     for derived in schema.rules.derived:
         yield f"Derived: {derived.column} from {both(derived.sources)}"
