@@ -205,9 +205,11 @@ def _gaps(
     favorable = score(people) > 0.5
     best_off = int(np.argmax([favorable[own == g].mean() for g in range(len(names))]))
     pairs = [p for g in range(len(names)) for p in ((g, best_off), (best_off, g))]
-    if len(names) > 2:  # from most people to fewest as well
-        counts = maker.groups.counts
-        pairs.append((int(counts.argmax()), int(counts.argmin())))
+    counts = maker.groups.counts
+    small = []
+    if len(names) > 3:  # from most people to the fewest as well
+        small = [(int(counts.argmax()), int(g)) for g in np.argsort(counts)[:2]]
+        pairs = list(dict.fromkeys([*pairs, *small]))
     for start, goal in pairs:
         if start == goal or (own == start).sum() < 40 or (own == goal).sum() < 40:
             continue
@@ -220,7 +222,8 @@ def _gaps(
         words = f"{name}, {names[start]} to {names[goal]}"
         report(f"{words}: flips", (before != after).mean())
         report(f"{words}: net less gap", abs(net - gap), bars.get("net"))
-        report(f"{words}: coverage", net / gap, bars.get("coverage"), at_least=True)
+        bar = bars.get("small") if (start, goal) in small else None
+        report(f"{words}: coverage", net / gap, bar, at_least=True)
     rng, index = np.random.default_rng(2), schema.protected_index
     shuffled = [part.copy() for part in (rows, people)]
     for part in shuffled:
@@ -266,7 +269,7 @@ def twins() -> None:
     _gaps("twins adult sex", schema, rows, people, score, {"net": 0.015, "placebo": 0.5})
     schema = plain.protect(["race"])
     score = _blind(schema, rows, labels)
-    _gaps("twins adult race", schema, rows, people, score, {"placebo": 0.5})
+    _gaps("twins adult race", schema, rows, people, score, {"placebo": 0.5, "small": 0.5})
     records, rows, labels = draw_recidivism(6000, np.random.default_rng(0))
     for column, bars in (("race", {"net": 0.06, "placebo": 2}), ("sex", {"placebo": 2})):
         schema = records.protect([column])

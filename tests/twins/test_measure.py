@@ -1,6 +1,7 @@
 """The twin question as a whole, on people whose true twins are known."""
 
 import dataclasses
+import itertools
 import json
 import math
 
@@ -9,8 +10,10 @@ import pytest
 
 from limi.search.budget import Budget
 from limi.search.session import Session
+from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.studies._mechanism import draw_known
+from limi.system.watch import Watch
 from limi.twins.answers import Twins
 from limi.twins.effort import Effort
 from limi.twins.measure import measure
@@ -143,3 +146,33 @@ def test_a_model_that_looks_at_nothing_has_neither_gains_nor_gap(known):
         assert math.isnan(direction.coverage)
         assert not direction.carriers
     assert told.placebo.estimate == 0
+
+
+def test_where_answers_move_only_changes_that_are_seen_every_time_count(known):
+    moving = np.random.default_rng(0)
+
+    def noisy(rows):
+        return known.score(rows) + moving.normal(0, 0.3, len(rows)).clip(-0.4, 0.4)
+
+    told = Steadiness(rows=16, questions=64, again=16, scores_moved=16)
+    asked, _ = ask(known, score=lambda rows: noisy(rows).clip(0, 1), told=told)
+    trusting, _ = ask(known, score=lambda rows: noisy(rows).clip(0, 1))
+    for careful, plain in zip(asked.directions, trusting.directions, strict=True):
+        assert careful.losses.estimate < plain.losses.estimate / 2
+
+
+def test_no_time_gives_a_reason_and_a_little_time_the_rates(known):
+    """The clock moves by a second with each look."""
+    ticks = itertools.count()
+
+    def session(seconds):
+        watch = Watch(lambda: float(next(ticks)), seconds)
+        task = Task(known.schema, known.score, known.rows)
+        return Session(task, watch=watch)
+
+    none = measure(session(1e-6), known.rows, 0, unseen=("sex",), effort=SMALL)
+    assert not none.directions
+    assert none.reason
+    some = measure(session(150), known.rows, 0, unseen=("sex",), effort=SMALL)
+    assert some.directions or some.reason
+    assert some.notes or some.reason
