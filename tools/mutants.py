@@ -51,6 +51,11 @@ SUITES: dict[str, tuple[str, list[str]]] = {
     ),
     "rows": ("limi/table/rows.py", ["tests/table/test_rows.py"]),
     **{
+        name: (f"limi/table/{name}.py", ["tests/table/test_constraints.py"])
+        for name in ("constraints", "_rule_logic", "_rule_syntax")
+    },
+    "rule_checks": ("limi/table/rule_checks.py", ["tests/table/test_rule_checks.py"]),
+    **{
         name: (f"limi/metrics/{name}.py", [f"tests/metrics/test_{name.strip('_')}.py"])
         for name in (
             *("regions", "individual", "group", "naturalness", "row_naturalness"),
@@ -65,6 +70,7 @@ SLOW = {
     "naturalness": "boosted or sdmetrics_where",
     "regions": "audit or query or report or summary or noise or true_rate or any_table",
     "what_if": "rarely_told_apart or ten_thousand",
+    "_rule_syntax": "deep or brackets",  # a changed function is called through one more
 }
 """Tests that take too long to be run for each mutant, by words of their names."""
 

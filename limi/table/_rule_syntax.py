@@ -204,8 +204,10 @@ def turn_around(text: str) -> str | None:
     for token in _read_tokens(text):
         if token.kind == "mark":
             depth += (token.text in _CLOSING) - (token.text in _CLOSING.values())
-        if depth == 0 and token.kind != "text" and token.text in ("implies", "->"):
+        if depth == 0 and token.kind in ("word", "mark") and token.text in ("implies", "->"):
             break
+    else:  # the whole of it stands in brackets
+        return turn_around(text.strip()[1:-1])
     left = text[: token.at - 1].strip()
     right = text[token.at - 1 + len(token.text) :].strip()
     chained = isinstance(parse_rule(right), Implies)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limi.errors import InvalidInput
-from limi.table._rule_syntax import quote_name, quote_value
+from limi.table._rule_syntax import quote_name, quote_value, turn_around
 from limi.table.constraints import Constraint, find_broken
 from limi.table.rows import uniform
 from limi.table.schema import Column, Schema
@@ -115,6 +115,12 @@ def test_tensors_give_the_answers_of_arrays(tree):
     assert found.tolist() == constraint.broken(ROWS).tolist()
 
 
+def test_no_rules_are_broken_by_no_row_of_a_tensor():
+    torch = pytest.importorskip("torch")
+    found = find_broken([], torch.as_tensor(ROWS))
+    assert (found.shape, found.dtype) == ((len(ROWS), 0), torch.bool)
+
+
 def test_single_precision_tensors_know_a_tenth():
     torch = pytest.importorskip("torch")
     rows = torch.as_tensor(ROWS, dtype=torch.float32)
@@ -187,6 +193,14 @@ def test_whatever_text_is_a_rule_or_refused_in_a_sentence(text):
         ("price == 0.1 + 0.2", {"price": 0.3}, False),
         ("price + 0.1 == 0.3", {"price": 0.2}, False),
         ("price * 3 < 0.3", {"price": 0.1}, True),
+        ("debt * 3 == 0.3", {"debt": 0.1}, False),
+        ("debt * 2 == 2.00001", {"debt": 1}, True),
+        ("debt * 100 == 410", {"debt": 4.1}, False),
+        ("price * 3 == 0", {"price": 0}, False),
+        ("price * 3 != 0", {"price": 0}, True),
+        ("debt * 3 >= 0.3", {"debt": 0.1}, False),
+        ("debt * 3 <= 0.3", {"debt": 0.1}, False),
+        ("debt * 3 > 0.3", {"debt": 0.1}, True),
         ("age / debt > 0", {"age": 18, "debt": 0}, False),
         ("-debt <= 2", {"debt": -3}, True),
         ("age == {'low': 18, 'mid': 19}[rank]", {"age": 19, "rank": "low"}, True),
@@ -253,6 +267,47 @@ def test_what_is_no_rule_is_refused_in_one_sentence(text, words):
         Constraint.read("r", text, SCHEMA)
     assert str(caught.value).startswith("constraint 'r': ")
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fits", "too_much"),
+    [
+        ("vet" + " " * 1997, "vet" + " " * 1998),
+        ("not " * 39 + "vet", "not " * 40 + "vet"),
+        pytest.param("(" * 39 + "vet" + ")" * 39, "(" * 40 + "vet" + ")" * 40, id="brackets"),
+        ("-" * 38 + "age < 3", "-" * 39 + "age < 3"),
+        ("+".join(["age"] * 39) + " < 3", "+".join(["age"] * 40) + " < 3"),
+        (f"age in {[1] * 398}", f"age in {[1] * 399}"),
+    ],
+)
+def test_the_limits_are_reached_and_not_passed(fits, too_much):
+    Constraint.read("r", fits, SCHEMA)
+    with pytest.raises(InvalidInput):
+        Constraint.read("r", too_much, SCHEMA)
+
+
+@pytest.mark.parametrize("part", ["(vet)", "not vet", "-age < 3", "(vet -> vet)", "age < (3)"])
+def test_what_stands_side_by_side_does_not_add_up(part):
+    Constraint.read("r", " and ".join([part] * 60), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "turned"),
+    [
+        ("vet implies age > 3", "age > 3 implies vet"),
+        ("(vet -> vet) -> age > 3", "age > 3 implies (vet -> vet)"),
+        ("vet -> age > 3 -> vet", "(age > 3 -> vet) implies vet"),
+        ("job in ['->'] -> vet", "vet implies job in ['->']"),
+        (
+            "age in [1, 2] and {'a': 1}[job] > 0 -> vet",
+            "vet implies age in [1, 2] and {'a': 1}[job] > 0",
+        ),
+        ("vet", None),
+        ("(vet -> vet)", "vet implies vet"),
+    ],
+)
+def test_an_implication_is_turned_around(text, turned):
+    assert turn_around(text) == turned
 
 
 def test_what_is_not_text_is_no_rule():

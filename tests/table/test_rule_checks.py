@@ -92,3 +92,19 @@ def test_a_derived_column_that_the_table_contradicts_is_refused(rows):
     require_kept(with_steps(10), rows)
     with pytest.raises(InvalidInput, match=r"of 1,000 rows \(\d+ %\) hold another value: with age"):
         require_kept(with_steps(11), rows)
+
+
+def test_missing_cells_agree_with_missing_cells_alone():
+    columns = (
+        Column(name="a", kind="categorical", levels=("x", "y"), missing=True),
+        Column(name="b", kind="categorical", levels=("x", "y"), missing=True),
+        Column(name="c", kind="categorical", levels=("x", "y"), missing=True),
+    )
+    lookup = ((("x",), "x"), (("y",), "y"))
+    derived = tuple(Derived(column=name, sources=("a",), lookup=lookup) for name in "bc")
+    schema = Schema(columns, rules=Rules(derived=derived))
+    cells = np.where(np.arange(100) % 4 == 0, np.nan, np.arange(100) % 2)
+    rows = np.stack([cells, cells, cells], axis=1)
+    require_kept(schema, rows)
+    with pytest.raises(InvalidInput, match="'c' is derived from a, but 25 of 100"):
+        require_kept(schema, np.stack([cells, cells, np.nan_to_num(cells)], axis=1))
