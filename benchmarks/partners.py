@@ -20,7 +20,9 @@ import numpy as np
 
 from limi import data, generators
 from limi.audits.problem import prepare
+from limi.decisions import favors
 from limi.methods.limi import LIMI
+from limi.metrics import collect
 from limi.metrics._rate import clopper_pearson
 from limi.metrics.naturalness import two_sample_auc
 from limi.metrics.row_naturalness import judge_by_distance
@@ -331,11 +333,41 @@ def cover(times: int = 60) -> None:
         report(f"of {name} with people and draws alone, percent", 100 * alone)
 
 
+def demo() -> None:
+    """The demo's model on all rows of Adult, with the rules of its shipped schema."""
+    adult = data.load("adult")
+    problem = prepare(
+        "demo:income",
+        adult.frame,
+        protected=["sex"],
+        target=adult.target,
+        favorable=adult.favorable,
+        schema=adult.schema,
+    )
+    schema, rows = problem.schema, problem.rows
+    judge = collect.judge(rows, schema, np.random.default_rng(0))
+    sex, male = schema.position("sex"), schema["sex"].code("Male")
+    for name, known in (("with what goes along", schema), ("only sex", schema.unruled)):
+        checked = check_rows(problem.target.score, known, rows)
+        flips = checked.flips
+        better = np.where(favors(checked.score)[:, None], checked.rows, checked.partner)[flips]
+        odd = judge.p_values(checked.partner[flips]) < 0.05
+        figures = {
+            "rate, %": (100 * flips.sum() / checked.is_paired.sum(), 5.7),
+            "flips that favor Male, %": (100 * (better[:, sex] == male).mean(), 30),
+            "odd partners among flips, %": (100 * odd.mean(), 7),
+            "people without a partner": ((~checked.is_paired).sum(), None),
+        }
+        for figure, (value, bar) in figures.items():
+            report(f"demo, {name}: {figure}", float(value), bar if known is schema else None)
+
+
 PARTS = {
     "rules": rules,
     "mining": mining,
     "oracle": oracle,
     "latents": latents,
+    "demo": demo,
     "twins": twins,
     "bands": bands,
     "mechanism": mechanism,
