@@ -50,7 +50,17 @@ _HOME = {
     "repair": "limi.repairs",
     "run": "limi.search.engine",
 }
-_PACKAGES = ("data", "generators", "methods", "metrics", "models", "report", "studies", "testing")
+_PACKAGES = (
+    "data",
+    "generators",
+    "methods",
+    "metrics",
+    "models",
+    "report",
+    "studies",
+    "testing",
+    "twins",
+)
 
 __all__ = ["__version__", *_HOME, *_PACKAGES]
 

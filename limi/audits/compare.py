@@ -16,7 +16,7 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import LimiError, MissingCapability
+from limi.errors import BadModel, LimiError, MissingCapability, spell
 from limi.gpu.place import settle_device
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.diversity import distinct_cells, pairwise_distance
@@ -79,6 +79,11 @@ def compare(
         *("trust_pickle", "trust", "table_name"),
     )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
+    if problem.blind:
+        raise BadModel(
+            f"the model does not take {spell(problem.unseen)}, so no method can find a flip; ask "
+            "what it does with what goes with that in the table: limi test --twin"
+        )
     place, _ = settle_device(device, problem.target, found)
     if isinstance(generator, str) and generator in generators.names():
         rng = Stream.GENERATOR.rng(seed)

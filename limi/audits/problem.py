@@ -288,8 +288,8 @@ def _untaken(target: Target) -> tuple[str, ...]:
     if target.blind:
         return (
             f"the model does not take {names}, so changing that alone can flip nothing: the rate "
-            "is 0 by definition, and nothing was searched; twins tell what it does with what goes "
-            f"with {names} in the table",
+            "is 0 by definition, and there is nothing to search; what the model does with what "
+            f"goes with {names} in the table is told by twins (limi test --twin)",
         )
     return (
         f"the model does not take {names}, so changing that alone can flip nothing; with --twin "

@@ -9,9 +9,10 @@ import pytest
 
 import limi
 from limi.audits import twin_question
+from limi.audits.compare import compare
 from limi.audits.reopen import reopen
 from limi.audits.run_folder import read_summary
-from limi.errors import BadTable, InvalidInput
+from limi.errors import BadModel, BadTable, InvalidInput
 from limi.report import html, text
 from limi.studies._mechanism import draw_known
 from limi.table.files import infer
@@ -236,3 +237,16 @@ def test_a_column_may_have_a_comma_in_its_name():
     schema = infer(pd.DataFrame({"a,b": [1, 2], "c": [1, 2]}))
     assert twin_question.take_keep("a,b", schema) == ("a,b",)
     assert twin_question.take_keep(["c,d"], schema) == ("c", "d")
+
+
+def test_no_methods_are_compared_on_a_model_that_cannot_flip(frame):
+    given = {name: GIVEN[name] for name in ("protected", "target", "favorable")}
+    with pytest.raises(BadModel, match="does not take sex, so no method can find a flip"):
+        compare(Lender(), frame.drop(columns="id"), ["themis", "real"], **given)
+
+
+def test_a_plan_counts_the_questions_of_twins(frame):
+    plans = []
+    limi.audit(Lender(), frame.drop(columns="id"), on_plan=plans.append, **GIVEN)
+    assert plans[0].questions["twins"] > 1000
+    assert "search" not in plans[0].questions
