@@ -65,7 +65,7 @@ def audit(
     *,
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None = None,
-    favorable: Value | None = None,
+    favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
     held_out: Frame | None = None,
@@ -106,7 +106,8 @@ def audit(
     """Test a model for decisions that flip when only protected values change.
 
     `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
-    `frame` is the table, `target` its label column and `favorable` the label people want.
+    `frame` is the table, `target` its label column and `favorable` the label people want, or of
+    more than two labels those that they want: `["gold", "silver"]`.
     `output` says whether a function answers with labels or with favorable scores, where its
     answers do not tell. `decision` is the rule that parts favorable decisions from others where
     it is not the model's own: `"score > 0.3"`.

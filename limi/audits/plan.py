@@ -85,6 +85,12 @@ class Plan:
         """The name that `limi list methods` shows."""
         return methods.name_of(self.method)
 
+    @property
+    def _favorable(self) -> Any:
+        """The label, or where there are several a list of them."""
+        wanted = self.problem.wanted
+        return list(wanted) if len(wanted) > 1 else self.problem.favorable
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means equal findings."""
@@ -101,7 +107,7 @@ class Plan:
             "device": self.source.device,
             "protected": protected_values(self.problem.schema),
             "target": self.problem.label_column,
-            "favorable": self.problem.favorable,
+            "favorable": self._favorable,
             "output": self.problem.output,
             "decision": str(self.problem.target.rule),
             "table": self.problem.table_name,

@@ -31,6 +31,7 @@ from limi.types import Labels, Mask, Rows, Value
 __all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
 
 _ASKED = 256  # rows of the table that show what a threshold parts
+_MOST_LABELS = 100  # of a target column; more are numbers or names, and no decisions
 _MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
 
 
@@ -62,6 +63,8 @@ class Problem:
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    known: tuple[Value, ...] = ()  # the target column's labels
+    wanted: tuple[Value, ...] = ()  # those of them that are favorable
     held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
     beside: Joined | None = None  # protected columns that came from another table
@@ -117,7 +120,7 @@ def prepare(
     *,
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None = None,
-    favorable: Value | None = None,
+    favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
     schema: Schema | None = None,
@@ -174,12 +177,14 @@ def prepare(
         target=bound,
         rows=rows,
         label_column=target,
-        favorable=1 if wanted is None else wanted,
-        unfavorable=next((v for v in labels if v != wanted), None),
+        favorable=1 if wanted is None else _in_words(wanted),
+        unfavorable=_in_words([v for v in labels if v not in _several(wanted)]),
         table_name=table_name,
         model_name=_name(model),
         model_sha256=sha256,
-        labels=_some(_favorable_labels(columns, target, wanted), agrees),
+        labels=_some(_favorable_labels(columns, target, _several(wanted)), agrees),
+        known=labels,
+        wanted=_several(wanted),
         output=output,
         beside=joined,
         notes=(
@@ -218,7 +223,7 @@ def with_held_out(
     left = len(fits) - len(rows)
     if left > _MOST_LEFT_OUT * len(fits):
         raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
-    labels = _some(_favorable_labels(columns, target if known else None, problem.favorable), fits)
+    labels = _some(_favorable_labels(columns, target if known else None, problem.wanted), fits)
     agrees, left_out = _agreeing(problem.schema, rows, "held-out rows")
     if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
         raise BadTable(
@@ -260,15 +265,12 @@ def _agreeing(schema: Schema, rows: Rows, what: str = "rows") -> tuple[Mask, tup
 
 def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, problem: Problem) -> None:
     """BadTable where the rows carry labels that the table does not know."""
-    strange = [
-        value
-        for value in _values(columns, target)
-        if value not in (problem.favorable, problem.unfavorable)
-    ]
+    strange = [value for value in _values(columns, target) if value not in problem.known]
     if strange:
+        ordered = sorted(problem.known, key=lambda label: label not in problem.wanted)
         raise BadTable(
             f"their target column {target!r} holds {strange[0]!r}, where the table's holds "
-            f"{problem.favorable!r} and {problem.unfavorable!r}"
+            f"{both(map(repr, ordered))}"
         )
 
 
@@ -297,7 +299,11 @@ def _untaken(target: Target) -> tuple[str, ...]:
     )
 
 
-def _by_default(given: Value | None, taken: Value | None, target: str | None) -> tuple[str, ...]:
+def _by_default(
+    given: Value | Sequence[Value] | None,
+    taken: Value | tuple[Value, ...] | None,
+    target: str | None,
+) -> tuple[str, ...]:
     """A sentence where nobody said which label is favorable."""
     if given is not None:
         return ()
@@ -408,16 +414,18 @@ def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Va
     if target is None:
         return ()
     known = _values(columns, target)
-    if len(known) != 2:
+    if not 2 <= len(known) <= _MOST_LABELS:
+        several = f"2 to {_MOST_LABELS} labels"
         raise BadTable(
-            f"the target column {target!r} has {len(known)} classes "
-            f"({spell(map(repr, known), most=5)}); limi tests decisions between two"
+            f"the target column {target!r} has {len(known)} different values "
+            f"({spell(map(repr, known), most=5)}); limi tests decisions between {several}, so "
+            "name the column with the labels, or cut its numbers into bands first"
         )
     return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
 
 
 def _favorable_labels(
-    columns: list[tuple[str, Any, Any]], target: str | None, favorable: Value | None
+    columns: list[tuple[str, Any, Any]], target: str | None, favorable: tuple[Value, ...]
 ) -> Labels | None:
     """Which rows of the table carry the favorable label; -1 where the cell is missing."""
     if target is None:
@@ -426,30 +434,69 @@ def _favorable_labels(
     codes, cells = backend.factorize(series)
     values = [plain(cell) for cell in cells]
     gaps = [isinstance(value, float) and math.isnan(value) for value in values]
-    meaning = [-1 if gap else value == favorable for gap, value in zip(gaps, values, strict=True)]
+    meaning = [-1 if gap else value in favorable for gap, value in zip(gaps, values, strict=True)]
     known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
     return known
 
 
 def _favorable(
-    favorable: Value | None, labels: tuple[Value, ...], target: str | None
-) -> Value | None:
+    favorable: Value | Sequence[Value] | None, labels: tuple[Value, ...], target: str | None
+) -> Value | tuple[Value, ...] | None:
+    """The favorable label; of more than two, those that are favorable, as a tuple."""
+    given = [favorable] if isinstance(favorable, (str, int, float, bool)) else favorable
     if not labels:
-        return favorable
-    if favorable is None:
+        return favorable if given is None or len(given) == 1 else tuple(given)
+    if not given:
         if set(labels) == {0, 1}:
             return labels[1]
-        raise InvalidInput(
-            f"the target column {target!r} holds {spell(map(repr, labels))}; "
-            f"say which one people want, for example --favorable {str(labels[-1])!r}"
+        said = ",".join(map(str, labels[-2:])) if len(labels) > 2 else str(labels[-1])
+        which = (
+            "which ones people want, one or several" if len(labels) > 2 else "which one people want"
         )
+        raise InvalidInput(
+            f"the target column {target!r} holds {spell(map(repr, labels))}; say {which}, for "
+            f"example --favorable {said!r}"
+        )
+    if len(given) == 1 and isinstance(given[0], str) and _match_label(given[0], labels) is None:
+        # On a command line several labels are one text.
+        given = [part.strip() for part in given[0].split(",")]
+    wanted = [_match_label(label, labels) for label in given]
+    for label, found in zip(given, wanted, strict=True):
+        if found is None:
+            raise InvalidInput(
+                f"favorable label {label!r} is not in the target column {target!r}; "
+                f"{nearest(str(label), map(str, labels))}"
+            )
+    chosen = tuple(label for label in labels if label in wanted)
+    if len(chosen) == len(labels):
+        raise InvalidInput(
+            f"all labels of the target column {target!r} ({spell(map(repr, labels))}) are called "
+            "favorable, so that no decision could differ; leave those out that people do not want"
+        )
+    return chosen[0] if len(labels) == 2 else chosen
+
+
+def _match_label(wanted: Value, labels: tuple[Value, ...]) -> Value | None:
+    """The label that is meant: the same value, the same text or the same number."""
     for label in labels:
-        if label == favorable or str(label) == str(favorable) or same_number(favorable, label):
+        if label == wanted or str(label) == str(wanted) or same_number(wanted, label):
             return label
-    raise InvalidInput(
-        f"favorable label {favorable!r} is not in the target column {target!r}; "
-        f"{nearest(str(favorable), map(str, labels))}"
-    )
+    return None
+
+
+def _several(wanted: Value | Sequence[Value] | None) -> tuple[Value, ...]:
+    if wanted is None:
+        return ()
+    return (wanted,) if isinstance(wanted, (str, int, float, bool)) else tuple(wanted)
+
+
+def _in_words(labels: Value | Sequence[Value]) -> Any:
+    """One label as it is, several as words; None for none."""
+    several = _several(labels)
+    if len(several) < 2:
+        return several[0] if several else None
+    *first, last = map(str, several)
+    return f"{', '.join(first)} or {last}"
 
 
 def _protect(

@@ -139,7 +139,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         *(name for name in ("format",) if not isinstance(tree[name], int)),
         *(name for name in _TEXT if not isinstance(tree[name], str)),
         *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
-        *(name for name in ("favorable",) if isinstance(tree[name], (list, dict))),
+        *(name for name in ("favorable",) if not _are_labels(tree[name])),
     ]
     if odd:
         raise CorruptStore(
@@ -151,6 +151,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
             f"up to {run_folder.FORMAT}); upgrade limi"
         )
     return tree
+
+
+def _are_labels(favorable: Any) -> bool:
+    """Is it a label, or a list of labels?"""
+    several = favorable if isinstance(favorable, list) and favorable else [favorable]
+    return not any(isinstance(label, (list, dict)) for label in several)
 
 
 def _base(folder: Path, manifest: dict[str, Any]) -> Path:

@@ -32,7 +32,9 @@ def test(
         ),
     ],
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
-    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    favorable: Annotated[
+        str | None, Option(help="Label that people want; of more than two, several: A,B.")
+    ] = None,
     output: Annotated[
         str | None,
         Option(help="What a Python function answers, where it does not show: label or score."),

@@ -21,7 +21,7 @@ from limi.generators._training import device_of, torch_for
 from limi.gpu.verdicts import OnDevice
 from limi.models._base import notes_of
 from limi.models._modules import evaluating
-from limi.models._scores import Outputs
+from limi.models._scores import Outputs, say_width
 from limi.models.gradients import network_of
 from limi.models.target import Target
 from limi.models.torch import TorchModel
@@ -124,7 +124,7 @@ def join_on_device(target: Target, generator: Any) -> OnDevice | None:
         ):
             raw = module(matrix)
         if not isinstance(raw, torch.Tensor) or raw.ndim == 0 or len(raw) != len(matrix):
-            raise BadModel("the module must return one tensor with one or two outputs a row")
+            raise BadModel("the module must return one tensor with outputs for each row")
         return raw
 
     schema = target.codec.schema
@@ -183,12 +183,11 @@ def _read(raw: Any, outputs: Outputs) -> Any:
     import torch
 
     width = tuple(raw.shape[1:])
-    if width not in ((), (1,), (2,)):
+    if width not in (((), (1,), (2,)) if outputs.classes == 2 else ((outputs.classes,),)):
         raise BadModel(
-            f"the module returned outputs of shape {tuple(raw.shape)}; limi tests decisions "
-            "between two classes, so it needs one or two outputs a row"
+            f"the module returned outputs of shape {tuple(raw.shape)}; {say_width(outputs.classes)}"
         )
-    if outputs.kind is None and width != (2,):
+    if outputs.kind is None and width in ((), (1,)):
         raise InvalidInput(
             "the module's outputs may be probabilities or logits; say which: set module.output = "
             '"probability" or "logits"'

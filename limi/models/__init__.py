@@ -61,7 +61,7 @@ def offers(kind: str) -> ModelOffers:
 def wrap(
     target: Any,
     *,
-    favorable: Value | None = None,
+    favorable: Value | tuple[Value, ...] | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
     by_score: bool = False,
@@ -95,7 +95,7 @@ def adapt(target: Any, decision: Decision) -> Model:
 def load(
     uri: str,
     *,
-    favorable: Value | None = None,
+    favorable: Value | tuple[Value, ...] | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
     by_score: bool = False,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest, spell
-from limi.models._scores import Outputs, from_pairs, probabilities, whole
+from limi.models._scores import Favored, Outputs, from_pairs, probabilities, whole
 from limi.types import Labels, Mask, Scores, Value
 
 __all__ = [
@@ -131,16 +131,78 @@ def notes_of(model: Model) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Decision:
-    """Which answer is the favorable one, and which two answers the table's target column knows.
+    """Which answer is the favorable one, and which answers the table's target column knows.
+
+    Of more than two labels several may be favorable, as a tuple.
 
     Labels are compared as a person would: text from a command line matches the class it spells
     (`"1"` matches 1, 1.0 and True).
     """
 
-    favorable: Value | None = None
+    favorable: Value | tuple[Value, ...] | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None  # what the answers of a function are, where the user says so
     by_score: bool = False  # does the user's threshold decide, and not the model?
+
+    @property
+    def wanted(self) -> tuple[Value, ...]:
+        """The favorable labels."""
+        if self.favorable is None:
+            return ()
+        return self.favorable if isinstance(self.favorable, tuple) else (self.favorable,)
+
+    @property
+    def is_of_many(self) -> bool:
+        """Are there more than two labels?"""
+        return len(self.labels) > 2 or isinstance(self.favorable, tuple)
+
+    @property
+    def ordered(self) -> list[Value]:
+        """The table's labels as scikit-learn orders classes."""
+        return sorted(self.labels, key=lambda label: (isinstance(label, str), label))
+
+    @property
+    def numbered(self) -> range:
+        """Classes that are numbers from 0, as a network or a booster has them."""
+        return range(max(2, len(self.labels)))
+
+    def favored(self, classes: Sequence[Any]) -> Favored:
+        """Which of a classifier's classes are favorable: one of two, or some of many."""
+        known = [_unbox(c) for c in classes]
+        if len(known) < 3 and not isinstance(self.favorable, tuple):
+            return self.column(known)
+        if len(known) < 3:
+            raise BadModel(
+                f"the model knows {len(known)} classes ({spell(map(repr, known))}), where the "
+                f"target column has {len(self.labels)} labels ({spell(map(repr, self.labels))})"
+            )
+        if not self.wanted:
+            raise InvalidInput(
+                f"the model has {len(known)} classes ({spell(map(repr, known))}); say which of "
+                "them people want, one or several: --favorable A,B (favorable=[...] in Python)"
+            )
+        places = tuple(sorted({self._place(label, known) for label in self.wanted}))
+        if len(places) == len(known):
+            raise InvalidInput(
+                f"all classes of the model ({spell(map(repr, known))}) are called favorable, so "
+                "that no decision could differ; leave those out that people do not want"
+            )
+        return places
+
+    def _place(self, label: Value, known: Sequence[Any]) -> int:
+        """Where a favorable label stands among many classes."""
+        place = _find(label, self.ordered if self._is_numbered(known) else known)
+        if place is not None:
+            return place
+        raise InvalidInput(
+            f"favorable label {label!r} is none of the model's classes; "
+            f"{nearest(str(label), map(str, known))}"
+        )
+
+    def _is_numbered(self, known: Sequence[Any]) -> bool:
+        """Are the classes numbers from 0 that stand for the table's labels, in their order?"""
+        spelled = any(_find(label, known) is None for label in self.labels)
+        return spelled and [_spell(c) for c in known] == [float(i) for i in range(len(self.labels))]
 
     def column(self, classes: Sequence[Any]) -> int:
         """Which of a classifier's two classes is favorable.
@@ -172,14 +234,31 @@ class Decision:
         )
 
     def notes(self, classes: Sequence[Any]) -> tuple[str, ...]:
-        """A sentence where the model's classes are not the two labels of the table."""
+        """A sentence where the model's classes are not the labels of the table."""
         known = [_unbox(c) for c in classes]
+        if self.is_of_many or len(known) > 2:
+            return self._notes_of_many(known)
         if self.favorable is None or all(_find(v, known) is not None for v in self.labels):
             return ()
         return (
             f"the model answers {spell(map(repr, known))} where the table has "
             f"{spell(map(repr, self.labels))}; {known[self.column(known)]!r} was read as "
             f"{self.favorable!r}",
+        )
+
+    def _notes_of_many(self, known: Sequence[Any]) -> tuple[str, ...]:
+        if self._is_numbered(known):
+            pairs = zip(known, self.ordered, strict=True)
+            return (
+                "the model numbers its classes, which were taken for the table's labels in their "
+                f"order: {spell([f'{number} is {label!r}' for number, label in pairs], most=12)}",
+            )
+        unknown = [c for c in known if self.labels and _find(c, self.labels) is None]
+        if not unknown:
+            return ()
+        return (
+            f"the model knows {spell(map(repr, unknown))}, which the target column never holds; "
+            "that is read as not favorable",
         )
 
 
@@ -210,7 +289,9 @@ class Answers:
         labels = self.decision.labels
         numbers = all(isinstance(v, (int, float)) for v in labels) and not set(labels) <= {0, 1}
         return self.meaning is None and (
-            _bit(self.decision.favorable) == 0 or (numbers and len(labels) == 2)
+            self.decision.is_of_many
+            or _bit(self.decision.favorable) == 0
+            or (numbers and len(labels) == 2)
         )
 
     def settle(self, raw: Any) -> Answers:
@@ -220,6 +301,8 @@ class Answers:
             return self
         if not self._can_be_labels(array):
             return replace(self, settled="score")
+        if self.decision.is_of_many:
+            return replace(self, settled="label")
         if not ((array >= 0) & (array <= 1)).all():
             return replace(self, settled="label")
         if np.array_equal(self.favors(array), favors(array)):
@@ -248,25 +331,29 @@ class Answers:
                 "if they are probabilities of the other label, return 1 minus them",
             )
         seen = sorted(set(array.tolist()), key=str)
+        if self.decision.is_of_many:
+            return ()
         return self.decision.notes(seen) if len(seen) == 2 else ()
 
     def read(self, raw: Any, n: int) -> Scores:
-        """Scores of n rows from floats in [0, 1], two columns of them, or labels.
+        """Scores of n rows from floats in [0, 1], a column of them for each label, or labels.
 
-        Two columns are read as scikit-learn gives them: one a label, in sorted order.
+        Columns are read as scikit-learn gives them: one a label, in sorted order.
         """
         array = _array(raw)
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} answers"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
         array = _flat(array)
-        if array.ndim == 2 and array.shape[1] == 2 and array.dtype.kind == "f":
+        width = len(self.decision.numbered)
+        if array.ndim == 2 and array.shape[1] == width and array.dtype.kind == "f":
             return self._pairs(array)
         if array.ndim != 1:
-            classes = array.shape[1] if array.ndim == 2 else "several"
+            columns = array.shape[1] if array.ndim == 2 else "several"
+            known = "two" if width == 2 else f"{width}, one for each label,"
             raise BadModel(
-                f"the model returned {classes} values per row (three classes?); limi tests "
-                "decisions between two: return the favorable score, two probabilities, or a label"
+                f"the model returned {columns} values per row; return the favorable score, {known} "
+                "probabilities, or a label"
             )
         if not self._are_scores(array):
             return self.favors(array).astype(np.float64)
@@ -282,7 +369,9 @@ class Answers:
         array = _array(labels)
         seen = list(dict.fromkeys(array.tolist()))
         sides = [self._favors(label) for label in seen]
-        if len(seen) > 2 or (len(seen) == 2 and len(set(sides)) == 1):
+        if self.decision.is_of_many:
+            pass  # any of them may be seen, and in one batch those of one side alone
+        elif len(seen) > 2 or (len(seen) == 2 and len(set(sides)) == 1):
             raise self._strange(seen)
         return np.isin(array, [label for label, side in zip(seen, sides, strict=True) if side])
 
@@ -295,6 +384,8 @@ class Answers:
             if _bit(label) is None:
                 raise InvalidInput(f"the model answers {label!r}; say which answer is favorable")
             return _bit(label) == 1
+        if self.decision.is_of_many:
+            return self._favors_of_many(label)
         if _find(label, (favorable,)) is not None:
             return True
         if labels and _find(label, labels) is None:
@@ -304,20 +395,34 @@ class Answers:
             return _bit(label) == 1
         return not labels and _bit(label) == 1 and _bit(favorable) is None
 
+    def _favors_of_many(self, label: Any) -> bool:
+        labels, wanted = self.decision.labels, self.decision.wanted
+        if labels and _find(label, labels) is None:
+            # Numbers from 0 may stand for labels that the table spells out.
+            number = _spell(label)
+            numbers = any(isinstance(_spell(known), float) for known in labels)
+            if numbers or number not in range(len(labels)):
+                raise self._strange([label])
+            label = self.decision.ordered[int(number)]
+        return _find(label, wanted) is not None
+
     def _strange(self, seen: Sequence[Any]) -> BadModel:
-        known = self.decision.labels or (self.decision.favorable,)
+        known = self.decision.labels or self.decision.wanted
+        would = "two labels, of which one is favorable" if len(known) < 3 else "these labels"
         return BadModel(
             f"the model answers {spell(map(repr, seen))} where {spell(map(repr, known))} was "
-            "expected; return two labels, of which one is favorable, or scores in [0, 1]"
+            f"expected; return {would}, or scores in [0, 1]"
         )
 
     def _pairs(self, array: NDArray[Any]) -> Scores:
         pairs = probabilities(array)
         if not np.allclose(pairs.sum(axis=1), 1, rtol=0, atol=1e-3):
             raise BadModel(
-                "the model returned two numbers per row that do not sum to 1; return two "
-                "probabilities, or the favorable score alone"
+                f"the model returned {pairs.shape[1]} numbers per row that do not sum to 1; return "
+                f"{pairs.shape[1]} probabilities, or the favorable score alone"
             )
+        if self.decision.is_of_many:
+            return from_pairs(pairs, self.decision.favored(self.decision.ordered))
         labels = self.decision.labels
         ordered = sorted(labels) if len({type(v) is str for v in labels}) == 1 else labels
         classes = ordered if len(ordered) == 2 else (0, 1)
@@ -334,7 +439,7 @@ class Answers:
         """Float labels such as 1.0 and 2.0; within [0, 1] numbers are scores."""
         labels = [v for v in self.decision.labels if isinstance(v, (int, float))]
         return (
-            len(labels) == len(self.decision.labels) == 2
+            len(labels) == len(self.decision.labels) >= 2
             and not set(labels) <= {0, 1}
             and bool(np.isin(array, labels).all())
         )

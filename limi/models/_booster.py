@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limi.models._base import Takes
-from limi.models._scores import Output, Outputs
+from limi.models._scores import Favored, Output, Outputs
 from limi.types import Scores
 
 __all__ = ["BoosterModel"]
@@ -15,15 +15,16 @@ __all__ = ["BoosterModel"]
 
 @dataclass(frozen=True)
 class BoosterModel:
-    """Score rows with a booster, which decides nothing itself: above 0.5 it is class 1."""
+    """Score rows with a booster, which decides nothing itself: its most probable class is taken."""
 
     booster: Any
     predict: Callable[[Any], Any]
-    favorable_column: int
+    favorable_column: Favored
     gives: Output
     columns: Sequence[str] | None
     n_columns: int | None
     notes: tuple[str, ...] = ()
+    classes: int = 2
 
     @property
     def takes(self) -> Takes:
@@ -32,4 +33,5 @@ class BoosterModel:
 
     def score(self, inputs: Any) -> Scores:
         """Scores of the favorable class."""
-        return Outputs(self.favorable_column, self.gives).read(self.predict(inputs), len(inputs))
+        outputs = Outputs(self.favorable_column, self.gives, self.classes)
+        return outputs.read(self.predict(inputs), len(inputs))

@@ -12,7 +12,7 @@ from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, EDGE, contradicts, move
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
-from limi.models._scores import from_margin, from_pairs, whole
+from limi.models._scores import Favored, from_margin, from_pairs, whole
 from limi.models._trees import forget_caches
 from limi.system.foreign import reason
 from limi.types import Labels, Mask, Scores
@@ -29,7 +29,7 @@ _BY_LABEL = (
 
 @dataclass(frozen=True)
 class SklearnModel:
-    """Score rows with a fitted binary classifier.
+    """Score rows with a fitted classifier, of two classes or of more.
 
     The estimator receives what it was trained on: a frame with its own columns where it knows
     their names, else an array. Probabilities are preferred to margins and margins to labels, as
@@ -39,7 +39,7 @@ class SklearnModel:
     """
 
     estimator: Any
-    favorable_column: int
+    favorable_column: Favored
     reads: Reads = "probability"
     columns: Sequence[str] | None = None
     n_columns: int | None = None
@@ -94,6 +94,7 @@ class SklearnModel:
         from threadpoolctl import threadpool_limits
 
         classes = np.asarray(self.estimator.classes_)
+        assert isinstance(self.favorable_column, int)  # what has more labels is not repaired
         favorable, other = classes[self.favorable_column], classes[1 - self.favorable_column]
         truth = np.where(labels == 1, favorable, other).astype(classes.dtype)
         inputs = inputs if self.prepare is None else self.prepare(inputs)
@@ -115,7 +116,7 @@ class SklearnModel:
 
     def _labels(self, inputs: Any) -> Mask:
         answers = whole(self.estimator.predict(inputs)).reshape(-1)
-        return np.asarray(answers == self.estimator.classes_[self.favorable_column])
+        return np.isin(answers, self.estimator.classes_[np.atleast_1d(self.favorable_column)])
 
     def _note(self) -> SklearnModel:
         return replace(self, notes=(*self.notes, _BY_LABEL)) if self.reads == "label" else self
@@ -150,7 +151,7 @@ def classifier(
         )
     return SklearnModel(
         target,
-        decision.column(list(classes)),
+        decision.favored(list(classes)),
         reads="probability" if decision.by_score else own.reads if own else _ways(target)[0],
         columns=columns,
         n_columns=n_columns,
@@ -193,7 +194,7 @@ class OwnThreshold:
         places = np.flatnonzero(np.asarray(last.classes_) == positive)
         return OwnThreshold(float(value), int(places[0]) if len(places) else 1, reads)
 
-    def scores(self, raw: Any, favorable_column: int) -> Scores:
+    def scores(self, raw: Any, favorable_column: Favored) -> Scores:
         """Scores of probabilities or margins, moved so that this threshold lies at 0.5."""
         if self.reads == "margin":
             margin = whole(raw).astype(np.float64)

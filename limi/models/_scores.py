@@ -8,20 +8,33 @@ its score is clear of the edge on the side that the model takes.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, contradicts, favors, opposes
 from limi.errors import BadModel, InvalidInput
-from limi.system.arrays import is_tensor, where
+from limi.system.arrays import find_highest, is_tensor, where
 from limi.types import Mask, Scores
 
-__all__ = ["Output", "Outputs", "from_margin", "from_pairs", "probabilities", "take_side", "whole"]
+__all__ = [
+    "Favored",
+    "Output",
+    "Outputs",
+    "from_margin",
+    "from_pairs",
+    "probabilities",
+    "say_width",
+    "take_side",
+    "whole",
+]
 
 Output = Literal["logits", "probability"]
 """What a network's last layer gives."""
+
+Favored: TypeAlias = int | tuple[int, ...]
+"""Which class is favorable, of two; of more than two, which classes are."""
 
 
 def whole(raw: Any) -> NDArray[Any]:
@@ -42,20 +55,33 @@ def take_side(scores: Scores, favorable: Mask) -> Scores:
     return moved
 
 
-def from_margin(margin: Any, favorable_column: int) -> Scores:
-    """Scores of signed distances; above 0 the second class is chosen."""
-    scores: Scores = _of_margin(whole(margin).astype(np.float64), favorable_column)
+def from_margin(margin: Any, favorable_column: Favored) -> Scores:
+    """Scores of signed distances; above 0 the second class is chosen.
+
+    Of more than two classes each has one, and the highest decides.
+    """
+    margin = whole(margin).astype(np.float64)
+    scores: Scores = _of_margin(_as_one(margin, favorable_column), _place(favorable_column))
     return scores
 
 
-def from_pairs(pairs: Any, favorable_column: int, *, votes: bool = False) -> Scores:
-    """Scores of two probabilities per row, of which the larger one decides.
+def from_pairs(pairs: Any, favorable_column: Favored, *, votes: bool = False) -> Scores:
+    """Scores of probabilities, two per row or one for each class, of which the largest decides.
 
     Where they are shares of `votes`, they are equal because the votes were even, and not by
     rounding: the model then takes the first class.
     """
     pairs = whole(pairs).astype(np.float64)
-    scores: Scores = _of_pairs(pairs, favorable_column)
+    scores: Scores
+    if isinstance(favorable_column, tuple):
+        mine, other = _best(pairs, favorable_column)
+        scores = _share(mine, other)
+        if votes:
+            first = np.isin(pairs.argmax(axis=1), favorable_column)
+            decided = np.where(first, DECIDED_FOR, DECIDED_AGAINST)
+            scores = np.where(mine == other, decided, scores)
+        return scores
+    scores = _of_pairs(pairs, favorable_column)
     if votes:
         first = DECIDED_FOR if favorable_column == 0 else DECIDED_AGAINST
         scores = np.where(pairs[:, 0] == pairs[:, 1], first, scores)
@@ -86,14 +112,15 @@ def check_finite(scores: NDArray[Any]) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Reads what a network's last layer gives: one number per row, or one for each of two classes.
+    """Reads what a network's last layer gives: one number per row, or one for each class.
 
-    Of two numbers the larger decides, be they logits or probabilities. One number alone is a
+    Of several numbers the largest decides, be they logits or probabilities. One number alone is a
     probability or a logit, and only `kind` or numbers outside [0, 1] can tell which.
     """
 
-    favorable_column: int  # of the classes 0 and 1
+    favorable_column: Favored
     kind: Output | None = None
+    classes: int = 2  # more than two where several of them may be favorable
 
     def read(self, raw: Any, n: int) -> Scores:
         """Scores of n rows; BadModel where the outputs are not such."""
@@ -101,7 +128,7 @@ class Outputs:
         if array.ndim == 0 or len(array) != n:
             given = "one value" if array.ndim == 0 else f"{len(array)} outputs"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
-        alone = _width(array) == 1
+        alone = _width(array, self.classes) == 1
         check_finite(array)
         known = self if self.kind or not alone else self.settle(array)
         array = array.astype(np.float64)
@@ -115,6 +142,13 @@ class Outputs:
 
         One output alone counts as a logit where no kind is known.
         """
+        if isinstance(self.favorable_column, tuple):
+            mine, other = _best(raw, self.favorable_column)
+            logits = _of_margin(mine - other, 1)
+            if self.kind == "logits":
+                return logits
+            shares = _share(mine, other)
+            return shares if self.kind else where(_are_shares(raw), shares, logits)
         if raw.ndim == 2 and raw.shape[1] == 2:
             pairs = _of_pairs(raw, self.favorable_column)
             if self.kind == "probability":
@@ -133,8 +167,11 @@ class Outputs:
         flat.
         """
         raw = raw.double()
-        if raw.ndim == 2 and raw.shape[1] == 2:
-            mine, other = raw[:, self.favorable_column], raw[:, 1 - self.favorable_column]
+        if raw.ndim == 2 and raw.shape[1] > 1:
+            if isinstance(self.favorable_column, tuple):
+                mine, other = _best(raw, self.favorable_column)
+            else:
+                mine, other = raw[:, self.favorable_column], raw[:, 1 - self.favorable_column]
             logs = _log(mine) - _log(other)
             if self.kind is None:
                 return where(_are_shares(raw), logs, mine - other)
@@ -147,7 +184,7 @@ class Outputs:
     def settle(self, raw: Any) -> Outputs:
         """The same with its kind settled by the outputs of real rows."""
         array = np.asarray(raw, dtype=np.float64)
-        if _width(array) == 2 or self.kind:
+        if _width(array, self.classes) > 1 or self.kind:
             return self
         check_finite(array)
         if array.size and (array.min() < 0 or array.max() > 1):
@@ -159,19 +196,52 @@ class Outputs:
         )
 
 
-def _width(array: NDArray[Any]) -> int:
-    """How many outputs a row has, one or two; BadModel where it has others."""
+def _width(array: NDArray[Any], classes: int) -> int:
+    """How many outputs a row has: one or two, or one for each class; BadModel where others."""
     width = 1 if array.ndim == 1 else array.shape[1] if array.ndim == 2 else 0
-    if width in (1, 2):
+    if width in ((1, 2) if classes == 2 else (classes,)):
         return width
     wide = f"{width} outputs a row" if width else f"outputs of shape {array.shape}"
-    raise BadModel(
-        f"the model returned {wide}; limi tests decisions between two classes, so it needs "
-        "one or two outputs a row"
-    )
+    raise BadModel(f"the model returned {wide}; {say_width(classes)}")
+
+
+def say_width(classes: int) -> str:
+    """How many outputs are needed, in words."""
+    if classes == 2:
+        return "a decision between two classes needs one or two outputs a row"
+    return f"the target column has {classes} labels, so one output for each of them is needed"
 
 
 # -- arrays of numpy and tensors of torch alike -----------------------------------------
+
+
+def _best(raw: Any, favorable: tuple[int, ...]) -> tuple[Any, Any]:
+    """(n,) each: the highest of the favorable classes, and of the others."""
+    others = [place for place in range(raw.shape[1]) if place not in favorable]
+    return find_highest(raw[:, list(favorable)]), find_highest(raw[:, others])
+
+
+def _share(mine: Any, other: Any) -> Any:
+    """What a favorable class has of what it and its strongest rival have together.
+
+    Above 0.5 where a favorable class is the most probable of all; it has the odds of the two, as
+    the score of two classes has.
+    """
+    both = mine + other
+    neither = both == 0
+    return where(neither, 0.5, mine / where(neither, 1.0, both))
+
+
+def _as_one(margin: Any, favorable: Favored) -> Any:
+    """One margin a row: of many classes, how far a favorable one is ahead of the others."""
+    if not isinstance(favorable, tuple):
+        return margin
+    mine, other = _best(margin, favorable)
+    return mine - other
+
+
+def _place(favorable: Favored) -> int:
+    return 1 if isinstance(favorable, tuple) else favorable
 
 
 def _of_margin(margin: Any, favorable_column: int) -> Any:

@@ -21,7 +21,7 @@ from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import WithModule
 from limi.models._modules import evaluating, on_one_core
-from limi.models._scores import Output, Outputs
+from limi.models._scores import Favored, Output, Outputs
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
@@ -127,7 +127,7 @@ class TorchGradients:
 
     module: Any
     codec: Codec
-    favorable_column: int = 1
+    favorable_column: Favored = 1
     output: Output | None = None  # None: seen from the numbers
     middle: float = 0.0  # the log-odds above which a decision is favorable
 

@@ -24,7 +24,7 @@ __all__ = ["accepts", "load", "wrap"]
 
 OFFERS = ModelOffers(data_only=True, endings=(".txt",), library="lightgbm")
 
-_BINARY = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
+_CLASSES = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
 
 
 def accepts(target: object) -> bool:
@@ -50,21 +50,23 @@ def wrap(target: Any, decision: Decision) -> Model:
     header = _header(target)
     objective, _, _ = header.get("objective", "none").partition(" ")
     classes = int(header.get("num_class", "1"))
-    if objective not in _BINARY or classes > 2:
+    if objective not in _CLASSES or max(classes, 2) != len(decision.numbered):
         raise BadModel(
             f"the booster has the objective {objective!r} over {classes} outputs; limi tests "
-            f"decisions between two classes, as by {spell(_BINARY)}"
+            f"decisions between {len(decision.numbered)} classes, as many as the table has labels, "
+            f"as by {spell(_CLASSES)}"
         )
     names = _names(target)
     typed: Callable[[Any], Any] = _Typed.of(target) if names else lambda inputs: inputs
     return BoosterModel(
         target,
         lambda inputs: target.predict(typed(inputs)),
-        decision.column([0, 1]),
+        decision.favored(decision.numbered),
         "probability",
         columns=names,
         n_columns=target.num_feature(),
-        notes=decision.notes([0, 1]),
+        notes=decision.notes(decision.numbered),
+        classes=len(decision.numbered),
     )
 
 

@@ -94,8 +94,12 @@ class OnnxModel:
         favors = self.answers.favors(labels)
         if isinstance(numbers, list):
             return take_side(self._numbers(numbers, len(inputs)), favors)
-        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 2:
+        many = self.answers.decision.is_of_many
+        width = len(self.answers.decision.numbered)
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != width:
             return favors.astype(np.float64)
+        if many:
+            return take_side(self._read_classes(self.answers.decision.ordered, numbers), favors)
         # The graph does not say which column is which class; the label of each row does.
         second = Outputs(1).read(numbers, len(inputs))
         strength = np.maximum(second, 1 - second)
@@ -115,7 +119,8 @@ class OnnxModel:
         if labels is not None:
             self.answers.favors(labels)
             seen = sorted(set(np.asarray(labels).tolist()))
-            notes = self.answers.decision.notes(seen) if len(seen) == 2 else ()
+            many = self.answers.decision.is_of_many
+            notes = self.answers.decision.notes(seen) if len(seen) == 2 and not many else ()
             return replace(self, notes=notes)
         if isinstance(numbers, list):
             return self
@@ -133,10 +138,15 @@ class OnnxModel:
         if not isinstance(numbers, list):
             return self.outputs.read(numbers, n)
         classes = list(numbers[0])  # one map from class to probability a row
-        column = self.answers.decision.column(classes)
         cells = chain.from_iterable(map(dict.values, numbers))
         pairs = np.fromiter(cells, np.float64, n * len(classes)).reshape(n, -1)
-        return Outputs(column, self.outputs.kind).read(pairs, n)
+        return self._read_classes(classes, pairs)
+
+    def _read_classes(self, classes: Sequence[Any], numbers: NDArray[Any]) -> Scores:
+        """Scores of one number for each of these classes."""
+        favored = self.answers.decision.favored(classes)
+        width = numbers.shape[1]
+        return Outputs(favored, self.outputs.kind, width).read(numbers, len(numbers))
 
     def _feed(self, inputs: Any) -> dict[str, NDArray[Any]]:
         graph = self.session.get_inputs()
@@ -181,12 +191,17 @@ def load(place: str, decision: Decision) -> OnnxModel:
         raise unreadable(file, "an ONNX model", error) from error
     _check(session)
     alone = _roles(session)[0] is None and "map" not in _types(session)
+    numbered = decision.numbered
     return OnnxModel(
         session,
         Answers(decision),
-        Outputs(decision.column([0, 1]) if alone else 1, output_kind(options.get("output"))),
+        Outputs(
+            decision.favored(numbered) if alone else 1,
+            output_kind(options.get("output")),
+            len(numbered) if alone else 2,
+        ),
         missing=options.get("missing"),
-        notes=decision.notes([0, 1]) if alone else (),
+        notes=decision.notes(numbered) if alone else (),
     )
 
 

@@ -104,10 +104,14 @@ def wrap(target: Any, decision: Decision, output: Output | None = None) -> Torch
     place = next((tensor.device for tensor in module.parameters()), "cpu")
     return TorchModel(
         module,
-        Outputs(decision.column([0, 1]), output or _last_layer(target)),
+        Outputs(
+            decision.favored(decision.numbered),
+            output or _last_layer(target),
+            len(decision.numbered),
+        ),
         n_columns=_width(target),
         device=str(place),
-        notes=decision.notes([0, 1]),
+        notes=decision.notes(decision.numbered),
     )
 
 

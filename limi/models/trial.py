@@ -62,7 +62,7 @@ _passed: set[tuple[str, str, tuple[str, ...]]] = set()
 class Terms:
     """What a model is opened with."""
 
-    favorable: Value | None = None
+    favorable: Value | tuple[Value, ...] | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None
     rule: Favorable = AS_DECIDED

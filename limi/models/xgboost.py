@@ -56,10 +56,11 @@ def wrap(target: Any, decision: Decision) -> Model:
         learner["objective"]["name"],
         int(learner["learner_model_param"]["num_class"]),
     )
-    if objective not in _GIVES or classes not in (0, 1, 2):
+    if objective not in _GIVES or max(classes, 2) != len(decision.numbered):
         raise BadModel(
             f"the booster has the objective {objective!r} over {max(classes, 1)} outputs; limi "
-            f"tests decisions between two classes, as by {spell(_GIVES)}"
+            f"tests decisions between {len(decision.numbered)} classes, as many as the table has "
+            f"labels, as by {spell(_GIVES)}"
         )
     names = target.feature_names
     coded = Coded(target) if names else None
@@ -74,11 +75,12 @@ def wrap(target: Any, decision: Decision) -> Model:
     return BoosterModel(
         target,
         predict,
-        decision.column([0, 1]),
+        decision.favored(decision.numbered),
         _GIVES[objective],
         columns=names,
         n_columns=target.num_features(),
-        notes=decision.notes([0, 1]),
+        notes=decision.notes(decision.numbered),
+        classes=len(decision.numbered),
     )
 
 

@@ -104,6 +104,11 @@ def check_run(result: Result) -> None:
             "the run has no target column, so there are no labels to train on; test the model "
             "again with the target named"
         )
+    if len(result.problem.known) > 2:
+        raise InvalidInput(
+            f"the target column has {len(result.problem.known)} labels, and limi trains models of "
+            "two; make it a column of two (wanted or not), and test such a model"
+        )
     if not len(result.found):
         raise InvalidInput(
             "the run has no findings to repair with; search longer, or leave the model as it is"

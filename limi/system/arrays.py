@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["find_first", "find_sorted", "is_tensor", "look_up", "put", "take", "where"]
+__all__ = [
+    "find_first",
+    "find_highest",
+    "find_sorted",
+    "is_tensor",
+    "look_up",
+    "put",
+    "take",
+    "where",
+]
 
 
 def is_tensor(array: Any) -> bool:
@@ -31,6 +40,11 @@ def take(array: Any, places: Any) -> Any:
 def find_first(mask: Any) -> Any:
     """Where the first True of each line stands; 0 where there is none."""
     return (mask.byte() if is_tensor(mask) else mask).argmax(1)
+
+
+def find_highest(array: Any) -> Any:
+    """The highest cell of each line of (n, m)."""
+    return array.amax(1) if is_tensor(array) else array.max(axis=1)
 
 
 def put(array: Any, places: Any, value: float) -> None:

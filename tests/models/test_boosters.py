@@ -11,7 +11,7 @@ import pytest
 import xgboost
 
 from limi import models
-from limi.errors import BadModel
+from limi.errors import BadModel, InvalidInput
 from limi.models._categories import _places
 from limi.models.xgboost import _check as xgboost_check
 from tests.models.kinds import catboost_model, lightgbm_model, whole, xgboost_model
@@ -61,7 +61,7 @@ def test_a_linear_booster():
     ],
 )
 def test_boosters_that_do_not_decide_between_two(build, says):
-    with pytest.raises(BadModel) as caught:
+    with pytest.raises((BadModel, InvalidInput)) as caught:
         models.wrap(build())
     assert says in str(caught.value)
 
@@ -257,8 +257,10 @@ def test_catboost_models_that_do_not_decide_between_two(tmp_path):
     with pytest.raises(BadModel, match="not a regressor"):
         models.load(f"catboost:{tmp_path / 'a.cbm'}")
     several = catboost.CatBoostClassifier(**quiet).fit(numbers(), people().grade)
-    with pytest.raises(BadModel, match="4 classes"):
+    with pytest.raises(InvalidInput, match="4 classes"):
         models.wrap(several)
+    scores = models.wrap(several, favorable=(1, 3), labels=(1, 2, 3, 4)).score(numbers())
+    assert np.array_equal(scores > 0.5, np.isin(several.predict(numbers())[:, 0], [1, 3]))
 
 
 @pytest.mark.parametrize("kind", ["xgboost", "lightgbm", "catboost"])

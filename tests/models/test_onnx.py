@@ -82,11 +82,13 @@ def test_margins_beside_a_label(tmp_path, model, favorable):
     assert np.array_equal(scores > 0.5, model.predict(numbers()) == favorable)
 
 
-def _matrix(model, folder):
+def _matrix(model, folder, **options):
     from skl2onnx import to_onnx as convert
 
     inputs = numbers().to_numpy(np.float32)
-    (folder / "m.onnx").write_bytes(convert(model, inputs[:1], target_opset=18).SerializeToString())
+    said = {id(model): options} if options else None
+    graph = convert(model, inputs[:1], options=said, target_opset=18)
+    (folder / "m.onnx").write_bytes(graph.SerializeToString())
     return f"onnx:{folder / 'm.onnx'}"
 
 
@@ -219,6 +221,18 @@ def test_three_classes_are_refused(tmp_path):
     model = LogisticRegression(max_iter=1000).fit(numbers(), people().grade)
     with pytest.raises(BadModel, match=r"the model answers 1, 2, 3, 4|where 1 was expected"):
         bound(_matrix(model, tmp_path), numbers(), favorable=1)
+
+
+@pytest.mark.parametrize("zipmap", [True, False])
+def test_several_of_many_labels(tmp_path, zipmap):
+    model = LogisticRegression(max_iter=2000).fit(numbers(), people().grade.map("g{}".format))
+    uri = _matrix(model, tmp_path, zipmap=zipmap)
+    given = {"favorable": ("g1", "g3"), "labels": ("g1", "g2", "g3", "g4")}
+    scores = scored(uri, numbers(), **given)
+    shares = model.predict_proba(numbers())
+    mine, other = shares[:, [0, 2]].max(axis=1), shares[:, [1, 3]].max(axis=1)
+    np.testing.assert_allclose(scores, mine / (mine + other), rtol=0, atol=1e-4)
+    assert len(set(scores.tolist())) > 10
 
 
 def test_a_frame_of_one_column(tmp_path):

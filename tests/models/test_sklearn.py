@@ -196,9 +196,9 @@ def test_more_columns_than_the_model_wants_and_another_order_do_no_harm():
         (LogisticRegression, InvalidInput, "the class LogisticRegression is not a model"),
         (42, InvalidInput, "int is not a model that limi knows"),
         (
-            DecisionTreeClassifier().fit(numbers(), people().grade),
-            BadModel,
-            "4 classes (1, 2, 3, 4); limi tests decisions between two",
+            DecisionTreeClassifier().fit(numbers(), people().grade + 4),
+            InvalidInput,
+            "favorable label 1 is none of the model's classes",
         ),
         (DummyClassifier().fit(numbers(), np.ones(400)), BadModel, "one class only (1.0)"),
         (
