@@ -77,8 +77,8 @@ def from_pairs(pairs: Any, favorable_column: Favored, *, votes: bool = False) ->
         mine, other = _best(pairs, favorable_column)
         scores = _share(mine, other)
         if votes:
-            first = np.isin(pairs.argmax(axis=1), favorable_column)
-            decided = np.where(first, DECIDED_FOR, DECIDED_AGAINST)
+            leads = np.isin(pairs.argmax(axis=1), favorable_column)
+            decided = np.where(leads, DECIDED_FOR, DECIDED_AGAINST)
             scores = np.where(mine == other, decided, scores)
         return scores
     scores = _of_pairs(pairs, favorable_column)
