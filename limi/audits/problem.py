@@ -443,9 +443,9 @@ def _favorable(
     favorable: Value | Sequence[Value] | None, labels: tuple[Value, ...], target: str | None
 ) -> Value | tuple[Value, ...] | None:
     """The favorable label; of more than two, those that are favorable, as a tuple."""
-    given = [favorable] if isinstance(favorable, (str, int, float, bool)) else favorable
+    given = _several(favorable)
     if not labels:
-        return favorable if given is None or len(given) == 1 else tuple(given)
+        return given[0] if len(given) == 1 else given or None
     if not given:
         if set(labels) == {0, 1}:
             return labels[1]
@@ -459,7 +459,7 @@ def _favorable(
         )
     if len(given) == 1 and isinstance(given[0], str) and _match_label(given[0], labels) is None:
         # On a command line several labels are one text.
-        given = [part.strip() for part in given[0].split(",")]
+        given = tuple(part.strip() for part in given[0].split(","))
     wanted = [_match_label(label, labels) for label in given]
     for label, found in zip(given, wanted, strict=True):
         if found is None:
