@@ -187,14 +187,18 @@ def prepare(
         wanted=_several(wanted),
         output=output,
         beside=joined,
-        notes=(
-            *_by_default(favorable, wanted, target),
-            *_by_threshold(bound, rows),
-            *_untaken(bound),
-            *_unheld(bound.codec.schema, rows),
-            *_unseen(bound.codec.schema, rows),
-            *left_out,
-        ),
+        notes=(*_by_default(favorable, wanted, target), *_notes(bound, rows), *left_out),
+    )
+
+
+def _notes(target: Target, rows: Rows) -> tuple[str, ...]:
+    """What the report should say of the model and the table."""
+    schema = target.codec.schema
+    return (
+        *_by_threshold(target, rows),
+        *_untaken(target),
+        *_unheld(schema, rows),
+        *_unseen(schema, rows),
     )
 
 
