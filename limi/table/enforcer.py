@@ -123,7 +123,9 @@ class Enforcer:
     def find_open(self, rows: Any, asked: Any) -> Any:
         """(n, G): which partners (n, G, d) may be asked; None for all.
 
-        A partner is not asked where it breaks a constraint that its row keeps.
+        A partner is not asked where it breaks a constraint that its row keeps. Constraints over the
+        same columns are one matter: of a Wife who is Male the partner is a Husband who is Female,
+        and breaks the other of two.
         """
         if not self.binding:
             return None
@@ -132,8 +134,18 @@ class Enforcer:
         if not broken.any():
             return None
         own = self.find_broken(rows)
+        for together in self._same_columns:
+            own[:, together] |= own[:, together].any(1)[:, None]
         closed = (broken.reshape(n, n_tried, -1) & ~own[:, None]).any(2)
         return ~closed if closed.any() else None
+
+    @cached_property
+    def _same_columns(self) -> list[list[int]]:
+        """Binding constraints that look at the same columns, where there are several."""
+        alike: dict[tuple[int, ...], list[int]] = {}
+        for number, constraint in enumerate(self.binding):
+            alike.setdefault(constraint.columns, []).append(number)
+        return [numbers for numbers in alike.values() if len(numbers) > 1]
 
     # -- rows -------------------------------------------------------------------------------
 

@@ -10,9 +10,11 @@ from limi.search.task import Task
 from limi.table.rows import uniform
 from tests.naive.check import verdict as plain_verdict
 from tests.naive.rules import verdict
-from tests.search.test_rules import keeps, model, ruled
+from tests.search.test_rules import CONSTRAINTS, keeps, model, ruled
 
-SCHEMA = ruled(["sex"])
+# Of women who are doctors no partner could exist.
+SCHEMA = ruled(["sex"], (*CONSTRAINTS, ("doctors", 'title == "Dr" implies sex == "Female"')))
+KEEPS = [*keeps(), lambda row: row[6] != 2 or row[0] == 0]
 SCORE = model(SCHEMA, 11)
 
 
@@ -26,7 +28,7 @@ def measured():
 
 
 def test_rates_are_those_of_the_definition_with_and_without_what_goes_along(measured):
-    told = [verdict(SCORE, SCHEMA, row, keeps()) for row in people()]
+    told = [verdict(SCORE, SCHEMA, row, KEEPS) for row in people()]
     paired = [flips for flips, _, partner in told if partner is not None]
     assert measured.rates["real"].n == len(paired) < 150
     assert measured.rates["real"].estimate == pytest.approx(np.mean(paired))

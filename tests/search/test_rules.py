@@ -32,10 +32,10 @@ CONSTRAINTS = (
 
 
 def keeps():
-    """The same by hand; columns: sex, tie, age, ages, school, grade, title."""
+    """The same by hand, those over the same columns as one; columns: sex, tie, age, ages, school,
+    grade, title."""
     return [
-        lambda row: row[1] != 0 or row[0] == 0,
-        lambda row: row[1] != 2 or row[0] == 1,
+        lambda row: (row[1] != 0 or row[0] == 0) and (row[1] != 2 or row[0] == 1),
         lambda row: row[0] != 2 or row[2] >= 30,
         lambda row: row[6] != 2 or row[3] != 0,
         lambda row: row[4] != 2 or row[2] > 20,
@@ -147,6 +147,14 @@ def test_rows_that_break_different_rules_are_asked_apart():
     checked = check_rows(model(schema, 3), schema, rows)
     assert checked.partner[0].tolist() in ([1.0, 2.0, *wife[2:6], 1.0], [2.0, *wife[1:]])
     assert checked.closed > 0
+
+
+def test_people_whom_the_rules_did_not_think_of_keep_their_partners():
+    schema = ruled(["sex=Female,Male"])
+    female_husband = [0.0, 2.0, 40.0, 1.0, 1.0, 9.0, 0.0]
+    checked = check_rows(model(schema, 3), schema, np.array([female_husband]))
+    assert checked.is_paired.all()
+    assert checked.partner[0].tolist() == [1.0, 0.0, 40.0, 1.0, 1.0, 9.0, 1.0]  # a male wife
 
 
 class Proposes:
