@@ -194,6 +194,8 @@ class _Reader:
         return InvalidInput(f"{where} has {_cut(key)}; {nearest(key, known)}")
 
     def _value(self, where: str, key: str, wanted: _Key, value: Any) -> Any:
+        if key == "schema" and isinstance(value, dict):
+            return self.name  # [schema.columns...]: the file is its own schema
         if not wanted.several:
             return self._one(where, key, wanted, value)
         if isinstance(value, dict):

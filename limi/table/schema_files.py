@@ -150,6 +150,8 @@ def _read_tree(text: str, name: str) -> dict[str, Any]:
         raise InvalidInput(f"{name} is no valid TOML: {error}") from None
     except RecursionError:
         raise InvalidInput(f"{name} is nested too deeply; a schema has three levels") from None
+    if isinstance(tree.get("schema"), dict):
+        tree = tree["schema"]  # a limi.toml that holds its schema
     version = tree.get("format", FORMATS[-1])
     if version not in FORMATS:
         raise InvalidInput(

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tomllib
 
 import numpy as np
 import pandas as pd
@@ -75,6 +76,21 @@ def test_a_test_needs_no_words_in_a_folder_with_a_file(folder, limi):
     assert (told["method"], told["settings"]["confidence"]) == ("themis", 0.9)
     assert list(told["protected"]) == ["sex"]
     assert told["rates"]["real"]["n"] == 40
+
+
+def test_the_schema_may_stand_in_the_file_itself(folder, limi):
+    text = TEXT.replace(
+        "[settings]",
+        "[schema.columns.age]\nkind = 'numerical'\nlow = 0\nhigh = 99\nstep = 1\n[settings]",
+    )
+    (folder / "limi.toml").write_text(text, encoding="utf-8")
+    assert limi("test", "--out", "run")[0] == 0
+    held = tomllib.loads((folder / "run" / "schema.toml").read_text())["columns"]["age"]
+    assert (held["low"], held["high"]) == (0, 99)
+    (folder / "limi.toml").write_text(text.replace("kind = ", "kid = "), encoding="utf-8")
+    code, out, err = limi("test")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "needs a kind" in err
 
 
 def test_what_is_typed_wins(folder, limi):
