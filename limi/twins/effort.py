@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from limi.twins.carriers import PERMUTATIONS
 
@@ -21,6 +21,14 @@ MOST_OTHERS = 5
 _MIXTURES = 3 * PERMUTATIONS  # of a changed decision, about: most twins differ in few carriers
 _KEPT_SETS = 4
 _FEWEST = {"people": 50, "again": 50, "kept": 50, "carried": 20, "drawn": 20}
+_EACH = {  # questions of a person, by part
+    "people": 3,  # themselves, their twin and that between random groups
+    "carried": _MIXTURES,
+    "kept": _KEPT_SETS,
+    "again": 2 * REFITS,
+    "drawn": DRAWS,
+}
+_OTHERS = ("carried", "kept", "again", "drawn")  # what is worth most first
 
 
 def directions(n_groups: int) -> int:
@@ -40,29 +48,28 @@ class Effort:
 
     def questions(self, directions: int) -> int:
         """Questions that all parts take at most, about."""
-        each = (
-            3 * self.people  # themselves, their twins and those between random groups
-            + 2 * REFITS * self.again
-            + _KEPT_SETS * self.kept
-            + _MIXTURES * self.carried
-            + DRAWS * self.drawn
-        )
-        return directions * each
+        return directions * sum(each * int(getattr(self, name)) for name, each in _EACH.items())
 
     def within(self, queries: float, directions: int) -> Effort:
-        """As much of this as so many queries pay for; parts that become too small are left out.
+        """As much of this as so many queries pay for.
 
-        The rates are worth most: they get half of a budget that is too small for all.
+        The rates are worth most: they get half of a budget that is too small for all. Of the other
+        parts those that are worth more get their least first, and share what is left; a part for
+        which too little is left is left out.
         """
         if queries >= self.questions(directions):
             return self
-        rates = min(self.people, int(queries / 2 / (3 * directions)))
-        rest = queries - 3 * directions * rates
-        others = replace(self, people=0).questions(directions)
-        share = min(1.0, rest / others)
-        scaled = {
-            name: math.floor(share * getattr(self, name))
-            for name in ("again", "kept", "carried", "drawn")
-        }
-        enough = {name: n if n >= _FEWEST[name] else 0 for name, n in scaled.items()}
-        return Effort(people=rates if rates >= _FEWEST["people"] else 0, **enough)
+        people = min(self.people, int(queries / 2 / (_EACH["people"] * directions)))
+        left = queries / directions - _EACH["people"] * people
+        sizes = dict.fromkeys(_OTHERS, 0)
+        for name in _OTHERS:
+            least = min(_FEWEST[name], getattr(self, name))
+            if _EACH[name] * least <= left:
+                sizes[name] = least
+                left -= _EACH[name] * least
+        wanted = {name: getattr(self, name) - n for name, n in sizes.items() if n}
+        total = sum(_EACH[name] * more for name, more in wanted.items())
+        share = min(1.0, left / total) if total else 0.0
+        for name, more in wanted.items():
+            sizes[name] += math.floor(share * more)
+        return Effort(people=people if people >= _FEWEST["people"] else 0, **sizes)
