@@ -189,7 +189,8 @@ def draw(
 
     InvalidInput where hardly a row does.
     """
-    parts, drawn, kept = [np.empty((0, len(generator.schema)))], 0, 0
+    schema = generator.schema if schema is None else schema
+    parts, drawn, kept = [np.empty((0, len(schema)))], 0, 0
     for part in draws(generator, n, rng, schema):
         parts.append(part.rows)
         drawn, kept = drawn + part.tried, kept + part.kept
