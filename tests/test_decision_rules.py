@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import limi
+from limi.audits.compare import compare
 from limi.audits.problem import prepare
 from limi.decisions import AS_DECIDED, EDGE, Favorable, differ, favors, move_threshold, parse_rule
 from limi.errors import BadModel, InvalidInput
@@ -179,6 +180,13 @@ def test_gradients_know_where_a_threshold_lies(table):
     assert np.array_equal(slope, same)
     assert np.allclose(plain - moved, np.log(0.3 / 0.7))
     assert np.array_equal(favors(problems[1].target.score(problems[1].rows)), moved > 0)
+
+
+def test_methods_are_compared_under_the_rule(table, fitted):
+    given = {"protected": "sex", "target": "loan", "generator": None, "max_queries": 2000}
+    (line,) = compare(fitted, table, ["real"], decision="score > 0.3", **given)
+    assert line.findings == len(find(fitted, table, decision="score > 0.3").found)
+    assert line.findings != len(find(fitted, table).found)
 
 
 # -- thresholds of scikit-learn ---------------------------------------------------------

@@ -75,7 +75,7 @@ def compare(
     check_seed(seed)
     found = anchored(generator)
     names = (
-        *("protected", "target", "favorable", "output", "schema", "constraints"),
+        *("protected", "target", "favorable", "output", "decision", "schema", "constraints"),
         *("trust_pickle", "trust", "table_name"),
     )
     problem = prepare(model, frame, **{name: given[name] for name in names if name in given})

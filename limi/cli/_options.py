@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Option
 
-__all__ = ["AsJson", "Constraints", "Trust", "TrustPickle"]
+__all__ = ["AsJson", "Constraints", "DecisionRule", "FavorableLabels", "Trust", "TrustPickle"]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
@@ -18,6 +18,20 @@ Constraints = Annotated[
         help="Rule that every row and every partner keeps, beside those of the schema: "
         "'hours <= 7 * 24'. Repeatable.",
     ),
+]
+
+DecisionRule = Annotated[
+    str | None,
+    Option(
+        "--decision",
+        metavar="RULE",
+        help="What a favorable decision is, where not the model itself decides: 'score > 0.3'.",
+    ),
+]
+
+FavorableLabels = Annotated[
+    str | None,
+    Option("--favorable", help="Label that people want; of more than two, several: A,B."),
 ]
 
 TrustPickle = Annotated[

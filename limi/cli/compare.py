@@ -10,7 +10,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Constraints, TrustPickle
+from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ def compare(
         str, Option(help="Methods, joined by commas.")
     ] = "limi,guided,natural,themis",
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
-    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    favorable: FavorableLabels = None,
     output: Annotated[
         str | None, Option(help="What a Python function answers: label or score.")
     ] = None,
+    decision: DecisionRule = None,
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
@@ -60,6 +61,7 @@ def compare(
             names,
             protected=protected,
             output=output,
+            decision=decision,
             generator=generator,
             max_rows=None,
             max_queries=max_queries,

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._config import file_of
-from limi.cli._options import AsJson, Constraints, Trust, TrustPickle
+from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -42,10 +42,11 @@ def gate(
         ),
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
-    favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
+    favorable: FavorableLabels = None,
     output: Annotated[
         str | None, Option(help="What a Python function answers: label or score.")
     ] = None,
+    decision: DecisionRule = None,
     held_out: Annotated[
         str | None, Option(metavar="FILE", help="Rows that the model has not seen.")
     ] = None,
@@ -99,6 +100,7 @@ def gate(
             rule or (),
             protected=protected,
             output=output,  # type: ignore[arg-type]
+            decision=decision,
             held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             privileged=privileged or (),

@@ -11,7 +11,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Constraints, Trust, TrustPickle
+from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
@@ -32,20 +32,12 @@ def test(
         ),
     ],
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
-    favorable: Annotated[
-        str | None, Option(help="Label that people want; of more than two, several: A,B.")
-    ] = None,
+    favorable: FavorableLabels = None,
     output: Annotated[
         str | None,
         Option(help="What a Python function answers, where it does not show: label or score."),
     ] = None,
-    decision: Annotated[
-        str | None,
-        Option(
-            metavar="RULE",
-            help="What a favorable decision is, where not the model itself decides: 'score > 0.3'.",
-        ),
-    ] = None,
+    decision: DecisionRule = None,
     held_out: Annotated[
         str | None,
         Option(

@@ -8,7 +8,7 @@ from typing import Any
 from limi.audits.problem import Problem
 from limi.audits.run_folder import read_json, read_summary, reading
 from limi.audits.summary import Summary, read_flips
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, spell
 from limi.gates._measures import BaselineRate
 from limi.system import words
 
@@ -30,6 +30,25 @@ class Baseline:
                 f"({summary.table!r}, {words.count(summary.n_rows)} rows, protected "
                 f"{', '.join(summary.protected)}), so its rates are no measure here; test the "
                 "earlier model on this table first, and name that run"
+            )
+
+        self._require_rule(problem)
+
+    def _require_rule(self, problem: Problem) -> None:
+        """InvalidInput where the run counted flips of another kind."""
+        then = str(self._manifest.get("decision", "favorable"))
+        if then != str(problem.target.rule):
+            raise InvalidInput(
+                f"the baseline {self.folder!r} was tested with the decision {then!r}, and this "
+                f"gate has {str(problem.target.rule)!r}; give both the same --decision"
+            )
+        favorable = self._manifest.get("favorable")
+        labels = favorable if isinstance(favorable, list) else [favorable]
+        # Of two labels a flip is a flip, whichever of them is favorable.
+        if len(problem.known) > 2 and set(map(str, labels)) != set(map(str, problem.wanted)):
+            raise InvalidInput(
+                f"in the baseline {self.folder!r} {spell(labels)} was favorable, and in this gate "
+                f"{spell(problem.wanted)}; give both the same --favorable"
             )
 
     def require_generator(self, name: str | None, sha256: str | None, seed: int) -> None:

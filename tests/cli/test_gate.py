@@ -109,6 +109,7 @@ def test_the_numbers_are_json_on_a_wish_and_in_a_file(folder, limi):
         (("--rule", "real_rat <= 1 %"), "did you mean 'real_rate'"),
         (("--rule", "real_rate <= 1 %", "--inconclusive", "maybe"), "--inconclusive is 'maybe'"),
         (("--rule", "real_rate <= 1 %", "--error", "2"), "error is 2.0"),
+        (("--rule", "real_rate <= 1 %", "--decision", "score > 2"), "the threshold is 2"),
         (("--rule", "real_rate <= 1 %", "--out", "gone/x.json"), "no folder"),
         (("--rule", "real_rate <= 1 %", "--baseline", "gone"), "no rule compares"),
         (

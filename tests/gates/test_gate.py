@@ -98,6 +98,12 @@ def test_the_same_seed_gives_the_same_answer_whatever_the_batches():
     assert other.rules != first.rules
 
 
+def test_a_gate_counts_flips_of_the_rule_that_is_given():
+    for decision, answer in (("score > 0.6", Answer.FAIL), ("score > 0.25", Answer.PASS)):
+        result = ask(flips_below(900), "uniform_rate <= 1 %", decision=decision)
+        assert result.answer == answer
+
+
 def test_rules_share_the_error():
     """With more rules each limit is further out, on the very same rows."""
     alone = ask(flips_below(100), "uniform_rate <= 10 %", max_queries=1_000)
@@ -271,6 +277,11 @@ def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
     held = "held_out_rate no worse than baseline by 1 point"
     with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
         ask(flips_below(100), held, baseline=runs / "run", held_out=frame(50))
+
+
+def test_a_baseline_must_be_of_the_same_decision(runs):
+    with pytest.raises(InvalidInput, match="give both the same --decision"):
+        ask(flips_below(100), RULE, baseline=runs / "run", decision="score > 0.6")
 
 
 def test_a_baseline_and_the_rules_need_each_other(runs):
