@@ -122,7 +122,7 @@ def _favorable(column: Column) -> Value | None:
 
 def _spell(column: Column) -> str:
     """A column as `--protected` takes it, in a few steps where it has many values."""
-    if column.kind != "numerical" or _size(column) <= _MOST_VALUES:
+    if column.kind != "numerical" or _size(column) <= _MOST_VALUES or column.low == column.high:
         return column.name
     width = (column.high - column.low) / _STEPS
     step = max(column.step * round(width / column.step), column.step) if column.step else width
