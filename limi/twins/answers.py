@@ -116,19 +116,28 @@ class Twins:
 
     @staticmethod
     def from_dict(tree: Mapping[str, Any]) -> Twins:
-        """The inverse of `dataclasses.asdict`, from JSON."""
+        """The inverse of `dataclasses.asdict`, from JSON; ValueError where it is damaged."""
+        groups = tuple(
+            Group(**group | {"favorable": _rate(group["favorable"])}) for group in tree["groups"]
+        )
+        known = {group.name for group in groups if math.isfinite(group.favorable.estimate)}
+        directions = tuple(map(_direction, tree["directions"]))
+        strange = [d for d in directions if not {d.group, d.goal} <= known]
+        if strange:
+            raise ValueError(f"twins go from {strange[0].group!r} to {strange[0].goal!r}")
         return Twins(
             **dict(tree)
             | {name: tuple(tree[name]) for name in ("protected", "unseen", "keep", "notes")}
             | {
-                "groups": tuple(
-                    Group(**group | {"favorable": _rate(group["favorable"])})
-                    for group in tree["groups"]
-                ),
-                "directions": tuple(map(_direction, tree["directions"])),
+                "groups": groups,
+                "directions": directions,
                 "placebo": _known(tree["placebo"]),
                 "examples": tuple(
-                    TwinExample(**e | {"fields": tuple(map(tuple, e["fields"]))})
+                    TwinExample(
+                        **e
+                        | {name: _must(e[name]) for name in ("score", "twin_score", "agreement")}
+                        | {"fields": tuple(map(tuple, e["fields"]))}
+                    )
                     for e in tree["examples"]
                 ),
             }
@@ -136,15 +145,15 @@ class Twins:
 
 
 def _direction(tree: Mapping[str, Any]) -> Direction:
-    numbers = ("coverage", "fit_error", "agreement", "gap", "gap_error", "net")
     return Direction(
         **dict(tree)
-        | {name: math.nan if tree[name] is None else tree[name] for name in numbers}
+        | {name: _number(tree[name]) for name in ("coverage", "fit_error", "agreement")}
+        | {name: _must(tree[name]) for name in ("gap", "gap_error", "net")}
         | {"gains": _rate(tree["gains"]), "losses": _rate(tree["losses"])}
-        | {"orders": tuple(tree["orders"]), "sure": _known(tree["sure"])}
+        | {"orders": tuple(map(_must, tree["orders"])), "sure": _known(tree["sure"])}
         | {
             "carriers": tuple(
-                Carrier(tuple(c["columns"]), c["share"], _number(c["error"]))
+                Carrier(tuple(c["columns"]), _must(c["share"]), _number(c["error"]))
                 for c in tree["carriers"]
             ),
             "kept": tuple(
@@ -156,7 +165,8 @@ def _direction(tree: Mapping[str, Any]) -> Direction:
 
 
 def _rate(tree: Mapping[str, Any]) -> Rate:
-    return Rate(**dict(tree) | {"estimate": _number(tree["estimate"])})
+    ends = {name: _must(tree[name]) for name in ("low", "high")}
+    return Rate(**dict(tree) | ends | {"estimate": _number(tree["estimate"])})
 
 
 def _known(tree: Mapping[str, Any] | None) -> Rate | None:
@@ -164,4 +174,12 @@ def _known(tree: Mapping[str, Any] | None) -> Rate | None:
 
 
 def _number(value: float | None) -> float:
+    """A number that may be unknown."""
     return math.nan if value is None else value
+
+
+def _must(value: float | None) -> float:
+    """A number that is always known."""
+    if value is None:
+        raise ValueError("a number is missing")
+    return value

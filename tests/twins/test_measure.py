@@ -176,3 +176,22 @@ def test_no_time_gives_a_reason_and_a_little_time_the_rates(known):
     some = measure(session(150), known.rows, 0, unseen=("sex",), effort=SMALL)
     assert some.directions or some.reason
     assert some.notes or some.reason
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda tree: tree["directions"][0].update(group="nobody"),
+        lambda tree: tree["directions"][0]["gains"].update(low=None),
+        lambda tree: tree["directions"][0].update(orders=[None]),
+        lambda tree: tree["directions"][0].update(gap=None),
+        lambda tree: tree["groups"][0]["favorable"].update(estimate=None),
+        lambda tree: tree["directions"][0]["carriers"][0].update(share=None),
+        lambda tree: tree["examples"][0].update(score=None),
+    ],
+)
+def test_damaged_answers_are_refused(twins, damage):
+    tree = json.loads(json.dumps(dataclasses.asdict(twins)))
+    damage(tree)
+    with pytest.raises(ValueError, match=r"missing|twins go from"):
+        Twins.from_dict(tree)
