@@ -19,6 +19,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from limi import data
+from limi.decisions import favors
 from limi.metrics.naturalness import two_sample_auc
 from limi.studies._cells import Cell
 from limi.studies._mechanism import draw_known, draw_recidivism
@@ -63,9 +64,9 @@ def measure_twins(cell: Cell, shop: Workshop) -> dict[str, Any]:
     twins = matching(0)
     seconds = time.perf_counter() - start
     people = case.people[side.mine]
-    before, after = (case.score(rows) > 0.5 for rows in (people, twins))
-    again = case.score(matching(1)) > 0.5
-    goal_rate = float((case.score(case.people[theirs]) > 0.5).mean())
+    before, after = (favors(case.score(rows)) for rows in (people, twins))
+    again = favors(case.score(matching(1)))
+    goal_rate = float(favors(case.score(case.people[theirs])).mean())
     gap, net = goal_rate - float(before.mean()), float(after.mean() - before.mean())
     tree = {
         "people": n,
@@ -81,7 +82,7 @@ def measure_twins(cell: Cell, shop: Workshop) -> dict[str, Any]:
         "seconds": seconds,
     }
     if case.true_twins is not None:
-        true = case.score(case.true_twins[side.mine]) > 0.5
+        true = favors(case.score(case.true_twins[side.mine]))
         tree["true_changes"] = float((before != true).mean())
         tree["right"] = float((after == true).mean())
     return {name: None if v is None else round(v, 4) for name, v in tree.items()}
@@ -152,14 +153,14 @@ def _trees_placebo(case: _Case, groups: Groups, n: int, rng: np.random.Generator
     people = people[rng.permutation(np.flatnonzero(groups.of(people) >= 0))[: 2 * n]]
     goals = (groups.of(people) + 1) % len(groups)
     twins = maker.make(people, goals, rng)
-    return float(((case.score(people) > 0.5) != (case.score(twins) > 0.5)).mean())
+    return float((favors(case.score(people)) != favors(case.score(twins))).mean())
 
 
 def _assignment_placebo(case: _Case, groups: Groups, n: int, rng: np.random.Generator) -> float:
     n = min(n, len(case.people) // 2)
     drawn = case.people[rng.permutation(len(case.people))[: 2 * n]]
     matched = drawn[n:][match_people(case.schema, drawn[:n], drawn[n:])]
-    return float(((case.score(drawn[:n]) > 0.5) != (case.score(matched) > 0.5)).mean())
+    return float((favors(case.score(drawn[:n])) != favors(case.score(matched))).mean())
 
 
 _PLACEBOS = {"trees": _trees_placebo, "assignment": _assignment_placebo}
@@ -174,7 +175,7 @@ def _kappa(one: Mask, other: Mask) -> float:
 
 def _widest(case: _Case, groups: Groups) -> tuple[int, int]:
     """The groups that are decided favorably least and most often."""
-    members, favorable = groups.of(case.people), case.score(case.people) > 0.5
+    members, favorable = groups.of(case.people), favors(case.score(case.people))
     rates = [
         favorable[members == g].mean() if (members == g).any() else np.nan
         for g in range(len(groups))
