@@ -71,10 +71,7 @@ def measure(
         session, people, seed, groups, tuple(keep), tuple(unseen), generator, effort, told
     )
     if not inquiry.effort.people:
-        return replace(
-            blank,
-            reason=f"the budget leaves {max(0, int(session.queries_left)):,} questions for them",
-        )
+        return replace(blank, reason=_why_nobody(session))
     parts = (
         (inquiry.ask_twins, ""),
         (inquiry.ask_placebo, "the placebo"),
@@ -134,6 +131,13 @@ class _Way:
     def goals(self, n: int) -> Index:
         """The goal of each of n people."""
         return np.full(n, self.goal, dtype=np.intp)
+
+
+def _why_nobody(session: Session) -> str:
+    """Why the budget lets nobody be asked."""
+    if session.queries_left > session.watch.affordable:
+        return "no time was left for them"
+    return f"the budget leaves {max(0, int(session.queries_left)):,} questions for them"
 
 
 @dataclass

@@ -178,6 +178,16 @@ def test_no_time_gives_a_reason_and_a_little_time_the_rates(known):
     assert some.notes or some.reason
 
 
+def test_a_known_slow_model_and_no_budget_of_queries_ends_in_words(known):
+    watch = Watch(lambda: 0.0, 10.0)
+    watch.learn(1000, 5_000.0)
+    session = Session(Task(known.schema, known.score, known.rows), watch=watch)
+    assert session.queries_left == math.inf
+    asked = measure(session, known.rows, 0, unseen=("sex",), effort=SMALL)
+    assert asked.reason == "no time was left for them"
+    assert not asked.queries
+
+
 @pytest.mark.parametrize(
     "damage",
     [
