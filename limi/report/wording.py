@@ -361,12 +361,11 @@ def _two_questions(summary: Summary, rules: RuleReport) -> str:
         if level != becomes:
             was, now = f"{thing.protected} {one}", f"{thing.protected} {other}"
             example = f" ({thing.column} {level} as {was} is {becomes} as {now})"
-            asks = f", and so asks about a {thing.column} {level} as {now}"
+            asks = f", and so asks about people with {thing.column} {level} and {now}"
             break
     return (
-        f"Of two rates the first changes {both(rules.along)} along with {names}{example}, so that "
-        f"partners could exist; the second, with nothing along, changes only {names}, as the "
-        f"papers do{asks}."
+        f"The first rate changes {both(rules.along)} along with {names}{example}, so that the "
+        f"partner could exist. The one below it changes {names} alone, as the papers do{asks}."
     )
 
 
