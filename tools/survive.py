@@ -244,8 +244,8 @@ class Case:
         self.out = self.folder / "run"
         self._said = self.folder.with_name(f"{folder.name}.said")
         plant(self.folder)
+        self._before = snapshot(self.folder)  # an older run, made next, is limi's to replace
         whole.victim.make_ready(self.folder)
-        self._before = snapshot(self.folder)
         self._is_defect = False
 
     def run(self, trap: Trap, *, kill_after: float | None = None, **given: Any) -> int:
@@ -431,7 +431,8 @@ class Trap:
     def _name_of(self, fd: int) -> str | None:
         """The name of an open file below the folder."""
         path = os.readlink(f"/proc/self/fd/{fd}")
-        return name_of(path) if self._is_mine(path) else None
+        # A pipe reads as `pipe:[1234]`, and no disk that fills up is behind it.
+        return name_of(path) if path.startswith(os.sep) and self._is_mine(path) else None
 
     def _is_mine(self, path: Any) -> bool:
         path = os.path.join(os.getcwd(), os.fspath(path))
