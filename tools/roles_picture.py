@@ -1,7 +1,7 @@
 """The picture of docs/roles.md: what becomes of Adult's husbands, and who is favored, if only sex
 changes and if relationship goes along with it.
 
-python tools/roles_picture.py            # ask the demo's model, and write docs/figures/roles.svg
+python tools/roles_picture.py            # ask the demo's model, and write docs/roles.svg
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from limi.search.check import Checked, check_rows
 from limi.table.rules import Role, Rules
 from limi.types import Rows
 
-_FILE = Path(__file__).parent.parent / "docs" / "figures" / "roles.svg"
+_FILE = Path(__file__).parent.parent / "docs" / "roles.svg"
 _ROLE = Role(
     protected="sex", column="relationship", things=((("Female", "Wife"), ("Male", "Husband")),)
 )

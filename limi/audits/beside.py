@@ -62,7 +62,7 @@ def join(frame: Frame, beside: Beside, wanted: Sequence[str]) -> Joined:
         other = nw.from_arrow(other.to_arrow(), backend=table.implementation)
     for names, words in ((table.columns, "the table"), (other.columns, beside.name)):
         if beside.key not in names:
-            raise BadTable(
+            raise InvalidInput(
                 f"{words} has no key column {beside.key!r}; {nearest(beside.key, names)}"
             )
     added = [name for name in dict.fromkeys(wanted) if name not in table.columns]
@@ -73,7 +73,7 @@ def join(frame: Frame, beside: Beside, wanted: Sequence[str]) -> Joined:
         )
     absent = [name for name in added if name not in other.columns]
     if absent:
-        raise BadTable(
+        raise InvalidInput(
             f"neither the table nor {beside.name} has a column {absent[0]!r}; "
             f"{nearest(absent[0], other.columns)}"
         )

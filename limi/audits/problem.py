@@ -363,7 +363,7 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
 
 def _unseen(schema: Schema, rows: Rows) -> tuple[str, ...]:
     """A sentence where partners hold what hardly anyone does, and no rule says what they may."""
-    found = None if schema.rules or not schema.protected else find_never_seen(schema, rows)
+    found = find_never_seen(schema, rows) if schema.protected else None
     return () if found is None else (str(found),)
 
 

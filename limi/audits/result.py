@@ -82,9 +82,9 @@ class Result:
     @property
     def rates_only_protected(self) -> Rates:
         """The same if only the protected values changed, and nothing went along with them; where
-        the table has no rules nothing ever does."""
+        the rules of the table bind no partner, both are one question."""
         rules = self.summary.rules
-        if rules is None:
+        if rules is None or not rules.only_protected:
             return self.rates
         return Rates(rules.only_protected, self.summary.unmeasured)
 
@@ -112,7 +112,7 @@ class Result:
         with a value, or if the protected values changed alone (`only_protected`).
         """
         rules, tables = self.summary.rules, self.summary.what_if
-        if only_protected and rules is not None:
+        if only_protected and rules is not None and rules.only_protected:
             tables = rules.only_protected_what_if
         return _choose(self.summary, tables, column, population)
 

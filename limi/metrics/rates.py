@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 MOST_QUERIES = 250_000  # of a rate: many protected combinations make a row dear
+_EXPANDED = 4096  # rows whose partners are looked at together
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,7 @@ def measure(
     n = min(rows, measurable_rows(session.schema, len(populations), max_queries, told))
     measured, ruled = _nothing(session.schema), session.schema.rules
     plain, told_rules = _nothing(session.schema), _RuleCounts()
+    binding = session.schema.enforcer is not None and session.schema.enforcer.binds_partners
     tables = {"real": session.rows, "held-out": held_out}
     places = measured.places
     for name in populations if n > 0 else []:
@@ -115,6 +117,7 @@ def measure(
             if ruled:
                 people = people[: len(measured.checked[name])]
                 told_rules.note_people(session.schema, name, measured.checked[name])
+            if binding:
                 plain = _survey(session.without_rules(), plain, name, people, told, rng)
         except OutOfTime:
             break
@@ -145,8 +148,9 @@ def _survey(
     paired = checked.is_paired
     measured.rates[name] = flip_rate(checked.flips[paired])
     measured.checked[name] = checked
-    for column, flips in surveyed.alone.items():
-        measured.alone[column][name] = flip_rate(flips[paired])
+    for place, (column, flips) in enumerate(surveyed.alone.items()):
+        able = _can_change_alone(session.schema, checked.rows, place)
+        measured.alone[column][name] = flip_rate(flips[able])
     return replace(measured, queries=measured.queries + surveyed.queries)
 
 
@@ -287,6 +291,23 @@ def _flips_alone(schema: Schema, checked: Checked, place: int, doubt: _Doubt | N
     partner = change(schema, checked.rows[flips], cells)
     flips[flips] = doubt.kept(checked.rows[flips], partner)
     return flips
+
+
+def _can_change_alone(schema: Schema, rows: Rows, place: int) -> Mask:
+    """Which rows have a partner that could exist if this protected column alone changes."""
+    able = np.ones(len(rows), dtype=bool)
+    enforcer = schema.enforcer
+    if enforcer is None or not enforcer.binding:
+        return able
+    codes = np.array(schema.protected_codes[place])
+    cells = np.full((len(codes), len(schema.protected)), np.nan)
+    cells[:, place] = codes
+    for start in range(0, len(rows), _EXPANDED):
+        part = rows[start : start + _EXPANDED]
+        others = part[:, schema.protected_index[place], None] != codes
+        may_ask = enforcer.find_open(part, enforcer.expand(part, cells))
+        able[start : start + _EXPANDED] = (others if may_ask is None else others & may_ask).any(1)
+    return able
 
 
 def measurable_rows(

@@ -116,7 +116,8 @@ class SklearnModel:
 
     def _labels(self, inputs: Any) -> Mask:
         answers = whole(self.estimator.predict(inputs)).reshape(-1)
-        return np.isin(answers, self.estimator.classes_[np.atleast_1d(self.favorable_column)])
+        classes = np.asarray(self.estimator.classes_)
+        return np.isin(answers, classes[np.atleast_1d(self.favorable_column)])
 
     def _note(self) -> SklearnModel:
         return replace(self, notes=(*self.notes, _BY_LABEL)) if self.reads == "label" else self

@@ -22,6 +22,7 @@ __all__ = [
     "chance",
     "lacking",
     "only_protected",
+    "plain_title",
     "space_out",
     "tables",
     "tell",
@@ -84,6 +85,11 @@ def tables(summary: Summary, population: str | None = None) -> list[FavoredTable
 def chance(summary: Summary) -> str:
     """How people were compared, and what chance has to do with it."""
     return f"{_WITH if wording.along_words(summary) else _AS_IS} {_CHANCE}"
+
+
+def plain_title(summary: Summary) -> str:
+    """What the papers' question is called beside that of the rules."""
+    return "If nothing went along" if wording.along_words(summary) else "Rules aside"
 
 
 def only_protected(summary: Summary, population: str | None = None) -> list[FavoredTable]:

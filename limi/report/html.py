@@ -108,6 +108,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "nobody": favored.lacking(summary),
         "chance": favored.chance(summary),
         "plain": favored.only_protected(summary),
+        "plain_title": favored.plain_title(summary),
         "along": wording.along_words(summary),
         "ruled": wording.rule_facts(summary),
         "band_aid": favored.BAND if any(people.band for people in whom) else "",
@@ -169,7 +170,8 @@ def _plain_bar(summary: Summary, name: str) -> list[tuple[str, str, Rate, bool]]
     plain = wording.only_protected(summary, name)
     if plain is None:
         return []
-    return [("nothing along", f"if {wording.change(list(summary.protected))}", plain, True)]
+    label, asks = wording.plain_question(summary)
+    return [(label, asks, plain, True)]
 
 
 def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool = False) -> _Bar:

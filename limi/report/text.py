@@ -85,9 +85,8 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         for column, alone in wording.alone(summary, name):
             _add_rate(grid, f"  only {column}", alone, f"if {column} alone changed")
         if plain := wording.only_protected(summary, name):
-            _add_rate(
-                grid, "  nothing along", plain, f"if {wording.change(list(summary.protected))}"
-            )
+            label, asks = wording.plain_question(summary)
+            _add_rate(grid, f"  {label}", plain, asks)
     if summary.rates:
         yield grid
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
@@ -189,7 +188,8 @@ def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
         for table in favored.only_protected(summary):
             title = f" ({table.title})" if len(shown) > 1 else ""
             yield _text(
-                f"If nothing went along{title}: {' '.join([table.sentence, *table.verdicts])}"
+                f"{favored.plain_title(summary)}{title}: "
+                f"{' '.join([table.sentence, *table.verdicts])}"
             )
         curve = any(table.what_if.curve for table in shown)
         chance = favored.chance(summary)

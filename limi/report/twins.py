@@ -138,7 +138,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
 def _alone(summary: Summary, twins: Twins) -> str:
     """The direct questions, which always stand beside: alone, and with what must go along."""
     names, rules = both(twins.protected), summary.rules
-    rates = summary.rates if rules is None else rules.only_protected
+    rates = summary.rates if rules is None else rules.only_protected or summary.rates
     if set(twins.protected) <= set(twins.unseen):
         told = f"If {names} alone changed: 0 % (the model does not take it)."
     else:
@@ -193,7 +193,9 @@ def _evidence(twins: Twins, direction: Direction) -> str:
         low, high = min(direction.orders), max(direction.orders)
         n = len(direction.orders)
         number = _NUMBERS[n] if n < len(_NUMBERS) else count(n)
-        parts.append(f"{100 * low:.1f} to {_percent(high)} over {number} orders of the columns")
+        parts.append(
+            f"{100 * low:.1f} to {_percent(high)} over {number} other orders of the columns"
+        )
     if direction.no_twin:
         have = "person has" if direction.no_twin == 1 else "people have"
         parts.append(f"{count(direction.no_twin)} {have} no twin that keeps the constraints")

@@ -54,6 +54,7 @@ __all__ = [
     "phases",
     "places",
     "places_aid",
+    "plain_question",
     "points",
     "population",
     "rates_aid",
@@ -116,6 +117,7 @@ DENSITIES = {"real": "table", "findings": "findings", "representative": "represe
 _TELLING_COLUMNS = 5
 _LONGEST_TOLD = 40  # characters of a value in a sentence
 _MOST_SIDES = 6
+_MANY_ALONE = 0.05  # of a population: so many without a partner want a word
 _AGES = range(16, 121)  # below are children, and the codes of age groups
 
 _STOPS = {
@@ -223,7 +225,7 @@ def answer(summary: Summary) -> Answer:
                 times = summary.steadiness["times"]
                 evidence += f"; only flips seen {times} times of {times} count, as answers move"
             if plain := only_protected(summary, name):
-                evidence += f"; {percent(plain).estimate} % if {change(list(summary.protected))}"
+                evidence += f"; {percent(plain).estimate} % {plain_question(summary)[1]}"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
             return Answer(f"{shown.estimate} %", f"of {population(name)} {would}", evidence)
@@ -244,10 +246,12 @@ def _answer_blind(summary: Summary) -> Answer:
     """Of a model that takes no protected column: what twins say of the widest gap."""
     twins = summary.twins
     names = both(summary.protected)
-    alone = f"if only {names} changed: 0 %, because the model does not take it"
+    because = "because the model does not take it"
     if twins is None or not twins.directions:
         why = "" if twins is None else f"; twins were not asked: {twins.reason}"
-        return Answer("0 %", f"would be decided differently if only {names} changed", alone + why)
+        would = f"would be decided differently if only {names} changed"
+        return Answer("0 %", would, because + why)
+    alone = f"if only {names} changed: 0 %, {because}"
     first = twins.directions[0]
     rate, own, other = first.gains, "unfavorably", "favorably"
     if first.losses.estimate > first.gains.estimate:
@@ -294,11 +298,23 @@ def change(names: list[str]) -> str:
 
 def change_along(summary: Summary) -> str:
     """What has to happen for a flip in this run, with what must go along."""
-    names = list(summary.protected)
-    if not along_words(summary):
-        return change(names)
-    plain = change(names)
-    return f"{plain.removeprefix('only ')} with what goes along"
+    plain = change(list(summary.protected))
+    if along_words(summary):
+        return f"{plain.removeprefix('only ')} with what goes along"
+    return f"{plain} to what the rules allow" if _has_two_questions(summary) else plain
+
+
+def _has_two_questions(summary: Summary) -> bool:
+    """Do the rules make partners other than those of the papers?"""
+    return summary.rules is not None and bool(summary.rules.only_protected)
+
+
+def plain_question(summary: Summary) -> tuple[str, str]:
+    """The name of the papers' question beside that of the rules, and what it asks."""
+    asks = f"if {change(list(summary.protected))}"
+    if along_words(summary):
+        return "nothing along", asks
+    return "rules aside", f"{asks}, whatever the rules say"
 
 
 def along_words(summary: Summary) -> str:
@@ -328,10 +344,16 @@ def tell_rules(summary: Summary) -> list[str]:
     told = []
     if rules.along:
         told.append(_two_questions(summary, rules))
+    elif _has_two_questions(summary):
+        told.append(
+            "The first rate asks about partners that keep the rules of the table. The one below it "
+            "asks about those that could not exist as well, as the papers do."
+        )
     for name, n in rules.breaking.items():
         if n:
             people = f"{count(n)} of the {population(name)} break a rule"
             told.append(f"{people} themselves; it does not bind their partners.")
+    alone = [(name, n) for name, n in rules.alone.items() if n and name in summary.rates]
     for name, n in rules.alone.items():
         if n:
             have = "has" if n == 1 else "have"
@@ -339,6 +361,11 @@ def tell_rules(summary: Summary) -> list[str]:
                 f"{count(n)} of the {population(name)} {have} no partner that could exist, and "
                 f"{'is' if n == 1 else 'are'} in no rate."
             )
+    if any(n >= _MANY_ALONE * (n + summary.rates[name].n) for name, n in alone):
+        told.append(
+            "Many people have no partner. A role or a derived column in the schema says what would "
+            "change along, so that they have one: see docs/roles.md."
+        )
     for name, kept in rules.kept.items():
         if kept < 1 and name not in summary.unmeasured:
             told.append(

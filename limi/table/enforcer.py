@@ -86,6 +86,11 @@ class Enforcer:
         moving = set(self.moving_index.tolist())
         return tuple(c for c in self.constraints if moving & set(c.columns))
 
+    @property
+    def binds_partners(self) -> bool:
+        """May a partner be another row, or none, because of the rules?"""
+        return bool(self.binding) or len(self.moving_index) > len(self._schema.protected)
+
     def trace(self, columns: Collection[int]) -> list[int]:
         """The columns that these come from: themselves, or the sources of derived ones."""
         found = set(columns)

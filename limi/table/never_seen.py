@@ -42,7 +42,7 @@ class NeverSeen:
 def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
     """What to warn of; None where partners hold what others in the table do."""
     places = schema.places_of(rows)
-    own = set(schema.protected_index.tolist())
+    own = _ruled(schema)
     axes = [axis for position, axis in make_axes(schema, rows).items() if position not in own]
     few = np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]
     worst: _Worst | None = None
@@ -78,6 +78,15 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
         worst.axis.name(worst.cell),
         *worst_counts,
     )
+
+
+def _ruled(schema: Schema) -> set[int]:
+    """Positions of the protected columns, and of those that the rules of the table see to."""
+    enforcer = schema.enforcer
+    if enforcer is None:
+        return set(schema.protected_index.tolist())
+    bound = {position for constraint in enforcer.binding for position in constraint.columns}
+    return bound | set(enforcer.moving_index.tolist())
 
 
 class _Worst(NamedTuple):

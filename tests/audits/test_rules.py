@@ -1,6 +1,7 @@
 """Audits of a table with rules: both rates, findings with all that changed, and folders."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -82,6 +83,22 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
     assert dict(wording.rule_facts(summary))["rules"] == "5 constraints, 2 derived columns, 2 roles"
     example = summary.examples[0]
     assert "tie" in {field.name for field in example.fields if field.changed}
+
+
+def test_where_nothing_goes_along_the_two_questions_have_words_of_their_own(real):
+    summary = real[0].summary
+    fewer = replace(summary, rules=replace(summary.rules, along=[], roles=(), alone={"real": 90}))
+    told = wording.answer(fewer)
+    assert told.statement.endswith("if only sex changed to what the rules allow")
+    assert "% if only sex changed, whatever the rules say" in told.evidence
+    shown = text.render(fewer)
+    assert "rules aside" in shown
+    assert "nothing along" not in shown
+    assert "Many people have no partner." in shown
+    assert "Rules aside" in html.render(fewer)
+    harmless = replace(fewer, rules=replace(fewer.rules, only_protected={}, alone={}))
+    assert wording.answer(harmless).statement.endswith("if only sex changed")
+    assert "whatever the rules" not in wording.answer(harmless).evidence
 
 
 def test_a_summary_with_rules_is_read_back(real):

@@ -217,16 +217,16 @@ def test_groups_under_forty_people_are_refused(frame):
 
 
 @pytest.mark.parametrize(
-    ("apart", "words"),
+    ("apart", "error", "words"),
     [
-        (lambda f: f[["sex"]], "has no key column 'id'"),
-        (lambda f: f[["id", "age"]], "has a column 'sex'"),
-        (lambda f: f[["id", "sex"]][:-5], "5 of 1,200 people of the table are not in"),
-        (lambda f: pd.concat([f[["id", "sex"]]] * 2), "several rows of one key 'id'"),
+        (lambda f: f[["sex"]], InvalidInput, "has no key column 'id'"),
+        (lambda f: f[["id", "age"]], InvalidInput, "has a column 'sex'"),
+        (lambda f: f[["id", "sex"]][:-5], BadTable, "5 of 1,200 people of the table are not in"),
+        (lambda f: pd.concat([f[["id", "sex"]]] * 2), BadTable, "several rows of one key 'id'"),
     ],
 )
-def test_a_table_of_protected_columns_that_does_not_fit(frame, apart, words):
-    with pytest.raises(BadTable) as caught:
+def test_a_table_of_protected_columns_that_does_not_fit(frame, apart, error, words):
+    with pytest.raises(error) as caught:
         limi.audit(
             Lender(), frame.drop(columns="sex"), protected_from=apart(frame), key="id", **GIVEN
         )

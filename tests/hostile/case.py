@@ -10,6 +10,8 @@ from typing import TypeAlias
 MINE = b"MINE: this file belongs to somebody else\n"
 """How every file begins that no command may touch, wherever it lies."""
 
+ANSWERS = (1, 3)  # exit codes by which a gate answers: it failed, or does not know
+
 
 @dataclass(frozen=True)
 class Link:

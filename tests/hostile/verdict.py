@@ -8,9 +8,8 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.hostile.case import Case
+from tests.hostile.case import ANSWERS, Case
 
-ANSWERS = (1, 3)  # exit codes by which a gate answers: it failed, or does not know
 GOOD = {0: "accepted", 2: "refused, exit 2", 4: "refused, exit 4", 130: "interrupted"}
 GOOD |= dict.fromkeys(ANSWERS, "accepted")
 BAD = (

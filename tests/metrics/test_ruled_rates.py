@@ -8,6 +8,8 @@ from limi.metrics.rates import measurable_rows, measure
 from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.rows import uniform
+from limi.table.rules import Rules
+from limi.table.schema import Column, Schema
 from tests.naive.check import verdict as plain_verdict
 from tests.naive.rules import verdict
 from tests.search.test_rules import CONSTRAINTS, keeps, model, ruled
@@ -86,3 +88,45 @@ def test_without_rules_nothing_is_asked_twice():
     found = measure(Session(Task(plain, SCORE, people())), ["real"], 0, rows=150)
     assert found.under_rules is None
     assert found.queries == found.checked["real"].queries
+
+
+# -- what binds no partner, and columns alone -------------------------------------------------
+
+HUSBANDS = ("husbands", 'tie == "Husband" implies sex == "Male"')
+
+
+def sex_and_job(*constraints):
+    columns = (
+        Column(name="sex", kind="categorical", levels=("Female", "Male")),
+        Column(name="age", kind="numerical", low=20, high=60, step=20),
+        Column(name="tie", kind="categorical", levels=("None", "Husband")),
+        Column(name="hours", kind="numerical", low=0, high=9, step=1),
+    )
+    return Schema(columns, rules=Rules(constraints)).protect(["sex", "age"])
+
+
+def test_rules_that_bind_no_partner_make_no_second_question():
+    schema = sex_and_job(("hours", "hours <= 8"))
+    rows = uniform(schema, 60, np.random.default_rng(0))
+    asked = measure(Session(Task(schema, lambda r: (r[:, 3] > 4) * 1.0, rows)), ["real"], 0)
+    assert asked.under_rules.only_protected.rates == {}
+    assert (
+        asked.queries
+        == measure(
+            Session(Task(schema.unruled, lambda r: (r[:, 3] > 4) * 1.0, rows)), ["real"], 0
+        ).queries
+    )
+
+
+def test_a_column_alone_is_measured_on_people_who_have_a_partner_by_it():
+    schema = sex_and_job(HUSBANDS)
+    rows = uniform(schema, 90, np.random.default_rng(1))
+    rows = rows[~schema.enforcer.breaks(rows)]
+    asked = measure(
+        Session(Task(schema, lambda r: (r[:, 0] + r[:, 3] > 5) * 1.0, rows)), ["real"], 0
+    )
+    husbands = rows[:, 2] == 1
+    assert 0 < husbands.sum() < len(rows)
+    assert asked.alone["sex"]["real"].n == (~husbands).sum()
+    assert asked.alone["sex"]["real"].estimate == pytest.approx((rows[~husbands, 3] == 5).mean())
+    assert asked.alone["age"]["real"].n == len(rows)

@@ -33,7 +33,7 @@ def test_rates_stand_beside_placebo_coverage_and_orders():
     assert "If sex alone changed: 0 % (the model does not take it)." in shown
     assert "17.2 % (16.2 to 18.3) of people with sex Female would be decided favorably" in shown
     assert "Shuffled sex: 0.1 % flip; these twins account for 91 % of the gap" in shown
-    assert "15.2 to 20.1 % over two orders of the columns" in shown
+    assert "15.2 to 20.1 % over two other orders of the columns" in shown
     assert "marital_status and relationship 60 % (+/- 2)" in shown
     assert "if education and hours_per_week" in shown
     assert "another draw gives 13 % of people another verdict" in shown

@@ -1,5 +1,7 @@
 """Rules that are found in a table that was made to keep them, and in no shuffled one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -262,6 +264,20 @@ def test_with_several_protected_columns_every_partner_counts(people):
     other_sex_same_school, other_school = 1, 4
     odd = np.where(spouses, other_sex_same_school + other_school, other_school)
     assert found.share == pytest.approx(odd.mean() / 5)
+
+
+def test_rules_of_other_columns_do_not_silence_the_warning(people):
+    schema, rows = people
+    elsewhere = Rules((("sums", "low <= top"),))
+    told = Rules(
+        (
+            ("husbands", 'tie == "Husband" implies sex == "Male"'),
+            ("wives", 'tie == "Wife" implies sex == "Female"'),
+        )
+    )
+    found = find_never_seen(replace(schema, rules=elsewhere).protect(["sex"]), rows)
+    assert (found.column, found.protected) == ("tie", "sex")
+    assert find_never_seen(replace(schema, rules=told).protect(["sex"]), rows) is None
 
 
 def test_there_is_nothing_to_warn_of_in_a_shuffled_table(people):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any
 
-from tests.hostile.case import MINE, Around, Case, Fifo, Folder, Link, Thing
+from tests.hostile.case import ANSWERS, MINE, Around, Case, Fifo, Folder, Link, Thing
 from tests.hostile.draw import Draw
 from tests.hostile.kinds._corpus import Corpus
 from tests.hostile.material import LONG, NUMBERS, PEOPLE, SMALL, Material
@@ -266,7 +266,7 @@ def drawn(draw: Draw, material: Material) -> Case:
         tuple(words),
         files(material, name),
         (*OUTPUTS, *_written(words), *(_schemas(words) if name == "init" else ())),
-        exits=frozenset({0, 1, 2, 3, 4} if name == "gate" else {0, 2, 4}),
+        exits=frozenset({0, 2, 4, *(ANSWERS if name == "gate" else ())}),
     )
 
 
@@ -282,7 +282,7 @@ _WEIGHED = (
 )
 
 
-def _written(words: list[str]) -> tuple[str, ...]:
+def _written(words: Sequence[str]) -> tuple[str, ...]:
     """Places that the words themselves name as output, where nothing of others lies."""
     options = ("--out", "--html", "--file", "--keep", "--junit", "--sarif", "--markdown")
     given = [after for word, after in pairwise(words) if word in options]
@@ -293,7 +293,7 @@ def _written(words: list[str]) -> tuple[str, ...]:
     return tuple(place.rstrip("/").removeprefix("./") for place in {*given, *inner} if place)
 
 
-def _schemas(words: list[str]) -> tuple[str, ...]:
+def _schemas(words: Sequence[str]) -> tuple[str, ...]:
     """Where a schema goes beside a limi.toml."""
     places = [PurePosixPath(place) for place in (*_written(words), "limi.toml")]
     return ("limi.toml", *(str(place.parent / "schema.toml") for place in places))
@@ -395,7 +395,9 @@ def _long(draw: Draw, material: Material, name: str, command: Any) -> Case:
 def _sound(name: str) -> Any:
     def build(material: Material) -> Case:
         needs = NEEDS.get(name, ())
-        return Case(SOUND[name], material.files(*needs), OUTPUTS, exits=frozenset({0}))
+        made = (*OUTPUTS, *(_schemas(SOUND[name]) if name == "init" else ()))
+        ends = frozenset({0, *(ANSWERS if name == "gate" else ())})
+        return Case(SOUND[name], material.files(*needs), made, exits=ends)
 
     return build
 
