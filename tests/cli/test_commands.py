@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limi.cli import _console, demo, main
+from limi.cli import _console, demo
 from limi.cli.demo import _is_demo
 
 MODEL = """
@@ -49,18 +49,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def limi(monkeypatch, capsys):
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["limi", *words])
-        with pytest.raises(SystemExit) as done:
-            main()
-        shown = capsys.readouterr()
-        return done.value.code, shown.out, shown.err
-
-    return call
 
 
 TEST = ["test", "people.csv", "--model", "python:model.py:approve", "--target", "ok"]

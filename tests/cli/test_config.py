@@ -1,14 +1,13 @@
 """limi.toml: options in a file, merged with those that are typed."""
 
 import json
-import sys
 import tomllib
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from limi.cli import _config, main
+from limi.cli import _config
 from limi.cli._app import app
 from limi.errors import InvalidInput
 
@@ -50,22 +49,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "limi.toml").write_text(TEXT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def limi(monkeypatch, capsys):
-    # These tests may themselves be run by a workflow.
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["limi", *words])
-        with pytest.raises(SystemExit) as done:
-            main()
-        shown = capsys.readouterr()
-        return done.value.code, shown.out, shown.err
-
-    return call
 
 
 def test_a_test_needs_no_words_in_a_folder_with_a_file(folder, limi):

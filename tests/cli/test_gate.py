@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from limi.cli import _config, _console, main
+from limi.cli import _config, _console
 
 MODEL = """
 import numpy as np
@@ -40,22 +40,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def limi(monkeypatch, capsys):
-    # These tests may themselves be run by a workflow.
-    for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["limi", *words])
-        with pytest.raises(SystemExit) as done:
-            main()
-        shown = capsys.readouterr()
-        return done.value.code, shown.out, shown.err
-
-    return call
 
 
 BASE = ("gate", "people.csv", "--protected", "sex", "--target", "approved", "--favorable", "yes")
