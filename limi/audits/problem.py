@@ -23,13 +23,21 @@ from limi.system.words import both
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of, plain
 from limi.table.never_seen import find_never_seen
-from limi.table.rule_checks import GivenConstraints, add_constraints, require_kept
+from limi.table.rule_checks import (
+    GivenConstraints,
+    add_constraints,
+    describe_lost,
+    require_kept,
+    set_target_aside,
+)
+from limi.table.rules import Rules
 from limi.table.schema import Column, Schema, same_number
 from limi.table.schema_files import dump
 from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
 
+_UNNAMED = "table"
 _ASKED = 256  # rows of the table that show what a threshold parts
 _MOST_LABELS = 100  # of a target column; more are numbers or names, and no decisions
 _MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
@@ -59,7 +67,7 @@ class Problem:
     label_column: str | None
     favorable: Value
     unfavorable: Value | None
-    table_name: str = "table"
+    table_name: str = _UNNAMED
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
@@ -127,7 +135,7 @@ def prepare(
     constraints: GivenConstraints = (),
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
-    table_name: str = "table",
+    table_name: str = _UNNAMED,
     beside: Beside | None = None,
     max_seconds: float | None = None,
     clock: Callable[[], float] = time.perf_counter,
@@ -164,7 +172,9 @@ def prepare(
             schema = infer(frame, exclude=() if target is None else (target,))
         elif joined is not None:
             schema = joined.extend(schema)
-        schema = add_constraints(_protect(schema, protected, target), constraints)
+        schema, set_aside = set_target_aside(schema, target)
+        schema = _protect(schema, protected, target)
+        schema = add_constraints(schema, constraints, target=target)
         codec = Codec.learn(frame, schema)
         judge(codec, frame)
     bound = terms.bind(model, codec)
@@ -187,7 +197,14 @@ def prepare(
         wanted=_several(wanted),
         output=output,
         beside=joined,
-        notes=(*_by_default(favorable, wanted, target), *_notes(bound, rows), *left_out),
+        notes=(
+            *_by_default(favorable, wanted, target),
+            *set_aside,
+            *_lost(schema, bound.codec.schema),
+            *_notes(bound, rows),
+            *_unseen(bound.codec.schema, rows, table_name, target),
+            *left_out,
+        ),
     )
 
 
@@ -198,8 +215,14 @@ def _notes(target: Target, rows: Rows) -> tuple[str, ...]:
         *_by_threshold(target, rows),
         *_untaken(target),
         *_unheld(schema, rows),
-        *_unseen(schema, rows),
     )
+
+
+def _lost(given: Schema, taken: Schema) -> tuple[str, ...]:
+    """A sentence on constraints over columns that the model does not take."""
+    untaken = [name for name in given.names if name not in taken.names]
+    why = f"it speaks of columns that the model does not take ({spell(untaken)})"
+    return describe_lost(Rules(given.rules.constraints), Rules(taken.rules.constraints), why)
 
 
 def with_held_out(
@@ -361,10 +384,13 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unseen(schema: Schema, rows: Rows) -> tuple[str, ...]:
+def _unseen(schema: Schema, rows: Rows, table: str, target: str | None) -> tuple[str, ...]:
     """A sentence where partners hold what hardly anyone does, and no rule says what they may."""
     found = find_never_seen(schema, rows) if schema.protected else None
-    return () if found is None else (str(found),)
+    if found is None:
+        return ()
+    # A frame of Python has no name that a command could take.
+    return (found.describe("TABLE" if table == _UNNAMED else table, target),)
 
 
 def _hold(column: Column, codes: NDArray[np.float64], cells: NDArray[np.float64]) -> Mask:

@@ -9,11 +9,11 @@ from limi import data
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.table import files, schema_files
 from limi.table.frames import Codec
-from limi.table.rule_checks import add_constraints, require_kept
+from limi.table.rule_checks import add_constraints, require_kept, set_target_aside
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["features", "is_known", "source"]
+__all__ = ["check_target", "features", "is_known", "source"]
 
 
 def is_known(table: str) -> bool:
@@ -47,7 +47,7 @@ def source(
         raise InvalidInput(
             f"--target is missing: name the column of {table!r} that the model predicts"
         )
-    _check_target(table, frame, target)
+    check_target(table, frame, target)
     inferred = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
     return {
         "frame": frame,
@@ -60,28 +60,30 @@ def source(
 
 def features(
     table: str, target: str | None, schema: Path | None, constraints: list[str] | None
-) -> tuple[Schema, Rows]:
-    """Schema and rows of a table without its target."""
+) -> tuple[Schema, Rows, tuple[str, ...]]:
+    """Schema and rows of a table without its target, and what is to be said of its rules."""
     if is_known(table):
         known = data.load(table)
         frame, target, inferred = known.frame, known.target, known.schema
     else:
         frame = files.read(table)
         if target is not None:
-            _check_target(table, frame, target)
+            check_target(table, frame, target)
         inferred = None
     left_out = () if target is None else (target,)
     if schema is not None:
         inferred = schema_files.read_for(frame, schema, exclude=left_out)
     if inferred is None:
         inferred = files.infer(frame, exclude=left_out)
-    inferred = add_constraints(inferred, constraints or ())
+    inferred, notes = set_target_aside(inferred, target)
+    inferred = add_constraints(inferred, constraints or (), target=target)
     rows = Codec.learn(frame, inferred).encode(frame)
     require_kept(inferred, rows)
-    return inferred, rows
+    return inferred, rows, notes
 
 
-def _check_target(table: str, frame: Any, target: str) -> None:
+def check_target(table: str, frame: Any, target: str) -> None:
+    """BadTable where the table has no such column."""
     if target not in frame.columns:
         hint = nearest(target, frame.columns)
         raise BadTable(f"{table!r} has no target column {target!r}; {hint}")

@@ -55,7 +55,9 @@ def fit(
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     generators.get(generator)
     where = choose_device(device, None, generator)
-    known, rows = features(table, target, schema, constraint)
+    known, rows, notes = features(table, target, schema, constraint)
+    for note in notes:
+        _console.err.print(f"Note: {note}.", soft_wrap=True)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(rows))
     n_kept = int(len(rows) * held_out)

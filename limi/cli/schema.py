@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,11 @@ from typer import Argument, Option
 from limi.cli import _console
 
 __all__ = ["schema"]
+
+_NO_TARGET = (
+    "No --target was named, so rules may speak of the column that the model decides. Such rules "
+    "have no effect on a test."
+)
 
 
 def schema(
@@ -28,10 +34,14 @@ def schema(
         list[str] | None,
         Option(help="Protected column to write down, and to look for roles of. Repeatable."),
     ] = None,
+    target: Annotated[
+        str | None,
+        Option(help="Column the model predicts: it is left out, and no mined rule speaks of it."),
+    ] = None,
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
     from limi import data
-    from limi.cli._tables import is_known
+    from limi.cli._tables import check_target, is_known
     from limi.system import writing
     from limi.table import files, mining, schema_files
     from limi.table.frames import Codec
@@ -42,13 +52,17 @@ def schema(
         frame, inferred = known.frame, known.schema
     else:
         frame = files.read(table)
-        inferred = files.infer(frame)
+        if target is not None:
+            check_target(table, frame, target)
+        inferred = files.infer(frame, exclude=() if target is None else (target,))
     if protected:
         inferred = inferred.protect(protected)
     found = None
     if mine:
         rows = Codec.learn(frame, inferred).encode(frame)
         found = mining.mine(inferred, rows, inferred.protected)
+        if target is None and not is_known(table):
+            found = replace(found, caution=_NO_TARGET)
     words = schema_files.dump(inferred, found)
     if place is None:
         _console.print_text(words)

@@ -22,6 +22,7 @@ from limi.types import Index, Mask, Rows
 __all__ = [
     "LEAST_EXPECTED",
     "MOST_BROKEN",
+    "MOST_OF_EXPECTED",
     "Axis",
     "count_pairs",
     "is_evident",
@@ -31,7 +32,7 @@ __all__ = [
 
 MOST_BROKEN = 0.002  # of the rows that a rule speaks of
 LEAST_EXPECTED = 50  # rows that would break it by chance
-_MOST_OF_EXPECTED = 0.01  # rows that break it, of those
+MOST_OF_EXPECTED = 0.01  # rows that break it, of those
 
 _FEW_NUMBERS = 12
 _MOST_LEVELS = 200
@@ -170,11 +171,11 @@ def is_evident(broken: float, support: float, expected: float) -> bool:
     return (
         expected >= LEAST_EXPECTED
         and broken <= MOST_BROKEN * support
-        and broken <= _MOST_OF_EXPECTED * expected
+        and broken <= MOST_OF_EXPECTED * expected
     )
 
 
 def is_unseen(seen: NDArray[np.int64], expected: NDArray[np.float64]) -> Mask:
     """Which combinations occur so seldom that it is not chance?"""
-    unseen: Mask = (expected >= LEAST_EXPECTED) & (seen <= _MOST_OF_EXPECTED * expected)
+    unseen: Mask = (expected >= LEAST_EXPECTED) & (seen <= MOST_OF_EXPECTED * expected)
     return unseen

@@ -4,30 +4,52 @@ A level is of one protected value if it hardly occurs under any other. Two such 
 values, are one thing if each is what the people of the other would most likely hold: for every
 Husband the likeliest level is asked were he Female, given his other columns, and for every Wife
 were she Male.
+
+In a small table one odd row is a large share. So a level is of a value also where its exceptions
+are no more than 0.2 % of people would make by chance, if a hundred times as many would be expected
+of columns that have nothing to do with each other. Where exceptions are a few more, or all is
+known of fewer people, the pair is possible: something to be looked at, and not a rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
-from limi.table._axes import Axis, count_pairs, is_evident
+from limi.table._axes import LEAST_EXPECTED, MOST_BROKEN, MOST_OF_EXPECTED, Axis, count_pairs
 from limi.table.rules import Role
 from limi.table.schema import Column, Schema
 from limi.types import Mask, Value
 
-__all__ = ["find_roles"]
+__all__ = ["FoundRole", "find_roles"]
 
 _AGREED = 0.9  # of the people with a level, so many must have the other as their likeliest
+_CHANCE = 0.05  # of as many exceptions or more, if 0.2 % of people are ones
+
+# Of a pair that is only possible:
+_AGREED_PERHAPS = 0.8
+_LEAST_EXPECTED_PERHAPS = 20
+_MOST_ODD_PERHAPS = 0.02  # of the people with a level
+_MOST_OF_EXPECTED_PERHAPS = 0.05
 _COMMON = 0.5  # of people with another level; a role is not what most would hold anyway
+
+
+class FoundRole(NamedTuple):
+    """A role, what is to be said beside it, and whether it is one or only possible."""
+
+    role: Role
+    words: str
+    sure: bool
 
 
 def find_roles(
     schema: Schema, axes: Mapping[int, Axis], protected: Sequence[str]
-) -> list[tuple[Role, str]]:
-    """Roles of the protected columns, each with a comment."""
+) -> list[FoundRole]:
+    """Roles of the protected columns; a possible one has the things of the sure one as well."""
     positions = [schema.position(name) for name in protected]
     found = []
     for position in positions:
@@ -37,46 +59,71 @@ def find_roles(
             if axis.column.kind == "numerical" or axis.position in positions:
                 continue
             others = [o for o in axes.values() if o.position not in (*positions, axis.position)]
-            things, words = _find_things(axes[position], axis, others)
-            # A role needs one protected value that all its things have a level for.
-            if things and set.intersection(*map(set, things)):
-                role = Role(
-                    protected=axes[position].column.name,
-                    column=axis.column.name,
-                    things=tuple(tuple(thing.items()) for thing in things),
-                )
-                found.append((role, "; ".join(words)))
+            pairs = list(_find_pairs(axes[position], axis, others))
+            sure = [pair for pair in pairs if pair.sure]
+            for some in [sure, pairs] if len(sure) < len(pairs) else [sure]:
+                things: list[dict[Value, Value]] = []
+                for pair in some:
+                    _join(things, pair.levels)
+                # A role needs one protected value that all its things have a level for.
+                if things and set.intersection(*map(set, things)):
+                    role = Role(
+                        protected=axes[position].column.name,
+                        column=axis.column.name,
+                        things=tuple(tuple(thing.items()) for thing in things),
+                    )
+                    words = "; ".join(pair.words for pair in some)
+                    found.append(FoundRole(role, words, sure=some is sure))
     return found
 
 
-def _find_things(
-    given: Axis, moved: Axis, others: Sequence[Axis]
-) -> tuple[list[dict[Value, Value]], list[str]]:
-    own = _find_own(count_pairs(given, moved))
-    things: list[dict[Value, Value]] = []
-    words = []
-    for one, other in ((a, b) for a in own for b in own if a < b and own[a] != own[b]):
-        there = _find_likeliest(given, moved, others, one, own[one], own[other])
-        back = _find_likeliest(given, moved, others, other, own[other], own[one])
-        if (there[0], back[0]) != (other, one) or min(there[1], back[1]) < _AGREED:
+class _Pair(NamedTuple):
+    """Two levels that are one thing, by protected value."""
+
+    levels: dict[Value, Value]
+    words: str
+    sure: bool
+
+
+def _find_pairs(given: Axis, moved: Axis, others: Sequence[Axis]) -> Iterator[_Pair]:
+    counts = count_pairs(given, moved)
+    own = _find_own(counts)
+    for one, other in ((a, b) for a in own for b in own if a < b):
+        (value, of_one), (under, of_other) = own[one], own[other]
+        if value == under:
             continue
-        pairs = sorted(((own[one], one), (own[other], other)))
-        _join(things, {_value(given, g): _value(moved, m) for g, m in pairs})
-        words.append(
+        there = _find_likeliest(given, moved, others, one, value, under)
+        back = _find_likeliest(given, moved, others, other, under, value)
+        agreed = min(there[1], back[1])
+        if (there[0], back[0]) != (other, one) or agreed < _AGREED_PERHAPS:
+            continue
+        odd = [
+            f"{support - held:,} of {support:,} {moved.name(level)} not {given.name(place)}"
+            for level, place in ((one, value), (other, under))
+            for held, support in [(counts[place, level], counts[:, level].sum())]
+        ]
+        yield _Pair(
+            {_value(given, g): _value(moved, m) for g, m in sorted(((value, one), (under, other)))},
             f"{100 * there[1]:.0f} % of {moved.name(one)} would be {moved.name(other)}, "
-            f"{100 * back[1]:.0f} % of {moved.name(other)} {moved.name(one)}"
+            f"{100 * back[1]:.0f} % of {moved.name(other)} {moved.name(one)}; {', '.join(odd)}",
+            of_one and of_other and agreed >= _AGREED,
         )
-    return things, words
 
 
-def _find_own(counts: NDArray[np.int64]) -> dict[int, int]:
-    """Levels that hardly occur but under one protected value, and that value."""
+def _find_own(counts: NDArray[np.int64]) -> dict[int, tuple[int, bool]]:
+    """Levels that hardly occur but under one protected value: that value, and if it is sure."""
     shares = counts.sum(axis=1) / counts.sum()
     own = {}
     for level, column in enumerate(counts.T):
         value, support = int(column.argmax()), int(column.sum())
-        if is_evident(support - column[value], support, support * (1 - shares[value])):
-            own[level] = value
+        odd, expected = support - int(column[value]), support * (1 - shares[value])
+        sure = expected >= LEAST_EXPECTED and odd <= MOST_OF_EXPECTED * expected
+        sure = sure and binom.sf(odd - 1, support, MOST_BROKEN) >= _CHANCE
+        if sure or (
+            expected >= _LEAST_EXPECTED_PERHAPS
+            and odd <= min(_MOST_ODD_PERHAPS * support, _MOST_OF_EXPECTED_PERHAPS * expected)
+        ):
+            own[level] = value, sure
     return own
 
 

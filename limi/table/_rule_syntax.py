@@ -192,6 +192,21 @@ def parse_rule(text: str) -> Node:
     return tree
 
 
+def find_names(text: str) -> set[str]:
+    """The columns that a rule speaks of, whether there are such columns or not.
+
+    >>> sorted(find_names("age >= 18 implies {1: 2}[sex] == 2"))
+    ['age', 'sex']
+    """
+    names, ahead = set(), [parse_rule(text)]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, Name):
+            names.add(node.name)
+        ahead += _find_parts(vars(node).values())
+    return names
+
+
 def turn_around(text: str) -> str | None:
     """A rule `A implies B` as `B implies A`; None where it is none.
 

@@ -22,7 +22,7 @@ from limi.table._mined_columns import find_derived
 from limi.table._mined_roles import find_roles
 from limi.table._rule_syntax import quote_name, quote_value
 from limi.table.constraints import Constraint, find_broken
-from limi.table.rules import Derived, Rules
+from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
@@ -64,6 +64,8 @@ class Mined:
     rules: Rules
     comments: Mapping[tuple[str, str], str] = field(default_factory=dict)  # by section and name
     remarks: tuple[str, ...] = ()
+    possible: tuple[tuple[Role, str], ...] = ()  # roles for somebody to judge, and what to say
+    caution: str = ""  # what to know of all that was found
 
 
 def mine(schema: Schema, rows: Rows, protected: Sequence[str] = ()) -> Mined:
@@ -85,15 +87,20 @@ def mine(schema: Schema, rows: Rows, protected: Sequence[str] = ()) -> Mined:
     rules = Rules(
         tuple((name, one.text) for name, one in named.items()),
         tuple(column for column, _ in derived),
-        tuple(role for role, _ in roles),
+        tuple(found.role for found in roles if found.sure),
     )
     replace(schema, rules=rules)  # what cannot be read back must not be written
     return Mined(
         rules,
         {("constraints", name): one.counts for name, one in named.items()}
         | {("derived", column.column): words for column, words in derived}
-        | {("roles", f"{role.protected} {role.column}"): words for role, words in roles},
+        | {
+            ("roles", f"{found.role.protected} {found.role.column}"): found.words
+            for found in roles
+            if found.sure
+        },
         (*remarks, *(f"{one.text}   # {one.counts}" for one in bounds[:_MOST_BOUNDS])),
+        tuple((found.role, found.words) for found in roles if not found.sure),
     )
 
 

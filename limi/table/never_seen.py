@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,12 +31,14 @@ class NeverSeen:
     expected: float  # rows that would hold it if the two columns had nothing to do with each other
     seen: int
 
-    def __str__(self) -> str:
+    def describe(self, table: str = "TABLE", target: str | None = None) -> str:
+        """What to warn of, with the command that finds rules for it."""
+        words = ["limi", "schema", table, "--mine", "--protected", self.protected]
+        command = shlex.join(words if target is None else [*words, "--target", target])
         return (
             f"{100 * self.share:.0f} % of partners hold a combination that the table never or "
             f"hardly ever has: {self.column} {self.cell} with {self.protected} {self.value} "
-            f"({round(self.expected):,} expected, {self.seen:,} seen); `limi schema TABLE --mine "
-            f"--protected {self.protected}` suggests a rule"
+            f"({round(self.expected):,} expected, {self.seen:,} seen); `{command}` suggests a rule"
         )
 
 

@@ -8,32 +8,91 @@ from dataclasses import replace
 import numpy as np
 
 from limi.errors import InvalidInput, spell
-from limi.table._rule_syntax import turn_around
+from limi.system.words import both
+from limi.table._rule_syntax import find_names, turn_around
 from limi.table.constraints import Constraint, find_broken
 from limi.table.rules import Rules
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["MOST_BROKEN", "GivenConstraints", "add_constraints", "require_kept"]
+__all__ = [
+    "MOST_BROKEN",
+    "GivenConstraints",
+    "add_constraints",
+    "describe_lost",
+    "require_kept",
+    "set_target_aside",
+]
 
 GivenConstraints = Mapping[str, str] | Sequence[str]
 
 MOST_BROKEN = 0.05  # of a table's rows; a rule that more of them break does not describe it
 
 
-def add_constraints(schema: Schema, wanted: GivenConstraints) -> Schema:
+def set_target_aside(schema: Schema, target: str | None) -> tuple[Schema, tuple[str, ...]]:
+    """The schema without the target column, and a sentence on rules that go with it."""
+    if target is None or target not in schema.names:
+        return schema, ()
+    if target in schema.protected:
+        raise InvalidInput(
+            f"{target!r} is the target column; a protected column is one the model takes"
+        )
+    rest = schema.select([name for name in schema.names if name != target])
+    why = f"it speaks of {target!r}, which the model decides; rules are about what a model sees"
+    return rest, describe_lost(schema.rules, rest.rules, why)
+
+
+def describe_lost(before: Rules, after: Rules, why: str) -> tuple[str, ...]:
+    """A sentence on the rules that are no longer there, and why; none where all are."""
+    constraints = dict(after.constraints)
+    lost = [f"constraint {name!r}" for name, _ in before.constraints if name not in constraints]
+    lost += [
+        f"the derived column {one.column!r}" for one in before.derived if one not in after.derived
+    ]
+    lost += [
+        f"the role of {one.column!r} for {one.protected!r}"
+        for one in before.roles
+        if one not in after.roles
+    ]
+    if not lost:
+        return ()
+    if len(lost) == 1:
+        return (f"{lost[0]} has no effect, because {why}",)
+    why = why.replace("it speaks of", "they speak of")
+    return (f"{both(lost)} have no effect, because {why}",)
+
+
+def add_constraints(
+    schema: Schema, wanted: GivenConstraints, *, target: str | None = None
+) -> Schema:
     """The schema with more constraints: a list of rules, or a mapping from names to rules.
 
-    A rule without a name is named by its own text.
+    A rule without a name is named by its own text. None may speak of the target.
     """
     if isinstance(wanted, str):
         wanted = [wanted]
     named = wanted if isinstance(wanted, Mapping) else {rule: rule for rule in wanted}
     if not named:
         return schema
+    for name, rule in named.items():
+        if isinstance(rule, str) and target is not None and target not in schema.names:
+            _require_input(name, rule, target)
     rules = schema.rules
     merged = Rules((*rules.constraints, *named.items()), rules.derived, rules.roles)
     return replace(schema, rules=merged)
+
+
+def _require_input(name: str, rule: str, target: str) -> None:
+    """InvalidInput where a rule is about what the model decides."""
+    try:
+        names = find_names(rule)
+    except InvalidInput as error:
+        raise InvalidInput(f"constraint {name!r}: {error}") from None
+    if target in names:
+        raise InvalidInput(
+            f"constraint {name!r} speaks of {target!r}, the target column; the model decides it, "
+            "and rules are about what a model sees: take it out of the rule"
+        )
 
 
 def require_kept(schema: Schema, rows: Rows) -> None:

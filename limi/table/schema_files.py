@@ -63,9 +63,10 @@ def dump(schema: Schema, mined: Mined | None = None) -> str:
     kinds of values here need no library.
     """
     rules = schema.rules if mined is None else mined.rules
+    ruled = bool(rules) or (mined is not None and bool(mined.possible))
     lines = [
         "# What the columns of the table may hold. Edit kinds, levels and ranges as needed.",
-        f"format = {FORMATS[bool(rules)]}",
+        f"format = {FORMATS[ruled]}",
     ]
     if schema.protected:
         lines += ["", "[protected]"]
@@ -97,15 +98,28 @@ def dump(schema: Schema, mined: Mined | None = None) -> str:
 
 def _dump_mined(mined: Mined) -> list[str]:
     """Mined rules with their counts, and what was seen but is no rule yet, in comments."""
-    if not (mined.rules or mined.remarks):
-        return ["", "# No rules were found that the rows keep."]
+    caution = [f"# {clean(mined.caution)}"] if mined.caution else []
+    if not (mined.rules or mined.remarks or mined.possible):
+        return ["", "# No rules were found that the rows keep.", *caution]
     lines = [
         "",
         "# Found in the rows, for you to judge: delete what is chance or custom, keep what cannot",
         "# be otherwise. Counts are of the rows that a rule speaks of: how many break it, and how",
         "# many would if its columns had nothing to do with each other.",
+        *caution,
         *dump_rules(mined.rules, mined.comments),
     ]
+    sections = {role.protected for role in mined.rules.roles}
+    for role, words in mined.possible:
+        said = {("roles", f"{role.protected} {role.column}"): words}
+        section, line = dump_rules(Rules(roles=(role,)), said)[1:]
+        if role.protected in sections:  # TOML opens a section once
+            lines += ["", f"# Perhaps a role; if it is one, write this line under {section}:"]
+        else:
+            lines += ["", "# Perhaps a role; if it is one, delete the first # of these lines:"]
+            lines.append(f"# {section}")
+        lines.append(f"# {line}")
+        sections.add(role.protected)
     if mined.remarks:
         lines += ["", "# Seen in these rows, but perhaps not in others:"]
         lines += [f"# {clean(remark)}" for remark in mined.remarks]
@@ -125,7 +139,11 @@ def parse(text: str, name: str = "the schema") -> Schema:
 
 
 def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
-    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred."""
+    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred.
+
+    Excluded columns stand last where the file or its rules may speak of them: who asked for the
+    schema says what becomes of that (`rule_checks.set_target_aside`).
+    """
     path = Path(path)
     if path.suffix.lower() == ".json":
         return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
@@ -137,10 +155,14 @@ def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -
     for column in given_names:
         inferred.position(column)
     columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
-    # Rules may speak of columns that are left out, such as the target; they go with these.
-    left_out = [column for column in given.columns if column.name in exclude]
+    spoken_of = {*given.names, *(exclude if tree.keys() & SECTIONS else ())}
+    left_out = [
+        given[column] if column in given.names else infer(frame)[column]
+        for column in exclude
+        if column in spoken_of
+    ]
     whole = Schema((*columns, *left_out), given.protected, given.protected_codes)
-    return _with_rules(whole, read_rules(tree, whole, name), name).select(inferred.names)
+    return _with_rules(whole, read_rules(tree, whole, name), name)
 
 
 def _read_tree(text: str, name: str) -> dict[str, Any]:

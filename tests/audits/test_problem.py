@@ -15,6 +15,7 @@ from limi.errors import InvalidInput
 from limi.metrics.individual import Rate
 from limi.report import html, text, wording
 from limi.table.files import infer
+from limi.table.rule_checks import add_constraints
 
 
 def people(n=200):
@@ -63,11 +64,39 @@ def couples():
 def test_partners_that_hold_what_nobody_does_are_noted_where_no_rule_speaks_of_them():
     (note,) = prepared(couples()).notes
     assert note.startswith("43 % of partners hold a combination that the table never or hardly")
-    assert "`limi schema TABLE --mine --protected sex` suggests a rule" in note
+    assert "`limi schema TABLE --mine --protected sex --target ok` suggests a rule" in note
+    (note,) = prepared(couples(), table_name="couples.csv").notes
+    assert "`limi schema couples.csv --mine " in note
     rule = 'tie == "Husband" implies sex == "Male"'
     ruled = prepared(couples(), constraints=[rule])
     assert ruled.notes == ()
     assert ruled.schema.rules.constraints == ((rule, rule),)
+
+
+def test_rules_about_the_target_are_told():
+    frame = people(600).assign(paid=lambda frame: (frame["debt"] < 0.5).astype(int))
+    schema = add_constraints(infer(frame), {"debts": "paid == 1 implies debt < 0.5"})
+    problem = prepared(frame, schema=schema, target="paid", favorable=1)
+    assert "paid" not in problem.schema.names
+    note = problem.notes[0]
+    assert note.startswith("constraint 'debts' has no effect, because it speaks of")
+    with pytest.raises(InvalidInput, match="speaks of 'paid', the target column; the model deci"):
+        prepared(frame, target="paid", favorable=1, constraints=["paid == 1 implies debt < 0.5"])
+    with pytest.raises(InvalidInput, match="constraint 'paid =': "):
+        prepared(frame, target="paid", favorable=1, constraints=["paid ="])
+    with pytest.raises(InvalidInput, match="'paid' is the target column"):
+        prepared(frame, schema=schema.protect(["paid"]), protected=[], target="paid", favorable=1)
+
+
+def test_a_rule_about_columns_that_the_model_does_not_take_is_told():
+    frame = people(600)
+    model = LogisticRegression().fit(frame[["age", "debt"]], frame["ok"])
+    rules = {"small": "debt < 9", "sexes": 'sex in ["Female", "Male"]'}
+    problem = prepared(frame, model, protected=["age=20,50"], constraints=rules)
+    assert problem.notes == (
+        "constraint 'sexes' has no effect, because it speaks of columns that the model does not "
+        "take (sex)",
+    )
 
 
 def test_a_rule_that_the_table_does_not_keep_is_refused():

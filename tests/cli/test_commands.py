@@ -207,6 +207,26 @@ def test_rules_are_mined_written_and_used(folder, limi):
     assert (code, "did you mean 'age'" in err) == (2, True)
 
 
+def test_no_mined_rule_speaks_of_the_target(folder, limi):
+    code, out, err = limi("schema", "people.csv", "--mine", "--target", "ok")
+    assert (code, err) == (0, "")
+    assert '[columns."ok"]' not in out
+    assert "No --target was named" not in out
+    assert "No --target was named" in limi("schema", "people.csv", "--mine")[1]
+    code, _, err = limi("schema", "people.csv", "--target", "okay")
+    assert (code, "did you mean 'ok'" in err) == (4, True)
+    code, _, err = limi(*FULL, "--constraint", 'ok == "yes" implies age > 3')
+    assert (code, "speaks of 'ok', the target column" in err) == (2, True)
+    text = limi("schema", "people.csv")[1].replace("format = 1", "")
+    rule = "[constraints]\nodd = 'ok == \"yes\" implies age > 3'\n"
+    (folder / "s.toml").write_text(text + rule)
+    told = "constraint 'odd' has no effect, because it speaks of 'ok'"
+    code, out, _ = limi(*FULL, "--schema", "s.toml", "--max-rows", "10", "--json")
+    assert (code, told in " ".join(json.loads(out)["notes"])) == (0, True)
+    words = ["fit", "people.csv", "--target", "ok", "--schema", "s.toml", "--out", "g.limi"]
+    assert told in limi(*words)[2]
+
+
 @pytest.mark.parametrize("noun", ["methods", "models", "generators", "metrics", "datasets"])
 def test_lists_have_a_line_for_each_name(limi, noun):
     code, out, _ = limi("list", noun, "--json")

@@ -239,6 +239,40 @@ def test_adult_gives_its_rules_its_derived_column_and_its_role():
     assert mine(adult.schema, shuffled(rows), ["sex"]) == Mined(Rules())
 
 
+def make_spouses(n, odd, seed=0):
+    """As many wives and husbands, so many of the wives Male, and as many again who are neither."""
+    rng = np.random.default_rng(seed)
+    tie = np.repeat(["Wife", "Husband", "Child", "Alone"], n)
+    sex = np.where(tie == "Wife", "Female", np.where(tie == "Husband", "Male", ""))
+    sex = np.where(sex == "", rng.choice(["Female", "Male"], len(tie)), sex)
+    sex[:odd] = "Male"
+    married = np.where((np.arange(len(tie)) < 2 * n) ^ (rng.random(len(tie)) < 0.03), "yes", "no")
+    return coded(pd.DataFrame({"sex": sex, "tie": tie, "married": married}))
+
+
+@pytest.mark.parametrize(
+    ("n", "odd", "sure", "possible"),
+    [
+        (300, 0, 1, 0),
+        (300, 1, 1, 0),  # 0.3 %, as 0.2 % of people would make by chance
+        (300, 2, 0, 1),
+        (300, 5, 0, 1),
+        (300, 9, 0, 0),  # more than 2 %
+        (60, 0, 0, 1),  # too few to be sure
+        (30, 0, 0, 0),
+    ],
+)
+def test_a_role_with_few_exceptions_is_one_or_possible_by_their_number(n, odd, sure, possible):
+    schema, rows = make_spouses(n, odd)
+    found = mine(schema, rows, ["sex"])
+    assert (len(found.rules.roles), len(found.possible)) == (sure, possible)
+    assert not mine(schema, shuffled(rows), ["sex"]).possible
+    if possible:
+        ((role, words),) = found.possible
+        assert role.things == ((("Female", "Wife"), ("Male", "Husband")),)
+        assert words.endswith(f"0 of {n} Husband not Male, {odd} of {n} Wife not Female")
+
+
 # -- the warning of a run without rules -----------------------------------------------------
 
 
@@ -249,9 +283,11 @@ def test_partners_that_hold_what_nobody_does_are_counted(people):
     assert found.share == pytest.approx(spouses.mean())
     assert {found.column, found.protected} == {"tie", "sex"}
     assert found.seen == 0
-    words = str(found)
+    words = found.describe()
     assert f"{100 * spouses.mean():.0f} % of partners hold a combination that the table" in words
     assert "`limi schema TABLE --mine --protected sex` suggests a rule" in words
+    command = "`limi schema 'my people.csv' --mine --protected sex --target paid` suggests a rule"
+    assert command in found.describe("my people.csv", "paid")
 
 
 def test_with_several_protected_columns_every_partner_counts(people):

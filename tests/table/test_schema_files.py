@@ -1,12 +1,16 @@
 """Schemas as files: read back the same, merged with what the table shows, or refused."""
 
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from limi.errors import BadTable, InvalidInput
 from limi.table import files, schema_files
+from limi.table.mining import Mined
+from limi.table.rule_checks import set_target_aside
+from limi.table.rules import Role, Rules
 from limi.table.schema import Column, Schema
 from tests.table.mixed import arrow_table, pandas_frame, polars_frame
 
@@ -305,12 +309,48 @@ def test_rules_need_the_second_format():
         schema_files.parse("format = 1\n" + RULED)
 
 
-def test_rules_that_speak_of_the_target_are_left_out_with_it(tmp_path):
+def test_rules_that_speak_of_the_target_are_set_aside_with_it_and_told(tmp_path):
     frame = pd.DataFrame({"a": [1, 2], "b": [0, 1], "y": [0, 1]})
     path = tmp_path / "s.toml"
     text = schema_files.dump(files.infer(frame))
     rules = '[constraints]\nlow = "a >= b"\nlabel = "y == 0 or a > 1"\n'
     path.write_text(text.replace("format = 1", "format = 2") + rules, encoding="utf-8")
-    schema = schema_files.read_for(frame, path, exclude=("y",))
-    assert schema.rules.constraints == (("low", "a >= b"),)
-    assert len(schema_files.read_for(frame, path).rules.constraints) == 2
+    for columns in (
+        text,
+        text[: text.index('[columns."y"]')],
+    ):  # whether it lists the target or not
+        path.write_text(columns.replace("format = 1", "") + rules, encoding="utf-8")
+        whole = schema_files.read_for(frame, path, exclude=("y",))
+        assert len(whole.rules.constraints) == 2
+        schema, notes = set_target_aside(whole, "y")
+        assert schema.names == ["a", "b"]
+        assert schema.rules.constraints == (("low", "a >= b"),)
+        assert notes == (
+            "constraint 'label' has no effect, because it speaks of 'y', which the "
+            "model decides; rules are about what a model sees",
+        )
+    assert set_target_aside(schema, "y") == (schema, ())
+    with pytest.raises(InvalidInput, match="'y' is the target column"):
+        set_target_aside(whole.protect(["y"]), "y")
+
+
+def test_a_possible_role_is_written_as_a_comment_that_becomes_one():
+    schema = schema_files.parse(PEOPLE)
+    role = Role(protected="sex", column="tie", things=((("Female", "Wife"), ("Male", "Husband")),))
+    text = schema_files.dump(schema, Mined(Rules(), possible=((role, "counts"),)))
+    assert schema_files.parse(text) == schema
+    said = "\n# [roles.sex]\n# tie = "
+    assert said in text
+    taken = text.replace("# [roles", "[roles").replace("# tie", "tie")
+    assert schema_files.parse(taken).rules.roles == (role,)
+    sure = Mined(
+        Rules(roles=(role,)),
+        possible=(
+            (
+                replace(role, column="ages", things=((("Female", "young"), ("Male", "old")),)),
+                "counts",
+            ),
+        ),
+    )
+    assert text.count("[roles.sex]") == 1
+    assert "write this line under [roles.sex]:" in schema_files.dump(schema, sure)
