@@ -168,12 +168,7 @@ def prepare(
         aside=() if joined is None else joined.aside,
     )
     with trial.begun(model, sha256, terms) as judge:
-        if schema is None:
-            schema = infer(frame, exclude=() if target is None else (target,))
-        elif joined is not None:
-            schema = joined.extend(schema)
-        schema, set_aside = set_target_aside(schema, target)
-        schema = _protect(schema, protected, target)
+        schema, set_aside = _settle(schema, frame, joined, protected, target)
         schema = add_constraints(schema, constraints, target=target)
         codec = Codec.learn(frame, schema)
         judge(codec, frame)
@@ -200,21 +195,23 @@ def prepare(
         notes=(
             *_by_default(favorable, wanted, target),
             *set_aside,
-            *_lost(schema, bound.codec.schema),
-            *_notes(bound, rows),
-            *_unseen(bound.codec.schema, rows, table_name, target),
+            *_notes(bound, rows, schema, table_name, target),
             *left_out,
         ),
     )
 
 
-def _notes(target: Target, rows: Rows) -> tuple[str, ...]:
+def _notes(
+    target: Target, rows: Rows, given: Schema, table_name: str, label_column: str | None
+) -> tuple[str, ...]:
     """What the report should say of the model and the table."""
     schema = target.codec.schema
     return (
+        *_lost(given, schema),
         *_by_threshold(target, rows),
         *_untaken(target),
         *_unheld(schema, rows),
+        *_unseen(schema, rows, table_name, label_column),
     )
 
 
@@ -527,6 +524,22 @@ def _in_words(labels: Value | Sequence[Value]) -> Any:
         return several[0] if several else None
     *first, last = map(str, several)
     return f"{', '.join(first)} or {last}"
+
+
+def _settle(
+    schema: Schema | None,
+    frame: Frame,
+    joined: Joined | None,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None,
+) -> tuple[Schema, tuple[str, ...]]:
+    """The schema of all columns but the target, and a sentence on rules that speak of that."""
+    if schema is None:
+        schema = infer(frame, exclude=() if target is None else (target,))
+    elif joined is not None:
+        schema = joined.extend(schema)
+    schema, notes = set_target_aside(schema, target)
+    return _protect(schema, protected, target), notes
 
 
 def _protect(
