@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +19,10 @@ __all__ = ["NeverSeen", "find_never_seen"]
 _MOST_ROWS = 50_000  # whose partners are counted
 _LEAST_SHARE = 0.01  # of partners; fewer are not worth a sentence
 
+# People who are near to a number, among whom a cell may be missed.
+_NEAR = 400
+_NEAR_SHARE = 0.02  # of the table, if that is more
+
 
 @dataclass(frozen=True)
 class NeverSeen:
@@ -30,15 +35,23 @@ class NeverSeen:
     cell: str
     expected: float  # rows that would hold it if the two columns had nothing to do with each other
     seen: int
+    near: int = (
+        0  # where the protected value is a number, the people nearest to it who were counted
+    )
 
     def describe(self, table: str = "TABLE", target: str | None = None) -> str:
         """What to warn of, with the command that finds rules for it."""
         words = ["limi", "schema", table, "--mine", "--protected", self.protected]
         command = shlex.join(words if target is None else [*words, "--target", target])
+        counted = f"{round(self.expected):,} expected, {self.seen:,} seen"
+        value, finds = self.value, "suggests a rule"
+        if self.near:
+            value, finds = f"about {self.value}", "looks for rules"
+            counted += f" among the {self.near:,} people nearest to it"
         return (
             f"{100 * self.share:.0f} % of partners hold a combination that the table never or "
-            f"hardly ever has: {self.column} {self.cell} with {self.protected} {self.value} "
-            f"({round(self.expected):,} expected, {self.seen:,} seen); `{command}` suggests a rule"
+            f"hardly ever has: {self.column} {self.cell} with {self.protected} {value} "
+            f"({counted}); `{command}` {finds}"
         )
 
 
@@ -53,8 +66,9 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
     own_fits = np.ones(len(few), dtype=bool)
     for number, codes in enumerate(schema.protected_codes):
         odd = np.zeros((len(few), len(codes)), dtype=bool)
+        held = _who_holds(schema, rows, number, places[:, number])
         for axis in axes:
-            seen, expected = _count(places[:, number], len(codes), axis)
+            seen, expected = _count(held, axis)
             never = is_unseen(seen, expected)
             odd |= never[:, axis.cells[few]].T
             partners = np.where(never, axis.counts - seen, 0)
@@ -63,6 +77,7 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
                 value, cell = divmod(at, len(axis))
                 worst = _Worst(int(partners.flat[at]), number, codes[value], axis, cell)
                 worst_counts = float(expected[value, cell]), int(seen[value, cell])
+                near = len(held[value])
         fitting *= len(codes) - odd.sum(axis=1)
         place = places[few, number]
         own_fits &= (place >= 0) & ~odd[np.arange(len(few)), place]
@@ -73,6 +88,7 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
     if share < _LEAST_SHARE:
         return None
     column = schema[schema.protected[worst.number]]
+    near = near if column.kind == "numerical" else 0
     return NeverSeen(
         share,
         column.name,
@@ -80,6 +96,7 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
         worst.axis.column.name,
         worst.axis.name(worst.cell),
         *worst_counts,
+        near,
     )
 
 
@@ -100,12 +117,29 @@ class _Worst(NamedTuple):
     cell: int
 
 
-def _count(
-    places: Index, n_values: int, axis: Axis
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _who_holds(schema: Schema, rows: Rows, number: int, places: Index) -> list[Index]:
+    """Rows that hold each value of a protected column; of a number, those that come nearest."""
+    position, codes = int(schema.protected_index[number]), schema.protected_codes[number]
+    if schema.columns[position].kind != "numerical":
+        return [np.flatnonzero(places == value) for value in range(len(codes))]
+    cells = rows[:, position]
+    order = np.argsort(cells, kind="stable")[: int((~np.isnan(cells)).sum())]
+    ascending = cells[order]
+    wanted = min(len(order), max(_NEAR, int(_NEAR_SHARE * len(order))))
+    held = []
+    for code in codes:
+        at = int(np.searchsorted(ascending, code))
+        away = np.abs(ascending[max(0, at - wanted) : at + wanted] - code)
+        reach = float(np.partition(away, wanted - 1)[wanted - 1]) if wanted else 0.0
+        # All of them who are equally far, and the last digits must not part them.
+        reach += 1e-9 * (1 + reach)
+        start, end = np.searchsorted(ascending, [code - reach, code + reach])
+        held.append(order[start:end])
+    return held
+
+
+def _count(held: Sequence[Index], axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """(values, cells): rows that hold each pair, and that would by chance."""
-    known = places >= 0
-    joint = places[known] * len(axis) + axis.cells[known]
-    seen = np.bincount(joint, minlength=n_values * len(axis)).reshape(n_values, len(axis))
-    expected = np.outer(np.bincount(places[known], minlength=n_values), axis.counts) / len(places)
+    seen = np.stack([np.bincount(axis.cells[who], minlength=len(axis)) for who in held])
+    expected = np.outer([len(who) for who in held], axis.counts) / len(axis.cells)
     return seen.astype(np.int64), expected

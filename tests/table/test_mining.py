@@ -290,6 +290,34 @@ def test_partners_that_hold_what_nobody_does_are_counted(people):
     assert command in found.describe("my people.csv", "paid")
 
 
+@pytest.mark.parametrize("tried", ["age", "age=20-75:11", "age=21,70"])
+def test_numbers_are_held_against_the_people_nearest_to_them(people, tried):
+    schema, rows = people
+    schema = schema.protect([tried])
+    found = find_never_seen(schema, rows)
+    assert (found.protected, found.column, found.cell) == ("age", "ages", "middle")
+    assert found.seen == 0
+    assert found.near >= 400
+    assert f"ages middle with age about {found.value} (" in found.describe()
+    assert f"0 seen among the {found.near} people nearest to it)" in found.describe()
+    # Partners of whom the group of ages is another than that of their age: but for those about
+    # the ages at which groups begin, each is seen.
+    ages = np.array(schema.protected_codes[0])
+    groups, own = np.digitize(ages, [25, 60]), np.digitize(rows[:, 3], [25, 60])
+    other = (groups != own[:, None])[ages != rows[:, [3]]]
+    assert other.mean() - 0.1 < found.share <= other.mean() + 1e-9
+    assert find_never_seen(schema, shuffled(rows)) is None
+
+
+def test_missing_and_few_numbers_have_no_people_near(people):
+    schema, rows = people
+    schema = schema.protect(["age=20,70"])
+    assert find_never_seen(schema, rows[:30]) is None
+    lost = rows.copy()
+    lost[:, 3] = np.nan
+    assert find_never_seen(schema, lost) is None
+
+
 def test_with_several_protected_columns_every_partner_counts(people):
     schema, rows = people
     schema = schema.protect(["sex", "school"])
