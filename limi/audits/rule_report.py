@@ -15,7 +15,9 @@ from limi.metrics.individual import Rate
 from limi.metrics.rates import UnderRules
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.table.rules import Role
 from limi.table.schema import Schema
+from limi.types import Value
 
 __all__ = ["RuleReport", "SameThing", "report_rules", "whole_people"]
 
@@ -66,6 +68,12 @@ class RuleReport:
         )
 
 
+def _show(schema: Schema, role: Role, thing: tuple[tuple[Value, Value], ...]) -> dict[str, str]:
+    """The levels of a thing by protected value, as the table writes both."""
+    given, moved = schema[role.protected], schema[role.column]
+    return {given.show(given.code(v)): moved.show(moved.code(level)) for v, level in thing}
+
+
 def whole_people(samples: Mapping[str, Checked]) -> dict[str, Checked]:
     """Of each sample the people who could be asked under every value: only they can be compared."""
     return {
@@ -93,7 +101,7 @@ def report_rules(
         dict(schema.rules.constraints),
         {derived.column: list(derived.sources) for derived in schema.rules.derived},
         tuple(
-            SameThing(role.protected, role.column, {str(v): str(level) for v, level in thing})
+            SameThing(role.protected, role.column, _show(schema, role, thing))
             for role in schema.rules.roles
             if role.protected in protected and role.column in along
             for thing in role.things

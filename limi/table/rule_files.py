@@ -67,7 +67,9 @@ def dump_rules(rules: Rules, comments: Mapping[tuple[str, str], str] = _NO_COMME
         lines += ["", f"[roles.{_name(protected)}]"]
         for role in rules.roles:
             if role.protected == protected:
-                things = [{_key(value): level for value, level in thing} for thing in role.things]
+                things = [
+                    {_key(value): _number(level) for value, level in thing} for thing in role.things
+                ]
                 said = beside("roles", f"{protected} {role.column}")
                 lines.append(f"{_name(role.column)} = {to_toml(things)}{said}")
     return lines
@@ -197,7 +199,7 @@ def _value(value: Any, where: str) -> Value:
 def _value_of(column: Column, told: Value) -> Value:
     """What a column calls a value: keys of TOML are text, whatever they name."""
     code = column.code(told)
-    return code if column.kind == "numerical" else column.levels[int(code)]
+    return _number(code) if column.kind == "numerical" else column.levels[int(code)]
 
 
 def _is_number(value: object) -> bool:

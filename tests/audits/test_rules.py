@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 import limi
 from limi.audits.problem import prepare
 from limi.audits.summary import Summary
-from limi.errors import BadTable
+from limi.errors import BadTable, InvalidInput
 from limi.report import html, text, wording
 from limi.table.rows import uniform
-from limi.table.schema_files import dump
+from limi.table.schema_files import dump, parse
 from limi.table.sheets import plain_frame
 from tests.search.test_rules import ruled
 from tests.table.ruled import COLUMNS
@@ -214,3 +214,31 @@ def test_a_model_that_takes_only_what_goes_along_flips_with_it_and_not_alone():
     assert result.rates["real"].estimate > 0
     assert result.rates_only_protected["real"].estimate == 0
     assert not result.summary.blind
+
+
+def test_a_role_between_numbers_is_told_as_the_table_writes_them():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"code": rng.choice([1, 2], 300), "fee": rng.choice([20, 30, 40], 300)})
+    told = "format = 2\n" + "".join(
+        f'[columns.{name}]\nkind = "numerical"\nlow = {low}\nhigh = {high}\nstep = {step}\n'
+        for name, low, high, step in (("code", 1, 2, 1), ("fee", 20, 40, 10))
+    )
+    schema = parse(f"{told}[roles.code]\nfee = [{{1 = 20.0, 2 = 30}}]\n")
+    assert 'fee = [{ "1" = 20, "2" = 30 }]' in dump(schema)
+    assert parse(dump(schema)).rules == schema.rules
+    with pytest.raises(InvalidInput, match="a level twice: 20 under 1"):
+        parse(f"{told}[roles.code]\nfee = [{{1 = 20, 2 = 30}}, {{1 = 20.0, 2 = 40}}]\n")
+    result = limi.audit(
+        lambda asked: (asked["fee"] < 25).to_numpy(dtype=float),
+        frame,
+        protected=["code=1,2"],
+        schema=schema,
+        favorable=1,
+        output="score",
+        method="real",
+        generator=None,
+        rate_rows=100,
+    )
+    assert result.summary.rules.roles[0].levels == {"1": "20", "2": "30"}
+    words = wording.tell_rules(result.summary)[0]
+    assert "(fee 20 as code 1 is 30 as code 2)" in words
