@@ -333,6 +333,26 @@ def cover(times: int = 60) -> None:
         report(f"of {name} with people and draws alone, percent", 100 * alone)
 
 
+def orders(times: int = 10) -> None:
+    """Is the table's own order of columns any other than eight drawn at random? Half a minute."""
+    apart, outside = [], []
+    effort = Effort(kept=0, carried=0, drawn=0)
+    for number in range(times):
+        known = draw_known(3000, np.random.default_rng(50 + number))
+        session = Session(Task(known.schema, known.score, known.rows))
+        told = measure(session, known.rows, number, unseen=("sex",), effort=effort)
+        for way in told.directions:
+            used = (way.gains if way.carried == "gains" else way.losses).estimate
+            apart.append(100 * (np.mean(way.orders) - used))
+            outside.append(not min(way.orders) <= used <= max(way.orders))
+    error = float(np.std(apart) / np.sqrt(len(apart)))
+    report("other orders less the table's, points", abs(float(np.mean(apart))), 0.5)
+    report("its standard error", error)
+    report(
+        "tables outside the range of other orders, percent (22 by chance)", 100 * np.mean(outside)
+    )
+
+
 def demo() -> None:
     """The demo's model on all rows of Adult, with the rules of its shipped schema."""
     adult = data.load("adult")
@@ -372,6 +392,7 @@ PARTS = {
     "bands": bands,
     "mechanism": mechanism,
     "cover": cover,
+    "orders": orders,
 }
 
 if __name__ == "__main__":

@@ -105,7 +105,9 @@ class _Way:
     goal: int
     people: Rows
     scores: Scores
+    first: Rows  # people whom every maker is asked about
     twins: Rows = field(default_factory=lambda: np.empty((0, 0)))
+    first_kept: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     gains: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     losses: Mask = field(default_factory=lambda: np.zeros(0, dtype=bool))
     again: list[NDArray[np.int8]] = field(default_factory=list)  # verdicts with tables drawn again
@@ -120,6 +122,7 @@ class _Way:
     def keep(self, found: Mask) -> None:
         """Leave out the people who have no twin."""
         self.no_twin = int((~found).sum())
+        self.first_kept = found[: len(self.first)]
         self.people, self.scores = self.people[found], self.scores[found]
         self.twins = self.twins[found]
 
@@ -203,10 +206,17 @@ class _Inquiry:
         self.maker = self._learn(self.table, _stream(self.seed, 2))
         self.scores = [self.questions.score(rows) for rows in self.members]
         for own, goal in self._directions():
-            way = _Way(own, goal, self.members[own], self.scores[own])
-            goals = way.goals(len(way.people))
-            way.twins = self.maker.make(way.people, goals, _stream(self.seed, 3, own, goal))
-            way.keep(self.maker.found(way.twins, goals))
+            some, members = self.effort.again, self.members[own]
+            way = _Way(own, goal, members, self.scores[own], members[:some])
+            others = members[some:]
+            draws = _stream(self.seed, 3, own, goal)
+            way.twins = np.concatenate(
+                [
+                    self._make_first(self.maker, way),
+                    self.maker.make(others, way.goals(len(others)), draws),
+                ]
+            )
+            way.keep(self.maker.found(way.twins, way.goals(len(way.people))))
             way.gains, way.losses = self.questions.compare(way.people, way.scores, way.twins)
             self.ways.append(way)
         return True
@@ -356,11 +366,19 @@ class _Inquiry:
     def _refit_rows(self) -> int:
         return min(len(self.table), _MOST_REFIT_ROWS)
 
+    def _make_first(self, maker: TwinMaker, way: _Way) -> Rows:
+        """Twins of the first people, by the same draws for every maker.
+
+        So makers differ by what they learned alone, and not by the luck of their draws as well.
+        """
+        draws = _stream(self.seed, 12, way.own, way.goal)
+        return maker.make(way.first, way.goals(len(way.first)), draws)
+
     def _verdicts(self, maker: TwinMaker, way: _Way) -> NDArray[np.int8]:
-        """1 for a gain and -1 for a loss of the first people; the same draws for every maker."""
-        rows, scores = way.people[: self.effort.again], way.scores[: self.effort.again]
-        twins = maker.make(rows, way.goals(len(rows)), _stream(self.seed, 12, way.own, way.goal))
-        gains, losses = self.questions.compare(rows, scores, twins)
+        """1 for a gain and -1 for a loss, of those of the first people who are asked."""
+        twins = self._make_first(maker, way)[way.first_kept]
+        rows = way.people[: len(twins)]
+        gains, losses = self.questions.compare(rows, way.scores[: len(twins)], twins)
         return gains.astype(np.int8) - losses.astype(np.int8)
 
     def _kept_sets(self) -> list[tuple[tuple[str, ...], KeptBy]]:

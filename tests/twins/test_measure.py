@@ -14,6 +14,7 @@ from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.studies._mechanism import draw_known
 from limi.system.watch import Watch
+from limi.twins import learn
 from limi.twins.answers import Twins
 from limi.twins.effort import Effort
 from limi.twins.measure import measure
@@ -107,6 +108,22 @@ def test_draws_orders_and_fits_are_told(twins):
             * math.sqrt(direction.gains.estimate * (1 - direction.gains.estimate) / direction.n)
             * 0.95
         )
+
+
+def test_other_orders_differ_by_what_is_learned_and_not_by_the_luck_of_their_draws(
+    known, monkeypatch
+):
+    learned = []
+
+    def learn_once(rows, *more, order=None, **options):
+        if order is None or not learned:
+            learned.append(learn(rows, *more, order=order, **options))
+        return learned[0]
+
+    monkeypatch.setitem(measure.__globals__, "learn", learn_once)
+    for direction in ask(known)[0].directions:
+        used = getattr(direction, direction.carried).estimate
+        assert direction.orders == pytest.approx([used] * len(direction.orders))
 
 
 def test_batches_do_not_change_an_answer(known, twins):
