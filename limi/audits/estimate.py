@@ -37,9 +37,13 @@ class Estimate:
 
         >>> print(Estimate({"rates": 60_000, "search": 153_800}, 0.000187))
         about 214,000 questions, 40 s at the measured speed
+        >>> print(Estimate({"rates": 60_000, "twins": 104_400}, 0.0001))
+        about 164,000 questions (104,000 of them about twins), 16 s at the measured speed
         """
-        words = f"about {_round(self.total):,} questions, {_duration(self.seconds)} at the "
-        words += "measured speed"
+        twins = min(self.questions.get("twins", 0), self.total)
+        of_them = f" ({_round(twins):,} of them about twins)" if 0 < twins < self.total else ""
+        words = f"about {_round(self.total):,} questions{of_them}, {_duration(self.seconds)} at "
+        words += "the measured speed"
         if self.generator is not None:
             words += f", after the fit of the generator {self.generator}"
         return words

@@ -16,7 +16,7 @@ from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
 from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, digest, versions
-from limi.audits.twin_question import TwinQuestion
+from limi.audits.twin_question import RATE_SHARE, TwinQuestion
 from limi.metrics.rates import measurable_rows
 from limi.models import gradients
 from limi.models._base import Decides
@@ -34,7 +34,6 @@ __all__ = ["CONTRACT_SHARE", "MOST_TO_JUDGE", "RATE_SHARE", "Plan"]
 
 CONTRACT_SHARE = 20  # of the seconds: a first look at the model takes a twentieth at most
 MOST_TO_JUDGE = 20_000  # rows of the table that findings are held against
-RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
 _EXPECTED_FLIPS = 20  # rows checked for each finding, as far as an estimate goes
 _LATE = "no time was left for these metrics: "
 

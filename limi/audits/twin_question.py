@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,9 +19,12 @@ from limi.system.watch import Watch
 from limi.table.schema import Schema
 from limi.twins import Effort, Twins
 
-__all__ = ["TWIN_SHARE", "TwinQuestion", "take_keep"]
+__all__ = ["RATE_SHARE", "TWIN_SHARE", "TwinQuestion", "take_keep"]
 
-TWIN_SHARE = 3  # where there is a search as well, one third of a budget goes to twins
+RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
+TWIN_SHARE = (
+    3  # of what is left; where there is a search as well, one third of a budget goes to twins
+)
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,15 @@ class TwinQuestion:
     ) -> Twins:
         """The answer, within a part of the budget; all of it where nothing else is asked."""
         name, people, _ = problem.people
-        budget = Budget(max_queries=_allowed(problem, max_queries))
-        share = 1 if problem.blind else TWIN_SHARE
-        end = watch.seconds + (watch.until - watch.seconds) / share if watch.limited else np.inf
+        allowed = _allowed(problem, max_queries)
+        budget = Budget(max_queries=allowed)
+        end = (
+            watch.seconds + (watch.until - watch.seconds) / _share(problem)
+            if watch.limited
+            else np.inf
+        )
         with watch.ending(end):
-            return twins.measure(
+            answers = twins.measure(
                 Session(task, budget, watch=watch),
                 people,
                 seed,
@@ -70,12 +78,48 @@ class TwinQuestion:
                 told=told,
                 on_step=watch.step,
             )
+        return answers if allowed is None else self._tell_budget(problem, answers, allowed)
+
+    def _tell_budget(self, problem: Problem, answers: Twins, allowed: int) -> Twins:
+        """The answers with a sentence on a budget that was too small for all of them."""
+        n_ways = twins.directions(len(twins.find_groups(problem.schema, problem.rows)))
+        wanted = Effort().questions(n_ways)
+        if allowed >= wanted:
+            return answers
+
+        def budget(questions: int) -> str:
+            whole = questions * _share(problem) * RATE_SHARE / (RATE_SHARE - 1)
+            return f"--max-queries {_round_up(whole):,}"
+
+        least = twins.least_questions(n_ways)
+        if answers.reason and allowed >= least:
+            return answers  # it was not the budget of queries
+        if answers.reason:
+            return replace(
+                answers,
+                reason=f"{answers.reason}; they take {least:,} at least, for which "
+                f"{budget(least)} would do, and {budget(wanted)} for all that they can tell",
+            )
+        note = (
+            f"twins had {allowed:,} questions, and all that they can tell takes up to {wanted:,}; "
+            f"{budget(wanted)} would do"
+        )
+        return replace(answers, notes=(*answers.notes, note))
+
+
+def _share(problem: Problem) -> int:
+    """The part of a budget that goes to twins, as one of so many."""
+    return 1 if problem.blind else TWIN_SHARE
 
 
 def _allowed(problem: Problem, max_queries: int | None) -> int | None:
-    if max_queries is None:
-        return None
-    return max(1, max_queries // (1 if problem.blind else TWIN_SHARE))
+    return None if max_queries is None else max(1, max_queries // _share(problem))
+
+
+def _round_up(number: float) -> int:
+    """Two digits: more would promise what nobody knows."""
+    unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    return math.ceil(number / unit) * unit
 
 
 def take_keep(given: Sequence[str] | str, schema: Schema) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limi.twins.answers import Carrier, Direction, Group, Kept, TwinExample, Twins
-from limi.twins.effort import Effort, directions
+from limi.twins.effort import Effort, directions, least_questions
 from limi.twins.groups import Groups, find_groups
 from limi.twins.maker import TwinMaker, check_keep, learn, require_generator
 from limi.twins.measure import measure
@@ -22,6 +22,7 @@ __all__ = [
     "directions",
     "find_groups",
     "learn",
+    "least_questions",
     "measure",
     "require_generator",
 ]

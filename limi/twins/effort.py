@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from limi.twins.carriers import PERMUTATIONS
 
-__all__ = ["DRAWS", "MOST_OTHERS", "REFITS", "Effort", "directions"]
+__all__ = ["DRAWS", "MOST_OTHERS", "REFITS", "Effort", "directions", "least_questions"]
 
 REFITS = 8
 """Tables drawn again, and orders of the columns tried."""
@@ -34,6 +34,16 @@ _OTHERS = ("carried", "kept", "again", "drawn")  # what is worth most first
 def directions(n_groups: int) -> int:
     """How many directions so many groups have: to the best-off group and back."""
     return 2 * min(n_groups - 1, MOST_OTHERS)
+
+
+def least_questions(directions: int) -> int:
+    """Questions below which nobody is asked: half of them are for the rates of the fewest people.
+
+    >>> least = least_questions(2)
+    >>> Effort().within(least, 2).people, Effort().within(least - 1, 2).people
+    (50, 0)
+    """
+    return 2 * _EACH["people"] * _FEWEST["people"] * directions
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,18 @@ def test_batches_and_budgets(frame):
     assert few.twins.directions[0].n < usual.directions[0].n
 
 
+def test_a_budget_that_is_too_small_is_told_with_one_that_would_do(frame):
+    table = frame.drop(columns="id")
+    told = limi.audit(Lender(), table, max_queries=500, **GIVEN).twins
+    assert not told.directions
+    assert "they take 600 at least, for which --max-queries 750 would do" in told.reason
+    assert not limi.audit(Lender(), table, max_queries=750, **GIVEN).twins.reason
+    told = limi.audit(Lender(), table, max_queries=2000, **GIVEN).twins
+    assert "up to 104,400; --max-queries 140,000 would do" in told.notes[-1]
+    told = limi.audit(Lender(), table, max_queries=140_000, **GIVEN).twins
+    assert not any("--max-queries" in note for note in told.notes)
+
+
 @pytest.mark.parametrize("kind", [lambda t: t, pa.Table.from_pandas])
 def test_protected_columns_may_come_from_another_table(frame, kind, tmp_path):
     apart = kind(frame[["id", "sex"]].sample(frac=1, random_state=0))
