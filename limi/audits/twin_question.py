@@ -118,7 +118,7 @@ def _allowed(problem: Problem, max_queries: int | None) -> int | None:
 
 def _round_up(number: float) -> int:
     """Two digits: more would promise what nobody knows."""
-    unit = 10 ** max(0, math.floor(math.log10(number)) - 1)
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
     return math.ceil(number / unit) * unit
 
 
