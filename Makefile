@@ -34,7 +34,7 @@ test: $(VENV)/.dev ## run the tests
 	@tools/chromium.sh
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-kernels: $(VENV)/.dev ## the same findings with the kernels of other processors (five minutes)
+test-kernels: $(VENV)/.dev ## the same findings with the kernels of other processors (three minutes)
 	$(BIN)/python tools/kernels.py
 
 survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)

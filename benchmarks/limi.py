@@ -123,18 +123,18 @@ def speed():
 @contextmanager
 def first_batch():
     """A list that will hold the first batch of rows that a session is asked to check."""
-    kept, check = [], Session.check
+    kept, check = [], Session.check_kept
 
-    def record(session, rows, origin=""):
+    def record(session, rows):
         if not kept:
             kept.append(rows)
-        return check(session, rows, origin)
+        return check(session, rows)
 
-    Session.check = record
+    Session.check_kept = record
     try:
         yield kept
     finally:
-        Session.check = check
+        Session.check_kept = check
 
 
 def boundary_speed():

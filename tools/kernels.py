@@ -1,16 +1,22 @@
 """The same findings, and passing tests, with the kernels of several processors.
 
-    python tools/kernels.py
+    python tools/kernels.py [--apart]
 
 A processor shows in the last digits: libraries choose their kernels by what it can do, and sums
 come out in another order. They can be told to do as an older one would, so one machine can stand
 for many. In each setting the tests marked `kernels` run, and the table of `tools/digests.py` must
 be the one of this machine as it is. Two processes run at a time.
+
+Settings that do not touch each other are tried together, which takes half the time. Where such a
+run fails, `--apart` tries each by itself and so says which of them it was.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import json
+import operator
 import os
 import platform
 import subprocess
@@ -70,7 +76,32 @@ class Setting:
     variables: dict[str, str]
     took: Callable[[Facts, Facts], bool]  # from the facts as they are and those of the setting
     tests: bool = True  # do the marked tests run as well? Not where no sum comes out differently
-    apart: str = "\0"  # cases whose name ends so are not compared
+    apart: tuple[str, ...] = ()  # cases whose name ends so are not compared
+
+    def __add__(self, other: Setting) -> Setting:
+        return Setting(
+            f"{self.name} + {other.name}",
+            self.variables | other.variables,
+            lambda before, now: self.took(before, now) and other.took(before, now),
+            self.tests or other.tests,
+            self.apart + other.apart,
+        )
+
+
+def combine(alone: list[Setting]) -> list[Setting]:
+    """As few settings as these allow: each joins the smallest that shares no variable with it."""
+    groups: list[list[Setting]] = []
+    for setting in alone:
+        free = [
+            group
+            for group in groups
+            if not any(setting.variables.keys() & one.variables.keys() for one in group)
+        ]
+        if free:
+            min(free, key=len).append(setting)
+        else:
+            groups.append([setting])
+    return [functools.reduce(operator.add, group) for group in groups]
 
 
 def settings(here: Facts, machine: str = platform.machine()) -> Iterator[Setting | str]:
@@ -107,7 +138,7 @@ def settings(here: Facts, machine: str = platform.machine()) -> Iterator[Setting
         lambda before, now: now["torch"] in ("DEFAULT", "NO AVX"),
         # Rows that single precision makes on a device are that device's own. A search on a
         # processor never makes them so; these cases stand for a GPU, and the GPU stays the same.
-        apart=" in tensors",
+        apart=(" in tensors",),
     )
     yield Setting(
         "two threads",
@@ -211,11 +242,15 @@ def _tail(text: str, lines: int = 40) -> str:
 
 def main() -> int:
     """Run all settings; 1 where one of them finds something else, or fails a test."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--apart", action="store_true", help="try each setting by itself")
+    apart = parser.parse_args().apart
     here = facts()
     able = list(settings(here))
     for reason in (one for one in able if isinstance(one, str)):
         print(f"  skipped  {reason}", flush=True)
-    others = [one for one in able if isinstance(one, Setting)]
+    alone = [one for one in able if isinstance(one, Setting)]
+    others = alone if apart else combine(alone)
     with (
         tempfile.TemporaryDirectory() as scratch,
         ThreadPoolExecutor(_AT_ONCE) as threads,
@@ -239,6 +274,8 @@ def main() -> int:
             ]
             changed = differences(*both) if its.digests else []
             failed |= _told(setting.name, its, changed)
+    if failed and not apart:
+        print("python tools/kernels.py --apart says which setting it is.")
     return int(failed)
 
 

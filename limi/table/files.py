@@ -89,13 +89,25 @@ def _read_csv(path: Path) -> Frame:
     # pandas renames a repeated name to "name.1" without a word, so the header is read first.
     check_names(header)
     # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
-    frame = pd.read_csv(path, sep=separator, encoding="utf-8-sig", low_memory=False)
+    frame = pd.read_csv(
+        path, sep=separator, encoding="utf-8-sig", low_memory=False, **_as_written(pd.__version__)
+    )
     if not isinstance(frame.index, pd.RangeIndex):
         raise BadTable(
             f"{str(path)!r} has rows with more cells than the header has names; "
             "is there a separator at the end of the lines, or a name missing?"
         )
     return frame
+
+
+def _as_written(version: str) -> dict[str, Any]:
+    """What makes pandas read the number that stands there, so that a table reads as it was written.
+
+    Before 3.1 it took the number beside it now and then, unless told otherwise; since then it
+    warns those who tell it.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
 def infer(

@@ -3,6 +3,7 @@
 import gzip
 import os
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -61,6 +62,13 @@ def test_headers_that_are_none(tmp_path, header, words):
         files.read(tmp_path / "a.csv")
 
 
+def test_numbers_written_and_read_again_are_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=2_000) * 10.0 ** rng.integers(-20, 20, 2_000)
+    pd.DataFrame({"x": numbers}).to_csv(tmp_path / "t.csv", index=False)
+    assert files.read(tmp_path / "t.csv")["x"].tolist() == numbers.tolist()
+
+
 def test_a_name_in_quotes_may_hold_a_line_end(tmp_path):
     (tmp_path / "a.csv").write_text('"a\nb",c\n1,2\n')
     assert list(files.read(tmp_path / "a.csv")) == ["a\nb", "c"]
@@ -109,3 +117,10 @@ def test_a_cut_gzip_file_is_one_sentence(tmp_path):
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:60])
     with pytest.raises(BadTable, match="cannot be read as a table"):
         files.read(path)
+
+
+@pytest.mark.parametrize(
+    ("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0rc1", False)]
+)
+def test_an_older_pandas_is_told_to_read_numbers_exactly(version, told):
+    assert bool(files._as_written(version)) == told

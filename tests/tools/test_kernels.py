@@ -69,6 +69,27 @@ def test_a_setting_that_changed_nothing_is_seen(kernels, name, changes):
     assert not able[name].took(HERE, HERE)
 
 
+def test_settings_that_share_no_variable_are_tried_together(kernels):
+    alone = [one for one in kernels.settings(HERE, "x86_64") if not isinstance(one, str)]
+    together = kernels.combine(alone)
+    assert names(together) == [
+        "Sandybridge + plain numpy + two threads",
+        "Prescott + plain torch + another hash seed",
+    ]
+    first, second = together
+    assert first.variables | second.variables == (
+        {name: value for one in alone for name, value in one.variables.items()}
+        | {"OPENBLAS_CORETYPE": "Prescott"}
+    )
+    assert (first.apart, second.apart) == ((), (" in tensors",))
+    assert first.tests
+    assert second.tests
+    took = HERE | {"blas": ["Sandybridge"], "dispatched": [], "threads": [2]}
+    assert first.took(HERE, took)
+    assert not first.took(HERE, took | {"threads": [1]})
+    assert not first.took(HERE, took | {"blas": ["Haswell"]})
+
+
 def test_one_library_with_other_kernels_is_not_enough(kernels):
     able = {one.name: one for one in kernels.settings(HERE, "x86_64") if not isinstance(one, str)}
     mixed = HERE | {"blas": ["Haswell", "Sandybridge"]}
