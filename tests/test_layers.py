@@ -14,7 +14,7 @@ LAYERS = [
     ["errors", "types", "defaults", "decisions", "streams", "system", "_registry"],
     ["table"],
     ["data", "generators"],
-    ["search", "gpu", "models"],
+    ["search", "gpu", "models", "trees"],
     ["metrics", "methods", "twins"],
     ["audits", "gates"],
     ["report"],
@@ -34,7 +34,17 @@ APART = {
     "metrics": {"collect", "privileged", "rates", "regions"},
 }
 
-HEAVY = {"torch", "onnxruntime", "skops", "xgboost", "lightgbm", "catboost", "polars", "joblib"}
+HEAVY = {
+    "torch",
+    "onnxruntime",
+    "skops",
+    "xgboost",
+    "lightgbm",
+    "catboost",
+    "polars",
+    "joblib",
+    "ortools",
+}
 
 MOST_AT_THE_ROOT = 8
 MOST_LINES = 80

@@ -25,6 +25,7 @@ class BoosterModel:
     n_columns: int | None
     notes: tuple[str, ...] = ()
     classes: int = 2
+    prepare: Callable[[Any], Any] | None = None  # what the library needs done to the frame first
 
     @property
     def takes(self) -> Takes:
@@ -34,4 +35,5 @@ class BoosterModel:
     def score(self, inputs: Any) -> Scores:
         """Scores of the favorable class."""
         outputs = Outputs(self.favorable_column, self.gives, self.classes)
-        return outputs.read(self.predict(inputs), len(inputs))
+        given = inputs if self.prepare is None else self.prepare(inputs)
+        return outputs.read(self.predict(given), len(inputs))

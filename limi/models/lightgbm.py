@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,16 +56,16 @@ def wrap(target: Any, decision: Decision) -> Model:
             f"as by {spell(_CLASSES)}"
         )
     names = _names(target)
-    typed: Callable[[Any], Any] = _Typed.of(target) if names else lambda inputs: inputs
     return BoosterModel(
         target,
-        lambda inputs: target.predict(typed(inputs)),
+        target.predict,
         decision.favored(decision.numbered),
         "probability",
         columns=names,
         n_columns=target.num_feature(),
         notes=decision.notes(decision.numbered),
         classes=len(decision.numbered),
+        prepare=_Typed.of(target) if names else None,
     )
 
 

@@ -66,6 +66,7 @@ class OnnxModel:
     outputs: Outputs  # reads a graph that gives numbers alone
     missing: str | None = None
     notes: tuple[str, ...] = ()
+    file: str = ""
 
     @property
     def takes(self) -> Takes:
@@ -201,6 +202,7 @@ def load(place: str, decision: Decision) -> OnnxModel:
             len(numbered) if alone else 2,
         ),
         missing=options.get("missing"),
+        file=str(path),
         notes=decision.notes(numbered) if alone else (),
     )
 

@@ -67,7 +67,6 @@ def wrap(target: Any, decision: Decision) -> Model:
     linear = learner["gradient_booster"]["name"] == "gblinear"
 
     def predict(inputs: Any) -> Any:
-        inputs = inputs if coded is None else coded(inputs)
         if linear:  # it has no in-place prediction
             return target.predict(xgboost.DMatrix(inputs, feature_names=names))
         return target.inplace_predict(inputs)
@@ -81,6 +80,7 @@ def wrap(target: Any, decision: Decision) -> Model:
         n_columns=target.num_features(),
         notes=decision.notes(decision.numbered),
         classes=len(decision.numbered),
+        prepare=coded,
     )
 
 
