@@ -113,7 +113,7 @@ def _twins(summary: Summary) -> Iterator[RenderableType]:
     if told is None:
         return
     yield _text(told.alone)
-    for way in told.ways:
+    for way in told.ways[:1] if told.lines else told.ways:
         yield Text(" ")
         yield _text(way.sentence, "bold")
         for line in (way.evidence, way.carried):
@@ -124,10 +124,31 @@ def _twins(summary: Summary) -> Iterator[RenderableType]:
             for name, figures in way.kept:
                 grid.add_row(_text(name), _text(figures, "cyan"))
             yield grid
+    if told.lines:
+        yield Text(" ")
+        yield _twin_lines(told)
+        yield _text(told.lines_aid, "dim")
     yield Text(" ")
     for line in told.notes:
         yield _text(line)
     yield _text(told.caution, "dim")
+
+
+def _twin_lines(told: twins.TwinWords) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim")
+    for title in ("people with", "as twins with"):
+        table.add_column(title, overflow="fold")
+    for title in ("gain, %", "lose, %", "of the gap"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in told.lines:
+        table.add_row(
+            _text(line.group),
+            _text(line.goal),
+            _text(line.gain, "cyan"),
+            _text(line.lose, "cyan"),
+            _text(line.coverage),
+        )
+    return table
 
 
 def _places(summary: Summary) -> Iterator[RenderableType]:

@@ -16,9 +16,11 @@ from limi.metrics._rate import Rate
 from limi.report import charts, wording
 from limi.system.words import both, count
 from limi.twins import Direction, Kept, TwinExample, Twins
+from limi.twins.answers import WELL_MEASURED
 
-__all__ = ["Pair", "Step", "TwinWords", "Way", "facts", "tell", "title"]
+__all__ = ["Line", "Pair", "Step", "TwinWords", "Way", "facts", "tell", "title"]
 
+_ONE_PAIR = 2  # directions: there and back
 _TOLD_CARRIERS = 4
 _SHOWN_CARRIERS = 7
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -80,12 +82,27 @@ class Way:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One direction as a line of a table, in percent."""
+
+    group: str
+    goal: str
+    gain: str
+    lose: str
+    coverage: str
+    orders: str
+    n: str
+
+
+@dataclass(frozen=True)
 class TwinWords:
     """All that is told of twins."""
 
     title: str
     alone: str
     ways: list[Way]
+    lines: list[Line]  # of all directions, where they are more than one pair
+    lines_aid: str
     pairs: list[Pair]
     notes: list[str]
     caution: str
@@ -108,6 +125,7 @@ def tell(summary: Summary) -> TwinWords | None:
         title(summary),
         _alone(summary, twins),
         [_way(twins, direction) for direction in twins.directions],
+        *_lines(twins),
         [_pair(summary, example) for example in twins.examples],
         notes,
         _caution(twins),
@@ -183,6 +201,41 @@ def _way(twins: Twins, direction: Direction) -> Way:
     )
 
 
+def _lines(twins: Twins) -> tuple[list[Line], str]:
+    """All directions in a table, and how to read it; nothing where there is but one pair."""
+    ways = twins.directions
+    if len(ways) <= _ONE_PAIR:
+        return [], ""
+    lines = [
+        Line(
+            way.group,
+            way.goal,
+            _figures(way.gains),
+            _figures(way.losses),
+            f"{100 * way.coverage:.0f}" if math.isfinite(way.coverage) else "no gap",
+            f"{100 * min(way.orders):.1f}-{100 * max(way.orders):.1f}" if way.orders else "",
+            count(way.n),
+        )
+        for way in ways
+    ]
+    low, high = (f"{100 * end:.0f}" for end in WELL_MEASURED)
+    told = (
+        "Gain, lose: percent of these people who are decided favorably, or unfavorably, only as "
+        "their twins, with 95 % intervals. Of the gap: how many percent of the difference between "
+        "the two groups' shares of favorable decisions these twins account for; outside "
+        f"{low} to {high} it is not measured well."
+    )
+    alone = [f"{count(way.no_twin)} with {way.group}" for way in ways if way.no_twin]
+    if alone:
+        told += f" Without a twin that keeps the constraints: {both(alone)}."
+    return lines, told
+
+
+def _figures(rate: Rate) -> str:
+    shown = wording.percent(rate)
+    return f"{shown.estimate} ({shown.low}-{shown.high})" if shown.low else shown.estimate
+
+
 def _evidence(twins: Twins, direction: Direction) -> str:
     """What to hold the rate against: placebo, coverage, orders."""
     parts = []
@@ -221,12 +274,17 @@ def _carried(direction: Direction) -> str:
     if not shown:
         return ""
     shares = [
-        f"{both(carrier.columns)} {100 * carrier.share:.0f} % (+/- {100 * carrier.error:.0f})"
-        if math.isfinite(carrier.error)
-        else f"{both(carrier.columns)} {100 * carrier.share:.0f} %"
+        f"{both(carrier.columns)} {100 * carrier.share:.0f} %{_plus_minus(carrier.error)}"
         for carrier in shown
     ]
     return f"The {direction.carried} are carried by {', '.join(shares)}."
+
+
+def _plus_minus(error: float) -> str:
+    """A standard error of a share, where there is one."""
+    if not math.isfinite(error):
+        return ""
+    return f" (+/- {100 * error:.0f})" if error >= 0.005 else " (+/- under 1)"
 
 
 def _kept_name(columns: Sequence[str]) -> str:
@@ -307,7 +365,7 @@ def _waterfall(
     at = own
     for name, aid, move in moves:
         kind = "for" if move >= 0 else "against"
-        label = f"{100 * move:+.1f}"
+        label = f"{100 * move:z.1f}" if abs(move) < 0.0005 else f"{100 * move:+.1f}"
         steps.append(Step(name, aid, at / top, (at + move) / top, kind, label))
         at += move
     twin_words = f"as their twins with {direction.goal}"

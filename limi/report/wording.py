@@ -487,9 +487,11 @@ def points(pair: Versus) -> str:
 
     >>> points(Versus("a", "b", 200, 100, 0.01, 0.0066, 0.0135, 1e-9, 1e-9, True))
     '1.0 points, 0.7 to 1.4'
+    >>> points(Versus("a", "b", 200, 200, -1e-9, -0.01, 0.01, 1.0, 1.0, False))
+    '0.0 points, -1.0 to 1.0'
     """
     places = digits(pair.low, pair.high)
-    value, low, high = (f"{100 * x:.{places}f}" for x in (pair.difference, pair.low, pair.high))
+    value, low, high = (f"{100 * x:z.{places}f}" for x in (pair.difference, pair.low, pair.high))
     return f"{value} points, {low} to {high}"
 
 

@@ -39,11 +39,43 @@ def test_rates_stand_beside_placebo_coverage_and_orders():
     assert "another draw gives 13 % of people another verdict" in shown
 
 
+def pair_of(*numbers):
+    """The run with some of its directions alone."""
+    ways = tuple(BLIND.twins.directions[number] for number in numbers)
+    return dataclasses.replace(BLIND, twins=dataclasses.replace(BLIND.twins, directions=ways))
+
+
 def test_what_is_not_measured_well_is_called_so():
-    shown = said(BLIND)
+    shown = said(pair_of(1, 2))
     assert "account for 31 % of the gap between the groups, so this is not measured well" in shown
     assert "decided favorably about as often, so there is no gap to explain" in shown
     assert "12 people have no twin that keeps the constraints" in shown
+
+
+def test_more_than_one_pair_of_groups_is_a_table():
+    shown = said(BLIND)
+    assert shown.count("If everything that goes with sex") == 1
+    assert "of the gap sex Female sex Male 17.2 (16.2-18.3)" in shown
+    assert "31 " in shown.partition("of the gap sex Female")[2].partition("Gain, lose")[0]
+    assert "no gap Gain, lose: percent of these people" in shown
+    assert "Without a twin that keeps the constraints: 12 with" in shown
+    assert "All groups" in html.render(BLIND)
+    few = pair_of(0, 1)
+    assert said(few).count("If everything that goes with sex") == 2
+    assert "Gain, lose" not in said(few)
+    assert "All groups" not in html.render(few)
+
+
+def test_small_errors_and_steps_are_not_zeros_with_a_sign():
+    way = BLIND.twins.directions[0]
+    tiny = dataclasses.replace(way.carriers[-1], share=-1e-6, error=1e-4)
+    lone = dataclasses.replace(way.carriers[0], error=1e-4)
+    told = dataclasses.replace(
+        BLIND.twins, directions=(dataclasses.replace(way, carriers=(lone, tiny)),)
+    )
+    summary = dataclasses.replace(BLIND, twins=told)
+    assert "60 % (+/- under 1)" in said(summary)
+    assert [step.label for step in twins.tell(summary).ways[0].steps][2] == "0.0"
 
 
 def test_where_there_is_no_answer_the_reason_is_told():
