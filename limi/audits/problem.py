@@ -35,7 +35,7 @@ from limi.table.schema import Column, Schema, same_number
 from limi.table.schema_files import dump
 from limi.types import Labels, Mask, Rows, Value
 
-__all__ = ["HeldOut", "Problem", "prepare", "protected_values", "with_held_out"]
+__all__ = ["HeldOut", "Problem", "describe_untaken", "prepare", "protected_values", "with_held_out"]
 
 _UNNAMED = "table"
 _ASKED = 256  # rows of the table that show what a threshold parts
@@ -209,7 +209,6 @@ def _notes(
     return (
         *_lost(given, schema),
         *_by_threshold(target, rows),
-        *_untaken(target),
         *_unheld(schema, rows),
         *_unseen(schema, rows, table_name, label_column),
     )
@@ -306,21 +305,18 @@ def _names(protected: str | Sequence[str] | Mapping[str, Any], schema: Schema | 
     return [name.partition("=")[0] for name in wanted if isinstance(name, str)]
 
 
-def _untaken(target: Target) -> tuple[str, ...]:
-    """A sentence where the model does not take a protected column."""
-    if not target.unseen:
+def describe_untaken(problem: Problem, *, twins_asked: bool) -> tuple[str, ...]:
+    """A sentence where the model does not take a protected column, and who tells what it hides."""
+    if not problem.unseen:
         return ()
-    names = both(list(target.unseen))
-    if target.blind:
-        return (
-            f"the model does not take {names}, so changing that alone can flip nothing: the rate "
-            "is 0 by definition, and there is nothing to search; what the model does with what "
-            f"goes with {names} in the table is told by twins (limi test --twin)",
-        )
-    return (
-        f"the model does not take {names}, so changing that alone can flip nothing; with --twin "
-        f"limi asks what it does with what goes with {names} in the table",
-    )
+    names = both(list(problem.unseen))
+    told = f"the model does not take {names}, so changing that alone can flip nothing"
+    if problem.blind:
+        told += ": the rate is 0 by definition, and there is nothing to search"
+    what = f"what it does with what goes with {names} in the table"
+    if twins_asked:
+        return (f"{told}; {what} is told by twins",)
+    return (f"{told}; with --twin limi asks {what}",)
 
 
 def _by_default(

@@ -11,7 +11,7 @@ import numpy as np
 from limi.audits import pictures
 from limi.audits.conduct import Searched
 from limi.audits.plan import MOST_TO_JUDGE, Plan
-from limi.audits.problem import Problem, protected_values
+from limi.audits.problem import Problem, describe_untaken, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.rule_report import report_rules, whole_people
 from limi.audits.summary import Regions, Summary, examples, keep_flips, regions
@@ -242,6 +242,7 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
     notes = [
         wording.unsteady(searched.steadiness.as_dict()),
         *problem.notes,
+        *describe_untaken(problem, twins_asked=searched.twins is not None),
         *problem.target.notes,
         *ran.session.notes,
         *searched.notes,

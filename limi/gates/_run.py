@@ -43,6 +43,7 @@ from limi.search.task import Task
 from limi.streams import Stream
 from limi.system import cores
 from limi.system.watch import OutOfTime, Progress, Watch
+from limi.system.words import both
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
@@ -436,11 +437,30 @@ class _Looks:
                 for (column, population), counts in self._alone.items()
             ),
             examples=examples(problem.schema, self._ledger.all(), _EXAMPLES),
-            notes=(*problem.notes, *problem.target.notes, *_notes(self._told)),
+            notes=(
+                *problem.notes,
+                *_passed_by_definition(problem, plan.rules),
+                *problem.target.notes,
+                *_notes(self._told),
+            ),
             hashes=problem.hashes(),
             versions=versions(),
             command=plan.command,
         )
+
+
+def _passed_by_definition(problem: Problem, rules: Sequence[Rule]) -> list[str]:
+    """A sentence on rules about flips, where the model takes nothing that could flip it."""
+    about_flips = [repr(rule.text) for rule in rules if rule.measure != "spd"]
+    if not problem.blind or not about_flips:
+        return []
+    names = both(list(problem.unseen))
+    told = f"{both(about_flips)} {'passes' if len(about_flips) == 1 else 'pass'} by definition"
+    return [
+        f"the model does not take {names}, so that changing it flips nothing and {told}; what the "
+        f"model does with what goes with {names} in the table is told by limi test --twin, and a "
+        "rule on spd bounds how far apart the groups' shares of favorable decisions are"
+    ]
 
 
 def _notes(told: Steadiness) -> list[str]:

@@ -217,6 +217,14 @@ def test_a_model_that_takes_no_protected_column_flips_nobody():
     result = ask(blind, "uniform_rate <= 2 %", output=None)
     assert result.answer == Answer.PASS
     assert result.rules[0].estimate.hits == 0
+    assert [note for note in result.notes if "does not take" in note] == [
+        "the model does not take sex, so that changing it flips nothing and 'uniform_rate <= 2 %' "
+        "passes by definition; what the model does with what goes with sex in the table is told "
+        "by limi test --twin, and a rule on spd bounds how far apart the groups' shares of "
+        "favorable decisions are"
+    ]
+    by_group = ask(blind, "spd <= 0.5", frame=people, output=None)
+    assert not any("does not take" in note for note in by_group.notes)
 
 
 # -- against an earlier run ----------------------------------------------------------------
