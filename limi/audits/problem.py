@@ -20,6 +20,7 @@ from limi.models import Meaning, trial
 from limi.models.target import Target, settling_rows
 from limi.models.trial import Terms
 from limi.system.words import both
+from limi.table.column_values import split_name
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of, plain
 from limi.table.never_seen import find_never_seen
@@ -549,4 +550,11 @@ def _protect(
             )
     if not wanted and schema.protected:
         return schema
+    for text in wanted:
+        name = split_name(text, schema.names)[0] if isinstance(text, str) else None
+        if name is not None and name not in schema.names:
+            raise InvalidInput(
+                f"there is no column {name!r}; {nearest(name, schema.names)}; if another file "
+                "holds it, give that with --protected-from FILE --key COLUMN"
+            )
     return schema.protect(wanted)

@@ -15,9 +15,8 @@ from limi.metrics.individual import Rate
 from limi.metrics.rates import UnderRules
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.table.rules import Role
 from limi.table.schema import Schema
-from limi.types import Value
+from limi.types import Rows
 
 __all__ = ["RuleReport", "SameThing", "report_rules", "whole_people"]
 
@@ -28,7 +27,7 @@ class SameThing:
 
     protected: str
     column: str
-    levels: dict[str, str]  # by protected value
+    levels: dict[str, str]  # by protected value, that of most people first
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class RuleReport:
 
     constraints: dict[str, str]  # texts by name
     derived: dict[str, list[str]]  # by column: what it is derived from
-    roles: tuple[SameThing, ...]  # of protected columns
+    roles: tuple[SameThing, ...]  # of protected columns, those of most people first
     along: list[str]  # columns that may change with a protected value
     only_protected: dict[str, Rate]  # rates by population, if only protected values changed
     only_protected_what_if: tuple[WhatIf, ...]
@@ -68,10 +67,25 @@ class RuleReport:
         )
 
 
-def _show(schema: Schema, role: Role, thing: tuple[tuple[Value, Value], ...]) -> dict[str, str]:
-    """The levels of a thing by protected value, as the table writes both."""
-    given, moved = schema[role.protected], schema[role.column]
-    return {given.show(given.code(v)): moved.show(moved.code(level)) for v, level in thing}
+def _same_things(schema: Schema, rows: Rows) -> tuple[SameThing, ...]:
+    """The roles of protected columns, those of most people first, as the table writes them."""
+    moving = {schema.names[i] for i in schema.moving_index} - set(schema.protected)
+    things = []
+    for role in schema.rules.roles:
+        if role.protected not in schema.protected or role.column not in moving:
+            continue
+        given, moved = schema[role.protected], schema[role.column]
+        cells = rows[:, schema.position(role.column)]
+        for thing in role.things:
+            held = [
+                (int((cells == moved.code(level)).sum()), given.code(value), moved.code(level))
+                for value, level in thing
+            ]
+            held.sort(key=lambda one: -one[0])
+            levels = {given.show(value): moved.show(level) for _, value, level in held}
+            things.append((held[0][0], SameThing(role.protected, role.column, levels)))
+    things.sort(key=lambda one: -one[0])
+    return tuple(thing for _, thing in things)
 
 
 def whole_people(samples: Mapping[str, Checked]) -> dict[str, Checked]:
@@ -100,12 +114,7 @@ def report_rules(
     return RuleReport(
         dict(schema.rules.constraints),
         {derived.column: list(derived.sources) for derived in schema.rules.derived},
-        tuple(
-            SameThing(role.protected, role.column, _show(schema, role, thing))
-            for role in schema.rules.roles
-            if role.protected in protected and role.column in along
-            for thing in role.things
-        ),
+        _same_things(schema, session.rows),
         along,
         {} if plain is None else dict(sorted(plain.rates.items())),
         compared,

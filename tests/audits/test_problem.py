@@ -44,6 +44,12 @@ def test_a_value_in_other_capitals_is_the_one_suggested():
         prepared(protected=["sex=male,female"])
 
 
+@pytest.mark.parametrize("protected", ["race", "race=White,Black", "sx"])
+def test_a_protected_column_that_the_table_lacks_may_be_in_another_file(protected):
+    with pytest.raises(InvalidInput, match="if another file holds it, give that with --protected-"):
+        prepared(protected=[protected])
+
+
 def test_values_that_nobody_has_are_noted():
     (note,) = prepared(protected=["age=20-50:5"]).notes
     assert note.startswith(
