@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from limi.audits.audit import audit as audit
     from limi.audits.reopen import reopen as reopen
     from limi.audits.result import Result as Result
+    from limi.changes import Diff as Diff
+    from limi.changes import Replay as Replay
+    from limi.changes import diff as diff
+    from limi.changes import replay as replay
     from limi.errors import LimiError as LimiError
     from limi.gates import Gate as Gate
     from limi.gates import gate as gate
@@ -34,10 +38,12 @@ _HOME = {
     "Budget": "limi.search.budget",
     "Checked": "limi.search.check",
     "Column": "limi.table.schema",
+    "Diff": "limi.changes",
     "Gate": "limi.gates",
     "LimiError": "limi.errors",
     "Out": "limi.audits.audit",
     "Repair": "limi.repairs",
+    "Replay": "limi.changes",
     "Result": "limi.audits.result",
     "Schema": "limi.table.schema",
     "Session": "limi.search.session",
@@ -45,9 +51,11 @@ _HOME = {
     "Task": "limi.search.task",
     "audit": "limi.audits.audit",
     "check_rows": "limi.search.check",
+    "diff": "limi.changes",
     "gate": "limi.gates",
     "reopen": "limi.audits.reopen",
     "repair": "limi.repairs",
+    "replay": "limi.changes",
     "run": "limi.search.engine",
 }
 _PACKAGES = (

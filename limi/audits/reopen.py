@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType
@@ -18,7 +19,7 @@ from limi.audits import run_folder
 from limi.audits.beside import Beside
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, partner_columns
-from limi.audits.summary import causes_in_words, rules_of
+from limi.audits.summary import Summary, causes_in_words, rules_of
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
 from limi.search.check import cause_names
 from limi.search.findings import Found
@@ -26,11 +27,11 @@ from limi.system import writing
 from limi.system.foreign import reason
 from limi.system.reading import is_file
 from limi.table import files
-from limi.table.frames import Frame
+from limi.table.frames import Codec, Frame
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["reopen"]
+__all__ = ["Run", "Table", "open_findings", "read_findings", "reopen", "sides_of"]
 
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = (
@@ -64,35 +65,75 @@ def reopen(
     whose file runs code when it is opened must be named: a folder that somebody sent should not
     choose what runs here.
     """
-    folder = writing.absolute(folder)  # a model may go to another one when it is loaded
-    summary = run_folder.read_summary(folder)
-    manifest = _manifest(folder)
-    base = _base(folder, manifest)
-    read = _table(folder, base, manifest["table"]) if table is None else _take_given(table)
-    named = _model(folder, base, manifest["model"]) if model is None else model
-    beside = _beside(folder, base, manifest, protected_from)
-    problem = _problem(folder, manifest, read, named, beside, trust_pickle, trust)
-    found = _find(folder, problem)
+    run = Run.at(folder)
+    read = run.table(table)
+    named = run.model(model)
+    beside = run.beside(protected_from)
+    problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust)
+    found = read_findings(run.folder, problem.target.codec)
     # A model whose answers move cannot be held to those that it gave.
-    if not summary.steadiness.get("scores_moved"):
+    if not run.summary.steadiness.get("scores_moved"):
         _same_model(problem, found, named)
-    with run_folder.reading("summary", folder):
-        rules = rules_of(problem.schema, summary.where)
-    return Result(problem, found, summary, manifest, rules)
+    with run_folder.reading("summary", run.folder):
+        rules = rules_of(problem.schema, run.summary.where)
+    return Result(problem, found, run.summary, run.manifest, rules)
 
 
 @dataclass(frozen=True)
-class _Table:
+class Table:
     """A table, and what to call it in a sentence."""
 
     frame: Frame
     words: str
 
 
+@dataclass(frozen=True)
+class Run:
+    """A finished run folder that has been read; what it names is opened on request."""
+
+    folder: Path  # from the root on, because a model may go to another folder when it is loaded
+    summary: Summary
+    manifest: dict[str, Any]
+
+    @staticmethod
+    def at(folder: str | Path) -> Run:
+        """The run in a folder; CorruptStore where it is damaged or newer."""
+        folder = writing.absolute(folder)
+        return Run(folder, run_folder.read_summary(folder), _manifest(folder))
+
+    @property
+    def base(self) -> Path:
+        """Where its relative paths start."""
+        return _base(self.folder, self.manifest)
+
+    def table(self, given: str | Path | Frame | None = None) -> Table:
+        """The table that is given, or else the one that the run names."""
+        if given is not None:
+            return _take_given(given)
+        return _table(self.folder, self.base, self.manifest["table"])
+
+    def model(self, given: Any = None, *, option: str = "--model") -> Any:
+        """The model that is given, or else the one that the run names, if its file is only data.
+
+        `option` is the one that would give it.
+        """
+        if given is not None:
+            return given
+        return _model(self.folder, self.base, self.manifest["model"], option)
+
+    def beside(self, given: str | Path | Frame | None = None) -> Beside | None:
+        """The table that protected columns came from, where there was one."""
+        return _beside(self.folder, self.base, self.manifest, given)
+
+    def is_same_model(self, problem: Problem) -> bool:
+        """Does a problem hold the file that was tested? A model without one has no sum."""
+        return self.manifest["model_sha256"] in (None, problem.model_sha256)
+
+
 def _problem(
     folder: Path,
     manifest: dict[str, Any],
-    read: _Table,
+    read: Table,
     named: Any,
     beside: Beside | None,
     trust_pickle: bool,
@@ -165,18 +206,18 @@ def _base(folder: Path, manifest: dict[str, Any]) -> Path:
     return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
 
 
-def _take_given(table: str | Path | Frame) -> _Table:
+def _take_given(table: str | Path | Frame) -> Table:
     if not isinstance(table, (str, Path)):
-        return _Table(table, "the frame")
+        return Table(table, "the frame")
     if str(table) in data.names() and not Path(table).exists():
-        return _Table(data.load(str(table)).frame, f"the table {str(table)!r}")
-    return _Table(files.read(table), f"the table {str(table)!r}")
+        return Table(data.load(str(table)).frame, f"the table {str(table)!r}")
+    return Table(files.read(table), f"the table {str(table)!r}")
 
 
-def _table(folder: Path, base: Path, place: str) -> _Table:
+def _table(folder: Path, base: Path, place: str) -> Table:
     path = base / place
     if place in data.names() and not path.exists():
-        return _Table(data.load(place).frame, f"the table {place!r}")
+        return Table(data.load(place).frame, f"the table {place!r}")
     # A pipe or a device would be waited for; a folder that somebody sent may name any.
     if not is_file(path):
         raise InvalidInput(
@@ -184,22 +225,22 @@ def _table(folder: Path, base: Path, place: str) -> _Table:
             "memory); say where it is with --table FILE (table= in Python), or repair the result "
             "itself with limi.repair(result)"
         )
-    return _Table(files.read(path), f"the table {str(path)!r}")
+    return Table(files.read(path), f"the table {str(path)!r}")
 
 
-def _model(folder: Path, base: Path, uri: str) -> str:
+def _model(folder: Path, base: Path, uri: str, option: str) -> str:
     kind, _, place = uri.partition(":")
     if not place or kind not in models.names():
         raise InvalidInput(
             f"the run {str(folder)!r} tested a {uri} that was given in memory; name its file "
-            "with --model KIND:PLACE (or give it as model= in Python), or repair the result "
+            f"with {option} KIND:PLACE (or give it as model= in Python), or repair the result "
             "itself with limi.repair(result)"
         )
     offers = models.offers(kind)
     if not offers.data_only:
         raise InvalidInput(
             f"the run {str(folder)!r} tested {uri}, and opening it may run code; if you know who "
-            f"wrote it, name it: --model {shlex.quote(uri)}"
+            f"wrote it, name it: {option} {shlex.quote(uri)}"
         )
     there = f"{kind}:{base / place}"
     if models.files(there):
@@ -208,7 +249,7 @@ def _model(folder: Path, base: Path, uri: str) -> str:
         return uri
     raise InvalidInput(
         f"the model of the run {str(folder)!r} is not at {_cut(base / place)!r}; say where it is "
-        f"with --model {kind}:PLACE (model= in Python)"
+        f"with {option} {kind}:PLACE (model= in Python)"
     )
 
 
@@ -247,24 +288,35 @@ def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
             )
 
 
-def _find(folder: Path, problem: Problem) -> Found:
-    """The findings as arrays; when they were found is not kept in the folder."""
-    schema = problem.schema
+def _read_frame(folder: Path) -> Any:
+    """The findings as they were written, a pandas frame."""
     path = folder / "findings.parquet"
     if not is_file(path):
         raise CorruptStore(f"{str(folder)!r} is not a run folder of limi: it has no {path.name}")
-    try:
+    with _reading_findings(folder):
         import pandas as pd
 
-        frame = pd.read_parquet(path)
-        rows = _encode(problem, frame)
-        twins = frame[schema.names].assign(
-            **{
-                name: frame[_free(f"{name}__partner", schema.names)]
-                for name in partner_columns(schema)
-            }
-        )
-        partner = _encode(problem, twins)
+        return pd.read_parquet(path)
+
+
+def read_findings(folder: Path, codec: Codec) -> Found:
+    """The findings as arrays; when they were found is not kept in the folder."""
+    return _as_arrays(folder, codec, _read_frame(folder))
+
+
+def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
+    """The schema of a run, its findings as they were written, and as arrays: all that is known of
+    them without table and model."""
+    schema, frame = run_folder.read_schema(folder), _read_frame(folder)
+    with _reading_findings(folder):
+        codec = Codec.learn(frame, schema)
+    return schema, frame, _as_arrays(folder, codec, frame)
+
+
+def _as_arrays(folder: Path, codec: Codec, frame: Any) -> Found:
+    schema = codec.schema
+    with _reading_findings(folder):
+        rows, partner = (_encode(codec, side) for side in sides_of(frame, schema))
         score, partner_score = (
             frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
             for name in ("score", "partner_score")
@@ -275,13 +327,27 @@ def _find(folder: Path, problem: Problem) -> Found:
             for name in ("naturalness", "partner_naturalness")
         ]
         causes = _causes(schema, frame)
+    mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
+    seconds = np.zeros(len(rows))
+    return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
+
+
+def sides_of(frame: Any, schema: Schema) -> tuple[Any, Any]:
+    """The people of findings and their partners, as frames of the schema's columns."""
+    people = frame[schema.names]
+    return people, people.assign(
+        **{name: frame[_free(f"{name}__partner", schema.names)] for name in partner_columns(schema)}
+    )
+
+
+@contextmanager
+def _reading_findings(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, OSError, ValueError, TypeError) as error:
         raise CorruptStore(
             f"the findings in {str(folder)!r} cannot be read: {reason(error)}"
         ) from None
-    mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
-    seconds = np.zeros(len(rows))
-    return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
 
 
 def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
@@ -296,10 +362,8 @@ def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
     return np.array([known[words] for words in frame[name]], dtype=np.uint8)
 
 
-def _encode(problem: Problem, frame: Frame) -> Rows:
-    if not len(frame):
-        return np.empty((0, len(problem.schema)))
-    return problem.target.codec.encode(frame)
+def _encode(codec: Codec, frame: Frame) -> Rows:
+    return codec.encode(frame) if len(frame) else np.empty((0, len(codec.schema)))
 
 
 def _free(name: str, taken: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from limi.cli import (
     compare,
     datasets,
     demo,
+    diff,
     doctor,
     fit,
     gate,
@@ -17,6 +18,7 @@ from limi.cli import (
     list_names,
     metrics,
     repair,
+    replay,
     report,
     sample,
     schema,
@@ -61,6 +63,8 @@ app.command("init")(init.init)
 app.command("test")(with_file("test", test.test))
 app.command("gate")(with_file("gate", gate.gate))
 app.command("compare")(with_file("compare", compare.compare))
+app.command("replay")(replay.replay)
+app.command("diff")(diff.diff)
 app.command("repair")(repair.repair)
 app.command("report")(report.report)
 app.command("metrics")(metrics.metrics)

@@ -6,7 +6,16 @@ from typing import Annotated
 
 from typer import Option
 
-__all__ = ["AsJson", "Constraints", "DecisionRule", "FavorableLabels", "Trust", "TrustPickle"]
+__all__ = [
+    "AsJson",
+    "Constraints",
+    "DecisionRule",
+    "FavorableLabels",
+    "Fill",
+    "Rename",
+    "Trust",
+    "TrustPickle",
+]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
@@ -32,6 +41,22 @@ DecisionRule = Annotated[
 FavorableLabels = Annotated[
     str | None,
     Option("--favorable", help="Label that people want; of more than two, several: A,B."),
+]
+
+Rename = Annotated[
+    list[str] | None,
+    Option(
+        metavar="OLD=NEW",
+        help="Column of the run that the newer table calls otherwise. Repeatable.",
+    ),
+]
+
+Fill = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COLUMN=VALUE",
+        help="Value that people of the run get in a column which they lacked. Repeatable.",
+    ),
 ]
 
 TrustPickle = Annotated[

@@ -13,7 +13,7 @@ from limi.table.rule_checks import add_constraints, require_kept, set_target_asi
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["check_target", "features", "is_known", "source"]
+__all__ = ["check_target", "features", "is_known", "schema_for", "source"]
 
 
 def is_known(table: str) -> bool:
@@ -56,6 +56,18 @@ def source(
         "schema": inferred,
         "constraints": rules,
     }
+
+
+def schema_for(table: str | None, schema: Path | None) -> Schema | None:
+    """The schema of a table that was named with it."""
+    if schema is None:
+        return None
+    if table is None:
+        raise InvalidInput(
+            f"--schema {str(schema)!r} belongs to a table; name that with --table FILE"
+        )
+    frame = data.load(table).frame if is_known(table) else files.read(table)
+    return schema_files.read_for(frame, schema)
 
 
 def features(

@@ -48,6 +48,7 @@ def asked(
         (("metrics", "run"), ()),
         (("metrics", "run", "--json", "--privileged", "sex=M", "--volume", "1000"), ()),
         (("repair", "run", "--out", "out", "--seeds", "1", "--no-model", "--json"), ("out",)),
+        (("replay", "run", "--model", "skops:model.skops", "--json"), ()),
     )[how]
     return Case(words, files, outputs, **more)
 
@@ -81,13 +82,13 @@ def drawn(draw: Draw, material: Material) -> Case:
 
 
 def _how(draw: Draw) -> int:
-    return draw.pick((0, 0, 1, 1, 2, 3, 3, 4, 4, 5))
+    return draw.pick((0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 6))
 
 
 def _json(draw: Draw, material: Material) -> Case:
     """Values of the JSON files edited."""
     how = _how(draw)
-    name = draw.pick(("summary.json", "manifest.json")) if how == 5 else "summary.json"
+    name = draw.pick(("summary.json", "manifest.json")) if how in (5, 6) else "summary.json"
     tree = json.loads(material.read(f"run/{name}"))
     values = (*VALUES, "sex", "people.csv", "skops:model.skops", "python:evil.py:f", "pickle:x")
     return asked(material, {name: as_json(edited(draw, tree, values))}, how)
@@ -97,7 +98,7 @@ def _spelled(draw: Draw, material: Material) -> Case:
     """Words of the schema edited."""
     text = respelled(draw, material.read("run/schema.toml").decode())
     data = text.encode("utf-8", "surrogateescape")
-    return asked(material, {"schema.toml": data}, draw.pick((3, 4, 5)))
+    return asked(material, {"schema.toml": data}, draw.pick((3, 4, 5, 6)))
 
 
 def _bytes(draw: Draw, material: Material) -> Case:
@@ -130,7 +131,8 @@ def _findings(draw: Draw, material: Material) -> Case:
             frame = frame.iloc[: draw.below(2)]
         else:
             frame[column] = frame[draw.pick(list(frame.columns))].to_numpy()
-    return asked(material, {"findings.parquet": frame.to_parquet(index=False)}, 5)
+    how = draw.pick((5, 6))
+    return asked(material, {"findings.parquet": frame.to_parquet(index=False)}, how)
 
 
 def _things(draw: Draw, material: Material) -> Case:

@@ -1,0 +1,301 @@
+"""The findings of an earlier run, put to a newer model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.audits.problem import Problem
+from limi.audits.reopen import Run, open_findings, sides_of
+from limi.audits.verify import ask_again
+from limi.changes._columns import Brought, Columns, bring
+from limi.changes._open import Terms, open_newer
+from limi.decisions import favors
+from limi.errors import BadTable
+from limi.metrics.severity import score_gap
+from limi.models import Meaning
+from limi.search import steadiness
+from limi.search.findings import Found
+from limi.streams import Stream
+from limi.system.watch import Watch
+from limi.table.frames import Frame
+from limi.table.schema import Schema
+from limi.types import Mask, Scores, Value
+
+__all__ = ["GONE", "OUTCOMES", "SAME", "TURNED", "UNASKED", "Example", "Replay", "replay"]
+
+FORMAT = 1
+
+SAME, TURNED, GONE, UNASKED = "still flips", "direction turned", "no longer flips", "not asked"
+OUTCOMES = (SAME, TURNED, GONE, UNASKED)
+
+_STEADY_ROWS = 128  # asked four times, to see whether the answers stay
+_MOST_EXAMPLES = 3  # of each outcome
+_MOST_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Example:
+    """A pair of people, with their scores before and after."""
+
+    outcome: str
+    changed: tuple[tuple[str, str, str], ...]  # column, value and the partner's value
+    others: tuple[tuple[str, str], ...]  # column and value, the same for both
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "outcome": self.outcome,
+            "changed": {name: [value, other] for name, value, other in self.changed},
+            "others": dict(self.others),
+            "before": list(self.before),
+            "after": list(self.after),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replay:
+    """What became of each finding of a run."""
+
+    run: str
+    model_before: str
+    model: str
+    outcome: NDArray[np.str_]
+    reasons: NDArray[np.object_]  # why a finding was not asked; "" where it was
+    score: Scores  # before
+    partner_score: Scores
+    new_score: Scores  # after; NaN where it was not asked
+    new_partner_score: Scores
+    found: Frame = field(repr=False)  # the findings as the run wrote them, a pandas frame
+    added: tuple[str, ...] = ()  # columns that the newer model takes and the run's people lacked
+    dropped: tuple[str, ...] = ()  # columns of the run that the newer model does not take
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    filled: Mapping[str, str] = field(default_factory=dict)
+    queries: int = 0
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+    command: str = ""
+
+    def __len__(self) -> int:
+        return len(self.outcome)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings had each outcome."""
+        return {name: int((self.outcome == name).sum()) for name in OUTCOMES}
+
+    @property
+    def unasked(self) -> dict[str, int]:
+        """Why findings could not be asked, with how many; the commonest reason first."""
+        told = Counter(str(reason) for reason in self.reasons if reason)
+        return dict(told.most_common(_MOST_REASONS))
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """Mean distance of the two scores of those that were asked, before and after."""
+        asked = self.outcome != UNASKED
+        if not asked.any():
+            return float("nan"), float("nan")
+        before = score_gap(self.score[asked], self.partner_score[asked])
+        after = score_gap(self.new_score[asked], self.new_partner_score[asked])
+        return float(before.mean()), float(after.mean())
+
+    @property
+    def findings(self) -> Frame:
+        """The run's findings, one row each, with `outcome`, `new_score`, `new_partner_score` and
+        the `reason` where one was not asked."""
+        extra = {
+            "outcome": self.outcome,
+            "new_score": self.new_score,
+            "new_partner_score": self.new_partner_score,
+            "reason": self.reasons.astype(str),
+        }
+        frame = self.found.copy()
+        for name, cells in extra.items():
+            while name in frame.columns:
+                name += "_"
+            frame[name] = cells
+        return frame
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        before, after = self.gaps
+        return {
+            "format": FORMAT,
+            "run": self.run,
+            "model_before": self.model_before,
+            "model": self.model,
+            "findings": len(self),
+            "outcomes": self.counts,
+            "not_asked_because": self.unasked,
+            "mean_score_gap": {"before": before, "after": after},
+            "columns": {
+                "added": list(self.added),
+                "dropped": list(self.dropped),
+                "renamed": dict(self.renamed),
+                "filled": dict(self.filled),
+            },
+            "queries": self.queries,
+            "examples": [example.as_dict() for example in self.examples],
+            "notes": list(self.notes),
+            "command": self.command,
+        }
+
+
+def replay(
+    run: str | Path,
+    model: Any,
+    *,
+    table: str | Path | Frame | None = None,
+    schema: Schema | None = None,
+    rename: Mapping[str, str] | Sequence[str] = (),
+    fill: Mapping[str, Any] | Sequence[str] = (),
+    favorable: Value | Sequence[Value] | None = None,
+    output: Meaning | None = None,
+    decision: str | None = None,
+    protected_from: str | Path | Frame | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    seed: int = 0,
+    command: str = "",
+) -> Replay:
+    """Ask a newer model about the very people that an earlier run found.
+
+    `model` is the newer one, as for `limi.audit`. `table` is the one that it was trained on, where
+    its columns are not those of the run: `rename` says what columns of the run are called there
+    (`{"sex": "gender"}`), and `fill` which value its people get in columns that they lacked. What
+    cannot be asked all the same is counted with its reason. `favorable`, `output` and `decision`
+    are as in the run where they are not given.
+    """
+    opened = Run.at(run)
+    columns = Columns.of(rename, fill)
+    terms = Terms(
+        favorable=favorable,
+        output=output,
+        decision=decision,
+        trust_pickle=trust_pickle,
+        trust=trust,
+    )
+    problem = open_newer(
+        opened,
+        model,
+        opened.table(table),
+        columns,
+        terms,
+        schema=schema,
+        anew=table is not None,
+        protected_from=protected_from,
+    )
+    return ask_pairs(opened, problem, columns, seed, called=str(run), command=command)
+
+
+def ask_pairs(
+    run: Run,
+    problem: Problem,
+    columns: Columns,
+    seed: int,
+    *,
+    called: str,
+    command: str = "",
+) -> Replay:
+    """Put the findings of a run to the model of a problem; BadTable where none could be asked."""
+    schema, frame, found = open_findings(run.folder)
+    brought = bring(sides_of(frame, schema), schema, columns, problem.target.codec)
+    can = brought.is_askable
+    if len(found) and not can.any():
+        (why, _), *_ = Counter(brought.reasons.tolist()).most_common(1)
+        raise BadTable(
+            f"none of the {len(found):,} findings of {called!r} can be put to this model: {why}"
+        )
+    after, flips, notes, queries = _ask(problem, found, brought, seed)
+    outcome = np.full(len(found), UNASKED, dtype=f"U{max(map(len, OUTCOMES))}")
+    same_way = favors(after.score) == favors(found.score[can])
+    outcome[can] = np.where(flips, np.where(same_way, SAME, TURNED), GONE)
+    new_score, new_partner_score = (np.full(len(found), np.nan) for _ in range(2))
+    new_score[can], new_partner_score[can] = after.score, after.partner_score
+    told = Replay(
+        run=called,
+        model_before=run.summary.model,
+        model=problem.model_name,
+        outcome=outcome,
+        reasons=brought.reasons,
+        score=found.score,
+        partner_score=found.partner_score,
+        new_score=new_score,
+        new_partner_score=new_partner_score,
+        found=frame,
+        added=brought.added,
+        dropped=brought.dropped,
+        renamed=columns.renamed,
+        filled=columns.filled,
+        queries=queries,
+        notes=(*notes, *problem.notes, *problem.target.notes),
+        command=command,
+    )
+    return replace(told, examples=_examples(schema, found, told))
+
+
+def _ask(
+    problem: Problem, found: Found, brought: Brought, seed: int
+) -> tuple[Found, Mask, list[str], int]:
+    """The pairs that can be asked with their new scores, which of them flip, notes and the cost."""
+    can = brought.is_askable
+    asked = replace(found[can], rows=brought.rows[can], partner=brought.partner[can])
+    watch = Watch()
+    target = problem.target
+    told = steadiness.sample(
+        watch.counted(target.score), problem.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS
+    )
+    after, flips = ask_again(target, asked, watch)
+    notes = []
+    if not told.steady:
+        places = np.flatnonzero(flips)
+        company = problem.rows if told.in_company else None
+        always, _ = steadiness.always_flip(
+            watch.counted(target.score),
+            after.rows[places],
+            after.partner[places],
+            Stream.CONFIRMATION.rng(seed),
+            company=company,
+        )
+        flips[places[~always]] = False
+        notes.append(
+            f"{told.scores_moved} of {told.rows} rows got another score when they were asked "
+            "again, so only flips that were seen every time count"
+        )
+    return after, flips, notes, watch.questions
+
+
+def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]:
+    """A few findings of each outcome: those with the widest gap, after where they flip."""
+    gap_before = score_gap(found.score, found.partner_score)
+    gap_after = np.nan_to_num(score_gap(told.new_score, told.new_partner_score))
+    examples = []
+    for outcome in OUTCOMES:
+        places = np.flatnonzero(told.outcome == outcome)
+        gap = gap_after if outcome in (SAME, TURNED) else gap_before
+        for place in places[np.argsort(-gap[places], kind="stable")][:_MOST_EXAMPLES]:
+            cells = [
+                (column.name, column.show(float(mine)), column.show(float(other)))
+                for column, mine, other in zip(
+                    schema.columns, found.rows[place], found.partner[place], strict=True
+                )
+            ]
+            examples.append(
+                Example(
+                    outcome,
+                    tuple(cell for cell in cells if cell[1] != cell[2]),
+                    tuple((name, mine) for name, mine, other in cells if mine == other),
+                    (float(found.score[place]), float(found.partner_score[place])),
+                    (float(told.new_score[place]), float(told.new_partner_score[place])),
+                )
+            )
+    return tuple(examples)

@@ -1,0 +1,147 @@
+"""`limi diff`: two models asked about the same people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from limi.cli import _console
+from limi.cli._options import (
+    AsJson,
+    DecisionRule,
+    FavorableLabels,
+    Fill,
+    Rename,
+    Trust,
+    TrustPickle,
+)
+from limi.defaults import MEASURED_ROWS
+
+if TYPE_CHECKING:
+    from limi.changes import Diff
+
+__all__ = ["diff"]
+
+
+def diff(
+    before: Annotated[Path, Argument(metavar="RUN", help="Run folder of the earlier model.")],
+    after: Annotated[
+        Path | None, Argument(metavar="[NEWER]", help="Run folder of the newer model.")
+    ] = None,
+    model: Annotated[
+        str | None,
+        Option(help="The newer model, as KIND:PLACE; with two runs, where it is now."),
+    ] = None,
+    before_model: Annotated[
+        str | None,
+        Option(
+            "--before",
+            metavar="KIND:PLACE",
+            help="Where the earlier model is now; one whose file runs code must be named.",
+        ),
+    ] = None,
+    table: Annotated[
+        str | None, Option(help="Table whose people are asked about, where not that of the run.")
+    ] = None,
+    schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
+    rename: Rename = None,
+    fill: Fill = None,
+    favorable: FavorableLabels = None,
+    output: Annotated[
+        str | None, Option(help="What a Python function answers: label or score.")
+    ] = None,
+    decision: DecisionRule = None,
+    generator: Annotated[
+        str, Option(help="Draws natural people; by default the earlier run's, or none.")
+    ] = "as before",
+    rows: Annotated[int, Option(help="People of each population.")] = MEASURED_ROWS,
+    seed: Annotated[int | None, Option(help="By default the earlier run's.")] = None,
+    out: Annotated[Path | None, Option(help="JSON file to write: all numbers.")] = None,
+    html: Annotated[Path | None, Option(help="HTML page to write, both side by side.")] = None,
+    trust_pickle: TrustPickle = False,
+    trust: Trust = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare two models on the same people: rates, where they changed, and old findings."""
+    from limi.changes import diff as run_diff
+    from limi.cli._tables import schema_for
+    from limi.report import changes as page
+    from limi.system import writing
+    from limi.system.shown import to_json
+
+    places = _places(out, html)
+    with _console.steps("comparing") as on_step:
+        told = run_diff(
+            before,
+            after,
+            model=model,
+            before_model=before_model,
+            table=table,
+            schema=schema_for(table, schema),
+            rename=rename or (),
+            fill=fill or (),
+            favorable=favorable,
+            output=output,  # type: ignore[arg-type]
+            decision=decision,
+            generator=generator,
+            rows=rows,
+            seed=seed,
+            trust_pickle=trust_pickle,
+            trust=trust or (),
+            command=_console.command_line(),
+            on_step=on_step,
+        )
+    makers = {"out": lambda: to_json(told.as_dict()) + "\n", "html": lambda: page.render(told)}
+    writing.write_all({place: makers[name]() for name, place in places.items()})
+    if as_json:
+        _console.print_json(told.as_dict())
+    else:
+        _show(told)
+        for name in (out, html):
+            if name is not None:
+                _console.out.print(f"Written: {name}", soft_wrap=True)
+
+
+def _places(out: Path | None, html: Path | None) -> dict[str, Path]:
+    """Where files go, before anything is asked."""
+    import os
+
+    from limi.errors import InvalidInput
+    from limi.system import writing
+
+    named = {name: path for name, path in (("out", out), ("html", html)) if path is not None}
+    places = {name: writing.place(path) for name, path in named.items()}
+    if len({os.path.realpath(path) for path in places.values()}) < len(places):
+        raise InvalidInput(f"--out and --html both name {str(out)!r}; give each a file of its own")
+    return places
+
+
+def _show(told: Diff) -> None:
+    from rich.table import Table
+
+    from limi.report import changes as page
+
+    _console.out.print(page.headline(told), soft_wrap=True)
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for place, heading in enumerate(page.RATE_HEADINGS):
+        shown.add_column(heading, justify="left" if place in (0, 7) else "right")
+    for one in told.populations:
+        shown.add_row(*page.rate_cells(one))
+    _console.out.print(shown)
+    _console.out.print(page.regions_aid(told), soft_wrap=True)
+    for line in page.region_cells(told):
+        region, people, had, has, change, verdict = line
+        _console.out.print(
+            f"  {verdict}: {region} ({people} of people): {had} before, {has} after, {change}",
+            soft_wrap=True,
+        )
+    for part in (told.replayed, told.replayed_back):
+        if part is not None:
+            _console.out.print(page.sentence(part), soft_wrap=True)
+            for words in (page.gaps(part), *page.columns(part), *page.unasked(part)):
+                if words:
+                    _console.out.print(f"  {words}", soft_wrap=True)
+    for words in told.notes:
+        _console.out.print(words, soft_wrap=True)

@@ -1,0 +1,29 @@
+"""People, and models whose flips can be counted by hand: they decide by sex for some ages."""
+
+import numpy as np
+import pandas as pd
+
+AGES = 40
+
+
+def people(n=400):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.integers(AGES, size=n),
+            "job": rng.choice(["clerk", "nurse", "smith"], n),
+            "sex": rng.choice(["f", "m"], n),
+            "ok": rng.choice(["no", "yes"], n),
+        }
+    )
+
+
+def by_sex(below, *, favors="m", age="age", sex="sex"):
+    """Scores that hang on sex for people under an age, and say no to all others."""
+
+    def score(frame):
+        young = frame[age].to_numpy(dtype=float) < below
+        wanted = (frame[sex] == favors).to_numpy()
+        return np.where(young, np.where(wanted, 0.8, 0.3), 0.2)
+
+    return score
