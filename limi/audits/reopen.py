@@ -31,7 +31,7 @@ from limi.table.frames import Codec, Frame
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["Run", "Table", "open_findings", "read_findings", "reopen", "sides_of"]
+__all__ = ["Run", "Table", "as_arrays", "open_findings", "read_findings", "reopen", "sides_of"]
 
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = (
@@ -301,7 +301,9 @@ def _read_frame(folder: Path) -> Any:
 
 def read_findings(folder: Path, codec: Codec) -> Found:
     """The findings as arrays; when they were found is not kept in the folder."""
-    return _as_arrays(folder, codec, _read_frame(folder))
+    frame = _read_frame(folder)
+    with _reading_findings(folder):
+        return as_arrays(codec, frame)
 
 
 def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
@@ -309,24 +311,23 @@ def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
     them without table and model."""
     schema, frame = run_folder.read_schema(folder), _read_frame(folder)
     with _reading_findings(folder):
-        codec = Codec.learn(frame, schema)
-    return schema, frame, _as_arrays(folder, codec, frame)
+        return schema, frame, as_arrays(Codec.learn(frame, schema), frame)
 
 
-def _as_arrays(folder: Path, codec: Codec, frame: Any) -> Found:
+def as_arrays(codec: Codec, frame: Any) -> Found:
+    """A pandas frame of findings as arrays; KeyError or ValueError where it holds other things."""
     schema = codec.schema
-    with _reading_findings(folder):
-        rows, partner = (_encode(codec, side) for side in sides_of(frame, schema))
-        score, partner_score = (
-            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
-            for name in ("score", "partner_score")
-        )
-        origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
-        natural = [
-            frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
-            for name in ("naturalness", "partner_naturalness")
-        ]
-        causes = _causes(schema, frame)
+    rows, partner = (_encode(codec, side) for side in sides_of(frame, schema))
+    score, partner_score = (
+        frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+        for name in ("score", "partner_score")
+    )
+    origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
+    natural = [
+        frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+        for name in ("naturalness", "partner_naturalness")
+    ]
+    causes = _causes(schema, frame)
     mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
     seconds = np.zeros(len(rows))
     return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from limi.changes._diff import Diff, Population, diff
+from limi.changes._open import as_meant, open_newer
 from limi.changes._rates import Change, ChangedRegion, Regions, changed_regions, compare
 from limi.changes._replay import GONE, OUTCOMES, SAME, TURNED, UNASKED, Example, Replay, replay
 
@@ -19,8 +20,10 @@ __all__ = [
     "Population",
     "Regions",
     "Replay",
+    "as_meant",
     "changed_regions",
     "compare",
     "diff",
+    "open_newer",
     "replay",
 ]

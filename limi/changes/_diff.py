@@ -14,6 +14,7 @@ from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
 from limi.audits.reopen import Run, Table
 from limi.changes._columns import Columns, newer_schema, rename_frame
+from limi.changes._open import as_meant
 from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
 from limi.decisions import favors
@@ -281,19 +282,23 @@ class _Question:
     def open_newer(self, model: Any, run: Run, reading: _Reading) -> Problem:
         """The newer model, asked this question."""
         manifest = run.manifest
-        return self._prepare(
-            "newer",
-            model,
-            self.read.frame,
-            self.schema,
-            target=self.target,
-            favorable=manifest["favorable"] if reading.favorable is None else reading.favorable,
-            output=reading.output or manifest.get("output"),
-            decision=manifest.get("decision") if reading.decision is None else reading.decision,
-            trust_pickle=reading.trust_pickle,
-            trust=reading.trust,
-            table_name=manifest["table"],
-        )
+
+        def opened(meaning: Meaning | None) -> Problem:
+            return self._prepare(
+                "newer",
+                model,
+                self.read.frame,
+                self.schema,
+                target=self.target,
+                favorable=manifest["favorable"] if reading.favorable is None else reading.favorable,
+                output=meaning,
+                decision=manifest.get("decision") if reading.decision is None else reading.decision,
+                trust_pickle=reading.trust_pickle,
+                trust=reading.trust,
+                table_name=manifest["table"],
+            )
+
+        return as_meant(reading.output, manifest.get("output"), opened)
 
     def open_earlier(
         self, model: Any, run: Run, trust_pickle: bool, trust: Sequence[str]

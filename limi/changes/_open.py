@@ -2,47 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare
 from limi.audits.reopen import Run, Table
 from limi.changes._columns import Columns, newer_schema
-from limi.errors import BadModel, BadTable
+from limi.errors import BadModel, BadTable, InvalidInput
 from limi.models import Meaning
 from limi.table.frames import columns_of
 from limi.table.schema import Schema
 from limi.types import Value
 
-__all__ = ["Terms", "open_newer"]
+__all__ = ["as_meant", "open_newer"]
+
+T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Terms:
-    """How a newer model's answers are read; what is not said is as in the run."""
-
-    favorable: Value | Sequence[Value] | None = None
-    output: Meaning | None = None
-    decision: str | None = None
-    trust_pickle: bool = False
-    trust: Sequence[str] = ()
+_AS_BEFORE = Columns({}, {})
 
 
 def open_newer(
     run: Run,
     model: Any,
     read: Table,
-    columns: Columns,
-    terms: Terms,
+    columns: Columns = _AS_BEFORE,
     *,
     schema: Schema | None = None,
     anew: bool = False,
+    favorable: Value | Sequence[Value] | None = None,
+    output: Meaning | None = None,
+    decision: str | None = None,
     protected_from: Any = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
 ) -> Problem:
     """A model and a table brought together as in the run; `anew` where the table is another one,
-    whose columns have to be looked at again."""
+    whose columns have to be looked at again. How answers are read is as in the run where nothing
+    else is said."""
     manifest = run.manifest
     before = run_folder.read_schema(run.folder)
     target = columns.newer(manifest["target"])
@@ -55,21 +53,25 @@ def open_newer(
         )
     else:
         schema = before
-    try:
+
+    def opened(meaning: Meaning | None) -> Problem:
         return prepare(
             model,
             read.frame,
             protected=(),
             target=target,
-            favorable=manifest["favorable"] if terms.favorable is None else terms.favorable,
-            output=terms.output or manifest.get("output"),
-            decision=manifest.get("decision") if terms.decision is None else terms.decision,
+            favorable=manifest["favorable"] if favorable is None else favorable,
+            output=meaning,
+            decision=manifest.get("decision") if decision is None else decision,
             schema=schema,
-            trust_pickle=terms.trust_pickle,
-            trust=terms.trust,
+            trust_pickle=trust_pickle,
+            trust=trust,
             table_name=manifest["table"],
             beside=beside,
         )
+
+    try:
+        return as_meant(output, manifest.get("output"), opened)
     except BadTable as error:
         raise BadTable(f"{read.words} does not fit the run {str(run.folder)!r}: {error}") from None
     except BadModel as error:
@@ -77,3 +79,18 @@ def open_newer(
             f"the model cannot be asked about people of {read.words}: {error}; if its columns have "
             "changed since the run, name its table with --table FILE and old names with --rename"
         ) from None
+
+
+def as_meant(
+    given: Meaning | None, inherited: Meaning | None, make: Callable[[Meaning | None], T]
+) -> T:
+    """What `make` gives with the meaning of answers that is given, or else with that of the run.
+
+    That of a run was said of a function, and a newer model may be one that says it itself.
+    """
+    if given is not None or inherited is None:
+        return make(given)
+    try:
+        return make(inherited)
+    except InvalidInput:
+        return make(None)

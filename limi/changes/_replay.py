@@ -15,7 +15,7 @@ from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
-from limi.changes._open import Terms, open_newer
+from limi.changes._open import open_newer
 from limi.decisions import favors
 from limi.errors import BadTable
 from limi.metrics.severity import score_gap
@@ -177,22 +177,19 @@ def replay(
     """
     opened = Run.at(run)
     columns = Columns.of(rename, fill)
-    terms = Terms(
-        favorable=favorable,
-        output=output,
-        decision=decision,
-        trust_pickle=trust_pickle,
-        trust=trust,
-    )
     problem = open_newer(
         opened,
         model,
         opened.table(table),
         columns,
-        terms,
         schema=schema,
         anew=table is not None,
+        favorable=favorable,
+        output=output,
+        decision=decision,
         protected_from=protected_from,
+        trust_pickle=trust_pickle,
+        trust=trust,
     )
     return ask_pairs(opened, problem, columns, seed, called=str(run), command=command)
 

@@ -12,6 +12,7 @@ from limi.cli import (
     demo,
     diff,
     doctor,
+    export,
     fit,
     gate,
     init,
@@ -65,6 +66,7 @@ app.command("gate")(with_file("gate", gate.gate))
 app.command("compare")(with_file("compare", compare.compare))
 app.command("replay")(replay.replay)
 app.command("diff")(diff.diff)
+app.command("export")(export.export)
 app.command("repair")(repair.repair)
 app.command("report")(report.report)
 app.command("metrics")(metrics.metrics)

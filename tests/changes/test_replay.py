@@ -179,3 +179,13 @@ def test_a_run_without_findings_has_nothing_to_ask(tmp_path):
     told = limi.replay(tmp_path / "run", by_sex(10), table=frame)
     assert len(told) == 0
     assert told.unasked == {}
+
+
+def test_a_function_before_and_an_estimator_now_are_both_read_as_they_mean_it(run):
+    from sklearn.linear_model import LogisticRegression
+
+    frame = people()
+    young = LogisticRegression(C=1e6).fit(frame[["age"]], np.where(frame["age"] < 20, "yes", "no"))
+    told = limi.replay(run, young, table=frame)
+    assert told.counts[GONE] == len(told)
+    assert any("does not take sex" in note for note in told.notes)

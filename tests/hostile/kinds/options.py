@@ -34,6 +34,7 @@ SOUND: dict[str, tuple[str, ...]] = {
     "init": ("init", "people.csv", *_MODEL, "--target", "ok", "--protected", "sex", "--out", "new"),
     "replay": ("replay", "run", *_MODEL),
     "diff": ("diff", "run", *_MODEL, "--rows", "40", "--generator", "none"),
+    "export": ("export", "run", "--pytest", "out"),
     "repair": ("repair", "run", "--out", "out", "--seeds", "1", "--no-model"),
     "report": ("report", "run"),
     "metrics": ("metrics", "run"),
@@ -64,6 +65,7 @@ NEEDS = {
     "init": ("people.csv",),
     "replay": ("people.csv", "model.py", "run"),
     "diff": ("people.csv", "model.py", "model.skops", "run"),
+    "export": ("people.csv", "model.skops", "run"),
     "repair": ("people.csv", "model.skops", "run"),
     "report": ("run",),
     "metrics": ("run",),
@@ -293,7 +295,7 @@ _WEIGHED = (
     *("compare",) * 4,
     *("gate",) * 4,
     *("init",) * 2,
-    *("repair", "replay", "diff") * 3,
+    *("repair", "replay", "diff", "export") * 3,
     *("report", "metrics", "schema", "fit", "sample") * 3,
     *("list", "doctor", "datasets show", "study list", "study table", "study plot", "study page"),
     *LONG_ONES,
@@ -303,6 +305,7 @@ _WEIGHED = (
 def _written(words: Sequence[str]) -> tuple[str, ...]:
     """Places that the words themselves name as output, where nothing of others lies."""
     options = ("--out", "--html", "--file", "--keep", "--junit", "--sarif", "--markdown")
+    options += ("--pytest",)
     given = [after for word, after in pairwise(words) if word in options]
     given += [word.partition("=")[2] for word in words if word.startswith(("--out=", "--html="))]
     # A link that leads to nothing yet is a way to something new.

@@ -1,0 +1,188 @@
+"""Findings of a run as a test of pytest: a readable module, and the pairs that it asks."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from limi import models
+from limi.audits.reopen import Run, open_findings
+from limi.changes import open_newer
+from limi.errors import InvalidInput
+from limi.metrics.severity import score_gap
+from limi.search.findings import Found
+from limi.system import writing
+from limi.system.words import either
+from limi.table.frames import Frame
+from limi.testing.pairs import Asked, Pairs, Reading
+from limi.types import Index
+
+__all__ = ["MODULE", "PAIRS", "Exported", "choose", "export"]
+
+MODULE, PAIRS = "test_fairness.py", "fairness_pairs.parquet"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and what the model says to it now."""
+
+    folder: Path
+    pairs: int
+    allowed: int
+    asked: Asked
+
+    @property
+    def passes(self) -> bool:
+        """Would the test pass with the model as it is?"""
+        return len(self.asked) <= self.allowed
+
+
+def export(
+    run: str | Path,
+    folder: str | Path,
+    *,
+    pairs: int = 200,
+    allow: int = 0,
+    model: str | None = None,
+    table: str | Path | Frame | None = None,
+    force: bool = False,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+) -> Exported:
+    """Write a test that fails while more than `allow` of a run's pairs flip.
+
+    The pairs are the most natural and the strongest findings, in turn. `model` is what the test
+    asks, `KIND:PLACE`; by default the run's own.
+    """
+    if pairs < 1:
+        raise InvalidInput(f"--pairs is {pairs}; keep at least one")
+    if allow < 0:
+        raise InvalidInput(f"--allow is {allow}; allow none (0) or more")
+    place = writing.absolute(folder)
+    named = [_place(place / name, force) for name in (MODULE, PAIRS)]
+    opened = Run.at(run)
+    uri = opened.model(model)
+    problem = open_newer(
+        opened, uri, opened.table(table), trust_pickle=trust_pickle, trust=tuple(trust)
+    )
+    schema, frame, found = open_findings(opened.folder)
+    if not len(found):
+        raise InvalidInput(
+            f"the run {str(run)!r} found nothing, so there is no pair to keep as a test; "
+            "limi.testing.assert_flip_rate tests a model without findings"
+        )
+    chosen = choose(found, pairs)
+    manifest = opened.manifest
+    reading = Reading(
+        favorable=manifest["favorable"],
+        labels=problem.known,
+        output=manifest.get("output"),
+        decision=str(manifest.get("decision") or "favorable"),
+        table=manifest["table"],
+    )
+    kept = Pairs(schema, frame.iloc[chosen].reset_index(drop=True), found[chosen], reading)
+    asked = kept.ask(uri, trust_pickle=trust_pickle, trust=trust)
+    module = _module(place, uri, kept, allow, opened, trust_pickle, trust)
+    writing.make_folder(place, option="--pytest")
+    writing.write_all(dict(zip(named, (module, kept.as_parquet()), strict=True)))
+    return Exported(place, len(kept), allow, asked)
+
+
+def choose(found: Found, n: int) -> Index:
+    """Places of the n findings to keep: the most natural ones and the strongest, in turn.
+
+    A pair is as natural as the less natural of its two people.
+    """
+    strongest = np.argsort(-score_gap(found.score, found.partner_score), kind="stable")
+    if not len(found.naturalness):
+        return strongest[:n]
+    natural = np.fmin(found.naturalness, found.partner_naturalness)
+    most_natural = np.argsort(-np.nan_to_num(natural, nan=-1.0), kind="stable")
+    turns = np.stack([most_natural, strongest], axis=1).ravel()
+    _, first = np.unique(turns, return_index=True)
+    return turns[np.sort(first)][:n]
+
+
+def _place(path: Path, force: bool) -> Path:
+    """Where a file goes, checked before anything is asked; its folder may still be missing."""
+    return writing.place(path, replace=force) if path.parent.is_dir() else path
+
+
+def _module(
+    folder: Path,
+    uri: str,
+    kept: Pairs,
+    allow: int,
+    run: Run,
+    trust_pickle: bool,
+    trust: Sequence[str],
+) -> str:
+    """The test, as a person would write it."""
+    protected = either(list(kept.schema.protected))
+    name = "_".join("".join(c if c.isalnum() else "_" for c in part) for part in protected.split())
+    options = [
+        *(["trust_pickle=True"] if trust_pickle else []),
+        *([f"trust={list(trust)!r}"] if trust else []),
+    ]
+    ask = ", ".join(["MODEL", *options])
+    about = (
+        f"{len(kept):,} pairs of people whom a model decided differently when only {protected} "
+        f"changed, with what goes along: the most natural and the strongest of "
+        f"{run.summary.findings:,} that a search found. Written by limi export; edit it as you "
+        "like. The pairs are a table with one pair in each row, which any tool reads."
+    )
+    return _TEMPLATE.format(
+        about=_comment(about),
+        model=_spell_model(uri, folder),
+        allow=allow,
+        name=name.lower() or "protected_values",
+        pairs=PAIRS,
+        ask=ask,
+    )
+
+
+_TEMPLATE = '''"""Are people decided alike, whoever they are?"""
+
+{about}
+
+from pathlib import Path
+
+import limi.testing
+
+HERE = Path(__file__).parent
+MODEL = {model}
+ALLOWED = {allow}  # pairs that may still be decided differently
+
+
+def test_decisions_do_not_hang_on_{name}():
+    pairs = limi.testing.read_pairs(HERE / "{pairs}")
+    flipped = pairs.ask({ask})
+    assert len(flipped) <= ALLOWED, str(flipped)
+'''
+
+
+def _comment(text: str) -> str:
+    from limi.system.shown import clean
+
+    return "\n".join(f"# {line}" for line in textwrap.wrap(clean(text), 92))
+
+
+def _spell_model(uri: str, folder: Path) -> str:
+    """The model as an expression: a file's path starts at the test, a name stays as it is."""
+    kind, _, place = uri.partition(":")
+    if not models.files(uri) and not Path(place.partition(":")[0]).exists():
+        return _quote(uri)
+    try:
+        path = os.path.relpath(writing.absolute(place), folder)
+    except ValueError:  # on another drive
+        return _quote(f"{kind}:{writing.absolute(place)}")
+    return f"{_quote(f'{kind}:')} + str(HERE / {_quote(path)})"
+
+
+def _quote(text: str) -> str:
+    return text if (text := repr(text)).startswith('"') else f'"{text[1:-1]}"'
