@@ -14,7 +14,7 @@ from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
 from limi.audits.reopen import Run, Table
 from limi.changes._columns import Columns, newer_schema, rename_frame
-from limi.changes._open import as_meant
+from limi.changes._open import as_meant, notes_of
 from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
 from limi.decisions import favors
@@ -486,5 +486,5 @@ def _notes(first: Run, second: Run | None, earlier: Problem, newer: Problem) -> 
             f"{str(newer.target.rule)!r}"
         )
     for words, problem in (("earlier", earlier), ("newer", newer)):
-        notes += [f"{words} model: {note}" for note in (*problem.notes, *problem.target.notes)]
+        notes += [f"{words} model: {note}" for note in notes_of(problem)]
     return list(dict.fromkeys(notes))

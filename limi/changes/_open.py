@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from limi.audits import run_folder
-from limi.audits.problem import Problem, prepare
+from limi.audits.problem import Problem, describe_untaken, prepare
 from limi.audits.reopen import Run, Table
 from limi.changes._columns import Columns, newer_schema
 from limi.errors import BadModel, BadTable, InvalidInput
@@ -15,7 +15,7 @@ from limi.table.frames import columns_of
 from limi.table.schema import Schema
 from limi.types import Value
 
-__all__ = ["as_meant", "open_newer"]
+__all__ = ["as_meant", "notes_of", "open_newer"]
 
 T = TypeVar("T")
 
@@ -79,6 +79,12 @@ def open_newer(
             f"the model cannot be asked about people of {read.words}: {error}; if its columns have "
             "changed since the run, name its table with --table FILE and old names with --rename"
         ) from None
+
+
+def notes_of(problem: Problem) -> tuple[str, ...]:
+    """What should be said of a model and a table."""
+    untaken = describe_untaken(problem, twins_asked=False)
+    return (*problem.notes, *problem.target.notes, *untaken)
 
 
 def as_meant(

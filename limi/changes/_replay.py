@@ -15,7 +15,7 @@ from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
-from limi.changes._open import open_newer
+from limi.changes._open import notes_of, open_newer
 from limi.decisions import favors
 from limi.errors import BadTable
 from limi.metrics.severity import score_gap
@@ -234,7 +234,7 @@ def ask_pairs(
         renamed=columns.renamed,
         filled=columns.filled,
         queries=queries,
-        notes=(*notes, *problem.notes, *problem.target.notes),
+        notes=(*notes, *notes_of(problem)),
         command=command,
     )
     return replace(told, examples=_examples(schema, found, told))
