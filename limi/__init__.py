@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from limi.errors import LimiError as LimiError
     from limi.gates import Gate as Gate
     from limi.gates import gate as gate
+    from limi.models._averaged import AveragedClassifier as AveragedClassifier
     from limi.repairs import Repair as Repair
+    from limi.repairs import average as average
     from limi.repairs import repair as repair
     from limi.search.budget import Budget as Budget
     from limi.search.budget import Stop as Stop
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AveragedClassifier": "limi.models._averaged",
     "Budget": "limi.search.budget",
     "Checked": "limi.search.check",
     "Column": "limi.table.schema",
@@ -50,6 +53,7 @@ _HOME = {
     "Stop": "limi.search.budget",
     "Task": "limi.search.task",
     "audit": "limi.audits.audit",
+    "average": "limi.repairs",
     "check_rows": "limi.search.check",
     "diff": "limi.changes",
     "gate": "limi.gates",

@@ -15,10 +15,11 @@ __all__ = ["load"]
 
 OFFERS = ModelOffers(data_only=True, endings=(".skops",), library="skops.io")
 
-# Beside the classes of scikit-learn. The rest of numpy and scipy is not trusted as a whole:
-# scipy.stats distributions run text of their own state as code, and numpy's DataSource deletes the
-# folder that its state names.
+# Beside the classes of scikit-learn: our own, which holds lists and asks the model inside it. The
+# rest of numpy and scipy is not trusted as a whole: scipy.stats distributions run text of their own
+# state as code, and numpy's DataSource deletes the folder that its state names.
 _TRUSTED = {
+    "limi.AveragedClassifier",
     "numpy.dtype",
     "numpy.mean",
     "scipy._lib.array_api_compat.numpy._aliases.asarray",

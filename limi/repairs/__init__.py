@@ -7,6 +7,7 @@ that is kept is then trained on all rows and searched anew by other means than t
 
 from __future__ import annotations
 
+from limi.repairs._average import average
 from limi.repairs._core import repair
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._ensemble import fit as fit_ensemble
@@ -36,6 +37,7 @@ __all__ = [
     "RepairGroups",
     "Training",
     "Yardstick",
+    "average",
     "fit_ensemble",
     "groups",
     "mix_rows",

@@ -202,10 +202,11 @@ class Enforcer:
         place."""
         for role in self.roles:
             rows[:, role.moved] = role.do(rows[:, role.moved], rows[:, role.given])
-        return self._complete(rows, self._moving)
+        return self._complete(rows, self.moving_derived)
 
     @cached_property
-    def _moving(self) -> list[_Lookup | _Steps]:
+    def moving_derived(self) -> list[_Lookup | _Steps]:
+        """Derived columns in which a partner may differ, each behind its sources."""
         moving = set(self.moving_index.tolist())
         return [derived for derived in self._derived if derived.column in moving]
 
@@ -291,16 +292,16 @@ class _BoundRole:
             for thing in role.things
         ]
         self._check(role, given, moved, things)
-        self._values = list(dict.fromkeys(code for thing in things for code in thing))
-        base = next((v for v in self._values if all(v in thing for thing in things)), None)
+        self.values = list(dict.fromkeys(code for thing in things for code in thing))
+        base = next((v for v in self.values if all(v in thing for thing in things)), None)
         if base is None:
             raise InvalidInput(
                 f"the role of {moved.name!r} for {given.name!r} names no value of {given.name!r} "
                 "for all its things; give each a level under one and the same value"
             )
-        forward = np.empty((1 + len(self._values), moved.size + 1))
+        forward = np.empty((1 + len(self.values), moved.size + 1))
         forward[:, :-1] = np.arange(moved.size)
-        for line, value in enumerate(self._values, 1):
+        for line, value in enumerate(self.values, 1):
             partial = {
                 int(self._axis.places(np.array(thing[base]))): int(
                     self._axis.places(np.array(thing[value]))
@@ -345,7 +346,7 @@ class _BoundRole:
     def _look_up(self, name: str, cells: Any, given: Any) -> Any:
         table = self._tables.get(name, cells)
         line = 0
-        for number, value in enumerate(self._values, 1):
+        for number, value in enumerate(self.values, 1):
             line = line + number * (given == value)
         return table[line, self._axis.places(cells)]
 

@@ -1,0 +1,292 @@
+"""A model whose answers are averaged over protected values, as something one can ship.
+
+The mean of a fitted model's answers for a person under every protected value, weighted by how
+common these are, does not depend on the protected column any more, whatever the model, and nothing
+is trained (Pope and Sydnor, 2011). This module needs numpy and scikit-learn alone: what must go
+along with a value was looked up beforehand and stands here as plain lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+
+__all__ = ["LEAST_SHARE", "AveragedClassifier", "AveragedFunction", "Swaps"]
+
+LEAST_SHARE = 1e-3
+"""Probabilities nearer to 0 than this count as this much where logarithms are averaged."""
+
+
+class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted classifier, asked for each row under every protected value and averaged.
+
+    >>> import pandas as pd
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> people = pd.DataFrame({"sex": [0, 1, 0, 1], "income": [1, 2, 3, 4]})
+    >>> model = LogisticRegression().fit(people, [0, 1, 0, 1])
+    >>> fair = AveragedClassifier(model, values={"sex": [0, 1]}, weights=[0.5, 0.5])
+    >>> bool((fair.predict(people) == fair.predict(people.assign(sex=0))).all())
+    True
+
+    `values` holds the protected columns (by name, or by position for arrays), each with its cell in
+    every partner, and `weights` what each partner counts. `along` and `closed` are lookups for what
+    the rules of a table say: `{"column", "by", "cells", "values"}` gives the cells of a column in
+    each partner by the cells of others, and without a column whether a partner is left out. A row
+    all of whose partners are left out is averaged over all of them.
+
+    `reads` says what is averaged: `"probability"`, `"log-odds"`, `"margin"` (`decision_function`),
+    or `"label"` for a vote. A frame may lack the protected columns. `fit` trains the model inside
+    again.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        values: Mapping[str | int, Sequence[Any]],
+        weights: Sequence[float],
+        along: Sequence[Mapping[str, Any]] = (),
+        closed: Sequence[Mapping[str, Any]] = (),
+        reads: str = "probability",
+    ) -> None:
+        self.estimator = estimator
+        self.values = values
+        self.weights = weights
+        self.along = along
+        self.closed = closed
+        self.reads = reads
+
+    def fit(self, X: Any, y: Any) -> AveragedClassifier:
+        """Train a copy of the model inside; what is averaged over stays."""
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        return self
+
+    @property
+    def model(self) -> Any:
+        """The classifier that is asked."""
+        return getattr(self, "estimator_", self.estimator)
+
+    @property
+    def classes_(self) -> Any:
+        """Those of the classifier that is asked."""
+        return self.model.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """That of the classifier that is asked."""
+        return int(self.model.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Those of the classifier that is asked; AttributeError where it knows none."""
+        return self.model.feature_names_in_
+
+    @available_if(lambda self: self.reads != "margin")  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """(n, classes): mean probabilities, those of mean log-odds, or shares of votes."""
+        if self.reads != "log-odds":
+            return self._average(X)
+        return _to_one(np.exp(self._average(X)))
+
+    @available_if(lambda self: self.reads == "margin")  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """The mean margin: (n,) for two classes, (n, classes) for more."""
+        return self._average(X)
+
+    def predict(self, X: Any) -> Any:
+        """The class with the highest mean; the first of equal ones."""
+        if self.reads != "margin":
+            return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        margin = self._average(X)
+        return self.classes_[
+            (margin > 0).astype(int) if margin.ndim == 1 else np.argmax(margin, axis=1)
+        ]
+
+    def _average(self, X: Any) -> NDArray[np.float64]:
+        swaps = Swaps(self.values, self.weights, self.along, self.closed)
+        return swaps.average(X, self._answer, getattr(self.model, "feature_names_in_", None))
+
+    def _answer(self, X: Any) -> NDArray[np.float64]:
+        if self.reads == "margin":
+            return np.asarray(self.model.decision_function(X), dtype=np.float64)
+        if self.reads == "label":
+            return np.asarray(self.model.predict(X)[:, None] == self.classes_, dtype=np.float64)
+        shares = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+        return np.log(np.clip(shares, LEAST_SHARE, 1)) if self.reads == "log-odds" else shares
+
+
+# Files name the class so, wherever it lies.
+AveragedClassifier.__module__ = "limi"
+
+
+class AveragedFunction:
+    """A function of a frame or an array that returns scores, averaged in the same way.
+
+    `takes` and `columns` say what it is given, as `limi.models` reads them of any function.
+    """
+
+    def __init__(
+        self, score: Any, swaps: Swaps, takes: str = "frame", columns: Sequence[str] | None = None
+    ) -> None:
+        self.score = score
+        self.swaps = swaps
+        self.takes = takes
+        self.columns = columns
+
+    def __call__(self, inputs: Any) -> NDArray[np.float64]:
+        return self.swaps.average(inputs, self.score, self.columns)
+
+
+class Swaps:
+    """The partners of rows that are averaged over, and what each of them counts."""
+
+    def __init__(
+        self,
+        values: Mapping[str | int, Sequence[Any]],
+        weights: Sequence[float],
+        along: Sequence[Mapping[str, Any]] = (),
+        closed: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.values = values
+        self.weights = np.asarray(weights, dtype=np.float64)
+        self.along = along
+        self.closed = closed
+
+    def average(self, X: Any, ask: Any, columns: Sequence[str] | None) -> NDArray[np.float64]:
+        """The weighted mean of what `ask` says of every partner; these columns are asked about."""
+        partners = list(self.swapped(X)) if self.closed else self.swapped(X)
+        counts = self.count(X, partners if self.closed else ())
+        total: Any = 0.0
+        for partner, counted in zip(partners, counts.T, strict=True):
+            if not counted.any():
+                continue
+            if columns is not None and not isinstance(partner, np.ndarray):
+                chosen = list(columns)
+                partner = partner.select(chosen) if hasattr(X, "select") else partner[chosen]
+            answers = np.asarray(ask(partner), dtype=np.float64)
+            total = total + (answers.T * counted).T
+        return np.asarray(total)
+
+    def swapped(self, X: Any) -> Iterator[Any]:
+        """The rows as each of their partners."""
+        for number in range(len(self.weights)):
+            partner = X
+            for column, cells in self.values.items():
+                partner = _fill(partner, column, cells[number])
+            for rule in self.along:
+                column, told = rule["column"], rule["values"][number]
+                if not len(rule["by"]):
+                    partner = _fill(partner, column, told[0])
+                    continue
+                place = _look_up(partner, rule)
+                found = np.array([*told, None], dtype=object)[place]
+                own, _ = _cells(partner, column)
+                partner = _put(partner, column, np.where(place < 0, own, found).tolist())
+            yield partner
+
+    def count(self, X: Any, partners: Iterable[Any]) -> NDArray[np.float64]:
+        """(n, partners): what each counts; those that could not exist count nothing, as long as
+        there is another."""
+        counts: NDArray[np.float64] = np.tile(self.weights, (len(X), 1))
+        if not self.closed:
+            return _to_one(counts)
+        is_open = np.ones(counts.shape, dtype=bool)
+        for number, partner in enumerate(partners):
+            for rule in self.closed:
+                barred = np.array([*rule["values"][number], False])
+                is_open[:, number] &= ~barred[_look_up(partner, rule)]
+        for usable in (is_open, is_open * self.weights):
+            some = usable.any(axis=1)
+            counts[some] = usable[some]
+        return _to_one(counts)
+
+
+def _to_one(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _look_up(X: Any, rule: Mapping[str, Any]) -> NDArray[np.intp]:
+    """(n,): which entry of a lookup each row has, -1 for none."""
+    place = np.zeros(len(X), dtype=np.intp)
+    known = np.ones(len(X), dtype=bool)
+    for column, cells in zip(rule["by"], rule["cells"], strict=True):
+        own = _places(*_cells(X, column), cells)
+        known &= own >= 0
+        place = place * len(cells) + own
+    return np.where(known, place, -1)
+
+
+def _places(
+    cells: NDArray[Any], missing: NDArray[np.bool_], known: Sequence[Any]
+) -> NDArray[np.intp]:
+    """Where each cell stands among known ones, -1 for nowhere; missing ones are alike."""
+    place = np.full(len(cells), -1, dtype=np.intp)
+    for number, cell in enumerate(known):
+        here = missing if cell is None or cell != cell else cells == cell
+        place[np.asarray(here, dtype=bool)] = number
+    return place
+
+
+# -- frames of pandas and polars, and arrays, without importing either -------------------
+
+
+def _cells(X: Any, column: str | int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The cells of a column, and which of them are missing (None, where they are objects)."""
+    if isinstance(X, np.ndarray):
+        cells = X[:, int(column)]
+        nothing: Any = None
+        return cells, np.asarray((cells != cells) | (cells == nothing), dtype=np.bool_)
+    if hasattr(X, "set_column"):
+        X = X.select([column]).to_pandas()
+    series = X[column]
+    missing = series.isna() if hasattr(series, "isna") else series.is_null()
+    missing = np.asarray(missing, dtype=bool)
+    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
+        return np.asarray(series), missing
+    cells = np.array(series, dtype=object)
+    cells[missing] = None
+    return cells, missing
+
+
+def _put(X: Any, column: str | int, cells: list[Any]) -> Any:
+    """The rows with other cells in a column, of the type that it has."""
+    if isinstance(X, np.ndarray):
+        changed = X.copy()
+        changed[:, int(column)] = cells
+        return changed
+    if hasattr(X, "assign"):
+        return X.assign(**{str(column): type(X[column])(cells, X.index, X[column].dtype)})
+    if hasattr(X, "set_column"):
+        return _put_arrow(X, str(column), cells)
+    return X.with_columns(type(X[column])(column, cells, X[column].dtype))
+
+
+def _fill(X: Any, column: str | int, cell: Any) -> Any:
+    """The rows with one and the same cell in a column, which a frame may lack."""
+    if isinstance(X, np.ndarray):
+        changed = X.copy()
+        changed[:, int(column)] = cell
+        return changed
+    if hasattr(X, "set_column"):
+        return _put_arrow(X, str(column), [cell] * len(X))
+    known = column in X.columns
+    if hasattr(X, "assign"):
+        if not known:
+            return X.assign(**{str(column): cell})
+        return X.assign(**{str(column): type(X[column])(cell, X.index, X[column].dtype)})
+    made = type(X.to_series(0))(column, [cell], X[column].dtype if known else None)
+    return X.with_columns(made.new_from_index(0, len(X)))
+
+
+def _put_arrow(X: Any, column: str, cells: list[Any]) -> Any:
+    import pyarrow as pa
+
+    if column not in X.column_names:
+        return X.append_column(column, pa.array(cells))
+    made = pa.array(cells, X.schema.field(column).type)
+    return X.set_column(X.column_names.index(column), column, made)

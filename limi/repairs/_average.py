@@ -1,0 +1,183 @@
+"""A model averaged over protected values: no training, and no decision that hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from limi import models
+from limi.audits.problem import Problem, prepare
+from limi.errors import InvalidInput
+from limi.models import Meaning
+from limi.models._averaged import AveragedClassifier, AveragedFunction
+from limi.models._classifier import SklearnModel
+from limi.models._function import FunctionModel
+from limi.models.target import Target, bind
+from limi.repairs._partner_table import (
+    POINTS,
+    PartnerTable,
+    Weights,
+    make_table,
+    read_weights,
+)
+from limi.table.frames import Frame
+from limi.table.rule_checks import GivenConstraints
+from limi.table.schema import Column, Schema
+from limi.types import Value
+
+__all__ = ["Averaged", "Scale", "average", "average_target"]
+
+Scale = Literal["probability", "log-odds"]
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """A model that was averaged, with what it is averaged over."""
+
+    target: Target
+    native: AveragedClassifier | AveragedFunction
+    table: PartnerTable
+
+
+def average(
+    model: Any,
+    frame: Frame | None = None,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    weights: Weights = "table",
+    scale: Scale = "probability",
+    points: int = POINTS,
+    target: str | None = None,
+    favorable: Value | Sequence[Value] | None = None,
+    output: Meaning | None = None,
+    schema: Schema | None = None,
+    constraints: GivenConstraints = (),
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+) -> AveragedClassifier | AveragedFunction:
+    """A model whose answers are the mean over the protected values, so that no decision depends on
+    them: a `limi.AveragedClassifier` for fitted classifiers, else a function of a frame that
+    returns scores.
+
+    With a table (`frame`) partners are those that could exist by its schema and rules: what must go
+    along changes too. `weights` are `"table"` (how common values are in it), `"uniform"`, or
+    numbers by column and value, with which no table is needed. Of a number with more than `points`
+    values the table's quantiles are taken, or the values that `protected` names (`age=20-80:10`).
+    `scale` says whether probabilities or log-odds are averaged. A model that gives labels alone is
+    averaged by vote.
+    """
+    if scale not in ("probability", "log-odds"):
+        raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
+    if frame is None:
+        return _average_alone(model, protected, weights, scale)
+    problem = prepare(
+        model,
+        frame,
+        protected=protected,
+        target=target,
+        favorable=favorable,
+        output=output,
+        schema=schema,
+        constraints=constraints,
+        trust_pickle=trust_pickle,
+        trust=trust,
+    )
+    table = make_table(problem.target, problem.rows, weights=weights, points=points)
+    return average_target(problem, problem.target, table, scale).native
+
+
+def average_target(
+    problem: Problem, target: Target, table: PartnerTable, scale: Scale = "probability"
+) -> Averaged:
+    """The averaged model of a target of this problem, as something to ask and to ship."""
+    model = target.model
+    if isinstance(model, SklearnModel):
+        native: AveragedClassifier | AveragedFunction = AveragedClassifier(
+            model.estimator,
+            table.values,
+            list(table.weights),
+            table.along,
+            table.closed,
+            _read_as(model, scale),
+        )
+    else:
+        native = AveragedFunction(model.score, table.swaps, model.takes, target.shown.schema.names)
+    return Averaged(_bound(problem, target, native), native, table)
+
+
+def _read_as(model: SklearnModel, scale: Scale) -> str:
+    """What of a classifier is averaged: what its decisions follow."""
+    if model.own is not None:
+        return "label"  # a threshold of its own decides, which a mean would forget
+    return scale if model.reads == "probability" else model.reads
+
+
+def _bound(problem: Problem, target: Target, native: Any) -> Target:
+    labels: list[Value] = [v for v in (problem.unfavorable, problem.favorable) if v is not None]
+    wrap = partial(
+        models.wrap,
+        native,
+        favorable=problem.favorable,
+        labels=labels,
+        by_score=target.rule.threshold is not None,
+    )
+    model = wrap(output="score") if isinstance(native, AveragedFunction) else wrap()
+    assert isinstance(model, (SklearnModel, FunctionModel))
+    bound = bind(model, target.codec, aside=target.unseen, rule=target.rule)
+    return bound.settled(problem.rows)
+
+
+def _average_alone(
+    model: Any,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    weights: Weights,
+    scale: Scale,
+) -> AveragedClassifier:
+    """Without a table: the values are those that weights are given for."""
+    if isinstance(weights, str):
+        raise InvalidInput(
+            "without a table nobody knows the protected values; give the table as the second "
+            "argument, or weights such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
+        )
+    named = [protected] if isinstance(protected, str) else list(protected)
+    known = getattr(model, "feature_names_in_", None)
+    if known is None or not hasattr(model, "classes_"):
+        raise InvalidInput(
+            f"{type(model).__name__} does not name its columns; give the table as the second "
+            "argument"
+        )
+    given = Schema(
+        tuple(
+            Column(name=name, kind="categorical", levels=tuple(_values(weights, name)))
+            for name in named
+        )
+    )
+    columns = [Column(name="", kind="categorical", levels=("",))]
+    schema = Schema((*given.columns, *columns)).protect(named)
+    counted = read_weights(schema, schema.combinations, weights, schema.combinations)
+    values: dict[str | int, list[Any]] = {
+        name: [schema[name].levels[int(code)] for code in codes]
+        for name, codes in zip(named, schema.combinations.T, strict=True)
+    }
+    untaken = [name for name in named if name not in list(known)]
+    if untaken:
+        raise InvalidInput(
+            f"the model does not take {untaken[0]!r}, so there is nothing to average"
+        )
+    reads: str = scale if hasattr(model, "predict_proba") else "margin"
+    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
+        reads = "label"
+    return AveragedClassifier(model, values, [float(w) for w in counted], reads=reads)
+
+
+def _values(weights: Mapping[str, Mapping[Any, float]], name: str) -> list[Any]:
+    if name not in weights or not isinstance(weights[name], Mapping):
+        raise InvalidInput(
+            f"weights give no numbers for the values of {name!r}; give some for every protected "
+            "column, such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
+        )
+    return [np.asarray(value).item() for value in weights[name]]
