@@ -64,6 +64,7 @@ _HOME = {
 }
 _PACKAGES = (
     "data",
+    "evidence",
     "generators",
     "methods",
     "metrics",

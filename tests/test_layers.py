@@ -18,7 +18,7 @@ LAYERS = [
     ["metrics", "methods", "twins"],
     ["audits", "gates", "changes"],
     ["report"],
-    ["repairs"],
+    ["repairs", "evidence"],
     ["studies", "testing"],
     ["cli"],
 ]

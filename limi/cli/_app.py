@@ -18,6 +18,7 @@ from limi.cli import (
     init,
     list_names,
     metrics,
+    pack,
     repair,
     replay,
     report,
@@ -67,6 +68,7 @@ app.command("compare")(with_file("compare", compare.compare))
 app.command("replay")(replay.replay)
 app.command("diff")(diff.diff)
 app.command("export")(export.export)
+app.command("pack")(pack.pack)
 app.command("repair")(repair.repair)
 app.command("report")(report.report)
 app.command("metrics")(metrics.metrics)

@@ -49,6 +49,7 @@ def asked(
         (("metrics", "run", "--json", "--privileged", "sex=M", "--volume", "1000"), ()),
         (("repair", "run", "--out", "out", "--seeds", "1", "--no-model", "--json"), ("out",)),
         (("replay", "run", "--model", "skops:model.skops", "--json"), ()),
+        (("pack", "run", "--out", "out.zip", "--json"), ("out.zip",)),
     )[how]
     return Case(words, files, outputs, **more)
 
@@ -82,13 +83,13 @@ def drawn(draw: Draw, material: Material) -> Case:
 
 
 def _how(draw: Draw) -> int:
-    return draw.pick((0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 6))
+    return draw.pick((0, 0, 1, 1, 2, 3, 3, 4, 4, 5, 6, 7))
 
 
 def _json(draw: Draw, material: Material) -> Case:
     """Values of the JSON files edited."""
     how = _how(draw)
-    name = draw.pick(("summary.json", "manifest.json")) if how in (5, 6) else "summary.json"
+    name = draw.pick(("summary.json", "manifest.json")) if how in (5, 6, 7) else "summary.json"
     tree = json.loads(material.read(f"run/{name}"))
     values = (*VALUES, "sex", "people.csv", "skops:model.skops", "python:evil.py:f", "pickle:x")
     return asked(material, {name: as_json(edited(draw, tree, values))}, how)
@@ -98,7 +99,7 @@ def _spelled(draw: Draw, material: Material) -> Case:
     """Words of the schema edited."""
     text = respelled(draw, material.read("run/schema.toml").decode())
     data = text.encode("utf-8", "surrogateescape")
-    return asked(material, {"schema.toml": data}, draw.pick((3, 4, 5, 6)))
+    return asked(material, {"schema.toml": data}, draw.pick((3, 4, 5, 6, 7)))
 
 
 def _bytes(draw: Draw, material: Material) -> Case:

@@ -35,6 +35,7 @@ SOUND: dict[str, tuple[str, ...]] = {
     "replay": ("replay", "run", *_MODEL),
     "diff": ("diff", "run", *_MODEL, "--rows", "40", "--generator", "none"),
     "export": ("export", "run", "--pytest", "out"),
+    "pack": ("pack", "run", "--out", "out.zip", "--findings"),
     "repair": ("repair", "run", "--out", "out", "--seeds", "1", "--no-model"),
     "report": ("report", "run"),
     "metrics": ("metrics", "run"),
@@ -66,6 +67,7 @@ NEEDS = {
     "replay": ("people.csv", "model.py", "run"),
     "diff": ("people.csv", "model.py", "model.skops", "run"),
     "export": ("people.csv", "model.skops", "run"),
+    "pack": ("people.csv", "run"),
     "repair": ("people.csv", "model.skops", "run"),
     "report": ("run",),
     "metrics": ("run",),
@@ -75,7 +77,7 @@ NEEDS = {
     "demo": ("run",),
     "study check": ("people.csv",),
 }
-OUTPUTS = ("out", "out.html", "out.csv", "out.parquet", "out.svg", "figures", "new")
+OUTPUTS = ("out", "out.html", "out.zip", "out.csv", "out.parquet", "out.svg", "figures", "new")
 
 AROUND: dict[str, Thing] = {
     "file": b"a file that was there before\n",
@@ -167,6 +169,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
             "python:model.py:f?x",
         ),
     ),
+    "--verify": ("people.csv", "gone", "folder", "pipe", "loop", "", "file", "run"),
     "--before": ("skops:model.skops", "python:model.py:f", "skops:people.csv", "", "x:y"),
     "--rename": (
         "sex=gender",
@@ -295,7 +298,7 @@ _WEIGHED = (
     *("compare",) * 4,
     *("gate",) * 4,
     *("init",) * 2,
-    *("repair", "replay", "diff", "export") * 3,
+    *("repair", "replay", "diff", "export", "pack") * 3,
     *("report", "metrics", "schema", "fit", "sample") * 3,
     *("list", "doctor", "datasets show", "study list", "study table", "study plot", "study page"),
     *LONG_ONES,

@@ -1,0 +1,7 @@
+"""Evidence packs: a run in one file, with what it says and does not, and how to repeat it."""
+
+from __future__ import annotations
+
+from limi.evidence._pack import MANIFEST, Packed, pack, verify
+
+__all__ = ["MANIFEST", "Packed", "pack", "verify"]

@@ -1,0 +1,327 @@
+"""The texts of a pack: what it is, a section for a model card, and whose questions it answers.
+
+The frameworks are named by the numbers of their lines, and what a line asks for stands here in our
+own words. A pack is material for whoever has to answer; it claims no conformity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from limi.audits.summary import Summary
+from limi.report import wording
+from limi.system.words import both, count, markdown
+
+__all__ = ["card", "mapping", "readme"]
+
+_LONGEST_VALUES = 12  # values of a protected column that are listed
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a framework, the files that can serve it, and what they cannot."""
+
+    framework: str
+    number: str
+    asks: str
+    files: tuple[str, ...]
+    yours: str  # what the pack cannot say
+
+
+_LINES = (
+    _Line(
+        "AI Verify, process checks on fairness",
+        "7.1.1",
+        "a documented assessment of counterfactual (individual) fairness",
+        ("README.md", "report.html", "summary.json"),
+        "which decisions matter, and what was concluded",
+    ),
+    _Line(
+        "AI Verify, process checks on fairness",
+        "7.2.1",
+        "testing for bias over the whole life of the system",
+        ("README.md", "manifest.json"),
+        "packs of other versions and dates, and who acts on them",
+    ),
+    _Line(
+        "AI Verify, process checks on fairness",
+        "7.3.1",
+        "a reasoned choice of fairness metrics",
+        ("metrics.json", "mapping.md"),
+        "why these metrics fit the use of the system",
+    ),
+    _Line(
+        "AI Verify, process checks on fairness",
+        "7.4.1",
+        "the sensitive features and the groups that they form",
+        ("schema.toml", "README.md"),
+        "why these and no others",
+    ),
+    _Line(
+        "AI Verify, process checks on fairness",
+        "7.5.1",
+        "the parts of the population between which outcomes should be fair",
+        ("report.html", "summary.json"),
+        "which parts ought to be compared",
+    ),
+    _Line(
+        "NIST AI RMF 1.0",
+        "MEASURE 1.1",
+        "measures chosen for the risks that were mapped, and a note of what is not measured",
+        ("README.md", "metrics.json"),
+        "the risks that were mapped",
+    ),
+    _Line(
+        "NIST AI RMF 1.0",
+        "MEASURE 2.1",
+        "documented test sets, metrics and tools",
+        ("README.md", "manifest.json", "schema.toml"),
+        "where the table comes from",
+    ),
+    _Line(
+        "NIST AI RMF 1.0",
+        "MEASURE 2.5",
+        "documented limits of how far results carry",
+        ("README.md", "model-card.md"),
+        "the conditions under which the system is used",
+    ),
+    _Line(
+        "NIST AI RMF 1.0",
+        "MEASURE 2.11",
+        "fairness and bias evaluated, with documented results",
+        ("report.html", "summary.json", "metrics.json", "model-card.md"),
+        "what follows from the results",
+    ),
+    _Line(
+        "NIST AI RMF 1.0",
+        "MEASURE 3.1",
+        "means to track known risks over time",
+        ("README.md", "manifest.json"),
+        "how often the test is repeated, and by whom",
+    ),
+)
+
+
+def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> str:
+    """What the pack is, what was and was not tested, and how to repeat it."""
+    return "\n".join(
+        [
+            "# Evidence of a test for decisions that hang on protected values",
+            "",
+            f"**{markdown(str(wording.answer(summary)))}**",
+            "",
+            "This pack holds one run of limi: what it asked, what it found, and how to ask it "
+            "again. It is a record of measurements. It claims no conformity with any law, standard "
+            "or framework, and it is not a certificate of fairness. Examples in the report may be "
+            "rows of the table, and so people: treat the pack as you treat the table.",
+            "",
+            "## What was tested",
+            "",
+            *map(_item, _tested(summary)),
+            "",
+            "## What was not tested",
+            "",
+            *map(_item, _untested(summary)),
+            "",
+            "## What the numbers do not say",
+            "",
+            *map(_item, wording.limits(summary)),
+            "",
+            "## How to repeat it",
+            "",
+            *_repeat(summary, manifest),
+            "",
+            "## Files",
+            "",
+            *(f"- `{name}`: {_FILES[name]}" for name in files),
+            "",
+            "`limi pack --verify FILE` checks every file against the sums in `pack.json`. Whoever "
+            "should trust the pack should get the sum of the whole file by another way.",
+            "",
+        ]
+    )
+
+
+_FILES = {
+    "README.md": "this text",
+    "report.html": "the report, which opens in any browser and asks for nothing",
+    "summary.json": "all numbers of the report",
+    "metrics.json": "every metric with its interval",
+    "schema.toml": "the columns of the table, the protected values that were tried, and rules",
+    "manifest.json": "settings, seed, versions and sums of what the run was made of",
+    "findings.parquet": "every finding: two people whom the model decides differently",
+    "model-card.md": "a section for the model's card",
+    "mapping.md": "which files can serve as evidence for which lines of two frameworks",
+    "pack.json": "the sums of all other files",
+}
+
+
+def _tested(summary: Summary) -> list[str]:
+    told = [
+        f"Model: {summary.model}{_sum(summary, 'model_sha256')}; a decision is favorable where it "
+        f"is {summary.favorable}"
+        + ("" if summary.decision == "favorable" else f", by the rule {summary.decision}"),
+        f"Table: {summary.table}, {count(summary.n_rows)} rows, {summary.n_columns} columns"
+        f"{_sum(summary, 'data_sha256')}",
+        *(
+            f"Protected column {name}: {_values(values)}"
+            for name, values in summary.protected.items()
+        ),
+        f"Search: {summary.method}, seed {summary.seed}, {count(summary.rows_checked)} rows, "
+        f"{count(summary.queries)} questions; {count(summary.findings)} findings",
+    ]
+    for name, rate in wording.listed_rates(summary):
+        shown = wording.percent(rate)
+        told.append(
+            f"Flip rate of {wording.population(name)} ({_aid(name)}): {shown.estimate} %, "
+            f"95 % interval {shown.low} to {shown.high}, {count(rate.n)} rows"
+        )
+    if summary.held_out is not None:
+        told.append(f"Rows that the model has not seen: {summary.held_out}")
+    if summary.twins is not None:
+        told.append("Twins: what the model does with what goes with the protected columns")
+    return told
+
+
+def _aid(name: str) -> str:
+    """What a population is, for somebody whose table it is not."""
+    return wording.aid(name).replace("your table", "the table").replace(", as you said", "")
+
+
+def _values(values: list[str]) -> str:
+    more = len(values) - _LONGEST_VALUES
+    shown = ", ".join(values[:_LONGEST_VALUES])
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _sum(summary: Summary, name: str) -> str:
+    digest = summary.hashes.get(name)
+    return "" if digest is None else f" (sha256 {digest})"
+
+
+def _untested(summary: Summary) -> list[str]:
+    told = [
+        f"Other columns than {both(summary.protected)}, and other values of "
+        f"{'it' if len(summary.protected) == 1 else 'them'} than those listed",
+        *wording.unmeasured(summary),
+        *(f"{name}: {why}" for name, why in summary.cut.items()),
+    ]
+    if summary.hashes.get("model_sha256") is None:
+        told.append("Which file the model is: it was not read from one, so there is no sum of it")
+    if summary.held_out is None:
+        told.append(
+            "Rows that the model has not seen: none were given, and it may have been trained on "
+            "rows of the table"
+        )
+    if summary.twins is None:
+        told.append(
+            "What the model does with columns that go with the protected ones, such as a district "
+            "that stands for an origin (limi test --twin)"
+        )
+    if wording.is_unsteady(summary.steadiness):
+        told.append("Single answers: the model's answers move, so only flips seen every time count")
+    told.append("Data to come, other versions of the model, and the process around its decisions")
+    return told
+
+
+def _repeat(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
+    versions = ", ".join(f"{name} {number}" for name, number in sorted(summary.versions.items()))
+    command = summary.command or "(the run was started from Python; see manifest.json)"
+    return [
+        f"1. Install limi {summary.versions.get('limi', '')} (the run had {versions}).",
+        "2. Have the same table and the same model: their sums stand above and in `manifest.json`.",
+        "3. In the folder that the paths of the command start at, run:",
+        "",
+        *(f"       {wording.clean(line)}" for line in command.splitlines() or [""]),
+        "",
+        f"The same seed ({manifest.get('seed', summary.seed)}) gives the same findings.",
+    ]
+
+
+def card(summary: Summary) -> str:
+    """A section for a model card, under the headings of Hugging Face's layout."""
+    rates = wording.listed_rates(summary)
+    where = wording.places(summary)
+    return "\n".join(
+        [
+            "## Bias, Risks, and Limitations",
+            "",
+            f"{markdown(str(wording.answer(summary)))}.",
+            "",
+            *map(_item, wording.limits(summary)),
+            "",
+            "## Evaluation",
+            "",
+            "### Testing Data, Factors & Metrics",
+            "",
+            "#### Testing Data",
+            "",
+            _item(f"{summary.table}: {count(summary.n_rows)} rows, {summary.n_columns} columns"),
+            *(
+                _item(f"{wording.population(name)}: {_aid(name)} ({count(rate.n)} rows)")
+                for name, rate in rates
+            ),
+            "",
+            "#### Factors",
+            "",
+            *(_item(f"{name}: {_values(values)}") for name, values in summary.protected.items()),
+            "",
+            "#### Metrics",
+            "",
+            "The flip rate: the share of people who would be decided differently if only protected "
+            "values changed, with what goes along where the table has rules; 95 % intervals.",
+            "",
+            "### Results",
+            "",
+            "| people | flip rate | 95 % interval | rows |",
+            "|---|---|---|---|",
+            *(_rate_line(name, rate) for name, rate in rates),
+            "",
+            "#### Summary",
+            "",
+            _item(f"{count(summary.findings)} findings by {summary.method}, seed {summary.seed}"),
+            *(_item(f"Where: {region}") for region in map(str, where[:3])),
+            f"- Measured with limi {markdown(summary.versions.get('limi', ''))}",
+            "",
+        ]
+    )
+
+
+def _rate_line(name: str, rate: Any) -> str:
+    shown = wording.percent(rate)
+    cells = (
+        wording.population(name),
+        f"{shown.estimate} %",
+        f"{shown.low} to {shown.high} %",
+        count(rate.n),
+    )
+    return "| " + " | ".join(map(markdown, cells)) + " |"
+
+
+def mapping(files: list[str]) -> str:
+    """Which files can serve which lines, and what is left to say."""
+    rows = [
+        f"| {line.framework} | {line.number} | {line.asks} | "
+        f"{', '.join(f'`{name}`' for name in line.files if name in files)} | {line.yours} |"
+        for line in _LINES
+    ]
+    return "\n".join(
+        [
+            "# Whose questions these files can help to answer",
+            "",
+            "What each line asks for is told in limi's own words; the frameworks' texts are what "
+            "counts. That a file is named here says that it can serve as evidence, not that a line "
+            "is met.",
+            "",
+            "| framework | line | asks for | files | yours to add |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def _item(text: str) -> str:
+    return f"- {markdown(text)}"

@@ -1,0 +1,271 @@
+"""Packs: the same bytes for the same run, and a sentence for every one that was touched."""
+
+import hashlib
+import io
+import json
+import shutil
+import zipfile
+
+import pytest
+
+import limi
+from limi.errors import CorruptStore, InvalidInput
+from limi.evidence import MANIFEST, pack, verify
+from tests.changes.small import by_sex, people
+
+NAMES = [
+    "README.md",
+    "report.html",
+    "summary.json",
+    "metrics.json",
+    "schema.toml",
+    "manifest.json",
+    "model-card.md",
+    "mapping.md",
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pack") / "run"
+    limi.audit(
+        by_sex(20),
+        people(),
+        protected=["sex"],
+        target="ok",
+        favorable="yes",
+        output="score",
+        generator=None,
+        method="real",
+        rate_rows=200,
+        out=folder,
+        command="limi test people.csv --model x | <b>",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(run):
+    place = run.parent / "evidence.zip"
+    return pack(run, place), place
+
+
+def contents(place):
+    with zipfile.ZipFile(place) as whole:
+        return {name: whole.read(name) for name in whole.namelist()}
+
+
+def rewritten(place, to, change, method=zipfile.ZIP_STORED):
+    """The pack with its files changed, as a new ZIP file."""
+    files = contents(place)
+    change(files)
+    with zipfile.ZipFile(to, "w", method) as whole:
+        for name, data in files.items():
+            whole.writestr(name, data)
+    return to
+
+
+def test_a_pack_holds_the_run_and_its_texts_with_their_sums(run, packed):
+    told, place = packed
+    files = contents(place)
+    assert list(files) == [*NAMES, MANIFEST]
+    for name in ("summary.json", "schema.toml", "manifest.json"):
+        assert files[name] == (run / name).read_bytes()
+    tree = json.loads(files[MANIFEST])
+    for name in NAMES:
+        assert tree["files"][name] == {
+            "sha256": hashlib.sha256(files[name]).hexdigest(),
+            "bytes": len(files[name]),
+        }
+    assert told.sha256 == hashlib.sha256(place.read_bytes()).hexdigest()
+    assert verify(place).files == told.files
+
+
+def test_the_same_run_packs_to_the_same_bytes_wherever_it_lies(run, packed, tmp_path):
+    shutil.copytree(run, tmp_path / "elsewhere")
+    again = pack(tmp_path / "elsewhere", tmp_path / "again.zip")
+    assert again.sha256 == packed[0].sha256
+
+
+def test_the_texts_say_what_was_and_was_not_tested_and_claim_nothing(packed):
+    files = {name: data.decode() for name, data in contents(packed[1]).items()}
+    readme = files["README.md"]
+    for part in ("What was tested", "What was not tested", "How to repeat it", "Files"):
+        assert f"## {part}" in readme
+    assert "Protected column sex: f, m" in readme
+    assert "no generator was given" in readme or "natural rows" in readme
+    assert "limi test people.csv --model x | <b>" in readme
+    assert "claims no conformity" in readme
+    assert "your" not in readme
+    for heading in ("## Bias, Risks, and Limitations", "## Evaluation", "### Results"):
+        assert heading in files["model-card.md"]
+    mapping = files["mapping.md"]
+    lines = [line for line in mapping.splitlines() if line.startswith(("| AI Verify", "| NIST"))]
+    assert {line.split(" | ")[1] for line in lines} >= {"7.1.1", "MEASURE 2.11", "MEASURE 2.1"}
+    for line in lines:
+        for name in line.split(" | ")[3].split(", "):
+            assert name.strip("`") in NAMES
+    for text in files.values():
+        assert "complies" not in text
+        assert "compliant" not in text
+
+
+def test_findings_go_along_on_request_alone(run, packed, tmp_path):
+    assert "findings.parquet" not in packed[0].files
+    told = pack(run, tmp_path / "all.zip", findings=True)
+    assert "findings.parquet" in told.files
+    assert (
+        contents(tmp_path / "all.zip")["findings.parquet"]
+        == (run / "findings.parquet").read_bytes()
+    )
+    assert verify(tmp_path / "all.zip").files == told.files
+
+
+def test_a_pack_that_was_only_compressed_is_whole(packed, tmp_path):
+    place = rewritten(packed[1], tmp_path / "x.zip", lambda files: None, zipfile.ZIP_DEFLATED)
+    assert verify(place).files == packed[0].files
+
+
+def _alter(files):
+    files["summary.json"] = files["summary.json"].replace(b"1", b"2", 1)
+
+
+def _grow(files):
+    files["README.md"] += b"\n"
+
+
+def _lose(files):
+    del files["report.html"]
+
+
+def _add(files):
+    files["more.txt"] = b"x"
+
+
+def _climb(files):
+    files["../evil.txt"] = b"x"
+
+
+def _nest(files):
+    files["a/b.txt"] = b"x"
+
+
+def _drop_manifest(files):
+    del files[MANIFEST]
+
+
+def _manifest(**change):
+    def edit(files):
+        tree = json.loads(files[MANIFEST])
+        files[MANIFEST] = json.dumps(tree | change).encode()
+
+    return edit
+
+
+def _break_manifest(files):
+    files[MANIFEST] = b"{"
+
+
+def _deep_manifest(files):
+    files[MANIFEST] = b"[" * 100_000
+
+
+def _huge_manifest(files):
+    files[MANIFEST] = b" " * (2 << 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (_alter, "summary.json was altered"),
+        (_grow, "README.md was altered"),
+        (_lose, "it lacks report.html"),
+        (_add, r"it holds more.txt, which its pack.json does not list"),
+        (_climb, r"names a file '\.\./evil.txt'"),
+        (_nest, "names a file 'a/b.txt'"),
+        (_drop_manifest, "it has no pack.json"),
+        (_manifest(format=99), "packed by a newer limi"),
+        (_manifest(format="x"), "has no format"),
+        (_manifest(files=[]), "lists no sums"),
+        (_manifest(files={"x": 1}), "lists no sums"),
+        (_break_manifest, "cannot be read"),
+        (_deep_manifest, "cannot be read"),
+        (_huge_manifest, "larger than a megabyte"),
+    ],
+)
+def test_a_pack_that_was_touched_is_told_in_a_sentence(packed, tmp_path, change, says):
+    place = rewritten(packed[1], tmp_path / "x.zip", change)
+    with pytest.raises(CorruptStore, match=says) as raised:
+        verify(place)
+    assert "\n" not in str(raised.value)
+
+
+def test_bombs_are_refused_before_they_unpack(tmp_path):
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as whole:
+        whole.writestr("big.txt", bytes(1 << 20))
+    data = bytearray(sink.getvalue())
+    place = data.rfind(b"PK\x01\x02") + 24  # where the central directory says how large it would be
+    data[place : place + 4] = (2 << 30).to_bytes(4, "little")
+    (tmp_path / "x.zip").write_bytes(data)
+    with pytest.raises(CorruptStore, match="unpack to more than a gigabyte"):
+        verify(tmp_path / "x.zip")
+
+
+def test_a_file_that_is_longer_than_it_says_is_refused(packed, tmp_path):
+    data = bytearray(packed[1].read_bytes())
+    at = data.rfind(b"PK\x01\x02", 0, data.rfind(b"mapping.md"))
+    size = int.from_bytes(data[at + 24 : at + 28], "little")
+    for place in (20, 24):
+        data[at + place : at + place + 4] = (size - 5).to_bytes(4, "little")
+    (tmp_path / "x.zip").write_bytes(data)
+    with pytest.raises(CorruptStore):
+        verify(tmp_path / "x.zip")
+
+
+def test_twice_the_same_name_and_too_many_files_are_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as whole:
+        whole.writestr("README.md", "a")
+        with pytest.warns(UserWarning, match="Duplicate name"):
+            whole.writestr("README.md", "b")
+    with pytest.raises(CorruptStore, match=r"holds README.md twice"):
+        verify(tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "y.zip", "w") as whole:
+        for number in range(101):
+            whole.writestr(f"f{number}", "")
+    with pytest.raises(CorruptStore, match="101 files"):
+        verify(tmp_path / "y.zip")
+
+
+@pytest.mark.parametrize("cut", [0, 10, 500, -1])
+def test_files_that_are_no_packs_are_told_so(packed, tmp_path, cut):
+    (tmp_path / "x.zip").write_bytes(packed[1].read_bytes()[:cut])
+    with pytest.raises(CorruptStore):
+        verify(tmp_path / "x.zip")
+
+
+def test_every_byte_that_is_turned_is_noticed_or_changes_nothing(packed, tmp_path):
+    import numpy as np
+
+    whole = packed[1].read_bytes()
+    before = {name: data for name, data in contents(packed[1]).items() if name != MANIFEST}
+    place = tmp_path / "x.zip"
+    for at in np.random.default_rng(0).choice(len(whole), 150, replace=False).tolist():
+        place.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        try:
+            verify(place)
+        except CorruptStore:
+            continue
+        assert {name: data for name, data in contents(place).items() if name != MANIFEST} == before
+
+
+def test_what_cannot_be_packed_is_refused(run, packed, tmp_path):
+    with pytest.raises(InvalidInput, match="exists already; replace it with --force"):
+        pack(run, packed[1])
+    with pytest.raises(InvalidInput, match="there is no run folder"):
+        pack(tmp_path / "gone", tmp_path / "x.zip")
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / "schema.toml").write_text("x = 1")
+    with pytest.raises(CorruptStore, match="the schema in"):
+        pack(tmp_path / "run", tmp_path / "x.zip")
+    assert not (tmp_path / "x.zip").exists()
