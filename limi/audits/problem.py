@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from limi.models.target import Target, settling_rows
 from limi.models.trial import Terms
 from limi.system.words import both
 from limi.table.column_values import split_name
-from limi.table.files import infer
+from limi.table.files import infer, notes_of
 from limi.table.frames import Codec, Frame, columns_of, plain
 from limi.table.never_seen import find_never_seen
 from limi.table.rule_checks import (
@@ -530,13 +530,26 @@ def _settle(
     protected: str | Sequence[str] | Mapping[str, Any],
     target: str | None,
 ) -> tuple[Schema, tuple[str, ...]]:
-    """The schema of all columns but the target, and a sentence on rules that speak of that."""
+    """The schema of all columns but the target, and what is to be said of columns and rules."""
+    told = notes_of(frame)
     if schema is None:
         schema = infer(frame, exclude=() if target is None else (target,))
+        told += _tell_empty(frame, {*schema.names, target})
     elif joined is not None:
         schema = joined.extend(schema)
     schema, notes = set_target_aside(schema, target)
-    return _protect(schema, protected, target), notes
+    return _protect(schema, protected, target), told + notes
+
+
+def _tell_empty(frame: Frame, known: Collection[str | None]) -> tuple[str, ...]:
+    """A sentence on the columns in which every cell is missing."""
+    empty = [name for name, _, _ in columns_of(frame) if name not in known]
+    if not empty:
+        return ()
+    return (
+        f"in {spell(map(repr, empty))} every cell is missing, so "
+        f"{'these columns were' if len(empty) > 1 else 'this column was'} left out",
+    )
 
 
 def _protect(

@@ -91,7 +91,7 @@ def features(
     inferred = add_constraints(inferred, constraints or (), target=target)
     rows = Codec.learn(frame, inferred).encode(frame)
     require_kept(inferred, rows)
-    return inferred, rows, notes
+    return inferred, rows, (*files.notes_of(frame), *notes)
 
 
 def check_target(table: str, frame: Any, target: str) -> None:

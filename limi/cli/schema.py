@@ -52,6 +52,8 @@ def schema(
         frame, inferred = known.frame, known.schema
     else:
         frame = files.read(table)
+        for note in files.notes_of(frame):
+            _console.err.print(f"Note: {note}.", soft_wrap=True)
         if target is not None:
             check_target(table, frame, target)
         inferred = files.infer(frame, exclude=() if target is None else (target,))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import itertools
 import math
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,33 +14,36 @@ from limi.errors import BadTable, InvalidInput, LimiError, nearest
 from limi.system.reading import regular
 from limi.table.frames import Frame, check_names, columns_of, plain, reading_cells
 from limi.table.schema import Column, Kind, Schema, off_steps
+from limi.table.text_files import read_text_table
 from limi.types import Value
 
-__all__ = ["infer", "read"]
+__all__ = ["infer", "notes_of", "read"]
 
 _LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
+_NOTES = "limi.notes"
 _MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
-_LONGEST_LINE = 1 << 24  # characters of a header
 
 _PARQUET = (".parquet", ".pq")
+_FEATHER = (".feather", ".arrow")
 _TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")
 
 
 def read(path: str | Path) -> Frame:
-    """The pandas frame of a CSV or Parquet file, typed as pandas itself would type it.
+    """The pandas frame of a CSV, Parquet or Feather file, typed as pandas itself would type it.
 
     Models are mostly trained on frames that pandas read, so limi reads as pandas does. Parquet
-    keeps dtypes and categories; prefer it where a model depends on them.
+    keeps dtypes and categories; prefer it where a model depends on them. What was understood
+    beyond what pandas would (an encoding, decimal commas, repeated names) `notes_of` tells.
     """
     path = regular(path, "a CSV or Parquet file")
     name = path.name.lower()
-    if not name.endswith((*_PARQUET, *_TEXT)):
+    if not name.endswith((*_PARQUET, *_FEATHER, *_TEXT)):
         raise InvalidInput(
-            f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz "
-            "or .parquet files"
+            f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz, "
+            ".parquet or .feather files"
         )
     try:
-        frame = (_read_parquet if name.endswith(_PARQUET) else _read_csv)(path)
+        frame, notes = _read_any(path)
     except (LimiError, MemoryError, ImportError):  # of pandas itself, for want of memory
         raise
     except Exception as error:  # parsers have an exception for each kind of damage
@@ -51,7 +52,31 @@ def read(path: str | Path) -> Frame:
     check_names(list(frame.columns))
     if not len(frame):
         raise BadTable(f"{str(path)!r} holds no rows; a table needs a header and at least one row")
+    frame.attrs[_NOTES] = tuple(f"the table {path.name!r}: {note}" for note in notes)
     return frame
+
+
+def notes_of(frame: Frame) -> tuple[str, ...]:
+    """What there is to say of how a frame was read, where `read` read it."""
+    return tuple(getattr(frame, "attrs", {}).get(_NOTES, ()))
+
+
+def _read_any(path: Path) -> tuple[Frame, list[str]]:
+    name = path.name.lower()
+    if name.endswith(_PARQUET):
+        return _read_parquet(path), []
+    if name.endswith(_FEATHER):
+        return _read_feather(path), []
+    return read_text_table(path)
+
+
+def _read_feather(path: Path) -> Frame:
+    from pyarrow import feather
+
+    with path.open("rb") as file:
+        table = feather.read_table(file, memory_map=False)
+    check_names(table.column_names)
+    return table.to_pandas()
 
 
 def _read_parquet(path: Path) -> Frame:
@@ -65,51 +90,6 @@ def _read_parquet(path: Path) -> Frame:
         return pd.read_parquet(file)
 
 
-def _read_csv(path: Path) -> Frame:
-    import gzip
-
-    import pandas as pd
-
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        first = file.readline(_LONGEST_LINE)
-        if len(first) == _LONGEST_LINE:
-            raise BadTable(
-                f"the first line of {str(path)!r} has more than {_LONGEST_LINE:,} characters; a "
-                "table begins with a line of names"
-            )
-        if not first.strip():
-            raise BadTable(f"{str(path)!r} is empty; a table needs a header and at least one row")
-        separator = max(",;\t|", key=first.count)
-        try:
-            # A name in quotes may go on in the next line.
-            header = next(csv.reader(itertools.chain([first], file), delimiter=separator))
-        except csv.Error as error:
-            raise BadTable(f"the header of {str(path)!r} cannot be read: {error}") from None
-    # pandas renames a repeated name to "name.1" without a word, so the header is read first.
-    check_names(header)
-    # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
-    frame = pd.read_csv(
-        path, sep=separator, encoding="utf-8-sig", low_memory=False, **_as_written(pd.__version__)
-    )
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise BadTable(
-            f"{str(path)!r} has rows with more cells than the header has names; "
-            "is there a separator at the end of the lines, or a name missing?"
-        )
-    return frame
-
-
-def _as_written(version: str) -> dict[str, Any]:
-    """What makes pandas read the number that stands there, so that a table reads as it was written.
-
-    Before 3.1 it took the number beside it now and then, unless told otherwise; since then it
-    warns those who tell it.
-    """
-    major, minor = (int(part) for part in version.split(".")[:2])
-    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
-
-
 def infer(
     frame: Frame,
     *,
@@ -118,7 +98,8 @@ def infer(
 ) -> Schema:
     """The schema that a frame's own cells suggest: its levels, ranges, steps and missing values.
 
-    `kinds` overrides the kind of named columns, for integer codes that are categories.
+    `kinds` overrides the kind of named columns, for integer codes that are categories. Columns in
+    which every cell is missing tell nothing and are left out.
     """
     kinds = dict(kinds or {})
     columns = columns_of(frame)
@@ -132,11 +113,16 @@ def infer(
     found = []
     for name, cells, backend in kept:
         with reading_cells(name, backend.dtype(cells)):
-            found.append(_infer(name, cells, backend, kinds.get(name)))
+            column = _infer(name, cells, backend, kinds.get(name))
+        if column is not None:
+            found.append(column)
+    if not found:
+        raise BadTable("every cell is missing in every column; a table needs people")
     return Schema(tuple(found))
 
 
-def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column:
+def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column | None:
+    """What a column may hold; None where every cell is missing."""
     dtype = backend.dtype(series)
     if backend.is_number(dtype) and kind in (None, "numerical"):
         numbers = backend.numbers(series)
@@ -149,9 +135,7 @@ def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column:
     levels = [v for v in values if not (isinstance(v, float) and math.isnan(v))]
     missing = bool((codes < 0).any()) or len(levels) < len(values)
     if not levels:
-        raise BadTable(
-            f"column {name!r} is empty: every cell is missing; leave it out of the table"
-        )
+        return None
     if len({isinstance(level, str) for level in levels}) > 1:
         raise BadTable(
             f"column {name!r} mixes text and numbers, such as {levels[0]!r} and "
@@ -184,7 +168,7 @@ def _too_large(numbers: NDArray[np.float64]) -> bool:
     return bool(len(finite) and np.abs(finite).max() > _LARGEST_EXACT)
 
 
-def _numerical(name: str, numbers: NDArray[np.float64]) -> Column:
+def _numerical(name: str, numbers: NDArray[np.float64]) -> Column | None:
     missing = np.isnan(numbers)
     known = numbers[~missing]
     if np.isinf(known).any():
@@ -193,9 +177,7 @@ def _numerical(name: str, numbers: NDArray[np.float64]) -> Column:
             "replace them by missing or by a finite number"
         )
     if not len(known):
-        raise BadTable(
-            f"column {name!r} is empty: every cell is missing; leave it out of the table"
-        )
+        return None
     return Column(
         name=name,
         kind="numerical",

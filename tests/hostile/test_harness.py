@@ -55,7 +55,8 @@ def scratch():
 
 def test_each_way_to_end_is_seen(scratch):
     assert {name.replace("-", "_") for name in villains.CORPUS} == set(SEEN)
-    server = Server(scratch, Plan("test", cpu_s=1, wall_s=5, bare=True))
+    # A second of computing must fit into the time on the wall, however busy the machine is.
+    server = Server(scratch, Plan("test", cpu_s=1, wall_s=15, bare=True))
     try:
         results = {name: server.run(f"villains/{name.replace('_', '-')}") for name in SEEN}
     finally:

@@ -30,9 +30,11 @@ def test_csv_and_parquet_read_as_pandas_reads_them(tmp_path):
         ("t.xlsx", b"x", InvalidInput, "unknown ending"),
         ("t.csv", b"", BadTable, "is empty"),
         ("t.csv", b"a,b\n", BadTable, "holds no rows"),
-        ("t.csv", b"a,b,a\n1,2,3\n", BadTable, "occur twice: 'a'"),
         ("t.csv", b"a,b\n1,2\n1,2,3,4\n", BadTable, "cannot be read as a table"),
-        ("t.csv", b"\xff\xfe\x00a", BadTable, "cannot be read as a table"),
+        ("t.csv", b"\xff\xfe\x00a", BadTable, "holds no rows"),
+        ("t.csv", b"\x89PNG\r\n\x1a\n\x00\x00", BadTable, "it is not text"),
+        ("t.csv", bytes(range(256)) * 9, BadTable, "it is not text"),
+        ("t.feather", b"ARROW1 not really", BadTable, "cannot be read as a table"),
         ("t.parquet", b"PAR1 not really", BadTable, "cannot be read as a table"),
     ],
 )
@@ -49,12 +51,10 @@ def test_files_that_cannot_be_read(tmp_path, name, content, error, words):
     ("header", "words"),
     [
         ("x" * 140_000 + ",y", "the header of .* cannot be read: field larger than field limit"),
-        ('"' + "x\n" * 100_000, "the header of .* cannot be read"),
+        ('"' + "x\n" * 100_000, "cannot be read as a table: .*EOF inside string"),
         ("x" * (1 << 24), "has more than 16,777,216 characters"),
-        ("a,b,a", "these occur twice: 'a'"),
-        ('"a\nb",c,"a\nb"', "these occur twice"),
     ],
-    ids=["long name", "open quote", "long line", "twice", "twice in two lines"],
+    ids=["long name", "open quote", "long line"],
 )
 def test_headers_that_are_none(tmp_path, header, words):
     (tmp_path / "a.csv").write_text(f"{header}\n1,2,3\n")
@@ -117,10 +117,3 @@ def test_a_cut_gzip_file_is_one_sentence(tmp_path):
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 5000)[:60])
     with pytest.raises(BadTable, match="cannot be read as a table"):
         files.read(path)
-
-
-@pytest.mark.parametrize(
-    ("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0rc1", False)]
-)
-def test_an_older_pandas_is_told_to_read_numbers_exactly(version, told):
-    assert bool(files._as_written(version)) == told

@@ -1,0 +1,236 @@
+"""Text tables as they come: any encoding, separator and way to write a number.
+
+What pandas would read by itself is left as pandas reads it, because models are mostly trained on
+such frames. What it would take for text, or not read at all, is understood here and said.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import gzip
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from limi.errors import BadTable, spell
+
+__all__ = ["read_text_table"]
+
+_LONGEST_LINE = 1 << 24  # characters of a header
+_SEPARATORS = ",;\t|"
+_LOOKED_AT = 50  # records that show which separator it is
+_PROBED = 1_000  # bytes that show whether every second one is zero; cells that show a number
+_MARKS = (  # the longer one first, because it begins like the shorter one
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_GUESSED = ("cp1252", "latin-1")  # what is not UTF-8 is mostly one of these
+_GROUPS_BY_COMMA = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
+_DECIMAL_COMMA = r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+
+
+def read_text_table(path: Path) -> tuple[Any, list[str]]:
+    """The pandas frame of a CSV or TSV file, and what was not as pandas expects it."""
+    last: UnicodeDecodeError | None = None
+    for encoding in _encodings(path):
+        try:
+            frame, notes = _read(path, encoding)
+        except UnicodeDecodeError as error:
+            last = error
+            continue
+        if encoding not in ("utf-8", "utf-8-sig"):
+            notes.insert(
+                0,
+                f"it is not in UTF-8 and was read as {encoding}; if names or cells look wrong, "
+                "save it as UTF-8",
+            )
+        return frame, notes
+    raise BadTable(f"{str(path)!r} cannot be read as a table: {last}")
+
+
+def _encodings(path: Path) -> Sequence[str]:
+    """Encodings to try, likeliest first."""
+    with _open_bytes(path) as file:
+        start = file.read(_PROBED)
+    for mark, encoding in _MARKS:
+        if start.startswith(mark):
+            return (encoding,)
+    # Latin letters in UTF-16 without a mark: every second byte is zero.
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    if max(even, odd) * 4 > len(start) and min(even, odd) * 40 <= len(start):
+        return ("utf-16-be" if even > odd else "utf-16-le",)
+    return ("utf-8", *_GUESSED)
+
+
+@contextmanager
+def _open_bytes(path: Path) -> Iterator[IO[bytes]]:
+    opener: Any = gzip.open if path.name.lower().endswith(".gz") else open
+    with opener(path, "rb") as file:
+        yield file
+
+
+def _read(path: Path, encoding: str) -> tuple[Any, list[str]]:
+    import pandas as pd
+
+    header, separator = _read_header(path, encoding)
+    # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
+    frame = pd.read_csv(
+        path, sep=separator, encoding=encoding, low_memory=False, **_as_written(pd.__version__)
+    )
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise BadTable(
+            f"{str(path)!r} has rows with more cells than the header has names; "
+            "is there a separator at the end of the lines, or a name missing?"
+        )
+    notes = _tell_renamed(header, list(frame.columns))
+    frame, dropped = _drop_counter(frame, header)
+    frame, numbers = _read_numbers(frame, separator)
+    return frame, notes + dropped + numbers
+
+
+def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
+    """The names as they stand there, and the separator."""
+    with _open_bytes(path) as raw:
+        file = codecs.getreader(encoding)(raw)
+        first = file.readline(_LONGEST_LINE)
+        if len(first) == _LONGEST_LINE:
+            raise BadTable(
+                f"the first line of {str(path)!r} has more than {_LONGEST_LINE:,} characters; a "
+                "table begins with a line of names"
+            )
+        if not first.strip("\ufeff \t\r\n"):
+            raise BadTable(f"{str(path)!r} is empty; a table needs a header and at least one row")
+        # A name in quotes may go on in the next line.
+        lines = [first, *itertools.islice(file, _LOOKED_AT)]
+    if _is_binary("".join(lines), guessed=encoding in _GUESSED):
+        raise BadTable(
+            f"{str(path)!r} cannot be read as a table: it is not text; give a CSV file, or name "
+            "it after what it is (.parquet, .feather)"
+        )
+    try:
+        records = {mark: list(csv.reader(lines, delimiter=mark)) for mark in _SEPARATORS}
+    except csv.Error as error:
+        raise BadTable(f"the header of {str(path)!r} cannot be read: {error}") from None
+    separator = max(_SEPARATORS, key=lambda mark: _fit(records[mark]))
+    return [name.removeprefix("\ufeff") for name in records[separator][0]], separator
+
+
+def _is_binary(text: str, *, guessed: bool) -> bool:
+    """Does it hold what no text holds? Where the encoding was guessed, any control character."""
+    if "\0" in text:
+        return True
+    return guessed and any(character < " " and character not in "\t\r\n" for character in text)
+
+
+def _fit(records: list[list[str]]) -> tuple[float, int]:
+    """How well a separator parts these records: as many cells in each, and many of them."""
+    width = len(records[0])
+    if width == 1:
+        return 0.0, 0
+    # The last may be cut.
+    others = [len(record) for record in records[1:-1] or records[1:] if record]
+    return sum(cells == width for cells in others) / max(len(others), 1) + 0.5, width
+
+
+def _as_written(version: str) -> dict[str, Any]:
+    """What makes pandas read the number that stands there, so that a table reads as it was written.
+
+    Before 3.1 it took the number beside it now and then, unless told otherwise; since then it
+    warns those who tell it.
+    """
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
+
+
+def _tell_renamed(header: list[str], names: list[str]) -> list[str]:
+    renamed = [
+        f"{new!r}" for old, new in zip(header, names, strict=False) if old and str(old) != str(new)
+    ]
+    unnamed = [repr(new) for old, new in zip(header[1:], names[1:], strict=False) if not old]
+    notes = []
+    if renamed:
+        notes.append(
+            f"{len(renamed)} column names occur more than once; the later ones are called "
+            f"{spell(renamed)}"
+            if len(renamed) > 1
+            else f"a column name occurs twice; the second one is called {renamed[0]}"
+        )
+    if unnamed:
+        notes.append(f"columns without a name are called {spell(unnamed)}")
+    return notes
+
+
+def _drop_counter(frame: Any, header: list[str]) -> tuple[Any, list[str]]:
+    """The frame without a first column that has no name and only counts the rows."""
+    first = frame.columns[0]
+    if header[0] not in ("", "Unnamed: 0") or len(frame.columns) < 2 or len(frame) < 2:
+        return frame, []
+    cells = frame[first].to_numpy()
+    if cells.dtype.kind not in "iu" or not (np.diff(cells) == 1).all() or cells[0] not in (0, 1):
+        return frame, []
+    return frame.drop(columns=first), [
+        "its first column has no name and counts the rows, so it was left out; give it a name if "
+        "the model takes it"
+    ]
+
+
+def _read_numbers(frame: Any, separator: str) -> tuple[Any, list[str]]:
+    """The frame with numbers for columns whose cells all are numbers written with commas."""
+    decimal, grouped, either = [], [], []
+    for name in frame.columns[[not _is_plain(frame[c].dtype) for c in frame.columns]]:
+        cells = frame[name].dropna()
+        by_comma, by_point = _all_match(cells, _GROUPS_BY_COMMA), _all_match(cells, _DECIMAL_COMMA)
+        if by_comma and by_point:
+            either.append(name)
+        elif by_comma:
+            grouped.append(name)
+        elif by_point:
+            decimal.append(name)
+    # "1,234" may be either: as in the other columns, else as the separator lets expect.
+    many = decimal if bool(decimal) > bool(grouped) or separator != "," else grouped
+    many.extend(either)
+    notes = []
+    for names, group, point, words in (
+        (decimal, ".", ",", "a decimal comma"),
+        (grouped, ",", ".", "commas between thousands"),
+    ):
+        if not names:
+            continue
+        example = frame[names[0]].dropna().iloc[0]
+        notes.append(
+            f"{spell(map(repr, names))} {'are' if len(names) > 1 else 'is'} written with {words}, "
+            f"as in {str(example)[:40]!r}, and read as numbers"
+        )
+        frame = frame.assign(**{name: _to_numbers(frame[name], group, point) for name in names})
+    return frame, notes
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Did pandas read numbers, dates or booleans?"""
+    return getattr(dtype, "kind", "O") in "iufbmMc"
+
+
+def _all_match(cells: Any, pattern: str) -> bool:
+    """Are all cells such numbers, and is there a comma in one of them?"""
+    if not len(cells) or not all(isinstance(cell, str) for cell in cells.iloc[:_PROBED]):
+        return False
+    if not all(re.fullmatch(pattern, cell.strip()) for cell in cells.iloc[:_PROBED]):
+        return False
+    text = cells.astype(str).str.strip()
+    return bool(text.str.fullmatch(pattern).all() and text.str.contains(",", regex=False).any())
+
+
+def _to_numbers(cells: Any, group: str, point: str) -> Any:
+    import pandas as pd
+
+    plain = cells.str.strip().str.replace(group, "", regex=False)
+    return pd.to_numeric(plain.str.replace(point, ".", regex=False))
