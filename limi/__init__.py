@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from limi.gates import Gate as Gate
     from limi.gates import gate as gate
     from limi.models._averaged import AveragedClassifier as AveragedClassifier
+    from limi.remote.options import Remote as Remote
     from limi.repairs import Repair as Repair
     from limi.repairs import average as average
     from limi.repairs import repair as repair
@@ -45,6 +46,7 @@ _HOME = {
     "Gate": "limi.gates",
     "LimiError": "limi.errors",
     "Out": "limi.audits.audit",
+    "Remote": "limi.remote.options",
     "Repair": "limi.repairs",
     "Replay": "limi.changes",
     "Result": "limi.audits.result",

@@ -6,6 +6,7 @@ LimiError
 ├── MissingDependency  an optional package is not installed                   exit code 2
 ├── BadTable           the data cannot be used as they are                    exit code 4
 ├── BadModel           the target raises, or answers what it must not         exit code 4
+│   └── Unreachable    an address gives no answers; a run can be resumed      exit code 4
 ├── CorruptStore       a run folder or cache cannot be read                   exit code 4
 └── FailedWrite        the system cannot write: a full disk, a broken device  exit code 4
 """
@@ -26,6 +27,7 @@ __all__ = [
     "LimiError",
     "MissingCapability",
     "MissingDependency",
+    "Unreachable",
     "find_repeated",
     "missing",
     "nearest",
@@ -63,6 +65,10 @@ class BadModel(LimiError, ValueError):
     """The target raises, or gives answers that cannot be read as decisions."""
 
     exit_code = 4
+
+
+class Unreachable(BadModel):
+    """The address of a model gives no answers any more; all that it gave is kept."""
 
 
 class CorruptStore(LimiError):

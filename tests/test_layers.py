@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 LAYERS = [
     ["errors", "types", "defaults", "decisions", "streams", "system", "_registry"],
     ["table"],
-    ["data", "generators"],
+    ["data", "generators", "remote"],
     ["search", "gpu", "models", "trees"],
     ["metrics", "methods", "twins"],
     ["audits", "gates", "changes"],

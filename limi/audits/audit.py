@@ -18,6 +18,7 @@ from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result, files
+from limi.audits.sending import exchange_of, settle_remote
 from limi.audits.sum_up import sum_up
 from limi.audits.twin_question import TwinQuestion, take_keep
 from limi.defaults import (
@@ -31,6 +32,7 @@ from limi.errors import InvalidInput
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.models import Meaning
+from limi.remote.options import Remote
 from limi.search.answer_log import AnswerLog
 from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH
@@ -93,6 +95,8 @@ def audit(
     resume: bool = False,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
+    dry_run: bool = False,
     table_name: str = "table",
     held_out_name: str = "held-out rows",
     protected_from_name: str = "the protected table",
@@ -131,6 +135,11 @@ def audit(
 
     `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
 
+    `remote` says how a model behind an address (`"mlflow:http://..."`) is asked: headers, requests
+    in flight, a cache of answers, a price. `max_queries` is then the number of rows that are sent
+    at most, in all that a run does. `dry_run=True` puts no row to any model: `on_plan` is told
+    what each step would ask, and there is no result.
+
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted (`out=Out(path, resume=True)`
     says both at once).
@@ -151,6 +160,13 @@ def audit(
         method = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = methods.parse(method, settings) if isinstance(method, str) else method
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    remote = settle_remote(
+        model,
+        remote,
+        max_queries=budget.max_queries,
+        out=None if draft is None else draft.place,
+        resume=folder is not None and folder.resume,
+    )
     beside = _beside(protected_from, key, protected_from_name)
     watch = Watch(clock, budget.max_seconds, on_progress)
     watch.enter("contract")
@@ -166,6 +182,8 @@ def audit(
         constraints=constraints,
         trust_pickle=trust_pickle,
         trust=trust,
+        remote=remote,
+        ask=not dry_run,
         table_name=table_name,
         beside=beside,
         max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
@@ -173,6 +191,8 @@ def audit(
     )
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name, beside)
+    if (exchange := exchange_of(problem.target)) is not None:
+        watch.retries = lambda: exchange.tally.failed
     question = _twin_question(problem, twin, keep, twin_generator)
     place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, on_step)
@@ -191,12 +211,20 @@ def audit(
         on_plan,
         origin,
         question,
+        0 if exchange is None else exchange.questions,
     )
     plan.check()
+    if dry_run:
+        on_plan(plan.estimate_unasked())
+        raise InvalidInput("a dry run has no result; on_plan is told what it would ask")
     score = watch.timed(asked.score)
     # Now that model and libraries are loaded: a limit holds for what is there.
-    with cores.share_cores():
-        return _run(plan, score, draft)
+    try:
+        with cores.share_cores():
+            return _run(plan, score, draft)
+    finally:
+        if exchange is not None:
+            exchange.rest()
 
 
 def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Result:

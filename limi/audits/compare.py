@@ -14,6 +14,7 @@ from limi.audits.generator_source import anchored
 from limi.audits.plan import MOST_TO_JUDGE
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.sending import settle_remote
 from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import BadModel, LimiError, MissingCapability, spell
@@ -22,6 +23,7 @@ from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second
 from limi.metrics.naturalness import naturalness_at
+from limi.remote.options import Remote
 from limi.search.budget import check_seed
 from limi.search.findings import Found
 from limi.streams import Stream
@@ -62,6 +64,7 @@ def compare(
     generator: Any = DEFAULT_GENERATOR,
     seed: int = 0,
     device: str = "auto",
+    remote: Remote | None = None,
     on_method: Callable[[str], None] = lambda name: None,
     **given: Any,
 ) -> list[ComparedRun]:
@@ -78,7 +81,9 @@ def compare(
         *("protected", "target", "favorable", "output", "decision", "schema", "constraints"),
         *("trust_pickle", "trust", "table_name"),
     )
-    problem = prepare(model, frame, **{name: given[name] for name in names if name in given})
+    remote = settle_remote(model, remote, max_queries=given.get("max_queries"))
+    chosen = {name: given[name] for name in names if name in given}
+    problem = prepare(model, frame, remote=remote, **chosen)
     if problem.blind:
         raise BadModel(
             f"the model does not take {spell(problem.unseen)}, so no method can find a flip; ask "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +51,8 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     """Hold the model to its contract, fit the generator, measure rates, then search."""
     watch, budget = plan.watch, plan.budget
     told = _hold_to_contract(plan, score)
+    if plan.is_metered:
+        budget = _less(budget, plan.asked_before + watch.questions)
     expected = plan.estimate(told)
     watch.planned = {name: float(n) for name, n in expected.questions.items()}
     plan.on_plan(expected)
@@ -67,7 +70,8 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     )
     prepared = watch.took()["generator"].seconds
     watch.enter("rates")
-    measured = _measure_rates(plan, task, told, cut)
+    with nullcontext() if told.steady else plan.problem.target.anew():
+        measured = _measure_rates(plan, task, told, cut)
     budget = _less(budget, measured.queries)
     with watch.ending(watch.until - _seconds_to_sum_up(plan)):
         twins = _ask_twins(plan, task, budget, told)
@@ -119,14 +123,15 @@ def _see_steadiness(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
     n = steadiness.SAMPLED
     if plan.budget.max_queries is not None:
         n = min(n, plan.budget.max_queries // _CHECK_SHARE)
-    least = 16
+    least = 2 if plan.is_metered else 16
     if plan.watch.limited:
         n, least = int(min(n, _affordable(plan, _CHECK_SHARE))), 2
     # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
-    sizes = (4, 8, 16, 32, 64, 128, 256, steadiness.SAMPLED)
+    sizes = (2, 4, 8, 16, 32, 64, 128, 256, steadiness.SAMPLED)
     n = max((size for size in sizes if least <= size <= n), default=least)
     rng = Stream.STEADINESS.rng(plan.seed)
-    return steadiness.sample(score, plan.problem.rows, rng, n=n, max_batch=plan.max_batch)
+    with plan.problem.target.anew():
+        return steadiness.sample(score, plan.problem.rows, rng, n=n, max_batch=plan.max_batch)
 
 
 def _affordable(plan: Plan, share: int) -> float:

@@ -18,6 +18,7 @@ class Estimate:
     per_row: float  # seconds of the model for one row
     max_seconds: float | None = None
     generator: str | None = None  # one that has to be fitted first, which takes its own time
+    price: float | None = None  # of 1,000 questions
 
     @property
     def total(self) -> int:
@@ -48,6 +49,21 @@ class Estimate:
             words += f", after the fit of the generator {self.generator}"
         return words
 
+    def by_step(self) -> str:
+        """How many questions each step would take, a line each.
+
+        >>> print(Estimate({"rates": 1000, "search": 3912}, 0.0, price=0.5).by_step())
+        rates            1,000
+        search           3,912
+        together         4,912 questions at most, for 2.46 at 0.5 for 1,000
+        """
+        lines = [f"{name.replace('_', ' '):<14}{n:>8,}" for name, n in self.questions.items()]
+        total = sum(self.questions.values())
+        cost = ""
+        if self.price is not None:
+            cost = f", for {self.price * total / 1000:,.2f} at {self.price:g} for 1,000"
+        return "\n".join([*lines, f"{'together':<14}{total:>8,} questions at most{cost}"])
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -57,6 +73,7 @@ class Estimate:
             "phases": dict(self.questions),
             "max_seconds": self.max_seconds,
             "generator_to_fit": self.generator,
+            **({} if self.price is None else {"price_per_1000": self.price}),
         }
 
 

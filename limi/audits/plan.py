@@ -16,11 +16,13 @@ from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
 from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, digest, versions
+from limi.audits.sending import exchange_of
 from limi.audits.twin_question import RATE_SHARE, TwinQuestion
 from limi.metrics.rates import measurable_rows
 from limi.models import gradients
 from limi.models._base import Decides
-from limi.models.target import Target
+from limi.models.target import CONTRACT_ROWS, Target
+from limi.search import steadiness
 from limi.search.budget import Budget
 from limi.search.engine import check
 from limi.search.method import most_rows
@@ -56,6 +58,12 @@ class Plan:
     on_plan: Callable[[Estimate], None]
     origin: str | None = None  # the way from the run folder to where relative paths start
     twin: TwinQuestion | None = None  # None where nobody asks about twins
+    asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
+
+    @property
+    def is_metered(self) -> bool:
+        """Is the model one whose rows are counted, whatever they are asked for?"""
+        return self.budget.max_queries is not None and exchange_of(self.problem.target) is not None
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -199,6 +207,23 @@ class Plan:
             budget.max_seconds,
             self.source.name if fitted else None,
         )
+
+    def estimate_unasked(self) -> Estimate:
+        """What a run would ask, at most, where nothing is known of the model yet."""
+        estimate = self.estimate(Steadiness(0, 0))
+        exchange = exchange_of(self.problem.target)
+        looks = 4 * steadiness.SAMPLED + CONTRACT_ROWS
+        questions = estimate.questions | {"contract": looks}
+        if exchange is not None:
+            questions["second_check"] = 0  # what was answered once is known
+        if self.budget.max_queries is not None and "search" in questions:
+            rows = max(2, min(steadiness.SAMPLED, self.budget.max_queries // 40))
+            questions["contract"] = CONTRACT_ROWS + 4 * rows
+            others = sum(n for name, n in questions.items() if name != "search")
+            room = max(0, self.budget.max_queries - others)
+            questions["search"] = min(questions["search"], room)
+        price = None if exchange is None else exchange.remote.price
+        return dataclasses.replace(estimate, questions=questions, price=price)
 
     def _estimate_blind(self) -> Estimate:
         """People once each, and twins: a model that sees no protected value has nothing else."""

@@ -19,6 +19,7 @@ from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.models import Meaning, trial
 from limi.models.target import Target, settling_rows
 from limi.models.trial import Terms
+from limi.remote.options import Remote
 from limi.system.words import both
 from limi.table.column_values import split_name
 from limi.table.files import infer, notes_of
@@ -136,6 +137,8 @@ def prepare(
     constraints: GivenConstraints = (),
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
+    ask: bool = True,
     table_name: str = _UNNAMED,
     beside: Beside | None = None,
     max_seconds: float | None = None,
@@ -144,7 +147,8 @@ def prepare(
     """Bring model, table and protected columns together; an error says what does not fit.
 
     Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
-    on real rows takes `max_seconds` at most, where there is such a limit.
+    on real rows takes `max_seconds` at most, where there is such a limit. Unless we `ask`, the
+    model is opened and not a row is put to it.
     """
     rule = parse_rule(decision)
     columns = columns_of(frame)
@@ -166,6 +170,7 @@ def prepare(
         trust_pickle=trust_pickle,
         trust=tuple(trust),
         table=table_name,
+        remote=remote,
         aside=() if joined is None else joined.aside,
     )
     with trial.begun(model, sha256, terms) as judge:
@@ -178,7 +183,7 @@ def prepare(
     require_kept(bound.codec.schema, rows)
     agrees, left_out = _agreeing(bound.codec.schema, rows)
     rows = rows[agrees]
-    bound = bound.settled(rows, seconds=max_seconds, clock=clock)
+    bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
     return Problem(
         target=bound,
         rows=rows,
@@ -196,7 +201,7 @@ def prepare(
         notes=(
             *_by_default(favorable, wanted, target),
             *set_aside,
-            *_notes(bound, rows, schema, table_name, target),
+            *(_notes(bound, rows, schema, table_name, target) if ask else ()),
             *left_out,
         ),
     )

@@ -19,8 +19,10 @@ from limi.audits import run_folder
 from limi.audits.beside import Beside
 from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, partner_columns
+from limi.audits.sending import settle_remote
 from limi.audits.summary import Summary, causes_in_words, rules_of
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
+from limi.remote.options import Remote
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.system import writing
@@ -56,6 +58,7 @@ def reopen(
     protected_from: str | Path | Frame | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
 ) -> Result:
     """The result of a finished run, with its table and model at hand again.
 
@@ -69,7 +72,8 @@ def reopen(
     read = run.table(table)
     named = run.model(model)
     beside = run.beside(protected_from)
-    problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust)
+    remote = settle_remote(named, remote)
+    problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
     found = read_findings(run.folder, problem.target.codec)
     # A model whose answers move cannot be held to those that it gave.
     if not run.summary.steadiness.get("scores_moved"):
@@ -138,6 +142,7 @@ def _problem(
     beside: Beside | None,
     trust_pickle: bool,
     trust: Sequence[str],
+    remote: Remote | None,
 ) -> Problem:
     """The run's problem, once table and model are known to be the run's."""
     try:
@@ -152,6 +157,7 @@ def _problem(
             schema=run_folder.read_schema(folder),
             trust_pickle=trust_pickle,
             trust=trust,
+            remote=remote,
             table_name=manifest["table"],
             beside=beside,
         )
@@ -237,6 +243,11 @@ def _model(folder: Path, base: Path, uri: str, option: str) -> str:
             "itself with limi.repair(result)"
         )
     offers = models.offers(kind)
+    if offers.by_address:
+        raise InvalidInput(
+            f"the run {str(folder)!r} tested {uri}, and asking it sends rows to that address; if "
+            f"you trust it, name it: --model {shlex.quote(uri)}"
+        )
     if not offers.data_only:
         raise InvalidInput(
             f"the run {str(folder)!r} tested {uri}, and opening it may run code; if you know who "

@@ -14,6 +14,7 @@ from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.rule_report import report_rules, whole_people
+from limi.audits.sending import describe, tell
 from limi.audits.summary import Regions, Summary, examples, keep_flips, regions
 from limi.audits.verify import Dropped, verify
 from limi.audits.what_if import (
@@ -71,7 +72,13 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
         for name, spent in watch.took().items()
     }
-    summary = dataclasses.replace(summary, notes=notes, phases=spent, cut=dict(cut))
+    summary = dataclasses.replace(
+        summary,
+        notes=(*notes, *tell(plan.problem.target)),
+        phases=spent,
+        cut=dict(cut),
+        remote=describe(plan.problem.target),
+    )
     return Result(plan.problem, found, summary, plan.manifest, where.rules)
 
 

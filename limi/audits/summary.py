@@ -171,6 +171,8 @@ class Summary:
     phases: dict[str, dict[str, float]] = field(default_factory=dict)
     # ^ seconds and questions of each phase, in their order
     cut: dict[str, str] = field(default_factory=dict)  # by phase: what budgets left out, in words
+    remote: dict[str, Any] = field(default_factory=dict)
+    # ^ of a model behind an address: what was sent and what it costs; see limi.audits.sending
     twins: Twins | None = None  # the twin question with its answers, where it was asked
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)

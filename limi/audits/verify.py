@@ -39,7 +39,8 @@ def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     rng = Stream.CONFIRMATION.rng(plan.seed)
     places = np.flatnonzero(flips)
     company = plan.problem.rows if searched.steadiness.in_company else None
-    always = _always_flip(plan, again[places], rng, company)
+    with target.anew(1):  # the first answer of each is why it is here
+        always = _always_flip(plan, again[places], rng, company)
     late = len(places) - len(always)
     rounded = int((~flips & ~moved).sum())
     dropped = len(found) - late - rounded - int(always.sum())

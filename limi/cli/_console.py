@@ -170,12 +170,16 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
                 description=wording.phase(progress.phase),
                 completed=progress.done,
                 found=progress.findings,
-                rate=f"{speed:,.0f} queries/s",
+                rate=f"{speed:,.0f} queries/s{_say_retries(progress.retries)}",
                 left=progress.left,
                 told=time.perf_counter(),
             )
 
         yield show
+
+
+def _say_retries(n: int) -> str:
+    return f", {n:,} {'retry' if n == 1 else 'retries'}" if n else ""
 
 
 @contextmanager

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
+if TYPE_CHECKING:
+    from limi.remote.options import Remote
+
 __all__ = [
     "AsJson",
+    "Cache",
+    "Concurrency",
     "Constraints",
     "DecisionRule",
     "FavorableLabels",
     "Fill",
+    "Header",
+    "Price",
     "Rename",
     "Trust",
     "TrustPickle",
+    "remote_of",
 ]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
@@ -66,3 +75,45 @@ TrustPickle = Annotated[
 Trust = Annotated[
     list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
 ]
+
+Header = Annotated[
+    list[str] | None,
+    Option(
+        metavar="'NAME: VALUE'",
+        help="Header of every request to a model behind an address, with $NAME from the "
+        "environment or @FILE: 'Authorization: Bearer $TOKEN'. Repeatable.",
+    ),
+]
+
+Concurrency = Annotated[
+    int | None, Option(help="Requests in flight to a model behind an address; 4 by default.")
+]
+
+Cache = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="Keeps the answers of a model behind an address, for all runs."),
+]
+
+Price = Annotated[
+    float | None, Option(help="What 1,000 queries cost; the report then states the cost.")
+]
+
+
+def remote_of(
+    header: list[str] | None,
+    concurrency: int | None,
+    cache: Path | None,
+    price: float | None,
+) -> Remote | None:
+    """How a model behind an address is asked; None where nothing is said of it."""
+    from limi.remote.options import Remote
+
+    if not header and concurrency is None and cache is None and price is None:
+        return None
+    usual = Remote()
+    return Remote(
+        headers=tuple(header or ()),
+        concurrency=usual.concurrency if concurrency is None else concurrency,
+        cache=cache,
+        price=price,
+    )

@@ -10,7 +10,18 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, TrustPickle
+from limi.cli._options import (
+    AsJson,
+    Cache,
+    Concurrency,
+    Constraints,
+    DecisionRule,
+    FavorableLabels,
+    Header,
+    Price,
+    TrustPickle,
+    remote_of,
+)
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -43,6 +54,10 @@ def compare(
     ] = "auto",
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
     trust_pickle: TrustPickle = False,
+    header: Header = None,
+    concurrency: Concurrency = None,
+    cache: Cache = None,
+    price: Price = None,
     as_json: AsJson = False,
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
@@ -69,6 +84,7 @@ def compare(
             seed=seed,
             device=device,
             trust_pickle=trust_pickle,
+            remote=remote_of(header, concurrency, cache, price),
             table_name=table,
             on_method=lambda name: on_step(names.index(name) / len(names), name),
             **given,

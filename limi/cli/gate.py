@@ -14,7 +14,19 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._config import file_of
-from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
+from limi.cli._options import (
+    AsJson,
+    Cache,
+    Concurrency,
+    Constraints,
+    DecisionRule,
+    FavorableLabels,
+    Header,
+    Price,
+    Trust,
+    TrustPickle,
+    remote_of,
+)
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -81,6 +93,10 @@ def gate(
     ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    header: Header = None,
+    concurrency: Concurrency = None,
+    cache: Cache = None,
+    price: Price = None,
     as_json: AsJson = False,
 ) -> None:
     """Say whether a model keeps the rules of a build: pass (0), fail (1) or inconclusive (3)."""
@@ -114,6 +130,7 @@ def gate(
             device=device,
             trust_pickle=trust_pickle,
             trust=trust or (),
+            remote=remote_of(header, concurrency, cache, price),
             table_name=table,
             command=_console.command_line(),
             on_progress=show,

@@ -9,7 +9,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Trust, TrustPickle
+from limi.cli._options import AsJson, Cache, Header, Trust, TrustPickle, remote_of
 
 __all__ = ["repair"]
 
@@ -54,6 +54,8 @@ def repair(
     model: Annotated[str | None, Option(help="Where the run's model is now, KIND:PLACE.")] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    header: Header = None,
+    cache: Cache = None,
     no_model: Annotated[
         bool, Option("--no-model", help="Do not write the repaired model itself.")
     ] = False,
@@ -73,7 +75,12 @@ def repair(
     with _console.steps("opening the run") as on_step:
         on_step(0.0, "opening the run")
         result = reopen(
-            folder, table=table, model=model, trust_pickle=trust_pickle, trust=trust or ()
+            folder,
+            table=table,
+            model=model,
+            trust_pickle=trust_pickle,
+            trust=trust or (),
+            remote=remote_of(header, None, cache, None),
         )
         if not no_model and given is None:
             require_saving(result.problem)

@@ -11,7 +11,19 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
+from limi.cli._options import (
+    AsJson,
+    Cache,
+    Concurrency,
+    Constraints,
+    DecisionRule,
+    FavorableLabels,
+    Header,
+    Price,
+    Trust,
+    TrustPickle,
+    remote_of,
+)
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
 
 if TYPE_CHECKING:
@@ -107,6 +119,14 @@ def test(
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    header: Header = None,
+    concurrency: Concurrency = None,
+    cache: Cache = None,
+    price: Price = None,
+    dry_run: Annotated[
+        bool,
+        Option("--dry-run", help="Say how many queries each step would take; ask for no row."),
+    ] = False,
     plan: Annotated[
         bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
     ] = False,
@@ -118,7 +138,9 @@ def test(
     from limi.table import files
 
     given = source(table, target, favorable, schema, constraint)
-    with nullcontext(lambda progress: None) if plan else _console.run_progress() as show:
+    shown = plan or dry_run
+    on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
+    with nullcontext(lambda progress: None) if shown else _console.run_progress() as show:
         result = limi.audit(
             model,
             given.pop("frame"),
@@ -144,26 +166,28 @@ def test(
             seed=seed,
             max_batch=max_batch,
             device=device,
-            out=None if plan else out,
+            out=None if shown else out,
             force=force,
             resume=resume,
             trust_pickle=trust_pickle,
             trust=trust or (),
+            remote=remote_of(header, concurrency, cache, price),
+            dry_run=dry_run,
             table_name=table,
             command=_console.command_line(),
-            on_plan=partial(_show_plan, as_json=as_json) if plan else _console.announce,
+            on_plan=on_plan if shown else _console.announce,
             on_progress=show,
             **given,
         )
     finish(result, out, as_json)
 
 
-def _show_plan(estimate: Estimate, *, as_json: bool) -> NoReturn:
+def _show_plan(estimate: Estimate, *, as_json: bool, by_step: bool) -> NoReturn:
     """Print what the run would cost, and end the command."""
     if as_json:
         _console.print_json(estimate.as_dict())
     else:
-        _console.out.print(str(estimate), soft_wrap=True)
+        _console.out.print(estimate.by_step() if by_step else str(estimate), soft_wrap=True)
     raise typer.Exit
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.problem import Problem, prepare, protected_values, with_held_out
 from limi.audits.run_folder import versions
+from limi.audits.sending import exchange_of, settle_remote
 from limi.audits.summary import examples
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR, MEASURED_ROWS
 from limi.errors import InvalidInput
@@ -33,6 +35,7 @@ from limi.metrics.privileged import Privileged, Split, is_lowest, lowest, parse
 from limi.metrics.rates import most_per_row, survey
 from limi.models import Meaning
 from limi.models.target import CONTRACT_ROWS
+from limi.remote.options import Remote
 from limi.search import steadiness
 from limi.search.budget import Budget, check_seed
 from limi.search.check import MAX_BATCH
@@ -42,7 +45,7 @@ from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system import cores
-from limi.system.watch import OutOfTime, Progress, Watch
+from limi.system.watch import OutOfQueries, OutOfTime, Progress, Watch
 from limi.system.words import both
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
@@ -83,6 +86,7 @@ def gate(
     device: str = "auto",
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
     table_name: str = "table",
     held_out_name: str = "held-out rows",
     command: str = "",
@@ -117,11 +121,13 @@ def gate(
         constraints=constraints,
         trust_pickle=trust_pickle,
         trust=trust,
+        remote=settle_remote(model, remote, max_queries=max_queries),
         table_name=table_name,
         clock=clock,
     )
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name)
+    exchange = exchange_of(problem.target)
     wanted = _settle(wanted, problem)
     place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, lambda done, words: None)
@@ -140,9 +146,14 @@ def gate(
         baseline=None if baseline is None else Baseline(baseline, problem),
         splits=_splits(problem, privileged),
         command=command,
+        asked_before=0 if exchange is None else exchange.questions,
     )
-    with cores.share_cores():
-        return _Looks(plan, watch.timed(asked.score)).run()
+    try:
+        with cores.share_cores():
+            return _Looks(plan, watch.timed(asked.score)).run()
+    finally:
+        if exchange is not None:
+            exchange.rest()
 
 
 def _check(
@@ -231,6 +242,7 @@ class _Plan:
     baseline: Baseline | None
     splits: dict[str, Split]
     command: str
+    asked_before: int  # rows that a model behind an address was asked to see what it answers
 
     def baseline_rates(self) -> dict[str, BaselineRate]:
         """What the rules compare with, by population; InvalidInput where it cannot be."""
@@ -287,7 +299,11 @@ class _Looks:
             self._session = Session(self._task, watch=watch)
             self._session.keep_scores = any(rule.measure == "score_gap" for rule in plan.rules)
             works = [self._set_to_work(rule) for rule in plan.rules]
-            stop = self._look_on(works)
+            with nullcontext() if self._told.steady else plan.problem.target.anew():
+                stop = self._look_on(works)
+        except OutOfQueries:
+            stop = "queries"
+            works = works or [self._set_to_work(rule) for rule in plan.rules]
         except OutOfTime:
             stop = "seconds"
             works = works or [self._set_to_work(rule) for rule in plan.rules]
@@ -296,13 +312,14 @@ class _Looks:
     def _hold_to_contract(self) -> None:
         target, rows = self._plan.problem.target, self._plan.problem.rows
         self._watch.count(target.contract(rows, most=CONTRACT_ROWS))
-        self._told = steadiness.sample(
-            self._watch.counted(self._task.score, in_any_case=True),
-            rows,
-            Stream.STEADINESS.rng(self._plan.seed),
-            n=_STEADY_ROWS,
-            max_batch=self._plan.max_batch,
-        )
+        with target.anew():
+            self._told = steadiness.sample(
+                self._watch.counted(self._task.score, in_any_case=True),
+                rows,
+                Stream.STEADINESS.rng(self._plan.seed),
+                n=_STEADY_ROWS,
+                max_batch=self._plan.max_batch,
+            )
 
     def _set_to_work(self, rule: Rule) -> _Work:
         plan = self._plan
@@ -400,7 +417,7 @@ class _Looks:
     def _left(self) -> float:
         """Queries that may still be asked."""
         most = self._plan.budget.max_queries
-        return np.inf if most is None else most - self._watch.questions
+        return np.inf if most is None else most - self._plan.asked_before - self._watch.questions
 
     def _rows_left(self, *, flips: bool) -> int:
         if self._left == np.inf:

@@ -19,6 +19,7 @@ from limi.models import _offers
 from limi.models._base import Answers, Decision, Meaning, Model
 from limi.models._function import FunctionModel
 from limi.models._offers import Loads, ModelOffers, Wraps
+from limi.remote.options import Remote
 from limi.system.foreign import at_work, reason
 from limi.system.reading import is_file
 from limi.types import Value
@@ -102,6 +103,7 @@ def load(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table: str | None = None,
+    remote: Remote | None = None,
 ) -> Model:
     """The model at `KIND:PLACE`."""
     kind, _, place = uri.partition(":")
@@ -112,7 +114,12 @@ def load(
         )
     loader = get(kind).load
     known = inspect.signature(loader).parameters
-    offered = {"trust_pickle": trust_pickle, "trust": tuple(trust), "table": table}
+    offered = {
+        "trust_pickle": trust_pickle,
+        "trust": tuple(trust),
+        "table": table,
+        "remote": remote,
+    }
     extra = {name: value for name, value in offered.items() if name in known}
     decision = Decision(favorable, tuple(labels), _meaning(output), by_score)
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):

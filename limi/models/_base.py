@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -22,6 +23,7 @@ __all__ = [
     "Model",
     "Noted",
     "Refits",
+    "Remembers",
     "Settles",
     "Takes",
     "WithModule",
@@ -41,7 +43,7 @@ class Model(Protocol):
     """A target: it takes a frame or an array and gives one score a row, above 0.5 favorable.
 
     Members that it may have beside these, each with a protocol in this module: `decide`, `settle`,
-    `notes`, `refit` with `describe_refit`, and `module` with `outputs`.
+    `notes`, `anew`, `refit` with `describe_refit`, and `module` with `outputs`.
     """
 
     @property
@@ -89,6 +91,18 @@ class Noted(Protocol):
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences."""
+        ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A model that answers a row it was asked before from memory."""
+
+    def anew(self, first: int = 0) -> AbstractContextManager[None]:
+        """A block in which a row that is asked again is really asked again.
+
+        Its n-th asking in the block has the n-th of its answers, counted from `first`.
+        """
         ...
 
 

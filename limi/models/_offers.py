@@ -31,6 +31,10 @@ class ModelOffers:
     endings: tuple[str, ...] = ()
     """How its files' names end; a forgotten KIND is guessed from that."""
 
+    by_address: bool = False
+    """Its models are elsewhere: asking them sends rows to an address, so it is named by the user
+    alone, and the loader takes `remote`."""
+
     library: str | None = None
     """The package that reads its files in native code: such a file is tried in a process of its
     own first."""
@@ -62,8 +66,8 @@ class Wraps(Protocol):
 class Loads(Protocol):
     """The module of a kind that opens `KIND:PLACE`.
 
-    A loader that can be told more names the keyword (`trust_pickle`, `trust`, `table`), and gets it
-    only then.
+    A loader that can be told more names the keyword (`trust_pickle`, `trust`, `table`, `remote`),
+    and gets it only then.
     """
 
     def load(self, place: str, decision: Decision) -> Model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ import numpy as np
 
 from limi.decisions import AS_DECIDED, Favorable, contradicts, favors
 from limi.errors import BadModel, LimiError, spell
-from limi.models._base import Decides, Model, Settles, notes_of
+from limi.models._base import Decides, Model, Remembers, Settles, notes_of
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
@@ -96,6 +96,10 @@ class Target:
             return np.empty(0, dtype=bool)
         decided: Mask = self._ask(self.model.decide, rows)
         return decided
+
+    def anew(self, first: int = 0) -> AbstractContextManager[None]:
+        """A block in which a row that is asked again gets another answer, if the model has one."""
+        return self.model.anew(first) if isinstance(self.model, Remembers) else nullcontext()
 
     def settled(
         self,

@@ -33,6 +33,7 @@ from limi.decisions import AS_DECIDED, Favorable
 from limi.errors import BadModel, InvalidInput, LimiError
 from limi.models import Meaning, Model
 from limi.models.target import Target, bind, settling_rows
+from limi.remote.options import Remote
 from limi.system.foreign import reason, to_stderr
 from limi.table.frames import Codec, Frame
 from limi.table.rows import uniform
@@ -69,6 +70,7 @@ class Terms:
     trust_pickle: bool = False
     trust: tuple[str, ...] = ()
     table: str | None = None
+    remote: Remote | None = None  # how a model behind an address is asked
     aside: tuple[str, ...] = ()  # columns of the table that are not the model's
 
     def bind(self, given: Any, codec: Codec) -> Target:
@@ -95,6 +97,7 @@ class Terms:
             trust_pickle=self.trust_pickle,
             trust=self.trust,
             table=self.table,
+            remote=self.remote,
         )
 
 

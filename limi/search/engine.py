@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from limi.errors import InvalidInput, MissingCapability, spell
+from limi.errors import InvalidInput, MissingCapability, Unreachable, spell
 from limi.search.budget import Budget, Stop
 from limi.search.findings import Findings
 from limi.search.method import Method, is_exhaustive
 from limi.search.session import Session
 from limi.search.task import Task
 from limi.streams import Stream
-from limi.system.watch import OutOfTime, Progress, Watch
+from limi.system.watch import OutOfQueries, OutOfTime, Progress, Watch
 
 __all__ = ["Progress", "Run", "check", "run"]
 
@@ -78,8 +78,13 @@ def run(
             if reached:
                 stop = reached
                 break
+    except OutOfQueries:
+        stop = Stop.QUERIES
     except OutOfTime:
         stop = Stop.SECONDS
+    except Unreachable as error:
+        session.notes.append(str(error))
+        stop = Stop.INTERRUPTED
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED
     finally:

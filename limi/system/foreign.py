@@ -18,6 +18,7 @@ from functools import cache, partial
 from typing import Any, TextIO, cast
 
 from limi.errors import LimiError
+from limi.system.watch import OutOfTime
 
 __all__ = ["at_work", "reason", "to_stderr"]
 
@@ -28,12 +29,12 @@ _LONGEST = 200
 def at_work(told: Callable[[BaseException], LimiError]) -> Iterator[None]:
     """While foreign code works: its prints go to standard error, its errors become `told(error)`.
 
-    Our own errors pass, and so do a lack of memory and the user's interrupt.
+    Our own errors pass, and so do a lack of memory, the end of a budget and the user's interrupt.
     """
     with to_stderr():
         try:
             yield
-        except (LimiError, MemoryError, KeyboardInterrupt):
+        except (LimiError, MemoryError, OutOfTime, KeyboardInterrupt):
             raise
         # Exits too: a model that ends the program would end it without a result.
         except BaseException as error:

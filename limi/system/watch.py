@@ -16,7 +16,7 @@ import numpy as np
 
 from limi.types import Rows, Scores
 
-__all__ = ["PHASES", "OutOfTime", "Progress", "Spent", "Watch"]
+__all__ = ["PHASES", "OutOfQueries", "OutOfTime", "Progress", "Spent", "Watch"]
 
 PHASES = (
     "contract",
@@ -40,6 +40,10 @@ class OutOfTime(Exception):
     """The seconds are spent. Whoever asked may still use what was answered before."""
 
 
+class OutOfQueries(OutOfTime):
+    """The rows that may be sent to an address are spent, which ends a run as time does."""
+
+
 @dataclass
 class Spent:
     """What a phase took."""
@@ -59,6 +63,7 @@ class Progress:
     queries: int  # in all phases
     rows: int = 0  # checked by the search
     findings: int = 0
+    retries: int = 0  # requests to an address that were made again
 
 
 class _Speed:
@@ -132,6 +137,7 @@ class Watch:
         self.spent: dict[str, Spent] = {}
         self.planned: dict[str, float] = {}  # questions of each phase, as far as they are known
         self.rows = self.findings = 0  # what the search has to tell
+        self.retries: Callable[[], int] = lambda: 0  # of a model behind an address
         self.done: Callable[[], float] | None = None  # of the search, which may end by any budget
         self._phase, self._stepped = "", 0.0
         self._entered = self._began
@@ -310,6 +316,7 @@ class Watch:
                 self.questions,
                 self.rows,
                 self.findings,
+                self.retries(),
             )
         )
 

@@ -170,6 +170,8 @@ def test_every_kind_of_model_has_files_to_damage():
     from tests.hostile.kinds.models import FILES
 
     loaded = {name for name in models.names() if "load" in vars(models.get(name))}
+    # What is behind an address has no file; tests/remote has servers that misbehave.
+    loaded -= {name for name in loaded if models.offers(name).by_address}
     assert loaded == {*FILES.values(), "demo", "python"}  # one ships with limi, one is a kind
 
 

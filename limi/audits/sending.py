@@ -1,0 +1,109 @@
+"""Runs whose model is behind an address: what they may send, what they have sent, what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from limi import models
+from limi.errors import InvalidInput, LimiError
+from limi.models._remote import RemoteModel
+from limi.models.target import Target
+from limi.remote.exchange import Exchange
+from limi.remote.options import Remote
+from limi.system.words import both
+
+__all__ = ["describe", "exchange_of", "settle_remote", "tell"]
+
+_FEWEST = 100  # queries with which a model is looked at, measured and searched
+_ENDING = ".answers"
+
+
+def settle_remote(
+    model: Any,
+    given: Remote | None,
+    *,
+    max_queries: int | None = None,
+    out: Path | None = None,
+    resume: bool = False,
+) -> Remote | None:
+    """How a model is asked in this run; None where it is not behind an address.
+
+    With a run folder the answers are kept beside it, unless another file was named, so that a run
+    that is resumed pays for nothing twice.
+    """
+    if isinstance(model, RemoteModel):
+        model.exchange.allow(max_queries)
+        return None
+    if not isinstance(model, str) or not _is_by_address(model):
+        if given is not None:
+            raise InvalidInput(
+                "--header, --concurrency, --cache and --price are for a model behind an address, "
+                "such as mlflow:http://127.0.0.1:5001; leave them out"
+            )
+        return None
+    if max_queries is not None and max_queries < _FEWEST:
+        raise InvalidInput(
+            f"max-queries is {max_queries}; a model behind an address is asked {_FEWEST} rows at "
+            "least, to see what it answers, whether it does so each time, and how often it flips"
+        )
+    remote = Remote() if given is None else given
+    cache = remote.cache
+    if cache is None and out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        cache = out.with_name(out.name + _ENDING)
+    run = "" if out is None else str(out)
+    return replace(remote, max_queries=max_queries, cache=cache, run=run, resume=resume)
+
+
+def _is_by_address(uri: str) -> bool:
+    kind = uri.partition(":")[0]
+    try:
+        return models.offers(kind).by_address
+    except LimiError:  # an unknown kind, which opening it will say
+        return False
+
+
+def exchange_of(target: Target) -> Exchange | None:
+    """What a model behind an address is asked through."""
+    return target.model.exchange if isinstance(target.model, RemoteModel) else None
+
+
+def describe(target: Target) -> dict[str, Any]:
+    """What was sent, for JSON; empty for a model that is here."""
+    exchange = exchange_of(target)
+    if exchange is None:
+        return {}
+    kept = exchange.memory.path
+    return {
+        "address": exchange.shape.host,
+        **exchange.tally.as_dict(exchange.remote.price),
+        "max_queries": exchange.max_queries,
+        "cache": None if kept is None else kept.name,
+    }
+
+
+def tell(target: Target) -> list[str]:
+    """What was sent, in words."""
+    exchange = exchange_of(target)
+    if exchange is None:
+        return []
+    tally, price = exchange.tally, exchange.remote.price
+    told = f"{tally.sent:,} rows were sent to {exchange.shape.host} in {tally.requests:,} requests"
+    if tally.known:
+        told += f"; {tally.known:,} questions were answered by what was known already"
+    if tally.failed:
+        why = both([f"{words} ({n:,})" for words, n in sorted(tally.failures.items())])
+        told += (
+            f"; {tally.failed:,} requests failed and were made again, with {tally.again:,} rows "
+            f"beside the count: {why}"
+        )
+    notes = [told]
+    if price is not None:
+        cost, most = (price * n / 1000 for n in (tally.sent, tally.sent + tally.again))
+        beside = f", or {most:,.2f} if rows that were sent again are paid again"
+        notes.append(
+            f"that costs {cost:,.2f} at {price:g} for 1,000 queries{beside if most > cost else ''}"
+        )
+    return notes

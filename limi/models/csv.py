@@ -1,0 +1,91 @@
+"""Servers that take lines of CSV, as `csv:URL`: SageMaker's containers and their like.
+
+Lines have the columns in the table's order, without names unless `#header=yes` is said. Answers
+come one a line, or all on one line with commas between them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from limi.errors import BadModel, InvalidInput
+from limi.models._base import Decision
+from limi.models._offers import ModelOffers
+from limi.models._remote import RemoteModel, connect
+from limi.remote.address import Address, parse
+from limi.remote.cells import Cells
+from limi.remote.client import Malformed, Request
+from limi.remote.options import Remote
+
+__all__ = ["load"]
+
+OFFERS = ModelOffers(by_address=True)
+
+
+@dataclass(frozen=True)
+class _Lines:
+    address: Address
+    most_rows: int | None = None
+
+    @property
+    def identity(self) -> str:
+        return f"csv {self.address.url} {sorted(self.address.options.items())}"
+
+    @property
+    def host(self) -> str:
+        return self.address.host
+
+    @property
+    def columns(self) -> list[str] | None:
+        return self.address.columns
+
+    def request(self, cells: Cells) -> Request:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if self.address.options.get("header") == "yes":
+            writer.writerow(cells.names)
+        writer.writerows(cells.rows)
+        body = text.getvalue().encode()
+        return Request(self.address.url, body, content_type="text/csv", accept="text/csv")
+
+    def read(self, body: bytes, n: int) -> list[Any]:
+        try:
+            text = body.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Malformed("bytes that are not text") from None
+        lines = [line for line in csv.reader(io.StringIO(text)) if line]
+        if len(lines) == 1 < n:
+            lines = [[cell] for cell in lines[0]]
+        rows = [[_number(cell) for cell in line] for line in lines]
+        return [row[0] if len(row) == 1 else row for row in rows]
+
+
+def _number(cell: str) -> Any:
+    """A number where the text is one, else the text; BadModel where it is not finite."""
+    text = cell.strip()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if not math.isfinite(number):
+        raise BadModel(f"the server answers {text}; every row needs a decision or a finite score")
+    return number
+
+
+def load(place: str, decision: Decision, *, remote: Remote | None = None) -> RemoteModel:
+    """The model behind a server of lines."""
+    address = parse(place, "csv:http://HOST:PORT/PATH", known=("header",))
+    if address.options.get("header", "no") not in ("yes", "no"):
+        raise InvalidInput(
+            f"header={address.options['header']} behind the # says whether the first line has "
+            "names: yes or no"
+        )
+    return connect(_Lines(address), decision, remote)

@@ -1,0 +1,255 @@
+"""One request at a time: what came back, or why nothing did that could be used.
+
+Only the named address is spoken to: redirects to another host are refused, proxies of the
+environment are not used, and a certificate that does not hold ends the run.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import partial
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from limi.errors import BadModel, InvalidInput, missing
+from limi.remote.secrets import Headers
+from limi.system.shown import one_line
+
+__all__ = ["TOO_LARGE", "Client", "Failed", "Malformed", "Request"]
+
+TOO_LARGE = "too many rows at once (status 413)"
+
+_MOST_BYTES = 64 << 20  # of an answer
+_MOST_WORDS = 200  # characters of a server's words that are quoted
+_MOST_REDIRECTS = 3
+_BUSY = (408, 425, 429)
+_MARKUP = re.compile(r"<[^>]*>")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent."""
+
+    url: str
+    content: bytes = b""
+    content_type: str = "application/json"
+    method: str = "POST"
+    accept: str = "application/json"
+
+
+class Failed(Exception):
+    """A request that may be tried again, after so many seconds where the server says so; in
+    smaller parts where it was `too_large`."""
+
+    def __init__(
+        self, kind: str, said: str = "", *, after: float | None = None, too_large: bool = False
+    ) -> None:
+        super().__init__(kind + said)
+        self.kind = kind
+        self.after, self.too_large = after, too_large
+
+
+class Malformed(Exception):
+    """An answer that cannot be read; it may have been spoiled on the way."""
+
+
+class Client:
+    """Sends requests to one host; safe to use from several threads."""
+
+    def __init__(self, host: str, headers: Headers, *, timeout: float, concurrency: int) -> None:
+        self.host, self._headers, self._timeout = host, headers, timeout
+        self._make = partial(_make, headers, timeout, concurrency)
+        self._http = self._make()
+
+    def send(self, request: Request, clock: Callable[[], float] = time.perf_counter) -> bytes:
+        """The body of a good answer; Failed where another try may help, else BadModel."""
+        import httpx
+
+        try:
+            for _ in range(_MOST_REDIRECTS):
+                status, headers, body = self._once(request, clock() + self._timeout, clock)
+                if not 300 <= status < 400:
+                    return self._judge(request, status, headers, body)
+                request = self._redirected(request, status, headers.get("location", ""))
+            raise BadModel(f"{self.host} redirects in a circle; give the address that answers")
+        except httpx.TimeoutException as error:
+            raise Failed("no answer in time", too_large=_is_of_answer(error)) from None
+        except httpx.TransportError as error:
+            self._stop_on_certificate(error)
+            raise Failed(_name(error)) from None
+        except httpx.DecodingError:
+            raise Malformed("a body that cannot be unpacked") from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise InvalidInput(f"{request.url!r} is not an address: {error}") from None
+
+    def close(self) -> None:
+        """Close the connections; others are opened where they are needed again."""
+        self._http.close()
+        self._http = self._make()
+
+    def _once(
+        self, request: Request, until: float, clock: Callable[[], float]
+    ) -> tuple[int, Any, bytes]:
+        """Status, headers and body, which must have come by then."""
+        headers = {"Content-Type": request.content_type, "Accept": request.accept}
+        if request.method == "GET":
+            del headers["Content-Type"]
+        parts, size = [], 0
+        with self._http.stream(
+            request.method, request.url, content=request.content or None, headers=headers
+        ) as response:
+            for part in response.iter_bytes():
+                parts.append(part)
+                size += len(part)
+                if size > _MOST_BYTES:
+                    raise BadModel(
+                        f"{self.host} answers with more than {_MOST_BYTES >> 20} MB; that is no "
+                        "list of decisions"
+                    )
+                if clock() > until:
+                    raise Failed("an answer that trickles", too_large=True)
+            self._drop_surplus(response.extensions.get("network_stream"))
+            return response.status_code, response.headers, b"".join(parts)
+
+    def _drop_surplus(self, stream: Any) -> None:
+        """Close a connection on which more came than was asked for.
+
+        An answer that somebody repeats would be read as that to the next request. What has not
+        come yet when the connection is used again is seen by the pool itself.
+        """
+        pool = getattr(getattr(self._http, "_transport", None), "_pool", None)
+        for connection in getattr(pool, "connections", ()):
+            inner = getattr(connection, "_connection", None)
+            state: Any = getattr(inner, "_h11_state", None)
+            mine = stream is not None and getattr(inner, "_network_stream", None) is stream
+            if mine and state is not None and state.trailing_data[0]:
+                closed: Any = stream
+                closed.close()
+
+    def _judge(self, request: Request, status: int, headers: Any, body: bytes) -> bytes:
+        if 200 <= status < 300:
+            if "html" in headers.get("content-type", ""):
+                raise BadModel(
+                    f"{self.host} answers with a web page{self._words(body)} instead of decisions; "
+                    "is the path right, and does it take a --header to log in?"
+                )
+            return body
+        if status == 413:
+            raise Failed(TOO_LARGE, too_large=True)
+        if status in _BUSY or status >= 500:
+            raise Failed(f"status {status}", self._words(body), after=_after(headers))
+        raise BadModel(self._refusal(request, status, body))
+
+    def _refusal(self, request: Request, status: int, body: bytes) -> str:
+        said = self._words(body)
+        if status in (401, 403):
+            return (
+                f"{self.host} refuses to be asked (status {status}{said}); give the right "
+                '--header, such as "Authorization: Bearer $TOKEN"'
+            )
+        if status in (404, 405):
+            path = urlsplit(request.url).path or "/"
+            return (
+                f"{self.host} knows no {request.method} {path} (status {status}{said}); is the "
+                "address right, and the kind of server?"
+            )
+        return f"{self.host} refuses the rows (status {status}{said})"
+
+    def _words(self, body: bytes) -> str:
+        """What a server says, on one line and without what must not be seen."""
+        text = _MARKUP.sub(" ", self._headers.scrub(body[:4000].decode("utf-8", "replace")))
+        text = " ".join(one_line(text).split())
+        if not text:
+            return ""
+        return f": {text if len(text) <= _MOST_WORDS else text[:_MOST_WORDS] + ' ...'}"
+
+    def _redirected(self, request: Request, status: int, location: str) -> Request:
+        """The same request elsewhere on the same host."""
+        there = urljoin(request.url, location)
+        here = urlsplit(request.url)
+        if not location or urlsplit(there)[:2] != here[:2]:
+            raise BadModel(
+                f"{self.host} redirects to {urlsplit(there).netloc or 'nowhere'!r}; rows are sent "
+                "to the named host alone, so name the other one if you trust it"
+            )
+        if status not in (307, 308) and request.method != "GET":
+            raise BadModel(
+                f"{self.host} redirects (status {status}) to {urlsplit(there).path!r}, where "
+                "nothing can be sent; is it a login page? Give the address that answers"
+            )
+        return Request(there, request.content, request.content_type, request.method, request.accept)
+
+    def _stop_on_certificate(self, error: BaseException) -> None:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                raise BadModel(
+                    f"the certificate of {self.host} does not hold ({cause.verify_message}); name "
+                    "the host that it was made for, or have its authority known to this machine "
+                    "(SSL_CERT_FILE)"
+                ) from None
+            cause = cause.__cause__ or cause.__context__
+
+
+def _make(headers: Headers, timeout: float, concurrency: int) -> Any:
+    try:
+        import httpx
+    except ImportError:
+        raise missing("httpx", "remote", "a model behind an address") from None
+    try:
+        import h2  # noqa: F401 (only to see whether it is there)
+
+        http2 = True
+    except ImportError:
+        http2 = False
+    try:
+        sent = httpx.Headers({"User-Agent": "limi", **headers.values})
+    except (TypeError, ValueError):
+        raise InvalidInput("a --header holds characters that no header can have") from None
+    return httpx.Client(
+        headers=sent,
+        timeout=timeout,
+        http2=http2,
+        trust_env=False,
+        follow_redirects=False,
+        verify=ssl.create_default_context(),
+        limits=httpx.Limits(
+            max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=30
+        ),
+    )
+
+
+def _is_of_answer(error: BaseException) -> bool:
+    """Did the server take the request and not answer? Fewer rows may be quicker."""
+    import httpx
+
+    return isinstance(error, httpx.ReadTimeout)
+
+
+def _name(error: BaseException) -> str:
+    """Why a connection failed, in few words."""
+    import httpx
+
+    if isinstance(error, httpx.ConnectError):
+        return "no connection"
+    return "a connection that broke off"
+
+
+def _after(headers: Any) -> float | None:
+    """Seconds that the server asks to wait for, as a number or as a date."""
+    text = headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,304 @@
+"""Rows out, answers back: in order, each row once, in requests of a size that suits the server.
+
+Several requests are in flight; memory and count are touched by the asking thread alone. A request
+that fails is tried again after a while; an answer that cannot be read may have been spoiled on
+the way, so that is tried again as well, and believed when it happens every time. Where nothing
+answers any more, Unreachable ends the run, which can be resumed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import count, repeat
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import BadModel, Unreachable
+from limi.remote.cells import Cells, Keys, names, read, turned
+from limi.remote.client import TOO_LARGE, Client, Failed, Malformed, Request
+from limi.remote.memory import Memory
+from limi.remote.options import Remote
+from limi.remote.pace import Pace
+from limi.remote.secrets import expand
+from limi.remote.tally import Tally
+from limi.system.watch import OutOfQueries
+
+__all__ = ["Exchange", "Shape"]
+
+_MOST_TRIES = 12  # of one request
+_FIRST_TRIES = 5  # where nothing was ever answered: the address may be wrong
+_MOST_MALFORMED = 6  # answers to one request that cannot be read
+_MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
+_LONGEST_PAUSE = 15.0  # seconds between two tries of a request
+_LONGEST_WAIT = 300.0  # seconds that a server may ask to be left alone
+
+
+class Shape(Protocol):
+    """How a kind of server is spoken to."""
+
+    @property
+    def identity(self) -> str:
+        """All that an answer hangs on beside the row: kind, address, name, options."""
+        ...
+
+    @property
+    def host(self) -> str:
+        """Where rows are sent."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str] | None:
+        """Columns that the model takes, in order; None where nobody says."""
+        ...
+
+    @property
+    def most_rows(self) -> int | None:
+        """Rows of one request at most; None for no limit but the server's own."""
+        ...
+
+    def request(self, cells: Cells) -> Request:
+        """The request that asks for these rows."""
+        ...
+
+    def read(self, body: bytes, n: int) -> list[Any]:
+        """One answer a row; Malformed where the body holds no such thing."""
+        ...
+
+
+class Exchange:
+    """Asks a server for the answers to rows that are not known yet."""
+
+    def __init__(self, shape: Shape, remote: Remote) -> None:
+        self.shape, self.remote = shape, remote
+        self._headers = expand(remote.headers)
+        self._client = Client(
+            shape.host, self._headers, timeout=remote.timeout, concurrency=remote.concurrency
+        )
+        identity = "\n".join([shape.identity, *sorted(remote.headers)])
+        self.memory = Memory(identity, remote.cache, run=remote.run, resume=remote.resume)
+        self.tally = Tally(sent=self.memory.new)
+        self.max_queries = remote.max_queries
+        self._pace = Pace(shape.most_rows)
+        self._pool: ThreadPoolExecutor | None = None
+        self._stop = threading.Event()
+        self._answered = False  # did anything come back that could be used?
+        self._row_of_failures = 0  # one after another, over all requests
+        self._lock = threading.Lock()
+        self.questions = 0  # rows that were asked for, whoever knew the answer
+        self._turns: dict[bytes, int] | None = None
+        self._first_turn = 0
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Columns that the model takes, where the shape says so."""
+        return None if self.shape.columns is None else list(self.shape.columns)
+
+    def allow(self, max_queries: int | None) -> None:
+        """Begin a run that may send so many rows, whatever was sent before."""
+        self.memory.new, self.tally, self.questions = 0, Tally(), 0
+        self.max_queries = max_queries
+
+    @contextmanager
+    def anew(self, first: int = 0) -> Iterator[None]:
+        """In this block a row that is asked again is another question; its n-th asking has the
+        n-th of the answers to that row, which are kept like all others."""
+        before = self._turns, self._first_turn
+        self._turns, self._first_turn = {}, first
+        try:
+            yield
+        finally:
+            self._turns, self._first_turn = before
+
+    def __call__(self, frame: Any) -> NDArray[Any]:
+        """The answers to rows, as the server gave them."""
+        cells, keys = read(frame)
+        self.questions += len(keys)
+        if self._turns is not None:
+            keys = turned(keys, self._count_turns(keys))
+        lacking = np.flatnonzero(self.memory.find(keys) < 0)
+        # Rows that stand in the batch twice are sent once.
+        backwards = lacking[::-1].tolist()
+        places = sorted(dict(zip(names(keys[backwards]), backwards, strict=True)).values())
+        self.tally.add(known=len(keys) - len(places))
+        if places:
+            self._fetch(cells.take(places), keys[places])
+        return np.array(self.memory.answers(self.memory.find(keys).tolist()))
+
+    def get(self, url: str) -> bytes:
+        """What a server says of itself; tried again like any request."""
+        return bytes(self._persist(lambda: Request(url, method="GET"), lambda body: body, 0))
+
+    def rest(self) -> None:
+        """Let go of connections, threads and the file, until something is asked again."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+        self._client.close()
+        self.memory.close()
+
+    def _count_turns(self, keys: Keys) -> NDArray[np.int64]:
+        """How often each row was asked before, in this block."""
+        assert self._turns is not None
+        named = names(keys)
+        known = map(self._turns.get, named, repeat(self._first_turn))
+        turns = np.fromiter(known, dtype=np.int64, count=len(keys))
+        # Rows may stand in the batch several times.
+        order = np.argsort(keys[:, 0], kind="stable")
+        ascending = keys[order, 0]
+        turns[order] += np.arange(len(keys)) - np.searchsorted(ascending, ascending)
+        self._turns.update(zip(named, (turns + 1).tolist(), strict=True))
+        return turns
+
+    # -- several requests ---------------------------------------------------------------
+
+    def _fetch(self, cells: Cells, keys: Keys) -> None:
+        """Send rows and keep their answers; what came back is kept whatever happens."""
+        queue: deque[slice] = deque()
+        flying: dict[Future[list[Any]], tuple[slice, int]] = {}
+        start = 0
+        try:
+            while queue or flying or start < len(keys):
+                while len(flying) < self.remote.concurrency and (queue or start < len(keys)):
+                    if not queue:
+                        size = self._pace.size(len(keys) - start, self.remote.concurrency)
+                        queue.append(slice(start, min(start + size, len(keys))))
+                        start = queue[-1].stop
+                    part = queue.popleft()
+                    number = self._reserve(keys[part])
+                    flying[self._submit(cells[part])] = (part, number)
+                for done in wait(flying, return_when=FIRST_COMPLETED).done:
+                    part, number = flying.pop(done)
+                    try:
+                        self.memory.end(number, keys[part], done.result())
+                    except _TooLarge:
+                        middle = (part.start + part.stop) // 2
+                        queue.extend([slice(part.start, middle), slice(middle, part.stop)])
+        except BaseException:
+            self._land(flying, keys)
+            raise
+
+    def _reserve(self, keys: Keys) -> int:
+        """Count rows before they are sent; OutOfQueries where they are more than allowed."""
+        new = self.memory.count_new(keys)
+        if self.max_queries is not None and self.memory.new + new > self.max_queries:
+            raise OutOfQueries
+        number = self.memory.begin(keys)
+        self.tally.add(sent=new, again=len(keys) - new)
+        return number
+
+    def _submit(self, cells: Cells) -> Future[list[Any]]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.remote.concurrency, "limi-remote")
+        return self._pool.submit(self._deliver, cells)
+
+    def _land(self, flying: dict[Future[list[Any]], tuple[slice, int]], keys: Keys) -> None:
+        """Keep the answers that are still on their way: they are paid for."""
+        self._stop.set()
+        try:
+            for done in wait(flying, timeout=self.remote.timeout).done:
+                if not done.cancelled() and done.exception() is None:
+                    part, number = flying[done]
+                    self.memory.end(number, keys[part], done.result())
+        finally:
+            self._stop.clear()
+
+    # -- one request --------------------------------------------------------------------
+
+    def _deliver(self, cells: Cells) -> list[Any]:
+        n = len(cells)
+        start = time.perf_counter()
+        answers: list[Any] = self._persist(
+            lambda: self.shape.request(cells), lambda body: self._read(body, n), n
+        )
+        self._pace.learn(n, time.perf_counter() - start)
+        return answers
+
+    def _read(self, body: bytes, n: int) -> list[Any]:
+        answers = self.shape.read(body, n)
+        if len(answers) != n:
+            raise Malformed(f"{len(answers)} answers for {n} rows")
+        return answers
+
+    def _persist(self, make: Any, read: Any, n: int) -> Any:
+        """What one request gives, tried again where that may help."""
+        malformed = 0
+        for tries in count(1):
+            self._look(tries)
+            self.tally.add(requests=1, again=n if tries > 1 else 0)
+            after = None
+            try:
+                result = read(self._client.send(make()))
+            except Failed as error:
+                why, kind, after = str(error), error.kind, error.after
+                if error.too_large and n > 1:
+                    self._fail(why, kind)
+                    self._pace.shrink(n, for_good=kind == TOO_LARGE)
+                    raise _TooLarge from None
+                if kind == TOO_LARGE:
+                    raise BadModel(
+                        f"{self.shape.host} says that a single row is too large (413)"
+                    ) from None
+            except Malformed as error:
+                why, kind = str(error), "an answer that cannot be read"
+                malformed += 1
+                if malformed >= _MOST_MALFORMED:
+                    raise BadModel(
+                        f"{self.shape.host} answers with {why}, {malformed} times in a row; is it "
+                        "the server that was meant, and the path?"
+                    ) from None
+            else:
+                with self._lock:
+                    self._row_of_failures, self._answered = 0, True
+                return result
+            self._fail(why, kind)
+            self._pause(tries, why, after)
+        raise AssertionError
+
+    def _fail(self, why: str, kind: str) -> None:
+        self.tally.fail(kind)
+        with self._lock:
+            self._row_of_failures += 1
+            is_open = self._row_of_failures >= _MOST_FAILURES
+        if is_open:
+            raise self._unreachable(why)
+
+    def _look(self, tries: int) -> None:
+        """Unreachable where others have given up, or this request should."""
+        if self._stop.is_set() and tries > 1:
+            raise Unreachable(f"{self.shape.host} was not asked again, because the run ends")
+        if tries > (_MOST_TRIES if self._answered else _FIRST_TRIES):
+            raise self._unreachable(max(self.tally.failures, key=self.tally.failures.__getitem__))
+
+    def _unreachable(self, why: str) -> Unreachable:
+        if not self._answered:
+            return Unreachable(
+                f"{self.shape.host} gives no answer ({why}); is the address right, and does the "
+                "server run?"
+            )
+        return Unreachable(
+            f"{self.shape.host} gives no answers any more ({why}); all that it gave is kept, and "
+            "the same command with --resume goes on"
+        )
+
+    def _pause(self, tries: int, why: str, after: float | None) -> None:
+        """Wait longer each time, by chance so that requests do not come all at once."""
+        if after is not None and after > _LONGEST_WAIT:
+            raise Unreachable(
+                f"{self.shape.host} asks to be left alone for {after:,.0f} seconds ({why}); all "
+                "that it gave is kept, and the same command with --resume goes on"
+            )
+        pause = min(self.remote.backoff * 2 ** (tries - 1), _LONGEST_PAUSE)
+        pause *= 0.5 + secrets.randbelow(1000) / 1000
+        self._stop.wait(max(pause, after or 0.0))
+
+
+class _TooLarge(Exception):
+    """A request that should go in two halves."""

@@ -1,0 +1,239 @@
+"""Answers come back in order whatever happens on the way, or the run stops with a sentence."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+from limi.errors import BadModel, Unreachable
+from limi.models import load
+from limi.remote.options import Remote
+from limi.system.watch import OutOfQueries
+from tests.remote.servers import COLUMNS, App, favorable_chance, people, serving
+
+ROWS = people(200, seed=5)[COLUMNS]
+
+
+@pytest.fixture
+def ask():
+    """Opens a model; what it returns asks it for rows."""
+    opened = []
+
+    def at(address, **given):
+        model = load(f"mlflow:{address}", favorable=1, remote=Remote(backoff=0.001, **given))
+        opened.append(model)
+        return model, lambda rows: np.asarray(model.exchange(rows))
+
+    yield at
+    for model in opened:
+        model.exchange.rest()
+
+
+def some_times(n, status, body=b"", kind="application/json"):
+    """The first n requests get this instead of an answer."""
+    left = iter(range(n))
+    lock = threading.Lock()
+
+    def before(method, path, content):
+        with lock:
+            return (status, kind, body) if next(left, None) is not None else None
+
+    return before
+
+
+@pytest.mark.parametrize("concurrency", [1, 7])
+def test_answers_keep_the_order_of_the_rows(ask, app, address, concurrency):
+    _, asked = ask(address, concurrency=concurrency)
+    assert np.array_equal(asked(ROWS), favorable_chance(ROWS))
+
+
+def test_no_row_is_sent_twice(ask, app, address):
+    model, asked = ask(address)
+    doubled = ROWS.iloc[[0, 1, 0, 2, 1]]
+    assert np.array_equal(asked(doubled), favorable_chance(doubled))
+    asked(ROWS[:10])
+    assert max(app.rows.values()) == 1
+    assert model.exchange.tally.sent == app.asked == 10
+    assert model.exchange.tally.known == 5
+
+
+def test_a_row_that_is_asked_anew_is_sent_again(ask, app, address):
+    model, asked = ask(address)
+    asked(ROWS[:3])
+    for _ in range(2):  # the answers of the second block are those of the first
+        with model.anew():
+            for _ in range(3):
+                asked(ROWS[:3])
+    assert set(app.rows.values()) == {3}
+    with model.anew(1):
+        asked(ROWS[:3].iloc[[0, 1, 2, 0]])
+    assert model.exchange.tally.sent == 9
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_what_may_pass_is_tried_again(ask, app, address, status):
+    app.before = some_times(3, status, b"busy")
+    model, asked = ask(address, concurrency=1)
+    assert np.array_equal(asked(ROWS[:5]), favorable_chance(ROWS[:5]))
+    tally = model.exchange.tally
+    assert (tally.sent, tally.again, tally.failed) == (5, 15, 3)
+    assert tally.failures == {f"status {status}": 3}
+
+
+def test_the_server_says_how_long_to_wait(ask, app, address, monkeypatch):
+    app.before = some_times(1, 429, b"", {"Retry-After": "7"})
+    model, asked = ask(address, concurrency=1)
+    waited = []
+    monkeypatch.setattr(model.exchange._stop, "wait", waited.append)
+    asked(ROWS[:5])
+    assert waited == [7.0]
+
+
+def test_a_server_that_wants_to_be_left_alone_for_an_hour_ends_the_run(ask, app, address):
+    app.before = some_times(1, 503, b"", {"Retry-After": "3600"})
+    _, asked = ask(address)
+    with pytest.raises(Unreachable, match=r"left alone for 3,600 seconds.*--resume"):
+        asked(ROWS[:5])
+
+
+def test_the_circuit_opens_after_failures_in_a_row(ask, app, address):
+    app.before = some_times(10**6, 500)
+    _, asked = ask(address, concurrency=4)
+    with pytest.raises(Unreachable, match="is the address right"):
+        asked(ROWS)
+    assert app.requests <= 20
+    app.before = None
+    asked(ROWS[:10])
+    app.before = some_times(10**6, 500)
+    with pytest.raises(Unreachable, match="no answers any more"):
+        asked(ROWS)
+    assert app.requests <= 20 + 1 + 24 + 4
+
+
+def test_nothing_that_was_answered_is_lost_when_the_circuit_opens(ask, app, address):
+    refuse = set(ROWS["age"][100:140])
+
+    def before(method, path, body):
+        ages = {row[0] for row in json.loads(body)["dataframe_split"]["data"]}
+        return (500, "text/plain", b"") if ages & refuse and len(ages) > 3 else None
+
+    _, asked = ask(address, concurrency=2)
+    asked(ROWS[:50])
+    app.before = before
+    with pytest.raises(Unreachable):
+        asked(ROWS)
+    app.before = None
+    known = app.asked
+    assert np.array_equal(asked(ROWS), favorable_chance(ROWS))
+    assert app.asked - known < 200
+    assert max(app.rows.values()) == 1
+
+
+def test_nobody_there_is_unreachable(ask):
+    with serving(App()) as gone:
+        pass
+    _, asked = ask(gone)
+    with pytest.raises(Unreachable, match="no connection"):
+        asked(ROWS[:5])
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "words"),
+    [
+        (400, "application/json", b'{"message": "no column abc"}', "refuses the rows .*no column"),
+        (401, "text/plain", b"who are you?", "refuses to be asked .*--header"),
+        (404, "text/plain", b"", "knows no POST /invocations"),
+        (422, "text/plain", b"bad", "status 422: bad"),
+        (200, "text/html", b"<html><title>Log in</title></html>", "web page: Log in"),
+        (302, {"Location": "/login"}, b"", "login page"),
+        (307, {"Location": "http://other.example/x"}, b"", "redirects to 'other.example'"),
+        (307, {"Location": "/invocations"}, b"", "in a circle"),
+        (200, "application/json", b'{"predictions": [NaN]}', "answers NaN"),
+        (200, "application/json", b'{"predictions": [null]}', "leaves answers out"),
+    ],
+)
+def test_what_cannot_pass_stops_at_once(ask, app, address, status, kind, body, words):
+    app.before = lambda *request: (status, kind, body)
+    _, asked = ask(address)
+    with pytest.raises(BadModel, match=words):
+        asked(ROWS[:1])
+    assert app.requests <= 3
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"predictions": [0.5, 0.5]}', "2 answers for 1 rows"),
+        (b"gibberish", "no JSON"),
+        (b"", "empty body"),
+        (b'{"answers": [0.5]}', "no 'predictions'"),
+        (b'{"predictions": 0.5}', "no list of answers"),
+        (b"[0.5]", "there is a list"),
+    ],
+)
+def test_an_answer_that_can_never_be_read_is_believed_in_the_end(ask, app, address, body, words):
+    app.before = lambda *request: (200, "application/json", body)
+    _, asked = ask(address, concurrency=1)
+    with pytest.raises(BadModel, match=f"{words}.*6 times"):
+        asked(ROWS[:1])
+
+
+def test_a_body_without_end_is_refused(ask, app, address, monkeypatch):
+    monkeypatch.setattr("limi.remote.client._MOST_BYTES", 1 << 20)
+    app.before = lambda *request: (200, "application/json", b" " * (2 << 20))
+    _, asked = ask(address)
+    with pytest.raises(BadModel, match="more than 1 MB"):
+        asked(ROWS[:1])
+
+
+def test_requests_shrink_where_the_server_says_they_are_too_large(ask, app, address):
+    def before(method, path, body):
+        n = len(json.loads(body)["dataframe_split"]["data"])
+        return (413, "text/plain", b"") if n > 10 else None
+
+    app.before = before
+    model, asked = ask(address, concurrency=2)
+    assert np.array_equal(asked(ROWS), favorable_chance(ROWS))
+    assert model.exchange.tally.sent == len(ROWS.drop_duplicates())
+    app.before = lambda *request: (413, "text/plain", b"")
+    with pytest.raises(BadModel, match="single row is too large"):
+        asked(people(3, seed=99)[COLUMNS])
+
+
+def test_no_more_rows_are_sent_than_allowed(ask, app, address):
+    model, asked = ask(address, max_queries=20, concurrency=1)
+    asked(ROWS[:15])
+    with pytest.raises(OutOfQueries):
+        asked(ROWS[:30])
+    assert app.asked <= 20
+    assert np.array_equal(asked(ROWS[:15]), favorable_chance(ROWS[:15]))
+    model.exchange.allow(5)
+    asked(ROWS[100:105])
+    assert app.asked <= 25
+
+
+def test_a_secret_that_a_server_repeats_is_not_shown(ask, app, address, monkeypatch):
+    monkeypatch.setenv("LIMI_TEST_TOKEN", "canary-9271")
+    app.before = lambda *request: (400, "text/plain", b"bad token canary-9271")
+    _, asked = ask(address, headers=("Authorization: Bearer $LIMI_TEST_TOKEN",))
+    with pytest.raises(BadModel) as refused:
+        asked(ROWS[:1])
+    assert "canary" not in str(refused.value)
+    assert "bad token $LIMI_TEST_TOKEN" in str(refused.value)
+    assert app.headers[-1]["Authorization"] == "Bearer canary-9271"
+
+
+def test_proxies_of_the_environment_are_not_used(ask, app, address, monkeypatch):
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    _, asked = ask(address)
+    assert np.array_equal(asked(ROWS[:2]), favorable_chance(ROWS[:2]))
+
+
+def test_a_certificate_that_nobody_has_signed_stops_the_run(ask, app):
+    with serving(app, tls=True) as address:
+        _, asked = ask(address)
+        with pytest.raises(BadModel, match=r"certificate of 127.0.0.1.* does not hold"):
+            asked(ROWS[:1])
+    assert app.requests == 0

@@ -1,0 +1,115 @@
+"""Answers are kept by the keys of their rows, whatever ends the program."""
+
+import sqlite3
+
+import numpy as np
+import pytest
+
+from limi.errors import CorruptStore, InvalidInput
+from limi.remote.memory import Memory
+
+
+def keys(*numbers):
+    return np.array([[n, -n] for n in numbers], dtype=np.int64)
+
+
+def answers(memory, asked):
+    places = memory.find(asked)
+    return [None if place < 0 else memory.answers([place])[0] for place in places.tolist()]
+
+
+def test_what_is_kept_is_found_by_the_next_run(tmp_path):
+    first = Memory("model", tmp_path / "cache", run="a")
+    first.end(first.begin(keys(1, 2, 3)), keys(1, 2, 3), [0.1, "yes", [0.25, 0.75]])
+    first.keep_fact("about", "it")
+    first.close()
+    again = Memory("model", tmp_path / "cache", run="b")
+    assert answers(again, keys(3, 4, 1)) == [[0.25, 0.75], None, 0.1]
+    assert again.fact("about") == "it"
+    assert again.new == 0
+    again.close()
+    other = Memory("another", tmp_path / "cache")
+    assert answers(other, keys(1)) == [None]
+    other.close()
+
+
+def test_rows_without_an_answer_are_sent_again_and_counted_once(tmp_path):
+    killed = Memory("model", tmp_path / "cache", run="a")
+    killed.end(killed.begin(keys(1)), keys(1), [0.5])
+    killed.begin(keys(2, 3))  # and then a kill
+    killed.close()
+    resumed = Memory("model", tmp_path / "cache", run="a", resume=True)
+    assert resumed.new == 3
+    assert resumed.count_new(keys(2, 3, 4)) == 1
+    resumed.begin(keys(2, 3, 4))
+    assert resumed.new == 4
+    resumed.close()
+
+
+def test_a_run_that_starts_anew_counts_anew_and_knows_the_answers(tmp_path):
+    first = Memory("model", tmp_path / "cache", run="a")
+    first.end(first.begin(keys(1, 2)), keys(1, 2), [0.5, 0.5])
+    first.close()
+    anew = Memory("model", tmp_path / "cache", run="a")
+    assert anew.new == 0
+    assert answers(anew, keys(1)) == [0.5]
+    anew.close()
+
+
+def test_nothing_is_written_into_what_is_not_a_cache(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("my notes")
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as file:
+        file.execute("CREATE TABLE mine (a)")
+    file.close()
+    for path in (text, other):
+        before = path.read_bytes()
+        with pytest.raises(InvalidInput, match="not a cache of limi"):
+            Memory("model", path)
+        assert path.read_bytes() == before
+    with pytest.raises(InvalidInput, match="no folder"):
+        Memory("model", tmp_path / "none" / "cache")
+
+
+def test_a_cache_of_another_version_or_with_damage_is_refused(tmp_path):
+    path = tmp_path / "cache"
+    made = Memory("model", path)
+    made.end(made.begin(keys(1)), keys(1), [0.5])
+    made.close()
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE requests SET answers = '[0.5, 0.5]'")
+    file.close()
+    with pytest.raises(CorruptStore, match="as many answers"):
+        Memory("model", path)
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE requests SET answers = '{'")
+    file.close()
+    with pytest.raises(CorruptStore, match="cannot be read"):
+        Memory("model", path)
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA user_version = 9")
+    file.close()
+    with pytest.raises(CorruptStore, match="another version"):
+        Memory("model", path)
+
+
+def test_a_locked_cache_is_said_to_be(tmp_path, monkeypatch):
+    monkeypatch.setattr("limi.remote.memory._PATIENCE", 0.05)
+    path = tmp_path / "cache"
+    mine = Memory("model", path)
+    other = sqlite3.connect(path)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(CorruptStore, match="locked by another program"):
+        mine.begin(keys(1))
+    other.close()
+
+
+def test_no_row_is_kept_but_its_key(tmp_path):
+    memory = Memory("model", tmp_path / "cache")
+    memory.end(memory.begin(keys(7)), keys(7), [0.5])
+    memory.close()
+    with sqlite3.connect(tmp_path / "cache") as file:
+        (line,) = file.execute("SELECT keys, answers FROM requests")
+    file.close()
+    assert line == (keys(7).tobytes(), "[0.5]")

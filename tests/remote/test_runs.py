@@ -1,0 +1,362 @@
+"""Whole runs over models behind an address: the same findings, each row paid for once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import limi as package
+from limi import Remote, audit
+from limi.audits.compare import compare
+from limi.errors import BadModel, InvalidInput
+from tests.remote.faults import WAYS, spoiled
+from tests.remote.servers import App, favorable_chance, people, serving
+
+GIVEN = {
+    "protected": "sex",
+    "target": "ok",
+    "method": "themis",
+    "generator": None,
+    "rate_rows": 60,
+    "seed": 0,
+}
+QUERIES = {**GIVEN, "max_queries": 1200}
+
+
+def function(frame):
+    return favorable_chance(frame)
+
+
+def same(one, other):
+    """Are these the same findings, with the same scores?"""
+    a, b = one.found, other.found
+    return (
+        np.array_equal(a.rows, b.rows, equal_nan=True)
+        and np.array_equal(a.partner, b.partner, equal_nan=True)
+        and np.array_equal(a.score, b.score)
+        and np.array_equal(a.partner_score, b.partner_score)
+    )
+
+
+@pytest.fixture(scope="module")
+def plain(table):
+    """The run through a server without faults."""
+    with serving(App()) as address:
+        return audit(f"mlflow:{address}", table, **QUERIES)
+
+
+TEMPLATE = """
+url = "{address}/score{one}"
+per = "{per}"
+[body]
+{name} = "{what}"
+[answer]
+scores = "{path}"
+"""
+
+
+@pytest.fixture(scope="module")
+def in_process(table):
+    return audit(function, table, **GIVEN, max_rows=300)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "mlflow:{}",
+        "mlflow:{}/invocations",
+        "instances:{}/v1/models/credit:predict",
+        "instances:{}/v1/models/credit:predict#form=lists",
+        "csv:{}/csv",
+        "oip:{}#credit",
+        "request",
+    ],
+)
+def test_findings_through_a_server_are_those_in_process(
+    app, address, table, in_process, place, tmp_path
+):
+    if place == "request":
+        words = {"one": "", "per": "batch", "name": "people", "what": "{records}"}
+        file = tmp_path / "service.toml"
+        file.write_text(TEMPLATE.format(address=address, **words, path="result.*.p"))
+        place = f"request:{file}"
+    through = audit(place.format(address), table, **GIVEN, max_rows=300)
+    assert len(in_process.found) > 20
+    assert same(through, in_process)
+    assert through.summary.rates == in_process.summary.rates
+    # Some rows are asked four times on purpose, to see whether the answers stay.
+    assert through.summary.remote["rows_sent"] == app.asked
+
+
+def test_a_service_of_single_rows_is_asked_row_by_row(app, address, table, tmp_path):
+    words = {"one": "-one", "per": "row", "name": "person", "what": "{record}"}
+    file = tmp_path / "service.toml"
+    file.write_text(TEMPLATE.format(address=address, **words, path="p"))
+    few = {**GIVEN, "rate_rows": 10, "max_queries": 200}
+    by_row = audit(f"request:{file}", table, **few)
+    with serving(App()) as other:
+        assert same(by_row, audit(f"mlflow:{other}", table, **few))
+    assert app.requests == app.asked <= 200
+
+
+def test_labels_alone_are_understood(table):
+    labels = App(lambda frame: np.where(favorable_chance(frame) > 0.5, "yes", "no"))
+    spelled = table.assign(ok=np.where(table["ok"] == 1, "yes", "no"))
+    given = {**GIVEN, "favorable": "yes", "max_rows": 200}
+    with serving(labels) as address:
+        through = audit(f"mlflow:{address}", spelled, **given)
+    here = audit(lambda f: np.where(favorable_chance(f) > 0.5, "yes", "no"), spelled, **given)
+    assert len(here.found) > 10
+    assert same(through, here)
+    strange = App(lambda frame: np.full(len(frame), "maybe"))
+    with serving(strange) as address, pytest.raises(BadModel, match="answers 'maybe'"):
+        audit(f"mlflow:{address}", spelled, **given)
+
+
+@pytest.mark.parametrize("most", [100, 333, 1200])
+def test_no_more_rows_are_sent_than_allowed_in_all_that_a_run_does(app, address, table, most):
+    result = audit(f"mlflow:{address}", table, **GIVEN, max_queries=most)
+    assert app.asked == result.summary.remote["rows_sent"] <= most
+    assert app.asked > 0.8 * most
+    assert result.summary.rows_checked > 0
+
+
+def test_a_repeated_run_with_the_cache_sends_nothing(app, address, table, plain, tmp_path):
+    given = {**QUERIES, "remote": Remote(cache=tmp_path / "cache", price=2.5)}
+    first = audit(f"oip:{address}#credit", table, **given)
+    asked = app.requests
+    again = audit(f"oip:{address}#credit", table, **given)
+    assert app.requests == asked
+    assert same(first, again)
+    assert again.summary.remote["rows_sent"] == 0
+    assert again.summary.remote["cost"] == 0
+    assert first.summary.remote["cost"] == round(2.5 * app.asked / 1000, 6)
+    assert any("that costs" in note for note in first.summary.notes)
+    # Another method asks for what is not known yet, and for nothing else.
+    audit(f"oip:{address}#credit", table, **{**given, "method": "real"})
+    assert max(app.rows.values()) == 4  # those whose steadiness was looked at
+
+
+def test_methods_that_are_compared_share_their_answers(app, address, table, tmp_path):
+    given = {k: v for k, v in GIVEN.items() if k not in ("method", "rate_rows")}
+    lines = compare(
+        f"mlflow:{address}",
+        table,
+        ["themis", "themis"],
+        **given,
+        max_queries=400,
+        max_rows=None,
+        remote=Remote(cache=tmp_path / "cache"),
+    )
+    assert lines[0].findings == lines[1].findings > 0
+    assert app.asked <= 400
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_faults_change_nothing_but_the_time(table, plain, seed):
+    app = App()
+    with serving(app) as behind, spoiled(behind, seed=seed, share=0.3) as (address, proxy):
+        remote = Remote(backoff=0.002, timeout=2, concurrency=6)
+        through = audit(f"mlflow:{address}", table, **QUERIES, remote=remote)
+    assert same(through, plain)
+    assert through.summary.remote["rows_sent"] == plain.summary.remote["rows_sent"] <= 1200
+    assert max(proxy.delivered.values()) == 1  # nothing was asked twice after success
+    assert through.summary.remote["requests_failed"] > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_kind_of_fault_alone_changes_nothing(table, way):
+    few = {**GIVEN, "rate_rows": 10, "max_queries": 200}
+    with serving(App()) as address:
+        calm = audit(f"mlflow:{address}", table, **few)
+        with spoiled(address, ways=(way,), share=0.4, pause=0.01) as (there, proxy):
+            remote = Remote(backoff=0.001, timeout=2)
+            through = audit(f"mlflow:{there}", table, **few, remote=remote)
+    assert proxy.seen[way]
+    assert same(through, calm)
+    assert through.summary.remote["rows_sent"] == calm.summary.remote["rows_sent"]
+
+
+def test_a_dry_run_asks_for_nothing(app, address, table):
+    told = []
+    with pytest.raises(InvalidInput, match="a dry run has no result"):
+        audit(f"mlflow:{address}", table, **QUERIES, dry_run=True, on_plan=told.append)
+    assert app.requests == 0
+    questions = told[0].questions
+    assert set(questions) == {"contract", "rates", "search", "second_check"}
+    assert sum(questions.values()) <= 1200
+    actual = audit(f"mlflow:{address}", table, **QUERIES)
+    assert actual.summary.phases["rates"]["questions"] <= questions["rates"]
+
+
+COMMAND = (
+    *("test", "people.csv", "--target", "ok", "--protected", "sex", "--generator", "none"),
+    *("--method", "themis", "--rate-rows", "60", "--max-queries", "1200", "--out", "run"),
+)
+
+
+def start(folder, address, *words, **more):
+    here = str(Path(package.__file__).parent.parent)
+    return subprocess.Popen(
+        [sys.executable, "-m", "limi", *COMMAND, "--model", f"mlflow:{address}", *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": here},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **more,
+    )
+
+
+def findings(folder):
+    import pandas as pd
+
+    return pd.read_parquet(folder / "run" / "findings.parquet")
+
+
+def test_a_killed_run_goes_on_with_the_same_findings_and_pays_for_nothing_twice(
+    table, plain, tmp_path
+):
+    table.to_csv(tmp_path / "people.csv", index=False)
+    app = App()
+    with serving(app) as behind, spoiled(behind, seed=3, pause=0.02) as (address, proxy):
+        killed = start(tmp_path, address)
+        end = time.monotonic() + 60
+        while app.asked < 500 and time.monotonic() < end:
+            time.sleep(0.005)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        assert not (tmp_path / "run").exists()
+        done = start(tmp_path, address, "--resume")
+        _, err = done.communicate()
+    assert done.returncode == 0, err.decode()
+    written = findings(tmp_path)
+    assert len(written) == len(plain.found)
+    assert np.array_equal(written["score"].to_numpy(), plain.found.score)
+    assert np.array_equal(written["partner_score"].to_numpy(), plain.found.partner_score)
+    summary = json.loads((tmp_path / "run" / "summary.json").read_text())
+    assert summary["remote"]["rows_sent"] <= 1200
+    # What was on its way at the kill may be asked again, and nothing else.
+    twice = [body for body, n in proxy.delivered.items() if n > 1]
+    assert len(twice) <= 4
+
+
+def test_a_server_that_goes_away_leaves_a_run_that_can_be_resumed(
+    table, plain, tmp_path, limi, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("people.csv", index=False)
+    app = App()
+    app.before = lambda *request: (503, {"Retry-After": "9999"}, b"") if app.asked > 700 else None
+    with serving(app) as address:
+        words = (*COMMAND, "--model", f"mlflow:{address}")
+        code, out, err = limi(*words)
+        assert code == 130
+        assert "--resume" in err
+        assert "gives no answers" in out or "left alone" in out
+        known = app.asked
+        app.before = None
+        code, out, err = limi(*words, "--resume")
+    assert code == 0, err
+    assert app.asked <= 1200
+    assert app.asked > known
+    assert np.array_equal(findings(tmp_path)["score"].to_numpy(), plain.found.score)
+
+
+def test_no_secret_is_written_anywhere(table, tmp_path, limi, monkeypatch):
+    canary = "canary-48151623"
+    monkeypatch.setenv("LIMI_TEST_TOKEN", canary)
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("people.csv", index=False)
+    app = App()
+    words = (*COMMAND, "--header", "Authorization: Bearer $LIMI_TEST_TOKEN", "--cache", "cache")
+    with serving(app) as address:
+        code, out, err = limi(*words, "--model", f"mlflow:{address}")
+        assert code == 0, err
+        assert all(h["Authorization"] == f"Bearer {canary}" for h in app.headers)
+        app.before = lambda *request: (400, "text/plain", f"not {canary}".encode())
+        refused = limi(*words[:-1], "other", "--model", f"mlflow:{address}", "--force")
+        broken = limi(*words[:-1], "third", "--model", "mlflow:http://127.0.0.1:9", "--force")
+    assert refused[0] == broken[0] == 4
+    assert "$LIMI_TEST_TOKEN" in refused[2]
+    shown = out + err + "".join(refused[1:]) + "".join(broken[1:])
+    assert canary not in shown
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"report.html", "summary.json", "manifest.json", "cache"} <= {p.name for p in written}
+    assert not [path for path in written if canary.encode() in path.read_bytes()]
+    assert "$LIMI_TEST_TOKEN" in (tmp_path / "run" / "manifest.json").read_text()
+
+
+REQUEST = 'url = "http://127.0.0.1:1/x"\n[body]\na = "{records}"\n[answer]\nscores = "p"\n'
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "code", "words"),
+    [
+        ("mlflow:{}/nowhere", (), 4, "knows no POST /nowhere/invocations"),
+        ("oip:{}#other", (), 4, "knows no GET /v2/models/other"),
+        ("oip:{}", (), 2, "names no model"),
+        ("oip:{}#credit?form=heap", (), 2, "cannot have the form 'heap'"),
+        ("csv:{}/csv#header=yes", (), 4, "gives no answer"),
+        ("mlflow:ftp://h", (), 2, "not an http or https address"),
+        ("mlflow:{}", ("--header", "Authorization: Bearer $NOT_SET_HERE"), 2, "is not set"),
+        ("mlflow:{}", ("--cache", "people.csv"), 2, "not a cache of limi"),
+        ("mlflow:{}", ("--concurrency", "0"), 2, "concurrency is 0"),
+        ("mlflow:{}", ("--price", "-1"), 2, "price is -1"),
+        ("mlflow:{}", ("--max-queries", "10"), 2, "asked 100 rows at least"),
+        ("mlflow:{}#columns=age,sexx", (), 4, "sexx"),
+        ("demo:income", ("--concurrency", "2"), 2, "for a model behind an address"),
+        ("request:none.toml", (), 2, "there is no file"),
+        ("request:bad.toml", (), 2, "has the placeholder 'reccords'"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    app, address, table, tmp_path, limi, monkeypatch, model, more, code, words
+):
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("people.csv", index=False)
+    Path("bad.toml").write_text(REQUEST.replace("records", "reccords"))
+    asked = [*COMMAND[:-4], *(("--max-queries", "300") if "--max-queries" not in more else ())]
+    given, out, err = limi(*asked, "--model", model.format(address), *more)
+    assert given == code, err
+    assert words in err
+    assert err.count("\n") == 1
+    assert out == ""
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.toml", "people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = ", "not valid TOML"),
+        ('urll = "x"', "did you mean 'url'"),
+        ('[body]\na = "{records}"', "names no address"),
+        (REQUEST.replace("{records}", "all"), "no row would be sent"),
+        (REQUEST.replace("[answer]", "[ answers ]"), "did you mean 'answer'"),
+        (REQUEST.replace("scores", "score"), "must say where the answers stand"),
+        ('per = "table"\n' + REQUEST, "it is .batch. or .row."),
+        ('method = "GET"\n' + REQUEST, "Known: POST, PUT"),
+        ("columns = 3\n" + REQUEST, "must be a list of names"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_refused(tmp_path, text, words):
+    file = tmp_path / "service.toml"
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=words):
+        package.models.load(f"request:{file}")
+
+
+def test_a_placeholder_that_is_no_column_is_refused_before_anything_is_sent(
+    app, address, table, tmp_path
+):
+    file = tmp_path / "service.toml"
+    words = {"one": "-one", "per": "row", "name": "person", "what": "{agee}"}
+    file.write_text(TEMPLATE.format(address=address, **words, path="p"))
+    with pytest.raises(InvalidInput, match="placeholder 'agee', which is no column"):
+        audit(f"request:{file}", people(50), **GIVEN)
+    assert app.requests == 0

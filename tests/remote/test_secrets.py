@@ -1,0 +1,43 @@
+"""Secrets come from the environment or a file, and are shown by name."""
+
+import pytest
+
+from limi.errors import InvalidInput
+from limi.remote.secrets import expand
+
+
+def test_names_are_filled_in_and_hidden_again(tmp_path):
+    (tmp_path / "key").write_text("k-12345\n")
+    given = ["Authorization: Bearer $TOKEN", f"X-Key: @{tmp_path}/key", "X-Tenant: ${WHO}-1"]
+    headers = expand(given, {"TOKEN": "abcdef", "WHO": "ann!"})
+    assert headers.values == {
+        "Authorization": "Bearer abcdef",
+        "X-Key": "k-12345",
+        "X-Tenant": "ann!-1",
+    }
+    said = headers.scrub("no abcdef, no k-12345, no ann!")
+    assert said == f"no $TOKEN, no @{tmp_path}/key, no $WHO"
+    assert "abcdef" not in repr(headers)
+
+
+def test_a_plain_header_that_holds_no_secret_is_taken():
+    assert expand(["Accept-Language: de"], {}).values == {"Accept-Language": "de"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("Authorization: Bearer $TOKEN", "TOKEN from the environment, where it is not set"),
+        ("Authorization: Bearer abcdef", "plain text"),
+        ("X-Api-Key: abc", "plain text"),
+        ("X-Other: 9f8e7d6c5b4a39281706", "plain text"),
+        ("Authorization", "not of the form"),
+        ("Host: elsewhere", "limi's own"),
+        ("X-Odd: $ODD", "characters that no header can have"),
+        ("X-Key: @/no/such/file", "there is no file"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused_without_its_value(given, words):
+    with pytest.raises(InvalidInput, match=words) as refused:
+        expand([given], {"ODD": "a\nb: c"})
+    assert not any(secret in str(refused.value) for secret in ("abcdef", "9f8e7d6c", "a\nb"))
