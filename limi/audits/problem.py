@@ -152,11 +152,7 @@ def prepare(
     """
     rule = parse_rule(decision)
     columns = columns_of(frame)
-    names = [name for name, _, _ in columns]
-    if target is not None and target not in names:
-        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
-    if not columns or not len(columns[0][1]):
-        raise BadTable("the table is empty; it needs at least one row")
+    _check_columns(columns, target)
     joined = None if beside is None else join(frame, beside, _names(protected, schema))
     frame = frame if joined is None else joined.frame
     labels = _labels(columns, target)
@@ -205,6 +201,14 @@ def prepare(
             *left_out,
         ),
     )
+
+
+def _check_columns(columns: list[tuple[str, Any, Any]], target: str | None) -> None:
+    names = [name for name, _, _ in columns]
+    if target is not None and target not in names:
+        raise BadTable(f"the table has no target column {target!r}; {nearest(target, names)}")
+    if not columns or not len(columns[0][1]):
+        raise BadTable("the table is empty; it needs at least one row")
 
 
 def _notes(
