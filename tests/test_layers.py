@@ -54,7 +54,6 @@ LONG = {
     ("audits/audit.py", "audit"): "the public signature and what each argument means",
     ("changes/_diff.py", "diff"): "the public signature and what each argument means",
     ("gates/_run.py", "gate"): "the public signature and what each argument means",
-    ("cli/compare.py", "compare"): "every option of the command with its help",
     ("cli/gate.py", "gate"): "every option of the command with its help",
     ("cli/repair.py", "repair"): "every option of the command with its help",
     ("cli/test.py", "test"): "every option of the command with its help",
