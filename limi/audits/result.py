@@ -97,6 +97,18 @@ class Result:
             for column, rates in self.summary.rates_by_column.items()
         }
 
+    @property
+    def rates_by_column_only_protected(self) -> dict[str, Rates]:
+        """The same if nothing went along with that column; `rates_by_column` where the rules of
+        the table bind no partner."""
+        rules = self.summary.rules
+        if rules is None or not rules.only_protected:
+            return self.rates_by_column
+        return {
+            column: Rates(rates, self.summary.unmeasured)
+            for column, rates in rules.only_protected_by_column.items()
+        }
+
     def what_if(
         self,
         column: str | None = None,

@@ -40,6 +40,8 @@ class RuleReport:
     along: list[str]  # columns that may change with a protected value
     only_protected: dict[str, Rate]  # rates by population, if only protected values changed
     only_protected_what_if: tuple[WhatIf, ...]
+    only_protected_by_column: dict[str, dict[str, Rate]] = field(default_factory=dict)
+    # ^ with several protected columns, the rates if that column alone changed and nothing along
     breaking: dict[str, int] = field(default_factory=dict)
     # ^ people of each population who break a rule themselves: it does not bind their partner
     alone: dict[str, int] = field(default_factory=dict)  # people of whom no partner could exist
@@ -63,6 +65,10 @@ class RuleReport:
                 "only_protected_what_if": tuple(
                     map(WhatIf.from_dict, tree["only_protected_what_if"])
                 ),
+                "only_protected_by_column": {
+                    column: {name: rate(**told) for name, told in rates.items()}
+                    for column, rates in tree.get("only_protected_by_column", {}).items()
+                },
             }
         )
 
@@ -118,6 +124,7 @@ def report_rules(
         along,
         {} if plain is None else dict(sorted(plain.rates.items())),
         compared,
+        {} if plain is None else plain.alone,
         {} if under is None else under.breaking,
         {} if under is None else under.alone,
         {} if under is None else under.kept,

@@ -21,7 +21,6 @@ from limi.models.target import Target
 from limi.repairs import _ensemble, _recipes, _verify
 from limi.repairs._figures import (
     MOST_QUERIES,
-    NAMES,
     Blinded,
     Figures,
     RepairGroups,
@@ -430,7 +429,7 @@ class _Work:
 
 
 def _join(each: Sequence[Figures]) -> Figures:
-    return {name: over_seeds([one[name] for one in each]) for name in NAMES}
+    return {name: over_seeds([one[name] for one in each]) for name in each[0]}
 
 
 def _label(problem: Problem, frame: Frame) -> tuple[Rows, Labels]:

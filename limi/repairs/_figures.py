@@ -35,7 +35,6 @@ from limi.types import Index, Labels, Mask, Rows, Scores
 
 __all__ = [
     "MOST_QUERIES",
-    "NAMES",
     "Blinded",
     "Figures",
     "RepairFigure",
@@ -46,7 +45,6 @@ __all__ = [
     "over_seeds",
 ]
 
-NAMES = ("accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod")
 
 MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
 
@@ -221,15 +219,18 @@ class Yardstick:
     def figures(
         self, target: Scorer, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
     ) -> Figures:
-        """A model's figures; groups are compared on rows that it was not trained on."""
-        labels = self.problem.labels
+        """A model's figures; groups are compared on rows that it was not trained on.
+
+        Where rules say what goes along with a protected value, flips are told both ways.
+        """
+        labels, schema = self.problem.labels, self.problem.schema
         assert labels is not None
         rows = self.problem.rows
         seen = (rows[trained], labels[trained])
         unseen = test if test is not None else (rows[held_out], labels[held_out])
         compared = unseen if len(unseen[1]) else seen
         decided = favors(target.score(compared[0]))
-        inside, outside = self.groups.split(self.problem.schema, compared[0])
+        inside, outside = self.groups.split(schema, compared[0])
         gaps = differences(
             tally(decided, compared[1], inside),
             tally(decided, compared[1], outside),
@@ -239,16 +240,21 @@ class Yardstick:
         return {
             "accuracy": _accuracy(target, *unseen),
             "training_accuracy": _accuracy(target, *seen),
-            **{name: self._rate(target, name) for name in ("real", "uniform", "natural")},
+            **{name: self._rate(target, name, schema) for name in ("real", "uniform", "natural")},
             "spd": RepairFigure(spd.value, spd.low, spd.high, reason=spd.reason),
             "aod": RepairFigure(aod.value, aod.low, aod.high, reason=aod.reason),
+            **{
+                f"{name}_only_protected": self._rate(target, name, schema.unruled)
+                for name in ("real", "natural")
+                if schema.enforcer is not None and schema.enforcer.binds_partners
+            },
         }
 
-    def _rate(self, target: Scorer, population: str) -> RepairFigure:
+    def _rate(self, target: Scorer, population: str, schema: Schema) -> RepairFigure:
         rows: Rows = getattr(self, population)
         if not len(rows):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
-        return _figure(check_population(target.score, self.problem.schema, rows)[1])
+        return _figure(check_population(target.score, schema, rows)[1])
 
 
 def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> RepairFigure:

@@ -14,7 +14,7 @@ from limi.audits.drafts import Draft
 from limi.audits.problem import Problem
 from limi.audits.run_folder import versions
 from limi.repairs import _saving
-from limi.repairs._figures import NAMES, Figures, RepairFigure, RepairGroups
+from limi.repairs._figures import Figures, RepairFigure, RepairGroups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
 from limi.system.shown import to_json
@@ -71,12 +71,13 @@ class Repair:
         return {
             "format": FORMAT,
             "verdict": str(self.verdict),
-            "before": {name: self.before[name].as_dict() for name in NAMES},
-            "after": {name: self.after[name].as_dict() for name in NAMES},
-            "without_protected": {name: self.blind[name].as_dict() for name in NAMES},
+            "before": _as_dict(self.before),
+            "after": _as_dict(self.after),
+            "without_protected": _as_dict(self.blind),
             "reduction": {
                 name: None if (share := self.reduction(name)) is None else round(share, 4)
-                for name in NAMES[2:]
+                for name in self.before
+                if name not in ("accuracy", "training_accuracy")
             },
             "accuracy_loss": self.loss.as_dict(),
             "checks": [check.as_dict() for check in self.checks],
@@ -90,7 +91,7 @@ class Repair:
             "front": [
                 {
                     "fraction": point.fraction,
-                    **{name: figure.as_dict() for name, figure in point.figures.items()},
+                    **_as_dict(point.figures),
                 }
                 for point in self.front
             ],
@@ -145,3 +146,7 @@ class Repair:
             for name in ("accuracy", "real", "natural")
         )
         return f"<limi.Repair: {self.verdict.word}; {changes}>"
+
+
+def _as_dict(figures: Figures) -> dict[str, Any]:
+    return {name: figure.as_dict() for name, figure in figures.items()}

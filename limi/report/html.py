@@ -153,25 +153,18 @@ def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
         for entry in [
             (name, wording.aid(name), rate, False),
             *(
-                (f"only {column}", f"if {column} alone changed", alone, True)
-                for column, alone in wording.alone(summary, name)
+                (label, asks, other, True)
+                for label, asks, other in (
+                    *wording.alone(summary, name),
+                    *wording.plain_rates(summary, name),
+                )
             ),
-            *_plain_bar(summary, name),
         ]
     ]
     known = [x for *_, r, _ in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
     ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
     bars = [_bar(name, aid, rate, 0.0, ticks[-1], alone) for name, aid, rate, alone in rates]
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
-
-
-def _plain_bar(summary: Summary, name: str) -> list[tuple[str, str, Rate, bool]]:
-    """The rate of a population if nothing went along with the protected values."""
-    plain = wording.only_protected(summary, name)
-    if plain is None:
-        return []
-    label, asks = wording.plain_question(summary)
-    return [(label, asks, plain, True)]
 
 
 def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool = False) -> _Bar:

@@ -37,10 +37,18 @@ _ROWS = {
     "real": ("flips, real", "rows of the table, trained on or not (IF_o); lower is better"),
     "uniform": ("flips, uniform", "every combination of values (IF_r); lower is better"),
     "natural": ("flips, natural", "people of a generator; lower is better"),
+    "real_only_protected": (
+        "flips, real, protected alone",
+        "if only the protected values changed, and nothing along",
+    ),
+    "natural_only_protected": (
+        "flips, natural, protected alone",
+        "if only the protected values changed, and nothing along",
+    ),
     "spd": ("SPD", "gap of the groups' shares of favorable decisions; lower is better"),
     "aod": ("AOD", "mean gap of their true and false favorable rates; lower is better"),
 }
-_SHARES = ("accuracy", "training_accuracy", "real", "uniform", "natural")
+_SHARES = tuple(name for name in _ROWS if name not in ("spd", "aod"))
 
 _LIMITS = (
     "Flips are measured for the protected values of the run and for the named populations, and say "
@@ -88,6 +96,8 @@ def lines(tree: Tree) -> list[RepairLine]:
     """Every figure that was measured."""
     shown = []
     for name, (label, aid) in _ROWS.items():
+        if name not in tree["before"]:
+            continue  # without rules both questions are one
         before, after = tree["before"][name], tree["after"][name]
         if before["value"] is None and name == "accuracy":
             continue

@@ -82,11 +82,11 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         grid.add_column(justify=justify, no_wrap=justify == "right")
     for name, rate in wording.listed_rates(summary):
         _add_rate(grid, name, rate, wording.aid(name), "bold")
-        for column, alone in wording.alone(summary, name):
-            _add_rate(grid, f"  only {column}", alone, f"if {column} alone changed")
-        if plain := wording.only_protected(summary, name):
-            label, asks = wording.plain_question(summary)
-            _add_rate(grid, f"  {label}", plain, asks)
+        for label, asks, other in (
+            *wording.alone(summary, name),
+            *wording.plain_rates(summary, name),
+        ):
+            _add_rate(grid, f"  {label}", other, asks)
     if summary.rates:
         yield grid
         yield Text("share of rows that flip, with its 95 % interval", style="dim")

@@ -55,6 +55,7 @@ __all__ = [
     "places",
     "places_aid",
     "plain_question",
+    "plain_rates",
     "points",
     "population",
     "rates_aid",
@@ -440,10 +441,33 @@ def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
     return [(name, summary.rates[name]) for name in order]
 
 
-def alone(summary: Summary, name: str) -> list[tuple[str, Rate]]:
-    """With several protected columns, the rates of a population for each of them alone."""
+def alone(summary: Summary, name: str) -> list[tuple[str, str, Rate]]:
+    """With several protected columns, those of a population for each alone: name, aid and rate."""
     rates = summary.rates_by_column
-    return [(column, rates[column][name]) for column in rates if name in rates[column]]
+    along = "with what goes along, and no other" if along_words(summary) else "alone"
+    return [
+        (f"only {column}", f"if {column} changed {along}", rates[column][name])
+        for column in rates
+        if name in rates[column]
+    ]
+
+
+def plain_rates(summary: Summary, name: str) -> list[tuple[str, str, Rate]]:
+    """The papers' question beside that of the rules: name, aid and rate, of all protected columns
+    and of each alone; empty where both are one question."""
+    rate = only_protected(summary, name)
+    if rate is None or summary.rules is None:
+        return []
+    label, asks = plain_question(summary)
+    by_column = summary.rules.only_protected_by_column
+    return [
+        (label, asks, rate),
+        *(
+            (f"only {column}", f"if {column} alone changed, {label}", by_column[column][name])
+            for column in by_column
+            if name in by_column[column]
+        ),
+    ]
 
 
 def places(summary: Summary) -> list[RegionWords]:

@@ -247,3 +247,40 @@ def test_a_role_between_numbers_is_told_as_the_table_writes_them():
     assert result.summary.rules.roles[0].levels == {"1": "20", "2": "30"}
     words = wording.tell_rules(result.summary)[0]
     assert "(fee 20 as code 1 is 30 as code 2)" in words
+
+
+def test_each_of_several_protected_columns_has_both_rates_too():
+    schema = ruled(["sex=Female,Male", "age=20,60"])
+    result = limi.audit(
+        decide,
+        frame_of(200),
+        protected=["sex=Female,Male", "age=20,60"],
+        schema=schema,
+        favorable=1,
+        output="score",
+        method="real",
+        generator=None,
+        rate_rows=150,
+    )
+    along, alone = result.rates_by_column, result.rates_by_column_only_protected
+    assert along.keys() == alone.keys() == {"sex", "age"}
+    assert along["sex"]["real"].estimate > alone["sex"]["real"].estimate
+    plain = limi.audit(
+        decide,
+        frame_of(200),
+        protected=["sex=Female,Male", "age=20,60"],
+        schema=schema.unruled,
+        favorable=1,
+        output="score",
+        method="real",
+        generator=None,
+        rate_rows=150,
+    )
+    assert alone["sex"]["real"] == plain.rates_by_column["sex"]["real"]
+    assert plain.rates_by_column_only_protected == plain.rates_by_column
+    shown = " ".join(text.render(result.summary).split())
+    assert "if sex changed with what goes along, and no other" in shown
+    assert "if sex alone changed, nothing along" in shown
+    assert "if age alone changed, nothing along" in html.render(result.summary)
+    again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
+    assert again.rules == result.summary.rules

@@ -1,5 +1,7 @@
 """Figures of a repair: groups, counts and intervals over seeds."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from limi.metrics import rate_of
 from limi.repairs import _figures
 from limi.repairs._figures import RepairFigure
 from limi.search.check import check_rows
+from limi.table.rule_checks import add_constraints
 from tests.naive import repair as naive
 from tests.repairs.small import people, problem
 
@@ -104,6 +107,30 @@ def test_figures_agree_with_a_count_by_hand():
     assert figures["aod"].value == pytest.approx(
         naive.average_odds_gap(decided[200:], truth[200:], male[200:])
     )
+
+
+def test_where_rules_bind_partners_flips_are_told_both_ways():
+    one = problem()
+    ruled = add_constraints(one.schema, ['income == 4 implies sex == "M"', "income <= 9"])
+    kept = one.rows[~ruled.enforcer.breaks(one.rows)]
+    codec = replace(one.target.codec, schema=ruled)
+    two = replace(one, rows=kept, target=replace(one.target, codec=codec))
+    stick = _figures.Yardstick.make(
+        two, _figures.groups(one), Anyone(kept), 200, np.random.default_rng(0)
+    )
+    held = np.arange(len(kept) // 2, len(kept))
+    two = replace(two, labels=one.labels[: len(kept)])
+    stick = replace(stick, problem=two)
+    figures = stick.figures(one.target, np.arange(len(kept) // 2), held, None)
+    income = stick.real[:, one.schema.position("income")]
+    # Incomes 4 and 5 are decided by sex alone, and a person of income 4 has no partner.
+    assert figures["real_only_protected"].value == np.isin(income, [4, 5]).mean()
+    assert figures["real"].value == (income == 5).sum() / (income != 4).sum()
+    assert "natural_only_protected" in figures
+    plain = replace(stick, problem=one).figures(
+        one.target, np.arange(200), np.arange(200, 300), None
+    )
+    assert "real_only_protected" not in plain
 
 
 def test_a_group_without_a_true_class_gets_a_reason_and_no_number():
