@@ -90,7 +90,6 @@ class Line:
     gain: str
     lose: str
     coverage: str
-    orders: str
     n: str
 
 
@@ -213,7 +212,6 @@ def _lines(twins: Twins) -> tuple[list[Line], str]:
             _figures(way.gains),
             _figures(way.losses),
             f"{100 * way.coverage:.0f}" if math.isfinite(way.coverage) else "no gap",
-            f"{100 * min(way.orders):.1f}-{100 * max(way.orders):.1f}" if way.orders else "",
             count(way.n),
         )
         for way in ways

@@ -272,7 +272,7 @@ def rates_aid(summary: Summary) -> list[str]:
     anytime = [population(name) for name, rate in summary.rates.items() if rate.anytime]
     if anytime:
         told.append(f"{both(anytime).capitalize()}: {ANYTIME}, and so it is wider.")
-    if "real" in summary.rates and summary.held_out is None:
+    if "real" in summary.rates and summary.held_out is None and not summary.blind:
         told.insert(
             0,
             "Whether the model was trained on the rows of your table is not known; if it was, new "

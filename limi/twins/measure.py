@@ -89,7 +89,8 @@ def measure(
                 missing.append(words)
         except (Spent, OutOfTime):
             spent = True
-            missing.append(words)
+            # It had begun: some of it may be known. A placebo is known as a whole or not at all.
+            missing.append(f"all of {words}" if number > 1 else words)
         on_step((number + 1) / len(parts))
         if missing and not words:
             why = "the budget of queries or seconds ended before the rates were known"
