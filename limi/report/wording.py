@@ -444,9 +444,9 @@ def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
 def alone(summary: Summary, name: str) -> list[tuple[str, str, Rate]]:
     """With several protected columns, those of a population for each alone: name, aid and rate."""
     rates = summary.rates_by_column
-    along = "with what goes along, and no other" if along_words(summary) else "alone"
+    asks = "changed with what goes along, and no other" if along_words(summary) else "alone changed"
     return [
-        (f"only {column}", f"if {column} changed {along}", rates[column][name])
+        (f"only {column}", f"if {column} {asks}", rates[column][name])
         for column in rates
         if name in rates[column]
     ]
