@@ -24,6 +24,7 @@ from limi.system.words import both
 from limi.table.column_values import split_name
 from limi.table.files import infer, notes_of
 from limi.table.frames import Codec, Frame, columns_of, plain
+from limi.table.grids import choose_missing_values
 from limi.table.never_seen import find_never_seen
 from limi.table.rule_checks import (
     GivenConstraints,
@@ -547,7 +548,8 @@ def _settle(
     elif joined is not None:
         schema = joined.extend(schema)
     schema, notes = set_target_aside(schema, target)
-    return _protect(schema, protected, target), told + notes
+    schema, chosen = _protect(schema, protected, target, frame)
+    return schema, told + notes + chosen
 
 
 def _tell_empty(frame: Frame, known: Collection[str | None]) -> tuple[str, ...]:
@@ -562,8 +564,12 @@ def _tell_empty(frame: Frame, known: Collection[str | None]) -> tuple[str, ...]:
 
 
 def _protect(
-    schema: Schema, protected: str | Sequence[str] | Mapping[str, Any], target: str | None
-) -> Schema:
+    schema: Schema,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None,
+    frame: Frame,
+) -> tuple[Schema, tuple[str, ...]]:
+    """The schema with these columns protected, and which values were chosen for numbers."""
     wanted = [protected] if isinstance(protected, str) else protected
     for name in wanted:
         if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
@@ -571,7 +577,7 @@ def _protect(
                 f"{target!r} is the target column; a protected column is one the model takes"
             )
     if not wanted and schema.protected:
-        return schema
+        return schema, ()
     for text in wanted:
         name = split_name(text, schema.names)[0] if isinstance(text, str) else None
         if name is not None and name not in schema.names:
@@ -579,4 +585,12 @@ def _protect(
                 f"there is no column {name!r}; {nearest(name, schema.names)}; if another file "
                 "holds it, give that with --protected-from FILE --key COLUMN"
             )
-    return schema.protect(wanted)
+    cells = {name: (series, backend) for name, series, backend in columns_of(frame)}
+
+    def numbers_of(name: str) -> NDArray[np.float64]:
+        series, backend = cells[name]
+        found: NDArray[np.float64] = backend.numbers(series)
+        return found
+
+    chosen, told = choose_missing_values(schema, wanted, numbers_of)
+    return schema.protect(chosen), told

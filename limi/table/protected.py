@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, spell
 from limi.table.column_values import Between, codes_between, codes_of, read_values, split_name
 
 if TYPE_CHECKING:
     from limi.table.schema import Column, Schema
 
-__all__ = ["parse"]
+__all__ = ["codes_for", "parse"]
 
 
 def parse(
@@ -28,7 +28,7 @@ def parse(
         column = schema[name]
         if name in choices:
             raise InvalidInput(f"protected column {name!r} is named twice; name it once")
-        codes = _codes(column, values)
+        codes = codes_for(column, values)
         if not codes:
             raise InvalidInput(f"protected column {name!r} was given no values; list two or more")
         if len(codes) < 2:
@@ -40,7 +40,10 @@ def parse(
     if not choices:
         raise InvalidInput("no protected column was named; name one, for example 'sex'")
     if len(choices) == len(schema):
-        raise InvalidInput("every column is protected; at least one must stay as it is")
+        raise InvalidInput(
+            f"every column is protected ({spell(map(repr, choices))}); at least one must stay as "
+            "it is"
+        )
     return choices
 
 
@@ -53,7 +56,8 @@ def _name(schema: Schema, text: str) -> tuple[str, object]:
     return split_name(text, schema.names)
 
 
-def _codes(column: Column, values: object) -> tuple[float, ...]:
+def codes_for(column: Column, values: object) -> tuple[float, ...]:
+    """The codes that values stand for; all of the column's where none are given."""
     what = f"protected column {column.name!r}"
     if values is None or values == "":
         if column.kind != "numerical":
