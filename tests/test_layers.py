@@ -19,7 +19,7 @@ LAYERS = [
     ["audits", "gates", "changes"],
     ["report"],
     ["repairs", "evidence"],
-    ["studies", "testing"],
+    ["studies", "testing", "integrations"],
     ["cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

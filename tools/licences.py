@@ -12,7 +12,7 @@ from importlib import metadata
 
 from packaging.requirements import Requirement
 
-EXTRAS = ("torch", "onnx", "skops", "boosters", "solver", "certify", "remote")
+EXTRAS = ("torch", "onnx", "skops", "boosters", "solver", "certify", "remote", "mlflow")
 
 _FORBIDDEN = re.compile(r"\b(BUSL|Business Source|AGPL|Affero|GPL|General Public)", re.IGNORECASE)
 _WEAKER = re.compile(r"\bL(GPL|esser General Public)|GPL[^ ]* WITH [^ ]*exception", re.IGNORECASE)

@@ -162,14 +162,17 @@ def _is_vain(searched: Searched) -> bool:
     return session.proposed - session.refused < LEAST_KEPT * session.proposed
 
 
-def _kept_flips(plan: Plan, measured: Measured) -> dict[str, str]:
+def _kept_flips(plan: Plan, measured: Measured, rates: Mapping[str, Rate]) -> dict[str, str]:
     """Verdicts on the rows of rates, where the same rows can be had again from the seed."""
     return {
         name: keep_flips(checked.flips)
         for name, checked in measured.checked.items()
-        # Where time may end the asking, rows of a table are asked in another order; and people of
-        # whom no partner could exist are in no rate.
-        if (name not in measured.places or not plan.watch.limited) and checked.is_paired.all()
+        # A method that searches a population gives its rate, by other rows. Where time may end the
+        # asking, rows of a table are asked in another order; and people of whom no partner could
+        # exist are in no rate.
+        if rates[name] == measured.rates[name]
+        and (name not in measured.places or not plan.watch.limited)
+        and checked.is_paired.all()
     }
 
 
@@ -317,7 +320,7 @@ def _summarize(
         naturalness=likeness,
         pictures=drawn | {"curve": pictures.curve(ran.curve)},
         rates_by_column=searched.measured.alone,
-        rate_flips=_kept_flips(plan, searched.measured),
+        rate_flips=_kept_flips(plan, searched.measured, rates),
         what_if=what_ifs(
             problem.schema,
             whole_people(_comparable(plan, searched)),

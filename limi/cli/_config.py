@@ -32,7 +32,7 @@ FILE = "limi.toml"
 _META = "limi.cli.config"  # where a context keeps its file
 
 _MAIN = "test"  # the command whose options stand at the top
-_TYPED_ONLY = {"config", "html", "junit", "markdown", "out", "rule", "sarif", "trust"}
+_TYPED_ONLY = {"config", "html", "junit", "log", "markdown", "out", "rule", "sarif", "trust"}
 _FLAGS = {"twin"}  # that say what is tested; all others are typed
 _WORDS = {
     bool: "true or false",

@@ -30,6 +30,7 @@ _EXTRAS = {
     "skops": (("skops",), "scikit-learn models from .skops files"),
     "solver": (("z3-solver",), "the SG method with the solver of its paper"),
     "boosters": (("xgboost", "lightgbm", "catboost"), "native booster files as targets"),
+    "mlflow": (("mlflow-skinny",), "--log mlflow, and models of MLflow held to thresholds"),
 }
 
 

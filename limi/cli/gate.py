@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._config import file_of
+from limi.cli._log import Log, check_log, log_gate
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -91,6 +92,7 @@ def gate(
         str | None,
         Option(metavar="FILE|-", help="Markdown file to write, or - for standard output."),
     ] = None,
+    log: Log = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     header: Header = None,
@@ -105,6 +107,7 @@ def gate(
     from limi.table import files
 
     _check_choices(inconclusive, markdown, as_json)
+    check_log(log)
     wanted = {"out": out, "junit": junit, "sarif": sarif, "markdown": _as_path(markdown)}
     inputs = {"the table": table, "the held-out rows": held_out, "the schema": schema}
     places = _places(wanted, inputs | {"the limi.toml": file_of(context)})
@@ -144,6 +147,7 @@ def gate(
         _console.print_text(_markdown(answered))
     else:
         _show(answered)
+    log_gate(log, answered, quiet=as_json or markdown == "-")
     _tell_github(answered, file, to_stderr=as_json or markdown == "-")
     code = {"pass": 0, "fail": _FAILED}.get(answered.answer, _CODES[inconclusive])
     raise typer.Exit(code)

@@ -11,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._log import Log, check_log, log_result
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -127,6 +128,7 @@ def test(
         bool,
         Option("--dry-run", help="Say how many queries each step would take; ask for no row."),
     ] = False,
+    log: Log = None,
     plan: Annotated[
         bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
     ] = False,
@@ -137,6 +139,7 @@ def test(
     from limi.cli._tables import source
     from limi.table import files
 
+    check_log(None if plan else log)
     given = source(table, target, favorable, schema, constraint)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
@@ -180,6 +183,7 @@ def test(
             **given,
         )
     finish(result, out, as_json)
+    log_result(log, result, quiet=as_json)
 
 
 def _show_plan(estimate: Estimate, *, as_json: bool, by_step: bool) -> NoReturn:

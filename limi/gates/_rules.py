@@ -40,10 +40,10 @@ _NUMBER = r"(\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})"
 _NAME = re.compile(
     r"(?:(natural|real|held_out|uniform)_)?(rate|worst_region_rate|spd|score_gap_p(\d{1,2}(?:\.\d{1,3})?))"
 )
-_BASELINE = re.compile(rf"no worse than baseline(?: by {_NUMBER}\s*([^\d\s].*)?)?")
+_BASELINE = re.compile(rf"(no worse|better) than baseline(?: by {_NUMBER}\s*([^\d\s].*)?)?")
 # At the limit itself nothing is ever decided, so that < and <= mean the same.
 _AT_MOST = re.compile(rf"(?:<=?|≤|at most)\s*{_NUMBER}\s*(in \d{{1,12}}|[^\d\s].*)?")
-_SPLIT = re.compile(r"\s*([\w .-]*?)\s*([<≤]|at most\b|no worse\b|[>=!≥].*|$)", re.DOTALL)
+_SPLIT = re.compile(r"\s*([\w .-]*?)\s*([<≤]|at most\b|no worse\b|better\b|[>=!≥].*|$)", re.DOTALL)
 _SHARES = {"%": 100.0, "percent": 100.0}
 _POINTS = {"point": 100.0, "points": 100.0, "percentage points": 100.0}
 _LONGEST = 80  # characters of a rule that are quoted
@@ -140,7 +140,7 @@ def _parse(text: str) -> Rule:
     shown = " ".join(text.split())
     compared = _BASELINE.fullmatch(rest)
     if compared is not None:
-        limit = _margin(shown, metric, measure, compared[1], compared[2])
+        limit = _margin(shown, metric, measure, compared[1], compared[2], compared[3])
         return Rule(shown, metric, measure, population, limit, percentile, against_baseline=True)
     bound = _AT_MOST.fullmatch(rest)
     if bound is None:
@@ -191,7 +191,10 @@ def _limit(text: str, metric: str, measure: Measure, number: str, unit: str | No
     return limit
 
 
-def _margin(text: str, metric: str, measure: Measure, number: str | None, unit: Any) -> float:
+def _margin(
+    text: str, metric: str, measure: Measure, word: str, number: str | None, unit: Any
+) -> float:
+    """The most that a rate may lie above the baseline's; below zero where it has to be better."""
     if measure != "rate":
         raise InvalidInput(
             f"the gate's rule {_cut(text)!r} compares {metric} with a baseline, and a run keeps "
@@ -200,17 +203,19 @@ def _margin(text: str, metric: str, measure: Measure, number: str | None, unit: 
     if number is None or not float(number):
         raise InvalidInput(
             f"the gate's rule {_cut(text)!r} leaves no room, and no number of rows shows that two "
-            f"rates are equal; write '{metric} no worse than baseline by 0.2 points'"
+            f"rates are equal; write '{metric} {word} than baseline by 0.2 points'"
         )
     if unit not in _POINTS:
         raise InvalidInput(
             f"the gate's rule {_cut(text)!r} says by how much in {_cut(unit or 'no unit')!r}; "
-            f"write '{metric} no worse than baseline by {number} points'"
+            f"write '{metric} {word} than baseline by {number} points'"
         )
     margin = float(number) / _POINTS[unit]
     if margin >= 1:
-        raise InvalidInput(f"the gate's rule {_cut(text)!r} allows 100 points, which is everything")
-    return margin
+        raise InvalidInput(
+            f"the gate's rule {_cut(text)!r} is about 100 points, which is everything there is"
+        )
+    return -margin if word == "better" else margin
 
 
 def _cut(text: str) -> str:

@@ -331,3 +331,29 @@ def test_wrong_answers_are_as_rare_as_promised():
             n += 1
     # 5 % of 16 are promised; 5 or more come in one of a thousand tests.
     assert (n, wrong <= 4) == (16, True)
+
+
+def test_a_run_whose_method_searched_the_population_itself_can_be_a_baseline(tmp_path):
+    limi.audit(
+        flips_below(300),
+        frame(),
+        protected=["sex"],
+        schema=SCHEMA,
+        generator=None,
+        output="score",
+        method="real",
+        rate_rows=100,
+        out=tmp_path / "run",
+    )
+    rule = "real_rate no worse than baseline by 3 points"
+    result = ask(flips_below(0), rule, baseline=tmp_path / "run")
+    assert result.answer == Answer.PASS
+    better = ask(
+        flips_below(0), "real_rate better than baseline by 10 points", baseline=tmp_path / "run"
+    )
+    assert better.answer == Answer.PASS
+    same = ask(
+        flips_below(300), "real_rate better than baseline by 10 points", baseline=tmp_path / "run"
+    )
+    assert same.answer in (Answer.FAIL, Answer.INCONCLUSIVE)
+    assert same.rules[0].estimate.value == pytest.approx(0.0, abs=0.05)

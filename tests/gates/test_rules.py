@@ -37,6 +37,15 @@ def test_a_percentile_is_part_of_the_name():
     assert one("score_gap_p99.9 <= 0.2").percentile == 99.9
 
 
+def test_a_rule_may_ask_for_a_rate_that_is_lower_than_the_baseline_s():
+    rule = one("natural_rate better than baseline by 0.2 points")
+    assert (rule.against_baseline, rule.limit) == (True, -0.002)
+    with pytest.raises(
+        InvalidInput, match=r"write 'natural_rate better than baseline by 0.2 points'"
+    ):
+        one("natural_rate better than baseline")
+
+
 def test_a_rule_may_compare_with_an_earlier_run():
     rule = one("natural_rate no worse than baseline by 0.2 points")
     assert (rule.against_baseline, rule.limit) == (True, 0.002)

@@ -1,0 +1,1 @@
+"""Other systems that keep runs and models: what limi found goes there, and theirs is tested."""
