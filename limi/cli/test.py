@@ -139,7 +139,7 @@ def test(
     from limi.cli._tables import source
     from limi.table import files
 
-    check_log(None if plan else log)
+    check_log(None if plan or dry_run else log)
     given = source(table, target, favorable, schema, constraint)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
