@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from limi.gates import Gate as Gate
     from limi.gates import gate as gate
     from limi.models._averaged import AveragedClassifier as AveragedClassifier
+    from limi.proofs import Proof as Proof
+    from limi.proofs import certify as certify
     from limi.remote.options import Remote as Remote
     from limi.repairs import Repair as Repair
     from limi.repairs import average as average
@@ -47,6 +49,7 @@ _HOME = {
     "LimiError": "limi.errors",
     "Out": "limi.audits.audit",
     "Remote": "limi.remote.options",
+    "Proof": "limi.proofs",
     "Repair": "limi.repairs",
     "Replay": "limi.changes",
     "Result": "limi.audits.result",
@@ -56,6 +59,7 @@ _HOME = {
     "Task": "limi.search.task",
     "audit": "limi.audits.audit",
     "average": "limi.repairs",
+    "certify": "limi.proofs",
     "check_rows": "limi.search.check",
     "diff": "limi.changes",
     "gate": "limi.gates",

@@ -23,6 +23,7 @@ def test_the_numbers_of_the_streams_stay():
         "REPAIR_MIX": 13,
         "REPAIR_HELD_OUT": 14,
         "TWINS": 20,
+        "PROOFS": 21,
     }
 
 

@@ -28,7 +28,7 @@ from limi.system.shown import to_json
 
 __all__ = ["Draft"]
 
-_JOURNAL, _MANIFEST, _REPAIR = "journal.bin", "manifest.json", "repair.json"
+_JOURNAL, _MANIFEST, _REPAIR, _PROOF = "journal.bin", "manifest.json", "repair.json", "proof.json"
 _RUN_FILES = {
     *(_MANIFEST, "summary.json", "schema.toml", "metrics.json", "findings.parquet"),
     *("report.html", _JOURNAL),
@@ -36,8 +36,11 @@ _RUN_FILES = {
 _REPAIR_FILES = {
     *(_REPAIR, "card.md", "report.html", "added.parquet", "model.skops", "model.npz", _JOURNAL)
 }
-_OURS = _RUN_FILES | _REPAIR_FILES
-_LAST = (_MANIFEST, _REPAIR, _JOURNAL)  # tell whose folder it is, so they are removed last
+_PROOF_FILES = {
+    *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", "progress.json", _JOURNAL)
+}
+_OURS = _RUN_FILES | _REPAIR_FILES | _PROOF_FILES
+_LAST = (_MANIFEST, _REPAIR, _PROOF, _JOURNAL)  # tell whose folder it is, so they are removed last
 _COPIED_AT_ONCE = 1 << 20
 
 
@@ -334,11 +337,13 @@ def _is_unfinished(folder: Path) -> bool:
 def _why_no_run(folder: Path) -> str:
     """Why a folder is neither a run or a repair of limi nor empty, in words; empty where it is."""
     held = {path.name for path in folder.iterdir()}
-    names = _REPAIR_FILES if _REPAIR in held else _RUN_FILES
+    names = _RUN_FILES
+    for mark, files in ((_REPAIR, _REPAIR_FILES), (_PROOF, _PROOF_FILES)):
+        names = files if mark in held else names
     stranger = _stranger(folder, names)
     if stranger:
         return f"such as {stranger!r}"
-    if not held or _tells(folder / _REPAIR, "verdict"):
+    if not held or _tells(folder / _REPAIR, "verdict") or _tells(folder / _PROOF, "answers"):
         return ""
     is_run = _tells(folder / _MANIFEST, "config_sha256") and _tells(folder / "summary.json")
     return "" if is_run else "its manifest and summary are not limi's"

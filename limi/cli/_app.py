@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from limi.cli import (
+    certify,
     compare,
     datasets,
     demo,
@@ -64,6 +65,7 @@ app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("test")(with_file("test", test.test))
 app.command("gate")(with_file("gate", gate.gate))
+app.command("certify")(with_file("certify", certify.certify))
 app.command("compare")(with_file("compare", compare.compare))
 app.command("replay")(replay.replay)
 app.command("diff")(diff.diff)

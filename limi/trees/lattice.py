@@ -166,6 +166,16 @@ class Lattice:
             levels.append(here)
             here = np.concatenate([self.left[here], self.right[here]])
 
+    @cached_property
+    def parents(self) -> tuple[Ints, NDArray[np.bool_]]:
+        """(nodes,) each: the node above, -1 for a root; and whether a node stands on its left."""
+        above = np.full(len(self.column), -1, dtype=np.int64)
+        on_left = np.zeros(len(self.column), dtype=bool)
+        inner = np.flatnonzero(~self.is_leaf)
+        above[self.left[inner]] = above[self.right[inner]] = inner
+        on_left[self.left[inner]] = True
+        return above, on_left
+
     def looks_at(self, columns: Ints) -> NDArray[np.bool_]:
         """(trees,): which trees ask for one of these columns."""
         asks = np.isin(self.column, columns) & ~self.is_leaf

@@ -1,0 +1,126 @@
+"""`limi certify`: prove that nobody near a person flips, or show somebody who does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument, Option
+
+from limi.cli import _console
+from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
+
+if TYPE_CHECKING:
+    from limi.proofs import Progress, Proof
+
+__all__ = ["certify"]
+
+
+def certify(
+    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    model: Annotated[str, Option(help="A model made of trees, as KIND:PLACE.")],
+    protected: Annotated[
+        list[str], Option(help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable.")
+    ],
+    target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
+    favorable: FavorableLabels = None,
+    near: Annotated[
+        str | None,
+        Option(
+            metavar="COL=N,...",
+            help="Which columns of a person may move, and how far: 'age=5,education=any'. "
+            "By default numbers, by a tenth of their standard deviation.",
+        ),
+    ] = None,
+    rows: Annotated[int, Option(help="People to ask about, drawn from the table; 0 for all.")] = (
+        1000
+    ),
+    domain: Annotated[
+        bool, Option("--domain", help="Bound the gap of scores in the whole domain too.")
+    ] = False,
+    domain_seconds: Annotated[float, Option(help="Seconds for --domain at most.")] = 60.0,
+    decision: DecisionRule = None,
+    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    constraint: Constraints = None,
+    max_boxes: Annotated[
+        int, Option(help="Boxes that a person's neighbourhood is cut into at most.")
+    ] = 4096,
+    seconds_each: Annotated[
+        float, Option(help="Seconds of the solver for a person that is open then.")
+    ] = 10.0,
+    max_seconds: Annotated[float | None, Option(help="Seconds at most.")] = None,
+    workers: Annotated[
+        int | None, Option(help="People that the solver works on at once; 0 for no solver.")
+    ] = None,
+    seed: Annotated[int, Option(help="Same seed, same people.")] = 0,
+    out: Annotated[Path | None, Option(help="Folder to write: proof.json and report.html.")] = None,
+    force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
+    trust_pickle: TrustPickle = False,
+    trust: Trust = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove for people of a table that nobody near them flips, or show somebody who does."""
+    import limi
+    from limi.cli._tables import source
+
+    given = source(table, target, favorable, schema, constraint)
+    with _shown() as show:
+        proof = limi.certify(
+            model,
+            given.pop("frame"),
+            protected=protected,
+            decision=decision,
+            near=near,
+            rows=rows or None,
+            domain=domain,
+            domain_seconds=domain_seconds,
+            max_boxes=max_boxes,
+            seconds_each=seconds_each,
+            max_seconds=max_seconds,
+            workers=workers,
+            seed=seed,
+            out=out,
+            force=force,
+            resume=resume,
+            trust_pickle=trust_pickle,
+            trust=trust or (),
+            table_name=table,
+            command=_console.command_line(),
+            on_progress=show,
+            **given,
+        )
+    if as_json:
+        _console.print_json(proof.as_dict())
+    else:
+        _show(proof, out)
+
+
+@contextmanager
+def _shown() -> Iterator[Callable[[Progress], None]]:
+    """A bar over the people that are decided, with bounds that tighten."""
+    from limi.report.proof import progress as say
+
+    with _console.steps("reading the trees") as step:
+
+        def show(told: Progress) -> None:
+            decided = (told.proven + told.flips) / max(1, told.people)
+            step(decided, f"{told.phase}: {say(told.people, told.proven, told.flips)}")
+
+        yield show
+
+
+def _show(proof: Proof, out: Path | None) -> None:
+    from limi.report import proof as page
+
+    tree = proof.as_dict()
+    told = [page.sentence(tree), page.bounds(tree)]
+    told += [f"{fact.name}: {fact.value}" for fact in page.facts(tree)]
+    for region in tree["regions"]:
+        told.append(f"{region['proven']} of {region['people']} are proven where {region['where']}")
+    for line in [*told, *page.remarks(tree)]:
+        _console.out.print(line, soft_wrap=True)
+    if out is not None:
+        _console.out.print(f"Written: {out}/ (report.html, people.parquet, proof.json)")

@@ -1,0 +1,395 @@
+"""One call from a model made of trees and a table to answers, person by person.
+
+People are taken in blocks. For each block come bounds of whole neighbourhoods, a short search where
+these do not decide, cuts within a number of boxes, and the solver within some seconds for a person.
+What is known of a block is kept in the draft of the run folder, so that a killed run goes on there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi.audits.audit import Out
+from limi.audits.drafts import Draft
+from limi.audits.problem import Problem, prepare
+from limi.audits.run_folder import FORMAT, digest, versions
+from limi.errors import InvalidInput
+from limi.models import Meaning
+from limi.models.target import settling_rows
+from limi.proofs._result import Domain, Proof
+from limi.proofs._store import Store
+from limi.proofs.domain import bound_domain
+from limi.proofs.near import Near, NearBy, parse_near
+from limi.proofs.people import Answer, People
+from limi.proofs.question import ask_about, find_followed
+from limi.proofs.solver import require_solver
+from limi.proofs.solving import solve_open
+from limi.proofs.splitting import Splitting
+from limi.search.answer_log import AnswerLog
+from limi.search.budget import check_seed
+from limi.streams import Stream
+from limi.system import cores
+from limi.table.frames import Frame
+from limi.table.partners import expand
+from limi.table.rule_checks import GivenConstraints
+from limi.table.schema import Schema
+from limi.trees.lattice import Lattice, build_lattice
+from limi.trees.reading import Reading, read_trees
+from limi.types import Index, Rows, Scores, Value
+
+__all__ = ["Progress", "certify"]
+
+DEFAULT_ROWS = 1000
+DEFAULT_BOXES = 4096
+DEFAULT_SECONDS_EACH = 10.0
+DEFAULT_DOMAIN_SECONDS = 60.0
+_BLOCK = 512  # people
+_CONFORM_ROWS = 2000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a proof has come; the truth lies between the ends, whenever one looks."""
+
+    people: int
+    proven: int
+    flips: int
+    undecided: int  # looked at, and open
+    phase: str
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Shares between which those people lie in whose neighbourhood somebody flips."""
+        return self.flips / max(1, self.people), 1 - self.proven / max(1, self.people)
+
+
+def certify(
+    model: Any,
+    frame: Frame,
+    *,
+    protected: str | Sequence[str] | Mapping[str, Any],
+    target: str | None = None,
+    favorable: Value | Sequence[Value] | None = None,
+    output: Meaning | None = None,
+    decision: str | None = None,
+    near: NearBy = None,
+    rows: int | None = DEFAULT_ROWS,
+    domain: bool = False,
+    domain_seconds: float = DEFAULT_DOMAIN_SECONDS,
+    schema: Schema | None = None,
+    constraints: GivenConstraints = (),
+    max_boxes: int = DEFAULT_BOXES,
+    seconds_each: float = DEFAULT_SECONDS_EACH,
+    max_seconds: float | None = None,
+    workers: int | None = None,
+    seed: int = 0,
+    out: str | Path | Out | None = None,
+    force: bool = False,
+    resume: bool = False,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    table_name: str = "table",
+    command: str = "",
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Proof:
+    """Prove for people of a table that nobody near them flips, or show somebody who does.
+
+    `near` says which columns of a person may move and how far: `"age=5,education=any"` or a
+    mapping; by default numbers by a tenth of their standard deviation or one step. `rows` people
+    are drawn from the table, all of them with None. A neighbourhood is cut into `max_boxes` boxes
+    at most, and what is open then goes to a solver for `seconds_each`, `workers` at a time: 0 for
+    no solver, by default one for each core where the solver is installed. With `domain` the largest
+    gap of scores anywhere in the table's domain is bounded too. All else is as for `limi.audit`.
+    """
+    start = clock()
+    _check(rows, max_boxes, seconds_each, max_seconds, workers, domain_seconds)
+    check_seed(seed)
+    if domain or workers:
+        require_solver()
+    folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
+    draft = None if folder is None else folder.draft()
+    problem = prepare(
+        model,
+        frame,
+        protected=protected,
+        target=target,
+        favorable=favorable,
+        output=output,
+        decision=decision,
+        schema=schema,
+        constraints=constraints,
+        trust_pickle=trust_pickle,
+        trust=trust,
+        table_name=table_name,
+        clock=clock,
+    )
+    plan = _Plan(
+        problem=problem,
+        near=parse_near(problem.schema, problem.rows, near),
+        chosen=_choose(problem.rows, rows, seed),
+        max_boxes=max_boxes,
+        seconds_each=seconds_each,
+        max_seconds=max_seconds,
+        workers=_count_workers() if workers is None else workers,
+        domain_seconds=domain_seconds if domain else 0.0,
+        seed=seed,
+        command=command,
+        on_progress=on_progress,
+        clock=clock,
+        start=start,
+    )
+    with cores.share_cores():
+        if draft is None:
+            return _Work(plan, problem.target.score, None).run()
+        with draft:
+            draft.settle_on(plan.manifest)
+            journal = AnswerLog(draft.log, problem.target.score)
+            proof = _Work(plan, journal.score, draft).run()
+            draft.searched = True
+            if journal.replayed:
+                proof = replace(proof, notes=(*proof.notes, journal.note))
+            proof.write(draft)
+            return proof
+
+
+def _check(
+    rows: int | None,
+    max_boxes: int,
+    seconds_each: float,
+    max_seconds: float | None,
+    workers: int | None,
+    domain_seconds: float,
+) -> None:
+    if rows is not None and rows < 1:
+        raise InvalidInput(f"rows is {rows}; it is how many people to ask about, at least 1")
+    if max_boxes < 1:
+        raise InvalidInput(f"max-boxes is {max_boxes}; it must be at least 1")
+    if workers is not None and workers < 0:
+        raise InvalidInput(f"workers is {workers}; it must be 0 (no solver) or more")
+    times = {
+        "seconds-each": seconds_each,
+        "max-seconds": max_seconds,
+        "domain-seconds": domain_seconds,
+    }
+    for name, value in times.items():
+        if value is not None and not value > 0:
+            raise InvalidInput(f"{name} is {value:g}; it must be above 0")
+
+
+def _count_workers() -> int:
+    """One for each core; none where there is no solver."""
+    return cores.n_cores() if find_spec("ortools") else 0
+
+
+def _choose(table: Rows, n: int | None, seed: int) -> Index:
+    """Places of the people that are asked about."""
+    if n is None or n >= len(table):
+        return np.arange(len(table))
+    return np.sort(Stream.PROOFS.rng(seed, 0).choice(len(table), n, replace=False))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    """A proof with all its settings."""
+
+    problem: Problem
+    near: Near
+    chosen: Index
+    max_boxes: int
+    seconds_each: float
+    max_seconds: float | None
+    workers: int
+    domain_seconds: float
+    seed: int
+    command: str
+    on_progress: Callable[[Progress], None]
+    clock: Callable[[], float]
+    start: float
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return self.clock() - self.start
+
+    @property
+    def late(self) -> bool:
+        """Is the time over?"""
+        return self.max_seconds is not None and self.seconds > self.max_seconds
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What the run is made of; equal `config_sha256` means the same question."""
+        problem = self.problem
+        config = {
+            "proof": True,
+            "near": self.near.said,
+            "people": digest(self.chosen.tobytes()),
+            "max_boxes": self.max_boxes,
+            "seconds_each": self.seconds_each,
+            "solver": self.workers > 0,
+            "domain": self.domain_seconds,
+            "seed": self.seed,
+            "decision": str(problem.target.rule),
+            "favorable": str(problem.favorable),
+            "target": problem.label_column,
+            "table": problem.table_name,
+            "model": problem.model_name,
+            **problem.hashes(),
+        }
+        text = json.dumps(config, sort_keys=True, default=str)
+        told = {"format": FORMAT, "config_sha256": digest(text.encode()), **config}
+        return told | {"versions": versions(), "command": self.command}
+
+
+def _say_open(plan: _Plan, answer: Any) -> list[str]:
+    """A sentence where people are open that the solver might decide."""
+    late = int((answer == Answer.UNDECIDED).sum())
+    if plan.workers or not late or find_spec("ortools"):
+        return []
+    return [
+        f"{late:,} people are undecided, and the solver that might decide them is not installed; "
+        "try: pip install 'limi[certify]'"
+    ]
+
+
+class _Work:
+    """A proof at work."""
+
+    def __init__(self, plan: _Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> None:
+        self._plan, self._score = plan, score
+        self._store = None if draft is None else Store(draft.folder, plan.problem.schema)
+        self._counts = np.zeros(4, dtype=np.int64)
+        self._queries = 0
+
+    def run(self) -> Proof:
+        """All blocks, and the whole domain where it is asked for."""
+        plan, problem = self._plan, self._plan.problem
+        reading = read_trees(problem.target)
+        apart = self._conform(reading)
+        lattice = build_lattice(reading, problem.rows[:1], find_followed(problem.schema))
+        blocks = np.split(plan.chosen, range(_BLOCK, len(plan.chosen), _BLOCK))
+        people = [
+            self._decide(lattice, problem.rows[block], number)
+            for number, block in enumerate(blocks)
+        ]
+        proof = self._sum_up(reading, people, apart)
+        if not plan.domain_seconds:
+            return proof
+        self._tell("the whole domain")
+        started = plan.seconds
+        found = bound_domain(lattice, problem, plan.domain_seconds, max(1, plan.workers))
+        domain = Domain(
+            found.reached,
+            found.bound,
+            float(reading.ensemble.widest(found.bound)),
+            found.optimal,
+            plan.seconds - started,
+        )
+        return replace(proof, domain=domain, seconds=plan.seconds)
+
+    def _conform(self, reading: Reading) -> float:
+        """Hold the reading to the model, on rows of the table and on their partners."""
+        problem = self._plan.problem
+        some = problem.rows[settling_rows(len(problem.rows), _CONFORM_ROWS)]
+        asked, is_open = expand(problem.schema, some[:64], problem.schema.combinations)
+        partners = asked.reshape(-1, asked.shape[2]) if is_open is None else asked[is_open]
+        rows = np.concatenate([some, partners[:_CONFORM_ROWS]])
+        self._queries += len(rows)
+        return reading.conform(rows)
+
+    def _decide(self, lattice: Lattice, rows: Rows, number: int) -> People:
+        plan, problem = self._plan, self._plan.problem
+        people = People(problem.schema, rows, self._score)
+        if self._store is not None and self._store.restore(number, people):
+            self._count(people)
+            return people
+        question = ask_about(lattice, plan.near, rows)
+        rng = Stream.PROOFS.rng(plan.seed, 1, number)
+        work = Splitting(lattice, question, people, rng)
+
+        def tell() -> None:
+            self._tell("bounds and cuts", people)
+
+        if not plan.late:
+            frontier = work.begin()
+            tell()
+            frontier = work.go_on(frontier, plan.max_boxes, enough=lambda: plan.late, on_round=tell)
+        if plan.workers and people.is_open.any() and not plan.late:
+            solve_open(
+                lattice,
+                question,
+                work,
+                seconds=plan.seconds_each,
+                workers=plan.workers,
+                enough=lambda: plan.late,
+                on_answer=lambda: self._tell("the solver", people),
+            )
+        if self._store is not None and not plan.late:
+            self._store.keep(number, people)
+        self._queries += people.queries
+        self._count(people)
+        return people
+
+    def _count(self, people: People) -> None:
+        for answer in Answer:
+            self._counts[answer] += int((people.answer == answer).sum())
+        self._tell("bounds and cuts")
+
+    def _tell(self, phase: str, people: People | None = None) -> None:
+        counts = self._counts.copy()
+        if people is not None:
+            for answer in Answer:
+                counts[answer] += int((people.answer == answer).sum())
+        self._plan.on_progress(
+            Progress(
+                len(self._plan.chosen),
+                int(counts[Answer.PROVEN]),
+                int(counts[Answer.FLIPS]),
+                int(counts[Answer.UNDECIDED]),
+                phase,
+            )
+        )
+
+    def _sum_up(self, reading: Reading, blocks: list[People], apart: float) -> Proof:
+        plan, problem = self._plan, self._plan.problem
+
+        def joined(name: str) -> Any:
+            return np.concatenate([getattr(people, name) for people in blocks])
+
+        scores = np.concatenate([people.own.scores for people in blocks])
+        own = np.concatenate([people.own.score for people in blocks])
+        gaps = np.nan_to_num(np.abs(scores - own[:, None])).max(axis=1, initial=0.0)
+        answer = joined("answer")
+        return Proof(
+            problem=problem,
+            rows=problem.rows[plan.chosen],
+            chosen=plan.chosen,
+            answer=answer,
+            stage=joined("stage"),
+            score=own,
+            gap=np.minimum(reading.ensemble.widest(joined("gap")), 1.0),
+            own_gap=gaps,
+            witness=joined("witness"),
+            partner=joined("partner"),
+            witness_scores=joined("scores"),
+            kind=reading.ensemble.kind,
+            near=plan.near.said,
+            slack=reading.ensemble.slack,
+            apart=apart,
+            seed=plan.seed,
+            queries=self._queries,
+            seconds=plan.seconds,
+            stop="seconds" if plan.late and (answer == Answer.UNDECIDED).any() else "decided",
+            notes=(*problem.notes, *problem.target.notes, *_say_open(plan, answer)),
+            command=plan.command,
+            manifest=plan.manifest,
+        )

@@ -1,0 +1,360 @@
+"""Proofs: every answer is that of asking the model about every row of the neighbourhood."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+import limi
+from limi.audits.problem import prepare
+from limi.errors import CorruptStore, InvalidInput, MissingDependency
+from limi.proofs import Answer, Stage
+from limi.proofs.near import parse_near
+from limi.table.files import infer
+from limi.table.rules import Derived, Role, Rules
+from tests.proofs.brute import flips_near
+from tests.trees.cases import CASES, coded, draw_table, split, with_gaps
+
+pytestmark = pytest.mark.usefixtures("untried")
+
+
+def agree(proof, near):
+    """Hold every answer of a proof to all rows of the neighbourhood; are all of them decided?"""
+    for row, answer in zip(proof.rows, proof.answer, strict=True):
+        truth = flips_near(proof.problem, near, row)
+        assert truth == (answer == Answer.FLIPS) or answer == Answer.UNDECIDED
+    return bool((proof.answer != Answer.UNDECIDED).all())
+
+
+def near_of(schema, rng):
+    near = {"age": 1, "level": "any" if rng.random() < 0.3 else 1}
+    if schema["pay"].step:
+        near["pay"] = float(schema["pay"].step) * 2
+    near["job"] = 1 if schema["job"].kind == "numerical" else "any"
+    return near
+
+
+# Of each library and of each kind of question; `benchmarks/certify.py` asks all of them, at length.
+TRIED = (
+    *("forest", "boosting", "histograms of categories", "xgboost", "xgboost of categories"),
+    *("xgboost dart", "lightgbm", "lightgbm of categories", "lightgbm zero is missing"),
+    *("catboost", "onnx forest", "onnx boosting"),
+)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_every_answer_is_that_of_all_rows(name):
+    rng = np.random.default_rng(sum(name.encode()))
+    frame = draw_table(rng, 120)
+    frame = frame if "onnx" in name else with_gaps(frame, rng)
+    model, frame = CASES[name](frame, 1)
+    told = {"protected": "sex", "target": "good", "favorable": int(rng.integers(2))}
+    near = near_of(prepare(model, frame, **told).schema, rng)
+    by_cuts = limi.certify(model, frame, near=near, rows=4, workers=0, **told)
+    assert agree(by_cuts, near)
+    by_solver = limi.certify(model, frame, near=near, rows=4, max_boxes=1, workers=1, **told)
+    assert by_cuts.answer.tolist() == by_solver.answer.tolist()
+
+
+def ruled_table(rng, n_rules):
+    """People with a role, a derived band and constraints that bind partners."""
+    frame = draw_table(rng, 220).drop(columns="pay")
+    n = len(frame)
+    married = np.where(frame.sex == "M", "husband", "wife")
+    frame["role"] = np.where(rng.random(n) < 0.4, married, "single")
+    frame["band"] = pd.cut(frame.age, [0, 24, 31, 99], labels=["young", "middle", "old"])
+    frame["band"] = frame.band.astype(str)
+    pull = frame.good + 1.2 * (frame.role == "husband") + 0.5 * (frame.band == "old")
+    frame["good"] = (pull + rng.normal(0, 0.4, n) > 1).astype(int)
+    constraints = {
+        "level <= 4 or age >= 24": (frame.level > 4) & (frame.age < 24),
+        'sex == "F" implies level <= 4': (frame.level > 4) & (frame.sex == "F"),
+        "age + 2 * level <= 48": frame.age + 2 * frame.level > 48,
+    }
+    kept = dict(list(constraints.items())[:n_rules])
+    for broken in kept.values():
+        frame = frame[~broken.reindex(frame.index)]
+    frame = frame.reset_index(drop=True)
+    bands = ("young", "middle", "old")
+    rules = Rules(
+        tuple((text, text) for text in kept),
+        (Derived(column="band", sources=("age",), steps=(25, 32), values=bands),),
+        (Role(protected="sex", column="role", things=((("F", "wife"), ("M", "husband")),)),),
+    )
+    return frame, replace(infer(frame.drop(columns="good")), rules=rules)
+
+
+NEARS = ({"age": 2, "level": 1}, {"age": 1, "role": "any", "job": "any"}, {"level": "any"}, {})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rules_bind_neighbours_and_partners(seed):
+    rng = np.random.default_rng([seed, 9])
+    frame, schema = ruled_table(rng, seed % 4)
+    encoder = OrdinalEncoder() if seed % 2 else OneHotEncoder()
+    steps = make_column_transformer(
+        (encoder, ["sex", "job", "role", "band"]), remainder="passthrough"
+    )
+    trees = (
+        RandomForestClassifier(6, max_depth=4, random_state=seed)
+        if seed % 3
+        else GradientBoostingClassifier(n_estimators=6, random_state=seed)
+    )
+    model = make_pipeline(steps, trees).fit(*split(frame))
+    near = NEARS[(seed + seed // 4) % 4]
+    told = {"protected": "sex", "target": "good", "favorable": 1, "schema": schema}
+    by_cuts = limi.certify(model, frame, near=near, rows=4, workers=0, **told)
+    assert agree(by_cuts, near)
+    by_solver = limi.certify(model, frame, near=near, rows=4, max_boxes=1, workers=1, **told)
+    assert by_cuts.answer.tolist() == by_solver.answer.tolist()
+
+
+def test_several_protected_columns_and_values_that_are_not_tried():
+    frame = coded(draw_table(np.random.default_rng(2), 200))
+    model = RandomForestClassifier(6, max_depth=4, random_state=0).fit(*split(frame))
+    near = {"age": 1, "job": "any"}
+    proof = limi.certify(
+        model, frame, protected=["sex", "level=0,3"], target="good", favorable=1, near=near, rows=8
+    )
+    assert agree(proof, near)
+    strays = ~np.isin(proof.rows[:, proof.problem.schema.position("level")], (0, 3))
+    assert strays.any()
+
+
+@pytest.fixture(scope="module")
+def boosted():
+    """An XGBoost model on 400 people, as numbers."""
+    import xgboost
+
+    frame = coded(draw_table(np.random.default_rng(5), 400))
+    model = xgboost.XGBClassifier(n_estimators=20, max_depth=4, n_jobs=1, random_state=0)
+    return model.fit(*split(frame)), frame
+
+
+TOLD = {"protected": "sex", "target": "good", "favorable": 1, "near": "age=2,pay=0.1"}
+
+
+def test_what_is_reported_adds_up(boosted):
+    proof = limi.certify(*boosted, rows=120, domain=True, domain_seconds=20, **TOLD)
+    tree = proof.as_dict()
+    assert sum(tree["answers"].values()) == tree["people"] == 120
+    assert sum(sum(tree["picture"][word]) for word in tree["answers"]) == 120
+    assert tree["flip_share_at_least"] == tree["answers"]["flips"] / 120
+    low, high = tree["population_interval"]
+    assert low <= tree["flip_share_at_least"] <= tree["flip_share_at_most"] <= high
+    assert tree["largest_gap_of_a_person"] <= tree["largest_gap_near_a_person_at_most"]
+    domain = tree["domain"]
+    assert domain["optimal"]
+    assert 0 <= domain["gap_at_most"] - domain["gap_found"] < 1e-3
+    assert domain["score_gap_at_most"] >= tree["largest_gap_of_a_person"]
+    flips = np.flatnonzero(proof.answer == Answer.FLIPS)
+    score = proof.problem.target.score
+    assert np.array_equal(score(proof.witness[flips]), proof.witness_scores[flips, 0])
+    assert (np.diff(proof.witness_scores[flips] > 0.5, axis=1) != 0).all()
+    for region in tree["regions"]:
+        assert region["proven"] <= region["people"]
+
+
+def test_gaps_near_a_person_are_never_exceeded(boosted):
+    proof = limi.certify(*boosted, rows=30, **TOLD)
+    from tests.proofs.brute import rows_near
+
+    score = proof.problem.target.score
+    sex = proof.problem.schema.position("sex")
+    for row, gap in zip(proof.rows, proof.gap, strict=True):
+        rows = rows_near(proof.problem.schema, {"age": 2, "pay": 0.1}, row)
+        others = rows.copy()
+        others[:, sex] = 1 - others[:, sex]
+        assert np.abs(score(rows) - score(others)).max() <= gap + 1e-6
+
+
+def test_without_effort_people_stay_undecided(boosted):
+    proof = limi.certify(*boosted, rows=120, max_boxes=1, workers=0, **TOLD)
+    assert (proof.answer == Answer.UNDECIDED).any()
+    assert set(proof.stage[proof.answer == Answer.PROVEN]) == {Stage.BOUNDS}
+    low, high = proof.flip_share
+    assert low < high
+    full = limi.certify(*boosted, rows=120, **TOLD)
+    assert low <= full.flip_share[0] == full.flip_share[1] <= high
+    decided = proof.answer != Answer.UNDECIDED
+    assert (proof.answer[decided] == full.answer[decided]).all()
+
+
+def test_a_killed_run_goes_on_where_it_stopped(boosted, tmp_path, monkeypatch):
+    from limi.proofs import _run
+
+    monkeypatch.setattr(_run, "_BLOCK", 40)
+    whole = limi.certify(*boosted, rows=120, out=tmp_path / "whole", **TOLD)
+    told = []
+
+    def stop_late(progress):
+        told.append(progress)
+        if progress.proven + progress.flips > 90:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        limi.certify(*boosted, rows=120, out=tmp_path / "part", on_progress=stop_late, **TOLD)
+    ends = [progress.ends for progress in told]
+    assert [low for low, _ in ends] == sorted(low for low, _ in ends)
+    assert [high for _, high in ends] == sorted((high for _, high in ends), reverse=True)
+    stored = tmp_path / "part.partial" / "progress.json"
+    assert set(json.loads(stored.read_text())["blocks"]) == {"0", "1"}
+    decided = []
+    real = _run.Splitting.begin
+    monkeypatch.setattr(_run.Splitting, "begin", lambda self: decided.append(1) or real(self))
+    again = limi.certify(*boosted, rows=120, out=tmp_path / "part", resume=True, **TOLD)
+    assert len(decided) == 1
+    assert again.answer.tolist() == whole.answer.tolist()
+    assert np.array_equal(again.witness, whole.witness, equal_nan=True)
+    trees = [json.loads((tmp_path / n / "proof.json").read_text()) for n in ("whole", "part")]
+    for tree in trees:
+        for moved in ("seconds", "notes", "queries"):
+            tree.pop(moved)
+    assert trees[0] == trees[1]
+    names = {path.name for path in (tmp_path / "part").iterdir()}
+    assert names >= {"proof.json", "report.html", "people.parquet", "manifest.json"}
+
+
+def test_what_was_stored_is_not_taken_on_trust(boosted, tmp_path, monkeypatch):
+    from limi.proofs import _run
+
+    monkeypatch.setattr(_run, "_BLOCK", 30)
+
+    def stop(progress):
+        if progress.proven + progress.flips > 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        limi.certify(*boosted, rows=60, out=tmp_path / "run", on_progress=stop, **TOLD)
+    stored = tmp_path / "run.partial" / "progress.json"
+    tree = json.loads(stored.read_text())
+    tree["blocks"]["0"]["answer"] = [1] * 30
+    stored.write_text(json.dumps(tree))
+    with pytest.raises(CorruptStore, match="not as limi wrote it"):
+        limi.certify(*boosted, rows=60, out=tmp_path / "run", resume=True, **TOLD)
+
+
+def test_the_same_seed_gives_the_same_answers_in_any_blocks(boosted, monkeypatch):
+    from limi.proofs import _run
+
+    first = limi.certify(*boosted, rows=90, **TOLD)
+    monkeypatch.setattr(_run, "_BLOCK", 17)
+    second = limi.certify(*boosted, rows=90, **TOLD)
+    assert first.answer.tolist() == second.answer.tolist()
+    assert first.chosen.tolist() == second.chosen.tolist()
+
+
+def test_a_proof_has_a_page_of_plain_text(boosted):
+    from limi.report import proof as page
+
+    frame = boosted[1].rename(columns={"pay": "<b>pay</b>"})
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(*split(frame))
+    proof = limi.certify(
+        model, frame, protected="sex", target="good", favorable=1, near="<b>pay</b>=0.2", rows=60
+    )
+    drawn = page.render(proof.as_dict())
+    assert "<b>pay</b>" not in drawn
+    assert "&lt;b&gt;pay&lt;/b&gt;" in drawn
+    assert page.sentence(proof.as_dict()).replace("'", "&#39;") in drawn
+
+
+@pytest.mark.parametrize(
+    ("near", "words"),
+    [
+        ("sex=any", "protected"),
+        ("age=500", "leaves the range"),
+        ("age=-1", "number from 0"),
+        ("age=nan", "number from 0"),
+        ("age", "COLUMN=NUMBER"),
+        ("ag=1", "there is no column 'ag'"),
+        ("age=1,age=2", "twice"),
+        ({"age": True}, "number from 0"),
+    ],
+)
+def test_neighbourhoods_that_cannot_be_are_told(boosted, near, words):
+    with pytest.raises(InvalidInput, match=words):
+        limi.certify(*boosted, rows=5, **(TOLD | {"near": near}))
+
+
+def test_more_bad_input_is_told(boosted):
+    for told, words in (
+        ({"rows": 0}, "at least 1"),
+        ({"max_boxes": 0}, "at least 1"),
+        ({"seconds_each": 0.0}, "above 0"),
+        ({"workers": -1}, "or more"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            limi.certify(*boosted, **(TOLD | told))
+    text = draw_table(np.random.default_rng(0), 100)
+    model = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["sex", "job"]), remainder="passthrough"),
+        RandomForestClassifier(3, random_state=0),
+    ).fit(*split(text))
+    with pytest.raises(InvalidInput, match="have no order"):
+        limi.certify(model, text, protected="sex", target="good", favorable=1, near="job=1", rows=5)
+
+
+def test_a_derived_column_cannot_be_let_move():
+    _, schema = ruled_table(np.random.default_rng(1), 0)
+    rows = np.zeros((3, len(schema)))
+    with pytest.raises(InvalidInput, match="derive"):
+        parse_near(schema.protect(["sex"]), rows, "band=any")
+
+
+def test_the_default_neighbourhood_moves_numbers_a_little(boosted):
+    proof = limi.certify(*boosted, protected="sex", target="good", favorable=1, rows=5)
+    parts = dict(part.split("=") for part in proof.near.split(","))
+    assert parts["age"] == "1"
+    assert 0.2 < float(parts["pay"]) < 0.4
+    assert set(parts) == {"age", "pay", "job", "level"}
+
+
+def test_a_missing_solver_is_told_with_its_extra(boosted, monkeypatch):
+    import builtins
+
+    from limi.proofs import _run
+
+    real = builtins.__import__
+
+    def without(name, *rest, **more):
+        if name.startswith("ortools"):
+            raise ImportError(name)
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setattr(_run, "find_spec", lambda name: None)
+    for told in ({"workers": 1}, {"domain": True}):
+        with pytest.raises(MissingDependency, match=r"limi\[certify\]"):
+            limi.certify(*boosted, rows=5, **told, **TOLD)
+    proof = limi.certify(*boosted, rows=120, max_boxes=1, **TOLD)
+    assert any("limi[certify]" in note for note in proof.notes)
+
+
+def test_people_without_a_partner_are_not_proven():
+    frame = draw_table(np.random.default_rng(3), 200)
+    frame["pregnant"] = np.where((frame.sex == "F") & (frame.level > 3), "yes", "no")
+    steps = make_column_transformer(
+        (OrdinalEncoder(), ["sex", "job", "pregnant"]), remainder="passthrough"
+    )
+    model = make_pipeline(steps, RandomForestClassifier(4, max_depth=3, random_state=0))
+    proof = limi.certify(
+        model.fit(*split(frame)),
+        frame,
+        protected="sex",
+        target="good",
+        favorable=1,
+        near="age=1",
+        rows=None,
+        constraints=['pregnant == "yes" implies sex == "F"'],
+    )
+    alone = frame.pregnant == "yes"
+    assert ((proof.answer == Answer.ALONE) == alone).all()
+    assert proof.asked == (~alone).sum()
