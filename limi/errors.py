@@ -6,6 +6,7 @@ LimiError
 ├── MissingDependency  an optional package is not installed                   exit code 2
 ├── BadTable           the data cannot be used as they are                    exit code 4
 ├── BadModel           the target raises, or answers what it must not         exit code 4
+│   ├── GivesNumbers   it answers with numbers where decisions are wanted     exit code 4
 │   └── Unreachable    an address gives no answers; a run can be resumed      exit code 4
 ├── CorruptStore       a run folder or cache cannot be read                   exit code 4
 └── FailedWrite        the system cannot write: a full disk, a broken device  exit code 4
@@ -23,6 +24,7 @@ __all__ = [
     "BadTable",
     "CorruptStore",
     "FailedWrite",
+    "GivesNumbers",
     "InvalidInput",
     "LimiError",
     "MissingCapability",
@@ -69,6 +71,10 @@ class BadModel(LimiError, ValueError):
 
 class Unreachable(BadModel):
     """The address of a model gives no answers any more; all that it gave is kept."""
+
+
+class GivesNumbers(BadModel):
+    """The target is a regressor: its answers are numbers, and the rule wants decisions."""
 
 
 class CorruptStore(LimiError):

@@ -106,7 +106,7 @@ def test_a_rule_is_read_as_it_is_written(text, rule):
         ("score > 0", "the threshold is 0; scores lie between 0 and 1"),
         ("score > nan", "the threshold is nan"),
         ("score > much", "'much' is not a number"),
-        ("score < 0.3", "it can be 'favorable' (as the model decides), or a threshold"),
+        ("score < 0.3", "it can be 'favorable' (as the model decides), a threshold"),
         ("", "decision is ''"),
     ],
 )

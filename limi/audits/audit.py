@@ -28,7 +28,7 @@ from limi.defaults import (
     DEFAULT_METHOD,
     MEASURED_ROWS,
 )
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, spell
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.models import Meaning
@@ -70,6 +70,7 @@ def audit(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    order: str | Sequence[Value] | None = None,
     held_out: Frame | None = None,
     method: str | methods.Method | None = None,
     settings: Mapping[str, Any] | Sequence[str] = (),
@@ -113,8 +114,9 @@ def audit(
     `frame` is the table, `target` its label column and `favorable` the label people want, or of
     more than two labels those that they want: `["gold", "silver"]`.
     `output` says whether a function answers with labels or with favorable scores, where its
-    answers do not tell. `decision` is the rule that parts favorable decisions from others where
-    it is not the model's own: `"score > 0.3"`.
+    answers do not tell. `decision` is the rule of what counts as one: `"score > 0.3"`, `"class"`
+    (with `order` where some classes are better than others), `"difference > 25"`,
+    `"difference > 10 %"`, `"bands = 580, 670"`; by default as the model decides.
     `held_out` are rows that the model has not seen, with the table's columns: rates and group
     metrics of people are then measured on them, and nothing else is.
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
@@ -178,6 +180,7 @@ def audit(
         favorable=favorable,
         output=output,
         decision=decision,
+        order=order,
         schema=schema,
         constraints=constraints,
         trust_pickle=trust_pickle,
@@ -233,7 +236,7 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
         return sum_up(plan, conduct(plan, score))
     with draft:
         draft.settle_on(plan.manifest)
-        journal = AnswerLog(draft.log, score)
+        journal = AnswerLog(draft.log, score, plan.asked.rule)
         searched = conduct(plan, journal.score)
         draft.searched = True
         if journal.replayed:
@@ -257,7 +260,14 @@ def _twin_question(
 ) -> TwinQuestion | None:
     """What is asked about twins; always something where the model takes no protected column."""
     kept = take_keep(keep, problem.schema)
-    if twin or set(problem.schema.protected) <= set(problem.unseen):
+    unseen = set(problem.schema.protected) <= set(problem.unseen)
+    if (twin or unseen) and problem.target.rule.kind != "favorable":
+        why = f"the model does not take {spell(problem.unseen)}, so changing it flips nothing; "
+        raise InvalidInput(
+            f"{why if unseen else ''}twins are asked about favorable decisions, and the decision "
+            f"here is {str(problem.target.rule)!r}; name favorable labels, or a threshold"
+        )
+    if twin or unseen:
         return TwinQuestion(kept, generator)
     if kept:
         raise InvalidInput(

@@ -78,8 +78,8 @@ def compare(
     check_seed(seed)
     found = anchored(generator)
     names = (
-        *("protected", "target", "favorable", "output", "decision", "schema", "constraints"),
-        *("trust_pickle", "trust", "table_name"),
+        *("protected", "target", "favorable", "output", "decision", "order", "schema"),
+        *("constraints", "trust_pickle", "trust", "table_name"),
     )
     remote = settle_remote(model, remote, max_queries=given.get("max_queries"))
     chosen = {name: given[name] for name in names if name in given}

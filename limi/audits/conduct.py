@@ -131,7 +131,14 @@ def _see_steadiness(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
     n = max((size for size in sizes if least <= size <= n), default=least)
     rng = Stream.STEADINESS.rng(plan.seed)
     with plan.problem.target.anew():
-        return steadiness.sample(score, plan.problem.rows, rng, n=n, max_batch=plan.max_batch)
+        return steadiness.sample(
+            score,
+            plan.problem.rows,
+            rng,
+            n=n,
+            max_batch=plan.max_batch,
+            decision=plan.problem.target.rule,
+        )
 
 
 def _affordable(plan: Plan, share: int) -> float:

@@ -18,9 +18,9 @@ from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, digest, versions
 from limi.audits.sending import exchange_of
 from limi.audits.twin_question import RATE_SHARE, TwinQuestion
+from limi.decisions import Classes
 from limi.metrics.rates import measurable_rows
 from limi.models import gradients
-from limi.models._base import Decides
 from limi.models.target import CONTRACT_ROWS, Target
 from limi.search import steadiness
 from limi.search.budget import Budget
@@ -98,6 +98,13 @@ class Plan:
         wanted = self.problem.wanted
         return list(wanted) if len(wanted) > 1 else self.problem.favorable
 
+    @property
+    def _order(self) -> dict[str, Any]:
+        """The labels in their order, where they have one."""
+        rule = self.problem.target.rule
+        ordered = isinstance(rule, Classes) and rule.ordered
+        return {"order": list(rule.labels)} if ordered else {}  # type: ignore[attr-defined]
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means equal findings."""
@@ -117,6 +124,7 @@ class Plan:
             "favorable": self._favorable,
             "output": self.problem.output,
             "decision": str(self.problem.target.rule),
+            **self._order,
             "table": self.problem.table_name,
             "held_out": None if held is None else held.name,
             "held_out_sha256": None if held is None else held.sha256,
@@ -160,6 +168,7 @@ class Plan:
             partner=self.partner,
             max_batch=self.max_batch,
             gradients=gradients.of(self.asked),
+            decision=self.asked.rule,
         )
 
     @property
@@ -169,7 +178,7 @@ class Plan:
 
     def per_finding(self, told: Steadiness) -> int:
         """Questions that the second check of a finding takes."""
-        both = 4 if isinstance(self.problem.target.model, Decides) else 2
+        both = 4 if self.problem.target.decides else 2
         return both + told.per_flip
 
     def estimate(self, told: Steadiness) -> Estimate:

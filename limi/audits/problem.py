@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi import models
+from limi.audits.asked import Asked, Columns, notes_on, read_asked, settle_rule
 from limi.audits.beside import Beside, Joined, join
+from limi.audits.labels import (
+    favorable_labels,
+    read_favorable,
+    read_labels,
+    several,
+    values_of,
+)
 from limi.audits.run_folder import digest, file_digest
-from limi.decisions import favors, parse_rule
-from limi.errors import BadTable, InvalidInput, nearest, spell
+from limi.decisions import AS_DECIDED
+from limi.errors import BadTable, GivesNumbers, InvalidInput, LimiError, nearest, spell
 from limi.models import Meaning, trial
-from limi.models.target import Target, settling_rows
+from limi.models.target import Target
 from limi.models.trial import Terms
 from limi.remote.options import Remote
 from limi.system.words import both
 from limi.table.column_values import split_name
 from limi.table.files import infer, notes_of
-from limi.table.frames import Codec, Frame, columns_of, plain
+from limi.table.frames import Codec, Frame, columns_of
 from limi.table.grids import choose_missing_values
 from limi.table.never_seen import find_never_seen
 from limi.table.rule_checks import (
@@ -34,15 +42,13 @@ from limi.table.rule_checks import (
     set_target_aside,
 )
 from limi.table.rules import Rules
-from limi.table.schema import Column, Schema, same_number
+from limi.table.schema import Column, Schema
 from limi.table.schema_files import dump
 from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["HeldOut", "Problem", "describe_untaken", "prepare", "protected_values", "with_held_out"]
 
 _UNNAMED = "table"
-_ASKED = 256  # rows of the table that show what a threshold parts
-_MOST_LABELS = 100  # of a target column; more are numbers or names, and no decisions
 _MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
 
 
@@ -74,6 +80,8 @@ class Problem:
     model_name: str = "model"
     model_sha256: str | None = None
     labels: Labels | None = None  # 1 favorable, 0 not, -1 unknown; None without a target column
+    truth: NDArray[np.float64] | None = None
+    # ^ of classes and numbers: what the target column holds, as an answer of the rule
     known: tuple[Value, ...] = ()  # the target column's labels
     wanted: tuple[Value, ...] = ()  # those of them that are favorable
     held_out: HeldOut | None = None
@@ -114,7 +122,8 @@ class Problem:
     @property
     def labels_sha256(self) -> str | None:
         """Of the label column, which no search depends on but every repair does."""
-        return None if self.labels is None else digest(self.labels.tobytes())
+        held = self.truth if self.labels is None else self.labels
+        return None if held is None else digest(held.tobytes())
 
     def hashes(self) -> dict[str, str | None]:
         """What the run depends on, by content."""
@@ -134,6 +143,7 @@ def prepare(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    order: str | Sequence[Value] | None = None,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
     trust_pickle: bool = False,
@@ -151,54 +161,55 @@ def prepare(
     on real rows takes `max_seconds` at most, where there is such a limit. Unless we `ask`, the
     model is opened and not a row is put to it.
     """
-    rule = parse_rule(decision)
     columns = columns_of(frame)
     _check_columns(columns, target)
     joined = None if beside is None else join(frame, beside, _names(protected, schema))
     frame = frame if joined is None else joined.frame
-    labels = _labels(columns, target)
-    wanted = _favorable(favorable, labels, target)
-    sha256 = _model_digest(model) if isinstance(model, str) else None
-    terms = Terms(
-        favorable=wanted,
-        labels=labels,
-        output=output,
-        rule=rule,
-        trust_pickle=trust_pickle,
-        trust=tuple(trust),
-        table=table_name,
-        remote=remote,
-        aside=() if joined is None else joined.aside,
+    asked = read_asked(columns, target, favorable, decision, order)
+    schema, set_aside = _settle(schema, frame, joined, protected, target)
+    opening = _Opening(
+        model,
+        frame,
+        add_constraints(schema, constraints, target=target),
+        Terms(
+            output=output,
+            trust_pickle=trust_pickle,
+            trust=tuple(trust),
+            table=table_name,
+            remote=remote,
+            aside=() if joined is None else joined.aside,
+        ),
     )
-    with trial.begun(model, sha256, terms) as judge:
-        schema, set_aside = _settle(schema, frame, joined, protected, target)
-        schema = add_constraints(schema, constraints, target=target)
-        codec = Codec.learn(frame, schema)
-        judge(codec, frame)
-    bound = terms.bind(model, codec)
+    bound, asked = opening.open_guessing(asked, columns, target)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
     agrees, left_out = _agreeing(bound.codec.schema, rows)
     rows = rows[agrees]
     bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
+    truth = _some(asked.answers(columns, target), agrees)
+    told: list[str] = []
+    if ask:
+        bound, told = settle_rule(asked, bound, rows, truth)
     return Problem(
         target=bound,
         rows=rows,
         label_column=target,
-        favorable=1 if wanted is None else _in_words(wanted),
-        unfavorable=_in_words([v for v in labels if v not in _several(wanted)]),
+        favorable=asked.favorable,
+        unfavorable=asked.unfavorable,
         table_name=table_name,
         model_name=_name(model),
-        model_sha256=sha256,
-        labels=_some(_favorable_labels(columns, target, _several(wanted)), agrees),
-        known=labels,
-        wanted=_several(wanted),
+        model_sha256=opening.sha256,
+        labels=_some(asked.truth(columns, target), agrees),
+        truth=truth,
+        known=asked.labels,
+        wanted=several(asked.wanted),
         output=output,
         beside=joined,
         notes=(
-            *_by_default(favorable, wanted, target),
+            *told,
+            *notes_on(asked, favorable, bound, rows if ask else None, target),
             *set_aside,
-            *(_notes(bound, rows, schema, table_name, target) if ask else ()),
+            *(_notes(bound, rows, opening.schema, table_name, target) if ask else ()),
             *left_out,
         ),
     )
@@ -219,7 +230,6 @@ def _notes(
     schema = target.codec.schema
     return (
         *_lost(given, schema),
-        *_by_threshold(target, rows),
         *_unheld(schema, rows),
         *_unseen(schema, rows, table_name, label_column),
     )
@@ -249,7 +259,7 @@ def with_held_out(
             raise BadTable("there are none")
         if beside is not None and not set(problem.schema.protected) <= set(names):
             frame = join(frame, beside, problem.schema.protected).frame
-        if known:
+        if known and problem.known:
             _hold_labels(columns, target, problem)
         rows, fits, why = problem.target.codec.encode_fitting(frame)
     except BadTable as error:
@@ -257,7 +267,9 @@ def with_held_out(
     left = len(fits) - len(rows)
     if left > _MOST_LEFT_OUT * len(fits):
         raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
-    labels = _some(_favorable_labels(columns, target if known else None, problem.wanted), fits)
+    labels = None
+    if problem.labels is not None:
+        labels = _some(favorable_labels(columns, target if known else None, problem.wanted), fits)
     agrees, left_out = _agreeing(problem.schema, rows, "held-out rows")
     if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
         raise BadTable(
@@ -274,7 +286,57 @@ def with_held_out(
     return replace(problem, held_out=held, notes=notes)
 
 
-def _some(labels: Labels | None, where: Mask) -> Labels | None:
+@dataclass(frozen=True, eq=False)
+class _Opening:
+    """A model, and the table it is bound to once it is known what is asked of it."""
+
+    model: Any
+    frame: Frame
+    schema: Schema
+    terms: Terms
+
+    @cached_property
+    def sha256(self) -> str | None:
+        """Of the model's files."""
+        return _model_digest(self.model) if isinstance(self.model, str) else None
+
+    @cached_property
+    def codec(self) -> Codec:
+        """Of the table."""
+        return Codec.learn(self.frame, self.schema)
+
+    def open(self, asked: Asked) -> Target:
+        """The model bound by a rule."""
+        terms = replace(self.terms, favorable=asked.wanted, labels=asked.labels, rule=asked.rule)
+        with trial.begun(self.model, self.sha256, terms) as judge:
+            judge(self.codec, self.frame)
+        return terms.bind(self.model, self.codec)
+
+    def open_guessing(
+        self, asked: Asked, columns: Columns, target: str | None
+    ) -> tuple[Target, Asked]:
+        """The model bound by what was asked; where that was guessed, by what it turns out to
+        give."""
+        try:
+            bound = self.open(asked)
+        except GivesNumbers:
+            if not asked.guessed:
+                raise
+            asked = asked.as_numbers()
+            return self.open(asked), asked
+        except LimiError:
+            if not (asked.guessed and asked.suggested):
+                raise
+            # Numbers in the target column, and yet a classifier: they are labels then.
+            labels = read_labels(columns, target)
+            asked = Asked(AS_DECIDED, labels, read_favorable(None, labels, target))
+            return self.open(asked), asked
+        if asked.refusal is not None:
+            raise asked.refusal
+        return bound, asked
+
+
+def _some(labels: Any, where: Mask) -> Any:
     return None if labels is None else labels[where]
 
 
@@ -299,7 +361,7 @@ def _agreeing(schema: Schema, rows: Rows, what: str = "rows") -> tuple[Mask, tup
 
 def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, problem: Problem) -> None:
     """BadTable where the rows carry labels that the table does not know."""
-    strange = [value for value in _values(columns, target) if value not in problem.known]
+    strange = [value for value in values_of(columns, target) if value not in problem.known]
     if strange:
         ordered = sorted(problem.known, key=lambda label: label not in problem.wanted)
         raise BadTable(
@@ -328,47 +390,6 @@ def describe_untaken(problem: Problem, *, twins_asked: bool) -> tuple[str, ...]:
     if twins_asked:
         return (f"{told}; {what} is told by twins",)
     return (f"{told}; with --twin limi asks {what}",)
-
-
-def _by_default(
-    given: Value | Sequence[Value] | None,
-    taken: Value | tuple[Value, ...] | None,
-    target: str | None,
-) -> tuple[str, ...]:
-    """A sentence where nobody said which label is favorable."""
-    if given is not None:
-        return ()
-    label = 1 if taken is None else taken
-    where = "" if target is None else f" of {target!r}"
-    return (
-        f"no favorable label was named, so {label!r}{where} was taken for the one people want; if "
-        "it is the other, say so with --favorable LABEL (favorable= in Python)",
-    )
-
-
-def _by_threshold(target: Target, rows: Rows) -> tuple[str, ...]:
-    """What a threshold does to scores, and whether it parts any rows of the table."""
-    threshold = target.rule.threshold
-    if threshold is None:
-        return ()
-    notes = [
-        f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
-        f"shown moved so that 0.5 stands for {threshold:g}, with either side stretched evenly"
-    ]
-    some = rows[settling_rows(len(rows), _ASKED)]
-    scores = target.score(some)
-    if set(np.unique(scores)) <= {0.0, 1.0}:
-        notes.append(
-            f"the model's scores are all 0 or 1 (on {len(some):,} rows of the table), so every "
-            "threshold decides the same"
-        )
-    elif favors(scores).all() or not favors(scores).any():
-        side = "above" if favors(scores).all() else "at or below"
-        notes.append(
-            f"of {len(some):,} rows of the table all have scores {side} {threshold:g}, so the "
-            "threshold parts none of them; is it the one that is used?"
-        )
-    return tuple(notes)
 
 
 def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
@@ -434,103 +455,6 @@ def protected_values(schema: Schema) -> dict[str, list[str]]:
         name: [schema[name].show(code) for code in codes]
         for name, codes in zip(schema.protected, schema.protected_codes, strict=True)
     }
-
-
-def _values(columns: list[tuple[str, Any, Any]], target: str | None) -> list[Value]:
-    """What a column holds beside missing cells."""
-    series, backend = next((s, b) for name, s, b in columns if name == target)
-    _, cells = backend.factorize(series)
-    values = [plain(cell) for cell in cells]
-    return [v for v in values if not (isinstance(v, float) and math.isnan(v))]
-
-
-def _labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tuple[Value, ...]:
-    if target is None:
-        return ()
-    known = _values(columns, target)
-    if not 2 <= len(known) <= _MOST_LABELS:
-        several = f"2 to {_MOST_LABELS} labels"
-        raise BadTable(
-            f"the target column {target!r} has {len(known)} different values "
-            f"({spell(map(repr, known), most=5)}); limi tests decisions between {several}, so "
-            "name the column with the labels, or cut its numbers into bands first"
-        )
-    return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
-
-
-def _favorable_labels(
-    columns: list[tuple[str, Any, Any]], target: str | None, favorable: tuple[Value, ...]
-) -> Labels | None:
-    """Which rows of the table carry the favorable label; -1 where the cell is missing."""
-    if target is None:
-        return None
-    series, backend = next((s, b) for name, s, b in columns if name == target)
-    codes, cells = backend.factorize(series)
-    values = [plain(cell) for cell in cells]
-    gaps = [isinstance(value, float) and math.isnan(value) for value in values]
-    meaning = [-1 if gap else value in favorable for gap, value in zip(gaps, values, strict=True)]
-    known: Labels = np.array([*meaning, -1], dtype=np.int8)[codes]  # code -1, a gap: the last
-    return known
-
-
-def _favorable(
-    favorable: Value | Sequence[Value] | None, labels: tuple[Value, ...], target: str | None
-) -> Value | tuple[Value, ...] | None:
-    """The favorable label; of more than two, those that are favorable, as a tuple."""
-    given = _several(favorable)
-    if not labels:
-        return given[0] if len(given) == 1 else given or None
-    if not given:
-        if set(labels) == {0, 1}:
-            return labels[1]
-        said = ",".join(map(str, labels[-2:])) if len(labels) > 2 else str(labels[-1])
-        which = (
-            "which ones people want, one or several" if len(labels) > 2 else "which one people want"
-        )
-        raise InvalidInput(
-            f"the target column {target!r} holds {spell(map(repr, labels))}; say {which}, for "
-            f"example --favorable {said!r}"
-        )
-    if len(given) == 1 and isinstance(given[0], str) and _match_label(given[0], labels) is None:
-        # On a command line several labels are one text.
-        given = tuple(part.strip() for part in given[0].split(","))
-    wanted = [_match_label(label, labels) for label in given]
-    for label, found in zip(given, wanted, strict=True):
-        if found is None:
-            raise InvalidInput(
-                f"favorable label {label!r} is not in the target column {target!r}; "
-                f"{nearest(str(label), map(str, labels))}"
-            )
-    chosen = tuple(label for label in labels if label in wanted)
-    if len(chosen) == len(labels):
-        raise InvalidInput(
-            f"all labels of the target column {target!r} ({spell(map(repr, labels))}) are called "
-            "favorable, so that no decision could differ; leave those out that people do not want"
-        )
-    return chosen[0] if len(labels) == 2 else chosen
-
-
-def _match_label(wanted: Value, labels: tuple[Value, ...]) -> Value | None:
-    """The label that is meant: the same value, the same text or the same number."""
-    for label in labels:
-        if label == wanted or str(label) == str(wanted) or same_number(wanted, label):
-            return label
-    return None
-
-
-def _several(wanted: Value | Sequence[Value] | None) -> tuple[Value, ...]:
-    if wanted is None:
-        return ()
-    return (wanted,) if isinstance(wanted, (str, int, float, bool)) else tuple(wanted)
-
-
-def _in_words(labels: Value | Sequence[Value]) -> Any:
-    """One label as it is, several as words; None for none."""
-    several = _several(labels)
-    if len(several) < 2:
-        return several[0] if several else None
-    *first, last = map(str, several)
-    return f"{', '.join(first)} or {last}"
 
 
 def _settle(

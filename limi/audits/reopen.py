@@ -21,6 +21,7 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, partner_columns
 from limi.audits.sending import settle_remote
 from limi.audits.summary import Summary, causes_in_words, rules_of
+from limi.decisions import AS_DECIDED, Classes, Rule, parse_rule
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
 from limi.remote.options import Remote
 from limi.search.check import cause_names
@@ -31,7 +32,7 @@ from limi.system.reading import is_file
 from limi.table import files
 from limi.table.frames import Codec, Frame
 from limi.table.schema import Schema
-from limi.types import Rows
+from limi.types import Rows, Scores
 
 __all__ = ["Run", "Table", "as_arrays", "open_findings", "read_findings", "reopen", "sides_of"]
 
@@ -74,7 +75,7 @@ def reopen(
     beside = run.beside(protected_from)
     remote = settle_remote(named, remote)
     problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
-    found = read_findings(run.folder, problem.target.codec)
+    found = read_findings(run.folder, problem.target.codec, problem.target.rule)
     # A model whose answers move cannot be held to those that it gave.
     if not run.summary.steadiness.get("scores_moved"):
         _same_model(problem, found, named)
@@ -104,6 +105,16 @@ class Run:
         """The run in a folder; CorruptStore where it is damaged or newer."""
         folder = writing.absolute(folder)
         return Run(folder, run_folder.read_summary(folder), _manifest(folder))
+
+    def require_favorable(self, decision: str | None = None) -> None:
+        """InvalidInput where what is to be done with the run is not known for its decisions, or
+        for the rule that is given."""
+        rule = self.summary.decision if decision is None else decision
+        if self.summary.kind != "favorable" or parse_rule(rule).kind != "favorable":
+            raise InvalidInput(
+                f"the decision is {rule!r}, and only favorable decisions can be asked again in "
+                "this way; test the newer model with the same rule, and compare the two reports"
+            )
 
     @property
     def base(self) -> Path:
@@ -154,6 +165,7 @@ def _problem(
             favorable=manifest["favorable"],
             output=manifest.get("output"),
             decision=manifest.get("decision"),
+            order=manifest.get("order"),
             schema=run_folder.read_schema(folder),
             trust_pickle=trust_pickle,
             trust=trust,
@@ -310,29 +322,26 @@ def _read_frame(folder: Path) -> Any:
         return pd.read_parquet(path)
 
 
-def read_findings(folder: Path, codec: Codec) -> Found:
+def read_findings(folder: Path, codec: Codec, rule: Rule = AS_DECIDED) -> Found:
     """The findings as arrays; when they were found is not kept in the folder."""
     frame = _read_frame(folder)
     with _reading_findings(folder):
-        return as_arrays(codec, frame)
+        return as_arrays(codec, frame, rule)
 
 
 def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
     """The schema of a run, its findings as they were written, and as arrays: all that is known of
-    them without table and model."""
+    them without table and model. Of favorable decisions (`Run.require_favorable`)."""
     schema, frame = run_folder.read_schema(folder), _read_frame(folder)
     with _reading_findings(folder):
         return schema, frame, as_arrays(Codec.learn(frame, schema), frame)
 
 
-def as_arrays(codec: Codec, frame: Any) -> Found:
+def as_arrays(codec: Codec, frame: Any, rule: Rule = AS_DECIDED) -> Found:
     """A pandas frame of findings as arrays; KeyError or ValueError where it holds other things."""
     schema = codec.schema
     rows, partner = (_encode(codec, side) for side in sides_of(frame, schema))
-    score, partner_score = (
-        frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
-        for name in ("score", "partner_score")
-    )
+    score, partner_score = (_answers(rule, frame, prefix, schema) for prefix in ("", "partner_"))
     origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
     natural = [
         frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
@@ -385,12 +394,34 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return name
 
 
+def _answers(rule: Rule, frame: Any, prefix: str, schema: Schema) -> Scores:
+    """The answers behind what was written of them (see `limi.audits.result.answer_columns`)."""
+
+    def column(name: str) -> Any:
+        return frame[_free(f"{prefix}{name}", schema.names)]
+
+    if isinstance(rule, Classes):
+        known = {rule.show(place): place for place in range(len(rule.labels) + 1)}
+        places = np.array([known[label] for label in column("class")], dtype=np.float64)
+        lead: Scores = column("lead").to_numpy(dtype=np.float64)
+        return places + lead
+    name = "score" if rule.kind == "favorable" else "prediction"
+    answers: Scores = column(name).to_numpy(dtype=np.float64)
+    return answers
+
+
+def _alike(rule: Rule, now: Scores, then: Scores) -> bool:
+    if rule.kind == "favorable":
+        return bool(np.allclose(now, then, rtol=1e-3, atol=1e-3))
+    return not rule.moved(now, then).any()
+
+
 def _same_model(problem: Problem, found: Found, named: Any) -> None:
     """Scores that the run wrote must come back; a model without a file has no other sum."""
     some = slice(0, _SPOT)
     sides = ((found.rows, found.score), (found.partner, found.partner_score))
     if not all(
-        np.allclose(problem.target.score(rows[some]), score[some], rtol=1e-3, atol=1e-3)
+        _alike(problem.target.rule, problem.target.score(rows[some]), score[some])
         for rows, score in sides
     ):
         raise BadModel(

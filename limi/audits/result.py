@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.audits.problem import Problem
 from limi.audits.summary import Summary, causes_in_words
 from limi.audits.what_if import WhatIf
+from limi.decisions import Classes
+from limi.decisions import Rule as DecisionRule
 from limi.errors import InvalidInput, nearest
 from limi.metrics import collect
 from limi.metrics._enough import FEWEST_TOLD
@@ -21,17 +24,18 @@ from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.privileged import Privileged
 from limi.metrics.regions import Rule
 from limi.metrics.representative import representative
-from limi.metrics.severity import priority, score_gap
+from limi.metrics.severity import priority
+from limi.models.target import Target
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.streams import Stream
 from limi.system.shown import to_json
 from limi.system.writing import Content, write
-from limi.table.frames import Codec, Frame
+from limi.table.frames import Frame
 from limi.table.schema import Schema
 from limi.table.schema_files import dump
 from limi.twins import Twins
-from limi.types import Index, Mask
+from limi.types import Index, Mask, Scores
 
 __all__ = [
     "Rates",
@@ -145,8 +149,12 @@ class Result:
         """One row per finding, in the type of the given frame: its columns, the partner's protected
         values as `<column>__partner` with those of columns that may go along, `score`,
         `partner_score`, `origin`, `severity` (the gap of the scores), `naturalness` and
-        `partner_naturalness` (p-values; NaN where unknown)."""
-        return findings_frame(self.problem.target.codec, self.found)
+        `partner_naturalness` (p-values; NaN where unknown).
+
+        Where the decision is a class there are `class` and `lead` (how far it is ahead of the next,
+        from 0 to 0.5) in place of the score, and `severity` counts places of ordered classes; where
+        it is a number there is `prediction`, and `severity` is the difference, or counts bands."""
+        return findings_frame(self.problem.target, self.found)
 
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
         """The n findings that look most like the table, as a frame like `findings`.
@@ -157,15 +165,15 @@ class Result:
         if n is None:
             n = representative_size(self.problem, self.found)
         chosen = draw_representative(self.problem, self.found, n, seed)
-        return findings_frame(self.problem.target.codec, self.found[chosen])
+        return findings_frame(self.problem.target, self.found[chosen])
 
     def ranked(self, n: int | None = None) -> Frame:
         """The n findings to look at first, or all: by severity times naturalness.
 
         A pair is as natural as the less natural of its two rows.
         """
-        order = ranking(self.found)[:n]
-        return findings_frame(self.problem.target.codec, self.found[order])
+        order = ranking(self.problem.target.rule, self.found)[:n]
+        return findings_frame(self.problem.target, self.found[order])
 
     def metrics(
         self, *, volume: int | None = None, privileged: Privileged | None = None
@@ -251,7 +259,18 @@ def draw_representative(problem: Problem, found: Found, n: int, seed: int) -> In
     return representative(problem.rows, found.rows, problem.schema, n, rng)
 
 
-def findings_frame(codec: Codec, found: Found) -> Frame:
+def answer_columns(rule: DecisionRule, answers: Scores) -> dict[str, NDArray[Any]]:
+    """What is written of a model's answers, in the user's terms."""
+    if isinstance(rule, Classes):
+        known = np.array([rule.show(place) for place in range(len(rule.labels) + 1)])
+        places = np.floor(answers)
+        return {"class": known[places.astype(np.intp)], "lead": answers - places}
+    return {"score" if rule.kind == "favorable" else "prediction": answers}
+
+
+def findings_frame(target: Target, found: Found) -> Frame:
+    """Findings as a user gets them, in the type of the given frame."""
+    codec, rule = target.codec, target.rule
     schema, backend = codec.schema, codec.backend
     names = schema.names
     partner = codec.decode(found.partner)
@@ -262,10 +281,10 @@ def findings_frame(codec: Codec, found: Found) -> Frame:
     unknown = np.full(len(found), np.nan)
     told = len(found.naturalness) > 0
     extra = {
-        "score": found.score,
-        "partner_score": found.partner_score,
+        **answer_columns(rule, found.score),
+        **{f"partner_{k}": v for k, v in answer_columns(rule, found.partner_score).items()},
         "origin": found.origin,
-        "severity": score_gap(found.score, found.partner_score),
+        "severity": np.asarray(rule.gap(found.score, found.partner_score)),
         "naturalness": found.naturalness if told else unknown,
         "partner_naturalness": found.partner_naturalness if told else unknown,
     }
@@ -285,12 +304,12 @@ def partner_columns(schema: Schema) -> list[str]:
     return [*schema.protected, *along]
 
 
-def ranking(found: Found) -> Index:
+def ranking(rule: DecisionRule, found: Found) -> Index:
     """Findings in the order of severity times naturalness, the strongest first."""
     natural = np.full(len(found), np.nan)
     if len(found.naturalness):
         natural = np.minimum(found.naturalness, found.partner_naturalness)
-    weight = priority(score_gap(found.score, found.partner_score), natural)
+    weight = priority(np.asarray(rule.gap(found.score, found.partner_score)), natural)
     return np.argsort(-weight, kind="stable")
 
 

@@ -24,11 +24,13 @@ from limi.audits.what_if import (
     in_regions,
     what_ifs,
 )
+from limi.decisions import Classes
 from limi.metrics import collect
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._populations import LEAST_KEPT
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness, naturalness_at
+from limi.metrics.outcomes import Outcomes, compare_outcomes
 from limi.metrics.rates import Measured
 from limi.metrics.regions import Where, find_rules
 from limi.metrics.sequential import anytime_rate
@@ -137,8 +139,21 @@ def _questions(plan: Plan) -> int:
 
 def _comparable(plan: Plan, searched: Searched) -> dict[str, Checked]:
     """Samples whose people can be compared under all values; none where an answer hangs on
-    the other rows of a batch."""
+    the other rows of a batch, or nothing is favorable."""
+    if plan.problem.target.rule.kind != "favorable":
+        return {}
     return {} if searched.steadiness.in_company else searched.measured.checked
+
+
+def _outcomes(plan: Plan, searched: Searched) -> tuple[Outcomes, ...]:
+    """What becomes of people, where decisions are classes or numbers."""
+    problem, measured = plan.problem, searched.measured
+    if problem.target.rule.kind == "favorable" or searched.steadiness.in_company:
+        return ()
+    truth = None
+    if problem.truth is not None and "real" in measured.places:
+        truth = problem.truth[measured.places["real"]]
+    return compare_outcomes(problem.schema, problem.target.rule, measured.checked, {"real": truth})
 
 
 def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
@@ -215,7 +230,7 @@ def _effort(plan: Plan, searched: Searched) -> collect.Effort:
 def _decide(plan: Plan, measured: Measured) -> collect.Decided | None:
     """Decisions on rows of people, for metrics that compare groups: those of their rate."""
     name, rows, labels = plan.problem.people
-    if name not in measured.checked:
+    if name not in measured.checked or plan.problem.target.rule.kind != "favorable":
         return None
     score, index = measured.checked[name].score, measured.places[name]
     return collect.Decided.of(name, rows, score, labels, index)
@@ -240,6 +255,7 @@ def _take_metrics(
         judged_by=judged_by,
         effort=_effort(plan, searched),
         seed=plan.seed,
+        decision=plan.problem.target.rule,
         in_time=lambda what: plan.in_time(searched.cut, what),
     )
 
@@ -285,6 +301,7 @@ def _summarize(
     judged_by: str,
 ) -> Summary:
     problem, ran = plan.problem, searched.run
+    rule = problem.target.rule
     likeness, drawn = _look(plan, searched, found)
     scored = {**ran.session.facts, **scores(plan.method, ran.findings)}
     rates = _rates(plan, searched)
@@ -297,9 +314,13 @@ def _summarize(
         n_columns=len(problem.schema),
         model=problem.model_name,
         target=problem.label_column,
-        favorable=str(problem.favorable),
+        favorable="" if problem.favorable is None else str(problem.favorable),
         unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
-        decision=str(problem.target.rule),
+        decision=str(rule),
+        kind=rule.kind,
+        classes=tuple(map(str, rule.labels)) if isinstance(rule, Classes) else (),
+        ordered=isinstance(rule, Classes) and rule.ordered,
+        outcomes=_outcomes(plan, searched),
         method=plan.method_name,
         settings=_with_used(plan.settings, ran.session.used),
         protected=protected_values(problem.schema),
@@ -331,11 +352,11 @@ def _summarize(
             problem.schema,
             searched.measured.under_rules,
             ran.session,
-            comparable=not searched.steadiness.in_company,
+            comparable=not searched.steadiness.in_company and rule.kind == "favorable",
             regions=in_regions,
         ),
         favorable_findings=favorable_findings(problem.schema, found),
-        examples=examples(problem.schema, found),
+        examples=examples(problem.schema, found, decision=rule),
         notes=_notes(plan, searched, found, dropped),
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),
@@ -357,6 +378,7 @@ def _look(
     All sets are compared at the size of the smallest, because naturalness falls with that size.
     """
     problem = plan.problem
+    sided = problem.target.rule.kind == "favorable"
     flipping = searched.measured.flipping.get(problem.people[0])
     if not plan.in_time(searched.cut, "naturalness"):
         flipping, found = None, found[:0]
@@ -370,7 +392,7 @@ def _look(
     }
     return likeness, {
         "densities": pictures.densities(real, drawn) if drawn else {},
-        "score_pairs": pictures.score_pairs(found),
+        "score_pairs": pictures.score_pairs(found) if sided else [],
     }
 
 

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from limi.audits.rule_report import RuleReport
 from limi.audits.what_if import WhatIf
-from limi.decisions import round_scores
+from limi.decisions import AS_DECIDED, round_scores
+from limi.decisions import Rule as DecisionRule
 from limi.metrics import collect
 from limi.metrics.effectiveness import findings_per_thousand_queries
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
+from limi.metrics.outcomes import Outcomes
 from limi.metrics.regions import Condition, Rule, Where
 from limi.search.check import cause_names
 from limi.search.findings import Found
@@ -140,6 +142,10 @@ class Summary:
     held_out: str | None = None  # rows that the model has not seen, where they were given
     n_held_out: int = 0
     decision: str = "favorable"  # the rule, as `limi.decisions.parse_rule` reads it
+    kind: str = "favorable"  # what an answer is: a favorable score, a class or a number
+    classes: tuple[str, ...] = ()  # where it is a class: their labels, in their order if ordered
+    ordered: bool = False
+    outcomes: tuple[Outcomes, ...] = ()  # of classes and numbers: what becomes of people
     preparation_seconds: float = 0.0  # to fit the generator
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
@@ -218,6 +224,8 @@ class Summary:
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
+        values["classes"] = tuple(tree.get("classes", ()))
+        values["outcomes"] = tuple(map(Outcomes.from_dict, tree.get("outcomes", ())))
         if tree.get("rules") is not None:
             values["rules"] = RuleReport.from_dict(tree["rules"], _rate)
         values["naturalness"] = {
@@ -404,9 +412,14 @@ def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str
     return np.array(words)[causes.astype(np.intp)]
 
 
-def examples(schema: Schema, found: Found, most: int = 10) -> tuple[Example, ...]:
-    """The findings with the widest gap between the two scores."""
-    gap = round_scores(np.abs(found.score - found.partner_score))
+def examples(
+    schema: Schema, found: Found, most: int = 10, decision: DecisionRule = AS_DECIDED
+) -> tuple[Example, ...]:
+    """The findings with the widest gap between the two answers."""
+    gap = round_scores(np.asarray(decision.gap(found.score, found.partner_score)))
+    if decision.kind == "class":  # among equals, the classes that are furthest ahead
+        leads = [part - np.floor(part) for part in (found.score, found.partner_score)]
+        gap = round_scores(gap + np.minimum(*leads))
     strongest = np.argsort(-gap, kind="stable")[:most]
     return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from limi.audits.conduct import Searched
 from limi.audits.plan import Plan
-from limi.decisions import differ
 from limi.models.target import Target
 from limi.search import steadiness
 from limi.search.findings import Found
@@ -29,9 +28,9 @@ def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     again, flips = ask_again(target, found, plan.watch)
     unasked = len(found) - len(again)
     found = found[: len(again)]
+    rule = target.rule
     moved = ~flips & (
-        steadiness.apart(found.score, again.score)
-        | steadiness.apart(found.partner_score, again.partner_score)
+        rule.moved(found.score, again.score) | rule.moved(found.partner_score, again.partner_score)
     )
     steady = searched.steadiness.steady
     if steady and not moved.any():
@@ -64,6 +63,7 @@ def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Ro
                 rng,
                 company=company,
                 max_batch=watch.at_once(plan.max_batch),
+                decision=plan.problem.target.rule,
             )
         except OutOfTime:
             break
@@ -75,7 +75,7 @@ def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Ro
 class Dropped:
     """Rows that flipped in the search and not afterwards, and so were left out."""
 
-    rounded: int = 0  # their scores lie within rounding of 0.5
+    rounded: int = 0  # their answers lie within rounding of the edge of the rule
     moved: int = 0  # the model gave another answer
     surprise: bool = False  # that, although it had answered steadily before the run
     unasked: int = 0  # there was no time to ask for them again
@@ -98,7 +98,7 @@ class Dropped:
         if self.rounded:
             notes.append(
                 f"{self.rounded} rows flipped in the search but not when asked again, and were "
-                "left out: their scores lie within rounding of 0.5"
+                "left out: what the model answers lies within rounding of the edge"
             )
         return notes
 
@@ -122,7 +122,7 @@ def ask_again(target: Target, found: Found, watch: Watch) -> tuple[Found, Mask]:
             one, two = score(rows), score(partner)
         except OutOfTime:
             break
-        flipped = differ(one, two)
+        flipped = target.rule.differ(one, two)
         decided, decided_other = target.decide(rows), target.decide(partner)
         if decided is not None and decided_other is not None:
             watch.count(2 * len(rows))

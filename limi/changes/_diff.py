@@ -281,6 +281,7 @@ class _Question:
 
     def open_newer(self, model: Any, run: Run, reading: _Reading) -> Problem:
         """The newer model, asked this question."""
+        run.require_favorable(reading.decision)
         manifest = run.manifest
 
         def opened(meaning: Meaning | None) -> Problem:

@@ -41,6 +41,7 @@ def open_newer(
     """A model and a table brought together as in the run; `anew` where the table is another one,
     whose columns have to be looked at again. How answers are read is as in the run where nothing
     else is said."""
+    run.require_favorable(decision)
     manifest = run.manifest
     before = run_folder.read_schema(run.folder)
     target = columns.newer(manifest["target"])

@@ -19,6 +19,7 @@ __all__ = [
     "FavorableLabels",
     "Fill",
     "Header",
+    "LabelOrder",
     "Price",
     "Rename",
     "Trust",
@@ -43,8 +44,14 @@ DecisionRule = Annotated[
     Option(
         "--decision",
         metavar="RULE",
-        help="What a favorable decision is, where not the model itself decides: 'score > 0.3'.",
+        help="What counts as a decision: 'score > 0.3', class (any change of it), "
+        "'difference > 25', 'difference > 10 %', 'bands = 580, 670'.",
     ),
+]
+
+LabelOrder = Annotated[
+    str | None,
+    Option("--order", metavar="LABELS", help="Classes, the worst first: low,medium,high."),
 ]
 
 FavorableLabels = Annotated[

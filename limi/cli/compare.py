@@ -18,6 +18,7 @@ from limi.cli._options import (
     DecisionRule,
     FavorableLabels,
     Header,
+    LabelOrder,
     Price,
     TrustPickle,
     remote_of,
@@ -43,6 +44,7 @@ def compare(
         str | None, Option(help="What a Python function answers: label or score.")
     ] = None,
     decision: DecisionRule = None,
+    order: LabelOrder = None,
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
@@ -77,6 +79,7 @@ def compare(
             protected=protected,
             output=output,
             decision=decision,
+            order=order,
             generator=generator,
             max_rows=None,
             max_queries=max_queries,

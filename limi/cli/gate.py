@@ -23,6 +23,7 @@ from limi.cli._options import (
     DecisionRule,
     FavorableLabels,
     Header,
+    LabelOrder,
     Price,
     Trust,
     TrustPickle,
@@ -60,6 +61,7 @@ def gate(
         str | None, Option(help="What a Python function answers: label or score.")
     ] = None,
     decision: DecisionRule = None,
+    order: LabelOrder = None,
     held_out: Annotated[
         str | None, Option(metavar="FILE", help="Rows that the model has not seen.")
     ] = None,
@@ -120,6 +122,7 @@ def gate(
             protected=protected,
             output=output,  # type: ignore[arg-type]
             decision=decision,
+            order=order,
             held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             privileged=privileged or (),

@@ -20,6 +20,7 @@ from limi.cli._options import (
     DecisionRule,
     FavorableLabels,
     Header,
+    LabelOrder,
     Price,
     Trust,
     TrustPickle,
@@ -51,6 +52,7 @@ def test(
         Option(help="What a Python function answers, where it does not show: label or score."),
     ] = None,
     decision: DecisionRule = None,
+    order: LabelOrder = None,
     held_out: Annotated[
         str | None,
         Option(
@@ -150,6 +152,7 @@ def test(
             protected=protected,
             output=output,  # type: ignore[arg-type]
             decision=decision,
+            order=order,
             held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             method=method,

@@ -8,6 +8,7 @@ from typing import Any
 from limi.audits.problem import Problem
 from limi.audits.run_folder import read_json, read_summary, reading
 from limi.audits.summary import Summary, read_flips
+from limi.decisions import Classes
 from limi.errors import InvalidInput, spell
 from limi.gates._measures import BaselineRate
 from limi.system import words
@@ -42,6 +43,15 @@ class Baseline:
                 f"the baseline {self.folder!r} was tested with the decision {then!r}, and this "
                 f"gate has {str(problem.target.rule)!r}; give both the same --decision"
             )
+        order, rule = self._manifest.get("order"), problem.target.rule
+        now = list(rule.labels) if isinstance(rule, Classes) and rule.ordered else None
+        if order != now:
+            raise InvalidInput(
+                f"the baseline {self.folder!r} has the order {order}, and this gate {now}; give "
+                "both the same --order"
+            )
+        if rule.kind != "favorable":
+            return
         favorable = self._manifest.get("favorable")
         labels = favorable if isinstance(favorable, list) else [favorable]
         # Of two labels a flip is a flip, whichever of them is favorable.

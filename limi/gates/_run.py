@@ -72,6 +72,7 @@ def gate(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    order: str | Sequence[Value] | None = None,
     held_out: Frame | None = None,
     privileged: Privileged = (),
     baseline: str | Path | None = None,
@@ -117,6 +118,7 @@ def gate(
         favorable=favorable,
         output=output,
         decision=decision,
+        order=order,
         schema=schema,
         constraints=constraints,
         trust_pickle=trust_pickle,
@@ -128,6 +130,7 @@ def gate(
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name)
     exchange = exchange_of(problem.target)
+    _require_kind(wanted, problem)
     wanted = _settle(wanted, problem)
     place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, lambda done, words: None)
@@ -154,6 +157,17 @@ def gate(
     finally:
         if exchange is not None:
             exchange.rest()
+
+
+def _require_kind(wanted: Sequence[Rule], problem: Problem) -> None:
+    """InvalidInput where a rule of the gate speaks of scores and decisions have none."""
+    decision = problem.target.rule
+    sided = [rule for rule in wanted if rule.measure in ("score_gap", "spd")]
+    if sided and decision.kind != "favorable":
+        raise InvalidInput(
+            f"the rule {sided[0].text!r} is about favorable scores, and the decision here is "
+            f"{str(decision)!r}; rates work with every decision"
+        )
 
 
 def _check(

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from limi import generators
+from limi.decisions import AS_DECIDED, Favorable, Rule
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.generators._base import WithTensors
 from limi.generators._state import read
@@ -131,12 +132,13 @@ def join_on_device(target: Target, generator: Any) -> OnDevice | None:
     return OnDevice(
         schema,
         forward,
-        lambda raw: target.rule.move(_read(raw, outputs)),
+        lambda raw: _read(raw, outputs, target.rule),
         weights[0].dtype,
         generator,
         tuple(_numbers(target, generator.device)),
         _chunk(generator, len(schema)),
         _BATCH.get(generator.device.type, MAX_BATCH),
+        target.rule,
     )
 
 
@@ -178,8 +180,8 @@ def _chunk(generator: WithTensors, n_columns: int) -> int:
 # -- what a module says -----------------------------------------------------------------
 
 
-def _read(raw: Any, outputs: Outputs) -> Any:
-    """(n,) float64 scores as `Outputs.read` gives them; NaN where it would complain."""
+def _read(raw: Any, outputs: Outputs, rule: Rule = AS_DECIDED) -> Any:
+    """(n,) float64 answers as `Target.score` gives them; NaN where it would complain."""
     import torch
 
     width = tuple(raw.shape[1:])
@@ -193,4 +195,5 @@ def _read(raw: Any, outputs: Outputs) -> Any:
             '"probability" or "logits"'
         )
     scores = outputs.scores(torch.where(raw.isfinite(), raw, torch.nan).double())
-    return torch.where((scores >= 0) & (scores <= 1), scores, torch.nan)
+    told = torch.where(rule.allows(scores), scores, torch.nan)
+    return rule.move(told) if isinstance(rule, Favorable) else told

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors
+from limi.decisions import AS_DECIDED, Rule, favors
 from limi.errors import BadModel
 from limi.generators._base import WithTensors
 from limi.generators._counter_rng import mix
@@ -39,8 +39,8 @@ __all__ = [
 Tensor: TypeAlias = Any
 
 _SETTLED = 1 << 22  # answers judged at once
+_CLOSED = -np.inf  # the answer of what was not asked; NaN is what says no number
 _EXACT = 1 << 53  # whole numbers below it are exact in float64, and so are their sums
-_CLOSED = -1.0  # the score of what was not asked; NaN is what a model says that says no number
 
 
 class Collision(Exception):
@@ -262,6 +262,7 @@ class OnDevice:
     numbers: tuple[tuple[int, Tensor], ...] = ()  # columns whose levels stand for other numbers
     chunk: int = 1 << 16  # latents probed at once
     batch: int = 1 << 18  # rows that the module gets at once, unless fewer are wished for
+    decision: Rule = AS_DECIDED
 
     @property
     def device(self) -> Any:
@@ -386,21 +387,25 @@ class OnDevice:
             closed = scores == _CLOSED
             alone = closed.sum(1) == scores.shape[1] - 1
             counts = {"closed": int(closed.sum()), "alone": int(alone.sum())}
-            # A score on the edge decides nothing.
-            scores = torch.where(closed, 0.5, scores)
+            # What is a row's own decides nothing else.
+            scores = torch.where(closed, scores.gather(1, own[:, None]), scores)
         else:
             counts = {}
         counts["queries"] = scores.numel() - counts.get("closed", 0)
         mine = scores.gather(1, own[:, None])[:, 0]
         bits = self._pack(favors(scores))
+        if self.decision.kind != "favorable":
+            bits = bits[:, :0]
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
             other = 1 - own if alone is None else torch.where(alone, own, 1 - own)
             theirs = scores.gather(1, other[:, None])[:, 0]
-            flips = differ(mine, theirs)
+            flips = self.decision.differ(mine, theirs)
             return Verdicts(mine, tried.cells[other], theirs, flips, bits[:, :0], bits, **counts)
         candidates = None if closed is None else ~closed
-        chosen, flipped, _ = choose_partner(scores, mine, own=own, candidates=candidates, rule=rule)
+        chosen, flipped, _ = choose_partner(
+            scores, mine, own=own, candidates=candidates, rule=rule, decision=self.decision
+        )
         if alone is not None:
             chosen = torch.where(alone, own, chosen)
         flips = flipped.any(1)
@@ -547,6 +552,6 @@ def _check_scores(*scores: Tensor) -> None:
     bad = sum(tensor.isnan().sum() for tensor in scores)
     if len(scores[0]) and int(bad):
         raise BadModel(
-            f"the model returned {int(bad)} scores among {len(scores[0])} rows that are not "
-            "numbers in [0, 1]; scores must be finite"
+            f"the model returned {int(bad)} answers among {len(scores[0])} rows that are not "
+            "numbers that it may give; they must be finite, and scores in [0, 1]"
         )

@@ -73,7 +73,8 @@ def _as_released(method: Climbing, session: Session, rng: np.random.Generator) -
         answers = session.ask(asked)
         answers = np.concatenate([answers, np.full(len(asked) - len(answers), 0.5)])
         answers = answers.reshape(-1, len(ranges))
-        stop[~stop] = differ(answers, checked.score[~stop, None]).any(axis=1)
+        mine = session.decision.as_score(checked.score[~stop, None])
+        stop[~stop] = differ(answers, mine).any(axis=1)
         if stop.any():
             seeds.append(checked[stop])
         return stop

@@ -174,7 +174,7 @@ def of_both(slope: Callable[[Rows], Rows]) -> Callable[[Checked], Twofold]:
 
 
 def confidence(slopes: Slopes, rows: Rows, score: Scores) -> Rows:
-    """Derivative of the score of the decision taken."""
+    """Derivative of the score of the decision taken; scores are those that steer a search."""
     return np.where(favors(score), 1.0, -1.0)[:, None] * slopes.output_gradient(rows)
 
 
@@ -201,8 +201,9 @@ def downhill(session: Session, slopes: Slopes, decay: float, size: int) -> Headi
     memory: list[Rows] = []
 
     def heading(here: Checked, going: Mask) -> Moves:
-        own = confidence(slopes, here.rows, here.score)
-        other = confidence(slopes, here.partner, here.partner_score)
+        as_score = session.decision.as_score
+        own = confidence(slopes, here.rows, as_score(here.score))
+        other = confidence(slopes, here.partner, as_score(here.partner_score))
         if memory:
             own += decay * memory[0][going]
             other += decay * memory[1][going]

@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ
+from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
@@ -111,7 +111,7 @@ class Aequitas:
         session.keep_scores |= self.objective == "protected-value"
         for start in range(0, len(seeds), self.walks):
             here = seeds[start : start + self.walks]
-            energy = self._energy(session.schema, here)
+            energy = self._energy(session, here)
             for _ in range(self.exploit_steps):
                 draws = rng.random((len(here), 4))
                 columns, signs = taste.draw(ladder, here.rows, draws)
@@ -121,7 +121,7 @@ class Aequitas:
                 if len(checked) < len(rows):
                     return
                 taste = self.learn(taste, columns, signs, checked.flips)
-                there = self._energy(session.schema, checked)
+                there = self._energy(session, checked)
                 accepted = self._accept(energy, there, draws[:, 3])
                 here = checked.where(accepted, here)
                 energy = np.where(accepted, there, energy)
@@ -147,22 +147,24 @@ class Aequitas:
         accepted: Mask = draws < np.exp(-np.maximum(there - here, 0.0) / self.temperature)
         return accepted
 
-    def _energy(self, schema: Schema, checked: Checked) -> NDArray[np.float64]:
+    def _energy(self, session: Session, checked: Checked) -> NDArray[np.float64]:
         if self.objective == "flips":
             return np.where(checked.flips, 0.0, 1.0)
+        schema = session.schema
         position = schema.protected_index[0]
-        value = np.where(checked.flips, _first_flipping(schema, checked), checked.rows[:, position])
+        flipping = _first_flipping(schema, checked, session.decision)
+        value = np.where(checked.flips, flipping, checked.rows[:, position])
         return np.where(value == 0, 1.0, 0.0)
 
 
-def _first_flipping(schema: Schema, checked: Checked) -> NDArray[np.float64]:
+def _first_flipping(schema: Schema, checked: Checked, decision: Rule) -> NDArray[np.float64]:
     """The first protected value that flips each row, in the order of combinations.
 
     Seeds of another method may have brought their partner only, which then stands for it.
     """
     if not len(checked.scores):
         return checked.partner[:, schema.protected_index[0]]
-    flipped = differ(checked.scores, checked.score[:, None])
+    flipped = decision.differ(checked.scores, checked.score[:, None])
     first: NDArray[np.float64] = schema.combinations[flipped.argmax(axis=1), 0]
     return first
 

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import round_scores
+from limi.decisions import AS_DECIDED, Rule, round_scores
 from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.search.check import Checked
@@ -128,7 +128,7 @@ class ExpGA:
         """Generations that descend from the seeds."""
         parents = seeds
         for _ in range(self.generations):
-            fitness = self.fitness_of(parents)
+            fitness = self.fitness_of(parents, session.decision)
             if self.copies == "share":
                 fitness = fitness / _genetic.n_copies(session.schema, parents.rows)
             chosen = _genetic.select(fitness, rng)
@@ -138,13 +138,16 @@ class ExpGA:
             if len(parents) < len(children):
                 return
 
-    def fitness_of(self, checked: Checked) -> NDArray[np.float64]:
+    def fitness_of(self, checked: Checked, decision: Rule = AS_DECIDED) -> NDArray[np.float64]:
         """How much the protected columns matter to each row."""
-        labels_only = np.isin(checked.score, (0.0, 1.0)).all()
+        score, partner_score = (
+            decision.as_score(answers) for answers in (checked.score, checked.partner_score)
+        )
+        labels_only = np.isin(score, (0.0, 1.0)).all() or decision.kind == "class"
         if self.fitness == "labels" or labels_only:
             return np.where(checked.flips, 3.0, 1.0)
         # Rounded, so that the last digits, which move with the batch, choose no parents.
-        return np.asarray(round_scores(np.abs(checked.score - checked.partner_score)))
+        return np.asarray(round_scores(np.abs(score - partner_score)))
 
     def _breed(self, session: Session, parents: Rows, rng: np.random.Generator) -> Rows:
         schema = session.schema

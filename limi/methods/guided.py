@@ -44,7 +44,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
+from limi.decisions import Bands, Difference, Numbers, Rule, favors
 from limi.errors import InvalidInput
 from limi.search.check import Checked
 from limi.search.session import Session
@@ -54,6 +54,7 @@ from limi.types import Latents, Mask, Rows, Scores
 
 __all__ = ["Guided"]
 
+_PARTS = 8.0  # of the spread of numbers: what log-odds are to scores
 _LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
 _LOGIT_STEPS = 100  # in one unit of log-odds
 _ODD_EDGE = 1 / np.pi
@@ -108,7 +109,7 @@ class Guided:
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""
         size = self._first(session)
-        memory = _Memory(session.schema, self.learn_from)
+        memory = _Memory(session.schema, self.learn_from, session.decision)
         parents = _Parents(self.learn_from)
         scale = _Scale()
         session.keep_scores = True
@@ -246,8 +247,8 @@ class _Parents:
 class _Memory:
     """Rows with scores and flips to learn from: everything at first, later a recent part."""
 
-    def __init__(self, schema: Schema, most: int) -> None:
-        self._schema, self._most = schema, most
+    def __init__(self, schema: Schema, most: int, decision: Rule) -> None:
+        self._schema, self._most, self.decision = schema, most, decision
         self._parts: list[Checked] = []
 
     def add(self, checked: Checked) -> None:
@@ -264,7 +265,7 @@ class _Memory:
         )
 
     def examples(self, most: int, rng: np.random.Generator) -> tuple[Rows, Scores]:
-        """Rows under protected combinations that were asked, with their scores."""
+        """Rows under protected combinations that were asked, with their answers."""
         rows = np.concatenate([part.rows for part in self._parts])
         scores = np.concatenate([part.scores for part in self._parts])
         which, combination = np.nonzero(~np.isnan(scores))
@@ -278,17 +279,18 @@ class _Memory:
         """Share of favorable decisions under each combination."""
         scores = np.concatenate([part.scores for part in self._parts])
         asked = ~np.isnan(scores)
-        favorable = favors(scores).sum(axis=0)
+        favorable = favors(self.decision.as_score(scores)).sum(axis=0)
         return np.asarray((favorable + 0.5) / (asked.sum(axis=0) + 1.0), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class _ScoreLearner:
-    """Predicts the target's scores as log-odds."""
+    """Predicts the target's scores as log-odds; its numbers in eighths of their spread."""
 
     schema: Schema
     model: Any
     combinations: Rows
+    decision: Rule
 
     @staticmethod
     def fit(
@@ -298,8 +300,6 @@ class _ScoreLearner:
         from threadpoolctl import threadpool_limits
 
         rows, scores = memory.examples(_MOST_EXAMPLES, rng)
-        small = np.exp(-_LARGEST_LOGIT)
-        bounded = np.clip(scores, small, 1 - small)
         every = range(len(schema))
         model = HistGradientBoostingRegressor(
             **_shape(schema, every, len(rows), trees, leaves), random_state=int(rng.integers(2**31))
@@ -307,15 +307,16 @@ class _ScoreLearner:
         # The last digits of a score may depend on the batch it was asked in; what is learned
         # must not. Log-odds of plain models are round numbers, so that the edges of the steps,
         # where the last digit would tell, lie at odd ones.
-        log_odds = np.floor(np.log(bounded / (1 - bounded)) * _LOGIT_STEPS + _ODD_EDGE)
-        log_odds /= _LOGIT_STEPS
+        learned = np.floor(_as_log_odds(memory.decision, scores) * _LOGIT_STEPS + _ODD_EDGE)
+        learned /= _LOGIT_STEPS
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
-            model.fit(rows, log_odds)
-        return _ScoreLearner(schema, model, _telling(schema, memory.sides()))
+            model.fit(rows, learned)
+        return _ScoreLearner(schema, model, _telling(schema, memory.sides()), memory.decision)
 
     def promise(self, rows: Rows) -> NDArray[np.float64]:
-        """How far the predicted scores lie on both sides of 0.5; above 0 a flip is expected."""
+        """How far the predicted scores lie on both sides of 0.5, or numbers on both sides of a cut
+        or beyond a difference; above 0 a flip is expected."""
         from threadpoolctl import threadpool_limits
 
         lowest = np.full(len(rows), np.inf)
@@ -326,8 +327,35 @@ class _ScoreLearner:
                 predicted = self.model.predict(asked)
             np.minimum(lowest, predicted, out=lowest)
             np.maximum(highest, predicted, out=highest)
-        promise: NDArray[np.float64] = np.minimum(highest, -lowest)
-        return promise
+        return _promise(self.decision, lowest, highest)
+
+
+def _as_log_odds(decision: Rule, answers: Scores) -> NDArray[np.float64]:
+    """What is learned of answers."""
+    if isinstance(decision, Numbers):
+        return np.asarray(_PARTS * (answers - decision.middle) / decision.spread)
+    small = np.exp(-_LARGEST_LOGIT)
+    bounded = np.clip(decision.as_score(answers), small, 1 - small)
+    return np.asarray(np.log(bounded / (1 - bounded)))
+
+
+def _promise(
+    decision: Rule, lowest: NDArray[np.float64], highest: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """How much lies between the lowest and the highest that was predicted of rows."""
+    promise: NDArray[np.float64] = np.minimum(highest, -lowest)
+    if isinstance(decision, Bands):
+        cuts = _PARTS * (np.array(decision.cuts) - decision.middle) / decision.spread
+        promise = np.max([np.minimum(highest - cut, cut - lowest) for cut in cuts], axis=0)
+    elif isinstance(decision, Difference):
+        least = _PARTS * decision.least / decision.spread
+        if decision.relative:
+            scaled = decision.middle * _PARTS / decision.spread
+            nearer = np.minimum(np.abs(lowest + scaled), np.abs(highest + scaled))
+            promise = highest - lowest - decision.least * nearer
+        else:
+            promise = highest - lowest - least
+    return promise
 
 
 def _flip_log_odds(

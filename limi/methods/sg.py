@@ -195,7 +195,7 @@ class _Neighbourhood:
             positions, favorable = positions[part], favorable[part]
         return Tree.grow(
             np.concatenate([self._ladder.climb(block.rows), positions]),
-            np.concatenate([favors(block.score), favorable]),
+            np.concatenate([favors(self._session.decision.as_score(block.score)), favorable]),
             criterion="gini",
             rng=self._rng,
         )

@@ -70,7 +70,7 @@ class Themis:
             end = self._end(checked.flips, flips, n) if released else None
             if end is not None:
                 session.rows_left += len(checked) - end
-                favorable = favors(checked.scores[:end]).sum(axis=0)
+                favorable = favors(session.decision.as_score(checked.scores[:end])).sum(axis=0)
                 yield replace(checked[:end], favorable=favorable)
                 return
             yield checked
@@ -99,11 +99,13 @@ class Themis:
         return (high - low) / 2
 
     def scores(self, findings: Findings) -> Mapping[str, float]:
-        """THEMIS's two scores, each from 0 (no discrimination seen) to 1."""
+        """THEMIS's two scores, each from 0 (no discrimination seen) to 1; of classes and numbers
+        the first alone."""
         n = findings.rows_checked
+        group = group_discrimination(findings.favorable, n)
         return {
             "causal_discrimination": findings.flips / n if n else 0.0,
-            "group_discrimination": group_discrimination(findings.favorable, n),
+            **({"group_discrimination": group} if findings.sided else {}),
             "error_bound": self.error_bound(findings.flips, n) if n else 1.0,
             "confidence": self.confidence,
         }

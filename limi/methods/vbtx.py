@@ -33,7 +33,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
+from limi.decisions import Rule, favors
 from limi.errors import InvalidInput
 from limi.methods import _surrogate
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
@@ -103,12 +103,13 @@ class VBTX:
                 if not len(rows):
                     continue
                 checked = session.check(rows, origin="vbtx")
-                yield self._count(checked, expected)
+                yield self._count(checked, expected, session.decision)
                 if len(checked) < len(rows):
                     return
                 barren = 0
                 told = checked.is_asked
-                if surrogate.learn(checked.rows[told], favors(checked.score[told]), expected[told]):
+                decided = favors(session.decision.as_score(checked.score[told]))
+                if surrogate.learn(checked.rows[told], decided, expected[told]):
                     quiet = 0
 
     def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
@@ -147,10 +148,10 @@ class VBTX:
         kept = np.repeat(kept, 2)
         return both[kept], np.tile([False, True], len(rows))[kept]
 
-    def _count(self, checked: Checked, expected: Mask) -> Checked:
+    def _count(self, checked: Checked, expected: Mask, decision: Rule) -> Checked:
         if self.swapped == "count":
             return checked
-        wrong = favors(checked.score) != expected[: len(checked)]
+        wrong = favors(decision.as_score(checked.score)) != expected[: len(checked)]
         # Of a pair, both rows are kept or dropped; one that the budget cut off stands alone.
         either = np.repeat(np.logical_or.reduceat(wrong, np.arange(0, len(wrong), 2)), 2)
         return checked[~(checked.flips & either[: len(checked)])] if len(checked) else checked

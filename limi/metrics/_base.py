@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from limi.decisions import AS_DECIDED, Rule, favors
 from limi.errors import InvalidInput, nearest
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._rate import Rate
@@ -80,8 +81,6 @@ class Decided:
         population: str, rows: Rows, score: Scores, labels: Labels | None, index: Index
     ) -> Decided:
         """The rows at these places of a table, with the scores that they got."""
-        from limi.decisions import favors
-
         return Decided(
             population, rows[index], favors(score), None if labels is None else labels[index]
         )
@@ -131,6 +130,10 @@ class Evidence:
 
     effort: Effort
     seed: int
+    decision: Rule = AS_DECIDED
+    """Which answers are different decisions; scores are what `found` has only where its kind is
+    favorable."""
+
     in_time: Callable[[str], bool] = lambda what: True
     """Is there time for one more? A metric that takes long asks this with its name in words, and
     gives None where there is not: the report then says that it is missing."""

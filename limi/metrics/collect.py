@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import InvalidInput, LimiError
 from limi.metrics import declared, families
 from limi.metrics._base import (
@@ -86,6 +87,7 @@ def take(
     judged_by: str,
     effort: Effort,
     seed: int,
+    decision: Rule = AS_DECIDED,
     in_time: Callable[[str], bool] = lambda what: True,
 ) -> Tree:
     """Every metric of a run; plain data that JSON can hold.
@@ -104,6 +106,7 @@ def take(
         judged_by=judged_by,
         effort=effort,
         seed=seed,
+        decision=decision,
         in_time=in_time,
     )
     tree: Tree = {family.name: {} for family in families()}

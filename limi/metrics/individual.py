@@ -135,7 +135,7 @@ def _measure_group_discrimination(evidence: Evidence) -> Figure | None:
     """Largest gap between two protected values in favorable decisions on the same uniform rows
     (THEMIS)."""
     checked = evidence.checked.get("uniform")
-    if checked is None or not len(checked.favorable):
+    if checked is None or not len(checked.favorable) or evidence.decision.kind != "favorable":
         return None
     return Figure(group_discrimination(checked.favorable, len(checked)), n=len(checked))
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from limi.decisions import sides
 from limi.defaults import MEASURED_ROWS
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, Known, Part, Tree, figure_of, metric
 from limi.metrics._populations import (
@@ -172,7 +171,7 @@ def survey(
     checked = session.survey(people)
     checked = checked if doubt is None else doubt.confirmed(checked)
     alone = {
-        column: _flips_alone(session.schema, checked, place, doubt)
+        column: _flips_alone(session, checked, place, doubt)
         for place, column in enumerate(_alone(session.schema))
     }
     return Surveyed(checked, alone, checked.queries + (0 if doubt is None else doubt.queries))
@@ -223,7 +222,7 @@ def measure_blind(session: Session, name: str, rows: Rows, seed: int, most: int)
     n_values = [len(codes) for codes in session.schema.protected_codes]
     if len(n_values) > 1:
         n_values.append(len(session.schema.combinations))
-    decided = sides(scores)[:, None]
+    decided = session.decision.stands(scores, scores)[:, None]
     checked = Checked(
         people,
         scores,
@@ -261,7 +260,12 @@ class _Doubt:
         """Verdicts of which only those flips are left that are seen every time."""
         session = self.session
         return confirm(
-            checked, session.scores, self.rng, company=self.company, max_batch=session.max_batch
+            checked,
+            session.scores,
+            self.rng,
+            company=self.company,
+            max_batch=session.max_batch,
+            decision=session.decision,
         )
 
     def kept(self, rows: Rows, partner: Rows) -> Mask:
@@ -274,14 +278,16 @@ class _Doubt:
             self.rng,
             company=self.company,
             max_batch=session.max_batch,
+            decision=session.decision,
         )
         self.queries += asked
         return kept
 
 
-def _flips_alone(schema: Schema, checked: Checked, place: int, doubt: _Doubt | None) -> Mask:
+def _flips_alone(session: Session, checked: Checked, place: int, doubt: _Doubt | None) -> Mask:
     """Which rows flip if this protected column alone changes, and all else is as it is."""
-    flipped = checked.as_if[place] * sides(checked.score)[:, None] < 0
+    schema = session.schema
+    flipped = session.decision.turns(checked.as_if[place], checked.score)
     flips: Mask = flipped.any(axis=1)
     if doubt is None or not flips.any():
         return flips

@@ -100,7 +100,9 @@ def _measure_score_gap(evidence: Evidence) -> Figure | None:
     """Distance of the two scores of a pair, mean over the findings: what the partner's protected
     value is worth beside the person's own."""
     found = evidence.found
-    return _spread(score_gap(found.score, found.partner_score)) if len(found) else None
+    if not len(found) or evidence.decision.kind != "favorable":
+        return None
+    return _spread(score_gap(found.score, found.partner_score))
 
 
 @metric(
@@ -116,7 +118,29 @@ def _measure_margin(evidence: Evidence) -> Figure | None:
     """How far the less certain of the two decisions lies from turning round, mean over the
     findings."""
     found = evidence.found
-    return _spread(margin(found.score, found.partner_score)) if len(found) else None
+    if not len(found) or evidence.decision.kind != "favorable":
+        return None
+    return _spread(margin(found.score, found.partner_score))
+
+
+@metric(
+    SEVERITY,
+    name="answer_gap",
+    formula="distance of the two answers, mean over the findings: the difference of numbers, bands "
+    "between them, or places between ordered classes; the column `severity` of them",
+    range="from 0",
+    better="lower",
+    beside="largest {largest}",
+)
+def _measure_answer_gap(evidence: Evidence) -> Figure | None:
+    """How far apart the two answers of a pair are, mean over the findings: in the unit of numbers,
+    in bands, or in places of ordered classes."""
+    found = evidence.found
+    rule = evidence.decision
+    plain = rule.kind == "class" and not getattr(rule, "ordered", False)
+    if not len(found) or rule.kind == "favorable" or plain:
+        return None
+    return _spread(np.asarray(rule.gap(found.score, found.partner_score)))
 
 
 def _spread(values: Scores) -> Figure:

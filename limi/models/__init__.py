@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, get_args
 
 from limi._registry import Registry
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models import _offers
 from limi.models._base import Answers, Decision, Meaning, Model
@@ -65,14 +66,14 @@ def wrap(
     favorable: Value | tuple[Value, ...] | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
-    by_score: bool = False,
+    rule: Rule = AS_DECIDED,
 ) -> Model:
     """A model of a live object: an estimator, a torch module, a booster, or a function.
 
-    `output` says whether the answers of a function are labels or scores, `by_score` that its
-    scores count, whatever the model itself decides.
+    `output` says whether the answers of a function are labels or scores, `rule` what counts as a
+    decision.
     """
-    decision = Decision(favorable, tuple(labels), _meaning(output), by_score)
+    decision = Decision(favorable, tuple(labels), _meaning(output), rule)
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
         return _fitting(adapt(target, decision), decision)
 
@@ -99,7 +100,7 @@ def load(
     favorable: Value | tuple[Value, ...] | None = None,
     labels: Sequence[Value] = (),
     output: Meaning | None = None,
-    by_score: bool = False,
+    rule: Rule = AS_DECIDED,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     table: str | None = None,
@@ -121,7 +122,7 @@ def load(
         "remote": remote,
     }
     extra = {name: value for name, value in offered.items() if name in known}
-    decision = Decision(favorable, tuple(labels), _meaning(output), by_score)
+    decision = Decision(favorable, tuple(labels), _meaning(output), rule)
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
         model: Model = loader(place, decision, **extra)
     return _fitting(model, decision)

@@ -10,9 +10,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
-from limi.errors import BadModel, InvalidInput, nearest, spell
-from limi.models._scores import Favored, Outputs, from_pairs, probabilities, whole
+from limi.decisions import AS_DECIDED, DECIDED_LEAD, Classes, Favorable, Rule, favors
+from limi.errors import BadModel, GivesNumbers, InvalidInput, nearest, spell
+from limi.models._scores import Favored, Output, Outputs, Places, from_pairs, probabilities, whole
 from limi.types import Labels, Mask, Scores, Value
 
 __all__ = [
@@ -40,7 +40,10 @@ matrix where every column has numbers, else an array of the cells themselves."""
 
 @runtime_checkable
 class Model(Protocol):
-    """A target: it takes a frame or an array and gives one score a row, above 0.5 favorable.
+    """A target: it takes a frame or an array and gives one answer a row.
+
+    What answers are is said by the rule it was made with (`limi.decisions`): mostly scores, which
+    are favorable above 0.5.
 
     Members that it may have beside these, each with a protocol in this module: `decide`, `settle`,
     `notes`, `anew`, `refit` with `describe_refit`, and `module` with `outputs`.
@@ -70,8 +73,9 @@ class Model(Protocol):
 class Decides(Protocol):
     """A model with a way to decide beside its scores."""
 
-    def decide(self, inputs: Any) -> Mask:
-        """Its own decisions: which rows are decided favorably."""
+    def decide(self, inputs: Any) -> Any:
+        """Its own decisions: a mask of rows that are decided favorably; by a rule of classes, their
+        places."""
         ...
 
 
@@ -156,7 +160,19 @@ class Decision:
     favorable: Value | tuple[Value, ...] | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None  # what the answers of a function are, where the user says so
-    by_score: bool = False  # does the user's threshold decide, and not the model?
+    rule: Rule = AS_DECIDED
+
+    @property
+    def by_score(self) -> bool:
+        """Does the user's rule decide by the model's score, whatever the model itself decides?"""
+        return self.for_numbers or (
+            isinstance(self.rule, Favorable) and self.rule.threshold is not None
+        )
+
+    @property
+    def for_numbers(self) -> bool:
+        """Are answers numbers? Of a classifier they are its scores of what is favorable."""
+        return self.rule.kind == "number"
 
     @property
     def wanted(self) -> tuple[Value, ...]:
@@ -180,9 +196,28 @@ class Decision:
         """Classes that are numbers from 0, as a network or a booster has them."""
         return range(max(2, len(self.labels)))
 
+    def outputs(self, kind: Output | None) -> Outputs:
+        """Reads a model that has one output for each class, or one number."""
+        if self.for_numbers:
+            return Outputs(1, "number", 1)
+        return Outputs(self.favored(self.numbered), kind, len(self.numbered))
+
+    def output_notes(self) -> tuple[str, ...]:
+        """What to say of such a model."""
+        return () if self.for_numbers else self.notes(self.numbered)
+
     def favored(self, classes: Sequence[Any]) -> Favored:
-        """Which of a classifier's classes are favorable: one of two, or some of many."""
+        """Which of a classifier's classes are favorable: one of two, or some of many; of a rule
+        of classes, where it has each."""
         known = [_unbox(c) for c in classes]
+        if isinstance(self.rule, Classes):
+            return self._places(self.rule, known)
+        if self.for_numbers and self.favorable is None:
+            raise InvalidInput(
+                f"the model decides between classes ({spell(map(repr, known))}), where the rule "
+                f"{str(self.rule)!r} compares numbers; say whose score it shall compare: "
+                "--favorable LABEL (favorable= in Python)"
+            )
         if len(known) < 3 and not isinstance(self.favorable, tuple):
             return self.column(known)
         if len(known) < 3:
@@ -202,6 +237,23 @@ class Decision:
                 "that no decision could differ; leave those out that people do not want"
             )
         return places
+
+    def _places(self, rule: Classes, known: Sequence[Any]) -> Places:
+        """Where a rule has each class of a model; behind the last what the table never has."""
+        spelled = self.ordered if self._is_numbered(known) else known
+        found = [_find(label, rule.labels) for label in spelled]
+        strange = [label for label, place in zip(spelled, found, strict=True) if place is None]
+        if len(strange) == len(found):
+            raise BadModel(
+                f"the model's classes ({spell(map(repr, known))}) are none of the labels "
+                f"{spell(map(repr, rule.labels))}; name the column that it predicts"
+            )
+        if strange and rule.ordered:
+            raise InvalidInput(
+                f"the model knows {spell(map(repr, strange))}, which the order "
+                f"{', '.join(map(str, rule.labels))} does not have; add it where it belongs"
+            )
+        return Places(rule, tuple(len(rule.labels) if p is None else p for p in found))
 
     def _place(self, label: Value, known: Sequence[Any]) -> int:
         """Where a favorable label stands among many classes."""
@@ -250,7 +302,7 @@ class Decision:
     def notes(self, classes: Sequence[Any]) -> tuple[str, ...]:
         """A sentence where the model's classes are not the labels of the table."""
         known = [_unbox(c) for c in classes]
-        if self.is_of_many or len(known) > 2:
+        if self.is_of_many or len(known) > 2 or isinstance(self.rule, Classes):
             return self._notes_of_many(known)
         if self.favorable is None or all(_find(v, known) is not None for v in self.labels):
             return ()
@@ -272,7 +324,11 @@ class Decision:
             return ()
         return (
             f"the model knows {spell(map(repr, unknown))}, which the target column never holds; "
-            "that is read as not favorable",
+            + (
+                "that is shown as another class"
+                if isinstance(self.rule, Classes)
+                else "that is read as not favorable"
+            ),
         )
 
 
@@ -301,6 +357,8 @@ class Answers:
     def may_mislead(self) -> bool:
         """Could the same float mean one thing as a label and another as a score?"""
         labels = self.decision.labels
+        if self.decision.rule.kind != "favorable":
+            return False
         numbers = all(isinstance(v, (int, float)) for v in labels) and not set(labels) <= {0, 1}
         return self.meaning is None and (
             self.decision.is_of_many
@@ -334,7 +392,7 @@ class Answers:
     def notes(self, raw: Any) -> tuple[str, ...]:
         """Sentences on how answers for real rows were read, where a reader may think otherwise."""
         array = _flat(_array(raw))
-        if array.ndim != 1 or not array.size:
+        if array.ndim != 1 or not array.size or self.decision.rule.kind != "favorable":
             return ()
         favorable = self.decision.favorable
         if self._are_scores(array):
@@ -359,6 +417,8 @@ class Answers:
             given = "one value" if array.ndim == 0 else f"{len(array)} answers"
             raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
         array = _flat(array)
+        if self.decision.for_numbers:
+            return _numbers(array)
         width = len(self.decision.numbered)
         if array.ndim == 2 and array.shape[1] == width and array.dtype.kind == "f":
             return self._pairs(array)
@@ -369,6 +429,8 @@ class Answers:
                 f"the model returned {columns} values per row; return the favorable score, {known} "
                 "probabilities, or a label"
             )
+        if isinstance(self.decision.rule, Classes):
+            return self.places(array)
         if not self._are_scores(array):
             return self.favors(array).astype(np.float64)
         if array.dtype.kind not in "fiub":
@@ -376,7 +438,48 @@ class Answers:
                 f'the model answers {array.tolist()[0]!r} where output="score" promises numbers '
                 'in [0, 1]; return the favorable score, or say output="label"'
             )
+        finite = array.size and np.isfinite(array.astype(np.float64)).all()
+        if array.dtype.kind == "f" and finite and (array.min() < 0 or array.max() > 1):
+            raise GivesNumbers(
+                f"the model returned scores from {array.min():g} to {array.max():g}; they must lie "
+                "in [0, 1], where 0.5 decides (apply a sigmoid to logits), or say with --decision "
+                "'difference > D' that they are numbers"
+            )
         return probabilities(array)
+
+    def places(self, labels: Any) -> Scores:
+        """Answers of a rule of classes from labels, or from scores of the second of two."""
+        rule = self.decision.rule
+        assert isinstance(rule, Classes)
+        array = _array(labels)
+        if len(rule.labels) == 2 and array.dtype.kind == "f" and not self._can_be_labels(array):
+            second = probabilities(array)
+            return from_pairs(np.stack([1 - second, second], axis=1), self._by_order)
+        seen = list(dict.fromkeys(array.tolist()))
+        if any(label is None or label != label for label in seen):
+            raise BadModel("the model returned missing labels; it must decide for every row")
+        found = [self._place(label) for label in seen]
+        if None in found:
+            raise self._strange([seen[found.index(None)]])
+        told = np.zeros(len(array))
+        for label, place in zip(seen, found, strict=True):
+            told[array == label] = place
+        return told + DECIDED_LEAD
+
+    def _place(self, label: Any) -> int | None:
+        """Where the rule has a label; numbers from 0 may stand for labels that are spelled out."""
+        rule = self.decision.rule
+        assert isinstance(rule, Classes)
+        place = _find(label, rule.labels)
+        if place is None and not any(isinstance(_spell(v), float) for v in rule.labels):
+            number, ordered = _spell(label), self.decision.ordered
+            if number in range(len(ordered)):
+                place = _find(ordered[int(number)], rule.labels)
+        return place
+
+    @property
+    def _by_order(self) -> Favored:
+        return self.decision.favored(self.decision.ordered)
 
     def favors(self, labels: Any) -> Mask:
         """Which of these labels mean the favorable one."""
@@ -435,8 +538,8 @@ class Answers:
                 f"the model returned {pairs.shape[1]} numbers per row that do not sum to 1; return "
                 f"{pairs.shape[1]} probabilities, or the favorable score alone"
             )
-        if self.decision.is_of_many:
-            return from_pairs(pairs, self.decision.favored(self.decision.ordered))
+        if self.decision.is_of_many or isinstance(self.decision.rule, Classes):
+            return from_pairs(pairs, self._by_order)
         labels = self.decision.labels
         ordered = sorted(labels) if len({type(v) is str for v in labels}) == 1 else labels
         classes = ordered if len(ordered) == 2 else (0, 1)
@@ -462,6 +565,19 @@ class Answers:
         """Are all of these numbers labels that the table, or a model of 0 and 1, may give?"""
         known = [_spell(label) for label in self.decision.labels or (0, 1)]
         return bool(np.isin(array, [number for number in known if isinstance(number, float)]).all())
+
+
+def _numbers(array: NDArray[Any]) -> Scores:
+    """One number a row; BadModel where it is not a number."""
+    if array.ndim != 1:
+        columns = array.shape[1] if array.ndim == 2 else "several"
+        raise BadModel(f"the model returned {columns} values per row; return one number")
+    if array.dtype.kind not in "fiub":
+        raise BadModel(
+            f"the model answers {array.tolist()[0]!r}, which is not a number; the rule of the "
+            "decision compares numbers"
+        )
+    return array.astype(np.float64)
 
 
 def _flat(array: NDArray[Any]) -> NDArray[Any]:

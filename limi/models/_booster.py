@@ -6,25 +6,34 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from limi.errors import GivesNumbers
 from limi.models._base import Takes
-from limi.models._scores import Favored, Output, Outputs
+from limi.models._scores import Favored, Outputs
 from limi.types import Scores
 
-__all__ = ["BoosterModel"]
+__all__ = ["BoosterModel", "gives_numbers"]
+
+
+def gives_numbers(objective: str) -> GivesNumbers:
+    """What is said of a booster that predicts numbers where decisions are wanted."""
+    return GivesNumbers(
+        f"the booster has the objective {objective!r} and gives numbers; say how far two may be "
+        "apart, or where bands begin: --decision 'difference > D', 'difference > 10 %' or "
+        "'bands = A, B, C'"
+    )
 
 
 @dataclass(frozen=True)
 class BoosterModel:
-    """Score rows with a booster, which decides nothing itself: its most probable class is taken."""
+    """Score rows with a booster, which decides nothing itself: its most probable class is taken,
+    or its number."""
 
     booster: Any
     predict: Callable[[Any], Any]
-    favorable_column: Favored
-    gives: Output
+    outputs: Outputs
     columns: Sequence[str] | None
     n_columns: int | None
     notes: tuple[str, ...] = ()
-    classes: int = 2
     prepare: Callable[[Any], Any] | None = None  # what the library needs done to the frame first
 
     @property
@@ -32,8 +41,12 @@ class BoosterModel:
         """A frame where the booster knows its columns' names."""
         return "matrix" if self.columns is None else "frame"
 
+    @property
+    def favorable_column(self) -> Favored:
+        """Which of its classes are favorable."""
+        return self.outputs.favorable_column
+
     def score(self, inputs: Any) -> Scores:
-        """Scores of the favorable class."""
-        outputs = Outputs(self.favorable_column, self.gives, self.classes)
+        """Scores of the favorable class, or whatever the rule has as answers."""
         given = inputs if self.prepare is None else self.prepare(inputs)
-        return outputs.read(self.predict(given), len(inputs))
+        return self.outputs.read(self.predict(given), len(inputs))

@@ -8,14 +8,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, EDGE, contradicts, move_threshold
-from limi.errors import BadModel, InvalidInput
+from limi.decisions import (
+    AS_DECIDED,
+    DECIDED_AGAINST,
+    DECIDED_FOR,
+    EDGE,
+    Classes,
+    Rule,
+    move_threshold,
+)
+from limi.errors import BadModel, GivesNumbers, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
-from limi.models._scores import Favored, from_margin, from_pairs, whole
+from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
 from limi.models._trees import forget_caches
 from limi.system.foreign import reason
-from limi.types import Labels, Mask, Scores
+from limi.types import Labels, Scores
 
 __all__ = ["SklearnModel", "classifier"]
 
@@ -24,6 +32,9 @@ Reads = Literal["probability", "margin", "label"]
 _BY_LABEL = (
     "the model decides otherwise than by a score above 0.5 (a threshold of its own); its decisions "
     "were asked for, so scores are 0 or 1"
+)
+_BY_CLASS = (
+    "the model decides otherwise than for its most probable class; its decisions were asked for"
 )
 
 
@@ -58,7 +69,7 @@ class SklearnModel:
         """Scores of the favorable class."""
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         if self.reads == "label":
-            return self._labels(inputs).astype(np.float64)
+            return self._labels(inputs)
         margin = self.reads == "margin"
         raw = (self.estimator.decision_function if margin else self.estimator.predict_proba)(inputs)
         if self.own is not None:
@@ -67,9 +78,10 @@ class SklearnModel:
             return from_margin(raw, self.favorable_column)
         return from_pairs(raw, self.favorable_column, votes=self.votes)
 
-    def decide(self, inputs: Any) -> Mask:
-        """Where `predict` gives the favorable class."""
-        return self._labels(inputs if self.prepare is None else self.prepare(inputs))
+    def decide(self, inputs: Any) -> Any:
+        """Where `predict` gives the favorable class; by a rule of classes, the class it gives."""
+        told = self._labels(inputs if self.prepare is None else self.prepare(inputs))
+        return np.floor(told) if isinstance(self.favorable_column, Places) else told == 1
 
     def settle(self, inputs: Any) -> SklearnModel:
         """The first way to read a score that agrees with `predict` on these rows."""
@@ -80,7 +92,7 @@ class SklearnModel:
         ways = [way for way in known if way != self.reads]
         for way in (self.reads, *ways):
             model = replace(self, reads=way)
-            if way == "label" or not contradicts(model.score(inputs), decided).any():
+            if way == "label" or not self.rule.contradicts(model.score(inputs), decided).any():
                 break
         return model._note() if way != self.reads else self
 
@@ -114,13 +126,21 @@ class SklearnModel:
                 "FILE.py:NAME (fit=... in Python)"
             ) from None
 
-    def _labels(self, inputs: Any) -> Mask:
+    def _labels(self, inputs: Any) -> Scores:
         answers = whole(self.estimator.predict(inputs)).reshape(-1)
-        classes = np.asarray(self.estimator.classes_)
-        return np.isin(answers, classes[np.atleast_1d(self.favorable_column)])
+        return from_labels(answers, self.estimator.classes_, self.favorable_column)
+
+    @property
+    def rule(self) -> Rule:
+        """What its answers mean, before a threshold of the user's."""
+        column = self.favorable_column
+        return column.rule if isinstance(column, Places) else AS_DECIDED
 
     def _note(self) -> SklearnModel:
-        return replace(self, notes=(*self.notes, _BY_LABEL)) if self.reads == "label" else self
+        if self.reads != "label":
+            return self
+        note = _BY_CLASS if isinstance(self.favorable_column, Places) else _BY_LABEL
+        return replace(self, notes=(*self.notes, note))
 
 
 def classifier(
@@ -136,6 +156,8 @@ def classifier(
     if classes is None and not hasattr(target, "get_params"):
         # An object with nothing but predict is a function of a frame.
         return FunctionModel(target.predict, Answers(decision))
+    if is_regressor(target):
+        return regressor(target, decision, columns=columns, n_columns=n_columns, prepare=prepare)
     if classes is None or not len(classes):
         raise BadModel(
             f"{type(target).__name__} is not a fitted classifier (it has no classes_); "
@@ -143,7 +165,8 @@ def classifier(
         )
     if np.ndim(classes[0]):
         raise BadModel("the model predicts several outputs; limi tests one decision")
-    own = None if decision.by_score else OwnThreshold.of(target)
+    asks_score = decision.by_score or isinstance(decision.rule, Classes)
+    own = None if asks_score else OwnThreshold.of(target)
     if decision.by_score and not hasattr(target, "predict_proba"):
         raise BadModel(
             f"{type(target).__name__} gives no probabilities (it has no predict_proba), so there "
@@ -162,6 +185,70 @@ def classifier(
         own=own,
         by_score=decision.by_score,
     )
+
+
+@dataclass(frozen=True)
+class RegressorModel:
+    """Ask a fitted regressor for its numbers."""
+
+    estimator: Any
+    columns: Sequence[str] | None = None
+    n_columns: int | None = None
+    prepare: Callable[[Any], Any] | None = None
+
+    @property
+    def takes(self) -> Takes:
+        """As a classifier does."""
+        return "array" if self.columns is None and self.n_columns is not None else "frame"
+
+    def score(self, inputs: Any) -> Scores:
+        """What it predicts."""
+        inputs = inputs if self.prepare is None else self.prepare(inputs)
+        numbers = whole(self.estimator.predict(inputs)).astype(np.float64)
+        if numbers.ndim == 2 and numbers.shape[1] != 1:
+            raise BadModel(
+                f"the model predicts {numbers.shape[1]} numbers for each row; limi tests one"
+            )
+        return numbers.reshape(-1)
+
+
+def regressor(
+    target: Any,
+    decision: Decision,
+    *,
+    columns: Sequence[str] | None,
+    n_columns: int | None,
+    prepare: Callable[[Any], Any] | None,
+) -> RegressorModel:
+    """A model of a fitted regressor; GivesNumbers where the rule wants decisions."""
+    if not decision.for_numbers:
+        raise GivesNumbers(
+            f"{type(_last(target)).__name__} is a regressor and gives numbers, which the rule "
+            f"{str(decision.rule)!r} cannot compare; say how far two may be apart, or where bands "
+            "begin: --decision 'difference > D', 'difference > 10 %' or 'bands = A, B, C'"
+        )
+    return RegressorModel(target, columns, n_columns, prepare)
+
+
+def is_regressor(target: Any) -> bool:
+    """Does an estimator of any library predict numbers?"""
+    classes = getattr(target, "classes_", None)
+    if classes is not None and len(classes):
+        return False
+    kind = getattr(target, "_estimator_type", None)
+    if kind is None and hasattr(target, "__sklearn_tags__"):
+        kind = target.__sklearn_tags__().estimator_type
+    return bool(kind == "regressor") and _is_fitted(target)
+
+
+def _is_fitted(target: Any) -> bool:
+    """As far as an estimator says so: fitted attributes end with an underscore."""
+    last = _last(target)
+    if hasattr(last, "__sklearn_is_fitted__"):
+        return bool(last.__sklearn_is_fitted__())
+    if hasattr(last, "is_fitted"):
+        return bool(last.is_fitted())
+    return any(name.endswith("_") and not name.startswith("_") for name in vars(last))
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,25 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import DECIDED_AGAINST, DECIDED_FOR, contradicts, favors, opposes
+from limi.decisions import (
+    DECIDED_AGAINST,
+    DECIDED_FOR,
+    DECIDED_LEAD,
+    Classes,
+    contradicts,
+    favors,
+    opposes,
+)
 from limi.errors import BadModel, InvalidInput
-from limi.system.arrays import find_highest, is_tensor, where
+from limi.system.arrays import find_highest, is_tensor, look_up, put, take, where
 from limi.types import Mask, Scores
 
 __all__ = [
     "Favored",
     "Output",
     "Outputs",
+    "Places",
+    "from_labels",
     "from_margin",
     "from_pairs",
     "probabilities",
@@ -30,11 +40,21 @@ __all__ = [
     "whole",
 ]
 
-Output = Literal["logits", "probability"]
-"""What a network's last layer gives."""
+Output = Literal["logits", "probability", "number"]
+"""What a network's last layer gives; a number is the answer itself."""
 
-Favored: TypeAlias = int | tuple[int, ...]
-"""Which class is favorable, of two; of more than two, which classes are."""
+
+@dataclass(frozen=True)
+class Places:
+    """Where a rule has the classes of a model, in the model's order: none is favorable, and an
+    answer is the class itself (`limi.decisions.Classes`)."""
+
+    rule: Classes
+    of: tuple[int, ...]
+
+
+Favored: TypeAlias = int | tuple[int, ...] | Places
+"""Which class is favorable, of two; of more than two, which classes are; or that none is."""
 
 
 def whole(raw: Any) -> NDArray[Any]:
@@ -46,6 +66,17 @@ def whole(raw: Any) -> NDArray[Any]:
             "hidden; it must answer for every row"
         )
     return np.asarray(raw)
+
+
+def from_labels(labels: NDArray[Any], classes: Any, favored: Favored) -> Scores:
+    """Answers of a model that says labels alone, each of them one of its classes."""
+    classes = np.asarray(classes)
+    if not isinstance(favored, Places):
+        decided: Scores = np.isin(labels, classes[np.atleast_1d(favored)]).astype(np.float64)
+        return decided
+    found = (labels[:, None] == classes[None, :]).argmax(axis=1)
+    places: Scores = np.asarray(favored.of, dtype=np.float64)[found]
+    return places + DECIDED_LEAD
 
 
 def take_side(scores: Scores, favorable: Mask) -> Scores:
@@ -61,6 +92,9 @@ def from_margin(margin: Any, favorable_column: Favored) -> Scores:
     Of more than two classes each has one, and the highest decides.
     """
     margin = whole(margin).astype(np.float64)
+    if isinstance(favorable_column, Places):
+        answers: Scores = _of_classes(margin, favorable_column, "logits")
+        return answers
     scores: Scores = _of_margin(_as_one(margin, favorable_column), _place(favorable_column))
     return scores
 
@@ -73,6 +107,9 @@ def from_pairs(pairs: Any, favorable_column: Favored, *, votes: bool = False) ->
     """
     pairs = whole(pairs).astype(np.float64)
     scores: Scores
+    if isinstance(favorable_column, Places):
+        scores = _of_classes(pairs, favorable_column, "probability", votes=votes)
+        return scores
     if isinstance(favorable_column, tuple):
         mine, other = _best(pairs, favorable_column)
         scores = _share(mine, other)
@@ -114,6 +151,8 @@ def check_finite(scores: NDArray[Any]) -> None:
 class Outputs:
     """Reads what a network's last layer gives: one number per row, or one for each class.
 
+    What is read are the answers of a rule (`limi.decisions`): mostly scores of what is favorable.
+
     Of several numbers the largest decides, be they logits or probabilities. One number alone is a
     probability or a logit, and only `kind` or numbers outside [0, 1] can tell which.
     """
@@ -142,6 +181,10 @@ class Outputs:
 
         One output alone counts as a logit where no kind is known.
         """
+        if self.kind == "number":
+            return raw.reshape(-1)
+        if isinstance(self.favorable_column, Places):
+            return _of_classes(raw, self.favorable_column, self.kind)
         if isinstance(self.favorable_column, tuple):
             mine, other = _best(raw, self.favorable_column)
             logits = _of_margin(mine - other, 1)
@@ -167,6 +210,9 @@ class Outputs:
         flat.
         """
         raw = raw.double()
+        if self.kind == "number":
+            return raw.reshape(-1)
+        assert not isinstance(self.favorable_column, Places)  # gradients have two sides
         if raw.ndim == 2 and raw.shape[1] > 1:
             if isinstance(self.favorable_column, tuple):
                 mine, other = _best(raw, self.favorable_column)
@@ -199,7 +245,7 @@ class Outputs:
 def _width(array: NDArray[Any], classes: int) -> int:
     """How many outputs a row has: one or two, or one for each class; BadModel where others."""
     width = 1 if array.ndim == 1 else array.shape[1] if array.ndim == 2 else 0
-    if width in ((1, 2) if classes == 2 else (classes,)):
+    if width in ((1, 2) if classes == 2 else (classes,)):  # of numbers there is one
         return width
     wide = f"{width} outputs a row" if width else f"outputs of shape {array.shape}"
     raise BadModel(f"the model returned {wide}; {say_width(classes)}")
@@ -207,12 +253,48 @@ def _width(array: NDArray[Any], classes: int) -> int:
 
 def say_width(classes: int) -> str:
     """How many outputs are needed, in words."""
+    if classes == 1:
+        return "a number needs one output a row"
     if classes == 2:
         return "a decision between two classes needs one or two outputs a row"
     return f"the target column has {classes} labels, so one output for each of them is needed"
 
 
 # -- arrays of numpy and tensors of torch alike -----------------------------------------
+
+
+def _of_classes(raw: Any, places: Places, kind: Output | None, *, votes: bool = False) -> Any:
+    """(n,) answers of a rule of classes: the place of the highest, and how far it is ahead.
+
+    Where they are shares of `votes`, even ones were decided for the first class.
+    """
+    if raw.ndim == 1 or raw.shape[1] == 1:  # of the second of two classes
+        raw = raw.reshape(-1, 1)
+        zero = 0 * raw
+        raw = _beside(1 - raw if kind == "probability" else zero, raw)
+    best = raw.argmax(1)
+    mine = take(raw, best)
+    others = raw + 0.0
+    put(others, best, -np.inf)
+    rival = find_highest(others)
+    if kind == "logits":
+        lead = _of_margin(mine - rival, 1) - 0.5
+    elif kind == "probability":
+        lead = _share(mine, rival) - 0.5
+    else:
+        lead = where(_are_shares(raw), _share(mine, rival), _of_margin(mine - rival, 1)) - 0.5
+    if votes:
+        lead = where(mine == rival, DECIDED_LEAD, lead)
+    table = np.asarray(places.of, dtype=np.float64)
+    return places.rule.carry(look_up(table, best + 0.0 * mine), lead)
+
+
+def _beside(first: Any, second: Any) -> Any:
+    if is_tensor(first):
+        import torch
+
+        return torch.cat([first, second], 1)
+    return np.concatenate([first, second], axis=1)
 
 
 def _best(raw: Any, favorable: tuple[int, ...]) -> tuple[Any, Any]:
@@ -232,7 +314,7 @@ def _share(mine: Any, other: Any) -> Any:
     return where(neither, 0.5, mine / where(neither, 1.0, both))
 
 
-def _as_one(margin: Any, favorable: Favored) -> Any:
+def _as_one(margin: Any, favorable: int | tuple[int, ...]) -> Any:
     """One margin a row: of many classes, how far a favorable one is ahead of the others."""
     if not isinstance(favorable, tuple):
         return margin
@@ -240,7 +322,7 @@ def _as_one(margin: Any, favorable: Favored) -> Any:
     return mine - other
 
 
-def _place(favorable: Favored) -> int:
+def _place(favorable: int | tuple[int, ...]) -> int:
     return 1 if isinstance(favorable, tuple) else favorable
 
 

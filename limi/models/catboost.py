@@ -1,4 +1,4 @@
-"""CatBoost classifiers, live or as `catboost:FILE.cbm`."""
+"""CatBoost classifiers and regressors, live or as `catboost:FILE.cbm`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ def accepts(target: object) -> bool:
 
 
 def wrap(target: Any, decision: Decision) -> Model:
-    """A model of a fitted CatBoostClassifier."""
+    """A model of a fitted CatBoostClassifier or CatBoostRegressor."""
     import catboost
 
-    if not isinstance(target, catboost.CatBoostClassifier) or not target.is_fitted():
+    known = (catboost.CatBoostClassifier, catboost.CatBoostRegressor)
+    if not isinstance(target, known) or not target.is_fitted():
         raise BadModel(
-            f"{type(target).__name__} is not a fitted classifier; fit a CatBoostClassifier, or "
-            "save the model and load its file"
+            f"{type(target).__name__} is not a fitted classifier or regressor; fit a "
+            "CatBoostClassifier or a CatBoostRegressor, or save the model and load its file"
         )
     names = list(target.feature_names_)
     nameless = names == [str(position) for position in range(len(names))]
@@ -66,6 +67,8 @@ def load(place: str, decision: Decision) -> Model:
         raise missing("catboost", "boosters", "reading a CatBoost model") from None
     try:
         target = catboost.CatBoostClassifier().load_model(str(path))
+        if not len(target.classes_):
+            target = catboost.CatBoostRegressor().load_model(str(path))
     except Exception as error:
         raise unreadable(place, "a CatBoost model", error) from error
     return wrap(target, decision)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
+from limi.decisions import Classes, Favorable, Numbers, favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import WithModule
 from limi.models._modules import evaluating, on_one_core
-from limi.models._scores import Favored, Output, Outputs
+from limi.models._scores import Favored, Output, Outputs, Places
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
@@ -80,13 +80,17 @@ def of(target: Target) -> TorchGradients | None:
     if network is None:
         return None
     module, outputs = network
-    return TorchGradients(
-        module,
-        target.codec,
-        favorable_column=outputs.favorable_column,
-        output=outputs.kind,
-        middle=target.rule.log_odds,
-    )
+    rule, favored = target.rule, outputs.favorable_column
+    middle, scale = 0.0, 1.0
+    if isinstance(rule, Favorable):
+        middle = rule.log_odds
+    elif isinstance(rule, Numbers):
+        middle, scale = rule.middle, rule.spread
+    if isinstance(favored, Places):  # the classes that a search has on its one side
+        wanted = rule.wanted if isinstance(rule, Classes) else ()
+        columns = tuple(c for c, place in enumerate(favored.of) if place in wanted)
+        favored = columns[0] if outputs.classes == 2 else columns
+    return TorchGradients(module, target.codec, favored, outputs.kind, middle, scale)
 
 
 def network_of(target: Target) -> tuple[Any, Outputs] | None:
@@ -130,6 +134,7 @@ class TorchGradients:
     favorable_column: Favored = 1
     output: Output | None = None  # None: seen from the numbers
     middle: float = 0.0  # the log-odds above which a decision is favorable
+    scale: float = 1.0  # of numbers
 
     def loss_gradient(self, rows: Rows) -> Rows:
         """Derivative of the cross entropy against the module's own decision."""
@@ -193,6 +198,7 @@ class TorchGradients:
             inputs = self._inputs(rows).requires_grad_()
             outputs = Outputs(self.favorable_column, self.output)
             margin = outputs.margins(self._run(inputs)) - self.middle
+            margin = margin if self.scale == 1 else margin / self.scale
             slope = self._derivative(margin, inputs, torch.ones_like(margin))
             return _numbers(margin), self._by_code(rows, slope)
 

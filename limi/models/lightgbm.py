@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadModel, missing, spell
 from limi.models._base import Decision, Model
-from limi.models._booster import BoosterModel
+from limi.models._booster import BoosterModel, gives_numbers
 from limi.models._categories import pandas_of, refuse_text, with_categories
 from limi.models._classifier import classifier
 from limi.models._files import content_of, existing, unreadable
@@ -23,6 +23,17 @@ __all__ = ["accepts", "load", "wrap"]
 
 OFFERS = ModelOffers(data_only=True, endings=(".txt",), library="lightgbm")
 
+_NUMBERS = (
+    "regression",
+    "regression_l1",
+    "huber",
+    "fair",
+    "poisson",
+    "quantile",
+    "mape",
+    "gamma",
+    "tweedie",
+)
 _CLASSES = ("binary", "cross_entropy", "cross_entropy_lambda", "multiclass", "multiclassova")
 
 
@@ -37,7 +48,8 @@ def wrap(target: Any, decision: Decision) -> Model:
     import lightgbm
 
     if isinstance(target, lightgbm.LGBMModel):
-        booster = target.booster_ if hasattr(target, "classes_") else None
+        fitted = hasattr(target, "classes_") or target.__sklearn_is_fitted__()
+        booster = target.booster_ if fitted else None
         names = None if booster is None else _names(booster)
         return classifier(
             target,
@@ -49,7 +61,13 @@ def wrap(target: Any, decision: Decision) -> Model:
     header = _header(target)
     objective, _, _ = header.get("objective", "none").partition(" ")
     classes = int(header.get("num_class", "1"))
-    if objective not in _CLASSES or max(classes, 2) != len(decision.numbered):
+    if not decision.for_numbers and objective in _NUMBERS:
+        raise gives_numbers(objective)
+    if decision.for_numbers and (classes > 1 or objective not in (*_NUMBERS, *_CLASSES)):
+        raise BadModel(f"the booster has the objective {objective!r}, which gives no numbers")
+    if not decision.for_numbers and (
+        objective not in _CLASSES or max(classes, 2) != len(decision.numbered)
+    ):
         raise BadModel(
             f"the booster has the objective {objective!r} over {classes} outputs; limi tests "
             f"decisions between {len(decision.numbered)} classes, as many as the table has labels, "
@@ -59,12 +77,10 @@ def wrap(target: Any, decision: Decision) -> Model:
     return BoosterModel(
         target,
         target.predict,
-        decision.favored(decision.numbered),
-        "probability",
+        decision.outputs("probability"),
         columns=names,
         n_columns=target.num_feature(),
-        notes=decision.notes(decision.numbered),
-        classes=len(decision.numbered),
+        notes=decision.output_notes(),
         prepare=_Typed.of(target) if names else None,
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
+from limi.decisions import Classes, favors
 from limi.errors import BadModel, MissingDependency, missing
 from limi.models import _weights
 from limi.models._base import Answers, Decision, Takes
@@ -92,6 +92,8 @@ class OnnxModel:
         labels, numbers = self._run(inputs)
         if labels is None:
             return self._numbers(numbers, len(inputs))
+        if isinstance(self.answers.decision.rule, Classes):
+            return self._classes(labels, numbers)
         favors = self.answers.favors(labels)
         if isinstance(numbers, list):
             return take_side(self._numbers(numbers, len(inputs)), favors)
@@ -106,9 +108,26 @@ class OnnxModel:
         strength = np.maximum(second, 1 - second)
         return take_side(np.where(favors, strength, 1 - strength), favors)
 
-    def decide(self, inputs: Any) -> Mask:
-        """Where the graph's label is the favorable one."""
+    def _classes(self, labels: NDArray[Any], numbers: Any) -> Scores:
+        """Answers of a rule of classes: the graph's label, and how far it is ahead."""
+        decision, places = self.answers.decision, self.answers.places(labels)
+        if isinstance(numbers, list):
+            told = self._numbers(numbers, len(labels))
+        elif numbers is not None and numbers.shape[1:] == (len(decision.numbered),):
+            told = self._read_classes(decision.ordered, numbers)
+        else:
+            return places
+        return np.where(decision.rule.contradicts(told, places), places, told)
+
+    def decide(self, inputs: Any) -> Any:
+        """Where the graph's label is the favorable one; by a rule of classes, which it is."""
         labels, numbers = self._run(inputs)
+        decision = self.answers.decision
+        if decision.for_numbers:
+            return np.zeros(len(inputs), dtype=bool)
+        if isinstance(decision.rule, Classes):
+            told = self._numbers(numbers, len(inputs)) if labels is None else None
+            return np.floor(self.answers.places(labels) if told is None else told)
         if labels is None:
             decided: Mask = favors(self._numbers(numbers, len(inputs)))
             return decided
@@ -117,6 +136,8 @@ class OnnxModel:
     def settle(self, inputs: Any) -> OnnxModel:
         """The same graph with the kind of its numbers settled."""
         labels, numbers = self._run(inputs)
+        if labels is not None and self.answers.decision.rule.kind != "favorable":
+            return self
         if labels is not None:
             self.answers.favors(labels)
             seen = sorted(set(np.asarray(labels).tolist()))
@@ -192,18 +213,14 @@ def load(place: str, decision: Decision) -> OnnxModel:
         raise unreadable(file, "an ONNX model", error) from error
     _check(session)
     alone = _roles(session)[0] is None and "map" not in _types(session)
-    numbered = decision.numbered
+    output = output_kind(options.get("output"))
     return OnnxModel(
         session,
         Answers(decision),
-        Outputs(
-            decision.favored(numbered) if alone else 1,
-            output_kind(options.get("output")),
-            len(numbered) if alone else 2,
-        ),
+        decision.outputs(output) if alone else Outputs(1, output),
         missing=options.get("missing"),
         file=str(path),
-        notes=decision.notes(numbered) if alone else (),
+        notes=decision.output_notes() if alone else (),
     )
 
 

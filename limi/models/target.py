@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from limi.decisions import AS_DECIDED, Favorable, contradicts, favors
+from limi.decisions import AS_DECIDED, Favorable, Rule
 from limi.errors import BadModel, LimiError, spell
 from limi.models._base import Decides, Model, Remembers, Settles, notes_of
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
-from limi.types import Index, Mask, Rows, Scores
+from limi.types import Index, Rows, Scores
 
 __all__ = ["CONTRACT_ROWS", "Target", "bind", "settling_rows"]
 
@@ -41,7 +41,7 @@ class Target:
     codec: Codec
     notes: tuple[str, ...] = field(default=())
     unseen: tuple[str, ...] = ()  # columns that the model does not take
-    rule: Favorable = AS_DECIDED  # what its scores mean
+    rule: Rule = AS_DECIDED  # what its answers mean
 
     @cached_property
     def shown(self) -> Codec:
@@ -68,7 +68,8 @@ class Target:
         return shown.matrix(rows)
 
     def score(self, rows: Rows) -> Scores:
-        """One score a row; BadModel where the model raises or answers what it must not."""
+        """One answer a row, mostly a score; BadModel where the model raises or answers what it must
+        not."""
         if not len(rows):
             return np.empty(0)
         scores = self._ask(lambda given: whole(self.model.score(given)).astype(np.float64), rows)
@@ -77,25 +78,35 @@ class Target:
             raise BadModel(
                 f"the model returned {given} for {len(rows)} rows; it must return one per row"
             )
-        # A NaN compares as false, so it is caught here too.
-        wrong = ~((scores >= 0) & (scores <= 1))
+        wrong = ~self.rule.allows(scores)  # a NaN is not allowed
         if wrong.any():
             raise BadModel(
-                f"the model returned {int(wrong.sum())} scores of {len(scores)} that are not "
-                f"numbers in [0, 1], the first of them {scores[wrong][0]:g}"
+                f"the model returned {int(wrong.sum())} {self._answers} of {len(scores)} that are "
+                f"not {self.rule.allowed}, the first of them {scores[wrong][0]:g}"
             )
-        moved: Scores = self.rule.move(scores)
-        return moved
+        if isinstance(self.rule, Favorable):
+            moved: Scores = self.rule.move(scores)
+            return moved
+        return scores
 
-    def decide(self, rows: Rows) -> Mask | None:
-        """The model's own decisions, favorable or not; None where its scores are all it says, or
-        all that counts."""
-        if self.rule.threshold is not None or not isinstance(self.model, Decides):
+    @property
+    def _answers(self) -> str:
+        return "scores" if isinstance(self.rule, Favorable) else "answers"
+
+    @property
+    def decides(self) -> bool:
+        """Has the model a way to decide beside its scores, which counts?"""
+        by_score = isinstance(self.rule, Favorable) and self.rule.threshold is not None
+        return isinstance(self.model, Decides) and not by_score and self.rule.kind != "number"
+
+    def decide(self, rows: Rows) -> Any:
+        """The model's own decisions, favorable or not, or which class; None where its scores are
+        all it says, or all that counts."""
+        if not self.decides:
             return None
         if not len(rows):
             return np.empty(0, dtype=bool)
-        decided: Mask = self._ask(self.model.decide, rows)
-        return decided
+        return self._ask(self.model.decide, rows)  # type: ignore[attr-defined]
 
     def anew(self, first: int = 0) -> AbstractContextManager[None]:
         """A block in which a row that is asked again gets another answer, if the model has one."""
@@ -114,7 +125,7 @@ class Target:
         then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
         to three times; fewer where they would take more than these seconds.
         """
-        if not isinstance(self.model, Settles) or not len(rows):
+        if not isinstance(self.model, Settles) or not len(rows) or self.rule.kind == "number":
             return self
         settle = self.model.settle
         most = _SETTLING_ROWS
@@ -149,13 +160,13 @@ class Target:
         decided = self.decide(rows)
         if decided is None:
             return n
-        wrong = contradicts(first, decided)
+        wrong = self.rule.contradicts(first, decided)
         if not wrong.any():
             return 2 * n
         # Decisions that move from one asking to the next contradict nothing.
         again = self.decide(rows)
         steady = again is not None and np.array_equal(decided, again)
-        if steady and np.array_equal(favors(first), favors(self.score(rows))):
+        if steady and not self.rule.differ(first, self.score(rows)).any():
             raise BadModel(
                 f"the model's own decisions differ from the side of its scores for "
                 f"{int(wrong.sum())} of {n} rows; settle the target on real rows first, so that "
@@ -174,7 +185,7 @@ class Target:
 
 
 def bind(
-    model: Model, codec: Codec, *, aside: Sequence[str] = (), rule: Favorable = AS_DECIDED
+    model: Model, codec: Codec, *, aside: Sequence[str] = (), rule: Rule = AS_DECIDED
 ) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit.
 

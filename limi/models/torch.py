@@ -104,14 +104,10 @@ def wrap(target: Any, decision: Decision, output: Output | None = None) -> Torch
     place = next((tensor.device for tensor in module.parameters()), "cpu")
     return TorchModel(
         module,
-        Outputs(
-            decision.favored(decision.numbered),
-            output or _last_layer(target),
-            len(decision.numbered),
-        ),
+        decision.outputs(output or _last_layer(target)),
         n_columns=_width(target),
         device=str(place),
-        notes=decision.notes(decision.numbered),
+        notes=decision.output_notes(),
     )
 
 

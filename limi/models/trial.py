@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from limi import errors, models
-from limi.decisions import AS_DECIDED, Favorable
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import BadModel, InvalidInput, LimiError
 from limi.models import Meaning, Model
 from limi.models.target import Target, bind, settling_rows
@@ -66,7 +66,7 @@ class Terms:
     favorable: Value | tuple[Value, ...] | None = None
     labels: tuple[Value, ...] = ()
     output: Meaning | None = None
-    rule: Favorable = AS_DECIDED
+    rule: Rule = AS_DECIDED
     trust_pickle: bool = False
     trust: tuple[str, ...] = ()
     table: str | None = None
@@ -79,21 +79,20 @@ class Terms:
 
     def model(self, given: Any) -> Model:
         """The model at `KIND:PLACE`, or of a live object, on these terms."""
-        by_score = self.rule.threshold is not None
         if not isinstance(given, str):
             return models.wrap(
                 given,
                 favorable=self.favorable,
                 labels=self.labels,
                 output=self.output,
-                by_score=by_score,
+                rule=self.rule,
             )
         return models.load(
             given,
             favorable=self.favorable,
             labels=self.labels,
             output=self.output,
-            by_score=by_score,
+            rule=self.rule,
             trust_pickle=self.trust_pickle,
             trust=self.trust,
             table=self.table,

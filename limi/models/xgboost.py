@@ -10,7 +10,7 @@ import numpy as np
 
 from limi.errors import BadModel, missing, spell
 from limi.models._base import Decision, Model
-from limi.models._booster import BoosterModel
+from limi.models._booster import BoosterModel, gives_numbers
 from limi.models._categories import Coded
 from limi.models._classifier import classifier
 from limi.models._files import existing, unreadable
@@ -29,6 +29,16 @@ _GIVES: dict[str, Output] = {
     "reg:logistic": "probability",
     "multi:softprob": "probability",
 }
+_NUMBERS = (
+    "reg:squared",
+    "reg:absolute",
+    "reg:pseudo",
+    "reg:quantile",
+    "reg:gamma",
+    "reg:tweedie",
+    "reg:linear",
+    "count:poisson",
+)
 
 
 def accepts(target: object) -> bool:
@@ -42,7 +52,7 @@ def wrap(target: Any, decision: Decision) -> Model:
     import xgboost
 
     if isinstance(target, xgboost.XGBModel):
-        fitted = hasattr(target, "classes_")
+        fitted = hasattr(target, "classes_") or target.__sklearn_is_fitted__()
         names = target.get_booster().feature_names if fitted else None
         return classifier(
             target,
@@ -56,7 +66,13 @@ def wrap(target: Any, decision: Decision) -> Model:
         learner["objective"]["name"],
         int(learner["learner_model_param"]["num_class"]),
     )
-    if objective not in _GIVES or max(classes, 2) != len(decision.numbered):
+    if not decision.for_numbers and classes < 2 and objective.startswith(_NUMBERS):
+        raise gives_numbers(objective)
+    if decision.for_numbers and (classes > 1 or not objective.startswith((*_NUMBERS, *_GIVES))):
+        raise BadModel(f"the booster has the objective {objective!r}, which gives no numbers")
+    if not decision.for_numbers and (
+        objective not in _GIVES or max(classes, 2) != len(decision.numbered)
+    ):
         raise BadModel(
             f"the booster has the objective {objective!r} over {max(classes, 1)} outputs; limi "
             f"tests decisions between {len(decision.numbered)} classes, as many as the table has "
@@ -74,12 +90,10 @@ def wrap(target: Any, decision: Decision) -> Model:
     return BoosterModel(
         target,
         predict,
-        decision.favored(decision.numbered),
-        _GIVES[objective],
+        decision.outputs(_GIVES.get(objective)),
         columns=names,
         n_columns=target.num_features(),
-        notes=decision.notes(decision.numbered),
-        classes=len(decision.numbered),
+        notes=decision.output_notes(),
         prepare=coded,
     )
 
@@ -94,9 +108,11 @@ def load(place: str, decision: Decision) -> Model:
     try:
         target = xgboost.Booster(model_file=path)
         _check(json.loads(target.save_raw("json"))["learner"])
-        # Classifiers write this mark; they stop at their best iteration, boosters do not.
-        if "classifier" in (target.attr("scikit_learn") or ""):
-            target = xgboost.XGBClassifier()
+        # Estimators write this mark; they stop at their best iteration, boosters do not.
+        mark = target.attr("scikit_learn") or ""
+        if "classifier" in mark or "regressor" in mark:
+            kind = xgboost.XGBClassifier if "classifier" in mark else xgboost.XGBRegressor
+            target = kind()
             target.load_model(path)
     except Exception as error:
         raise unreadable(place, "an XGBoost model", error) from error

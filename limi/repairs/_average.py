@@ -123,7 +123,7 @@ def _bound(problem: Problem, target: Target, native: Any) -> Target:
         native,
         favorable=problem.favorable,
         labels=labels,
-        by_score=target.rule.threshold is not None,
+        rule=target.rule,
     )
     model = wrap(output="score") if isinstance(native, AveragedFunction) else wrap()
     assert isinstance(model, (SklearnModel, FunctionModel))

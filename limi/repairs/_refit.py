@@ -128,7 +128,7 @@ def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
         made,
         favorable=problem.favorable,
         labels=labels,
-        by_score=rule.threshold is not None,
+        rule=rule,
     )
     model = wrap()
     if isinstance(model, FunctionModel):  # its answers are what the tested function's are

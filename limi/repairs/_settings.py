@@ -99,6 +99,12 @@ def choose_swept(sweep: bool | Sequence[float], own: float) -> tuple[float, ...]
 def check_run(result: Result) -> None:
     """Refuse a run that nothing can be trained from."""
     labels = result.problem.labels
+    rule = result.problem.target.rule
+    if rule.kind != "favorable":
+        raise InvalidInput(
+            f"the run tested the decision {str(rule)!r}, and limi trains models that decide "
+            "between two labels; test such a model (wanted or not), and repair it"
+        )
     if labels is None:
         raise InvalidInput(
             "the run has no target column, so there are no labels to train on; test the model "

@@ -13,7 +13,7 @@ from typing import Any
 from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
 from limi.metrics.individual import Rate
-from limi.report import _pages, charts, favored, metrics, twins, wording
+from limi.report import _pages, charts, favored, metrics, outcomes, twins, wording
 from limi.system import words
 
 __all__ = ["render", "snippet"]
@@ -79,6 +79,7 @@ class _Pair:
     place: int
     origin: str
     gap: float
+    apart: tuple[str, str]  # of classes and numbers: what is compared, and how far apart it is
     told: wording.Sentence
     flipped_by: str
     sides: tuple[_Side, _Side]
@@ -104,6 +105,10 @@ def _content(summary: Summary) -> dict[str, Any]:
         "average": average,
         "places_aid": "" if summary.blind else wording.places_aid(summary),
         "whom": whom,
+        "outcomes": outcomes.tables(summary),
+        "outcomes_aid": outcomes.aid(summary),
+        "other_outcomes": _other_outcomes(summary),
+        "rule": wording.rule_in_words(summary),
         "others": _other_people(summary),
         "nobody": favored.lacking(summary),
         "chance": favored.chance(summary),
@@ -196,6 +201,12 @@ def _other_people(summary: Summary) -> list[tuple[str, list[favored.FavoredTable
     return [(wording.population(name), favored.tables(summary, name)) for name in names[1:]]
 
 
+def _other_outcomes(summary: Summary) -> list[tuple[str, list[outcomes.OutcomeWords]]]:
+    """What becomes of populations beside the one that is shown first."""
+    names = list(dict.fromkeys(one.population for one in summary.outcomes))
+    return [(wording.population(name), outcomes.tables(summary, name)) for name in names[1:]]
+
+
 def _places(
     summary: Summary,
 ) -> tuple[list[tuple[wording.RegionWords, _Bar]], list[tuple[float, str]], float]:
@@ -229,6 +240,7 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
         place,
         example.origin,
         example.gap,
+        wording.apart(summary, example),
         wording.told(example, summary),
         wording.flipped_by(example, summary),
         (row, partner),

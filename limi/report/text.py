@@ -14,7 +14,7 @@ from rich.text import Text
 from limi.audits.summary import Example, Summary
 from limi.errors import spell
 from limi.metrics.individual import Rate
-from limi.report import favored, metrics, twins, wording
+from limi.report import favored, metrics, outcomes, twins, wording
 from limi.system import words
 
 __all__ = ["print_metrics", "print_summary", "render"]
@@ -46,6 +46,7 @@ def _print(summary: Summary, console: Console) -> None:
         ("How often decisions flip", _rates(summary)),
         (twins.title(summary), _twins(summary)),
         ("Who is favored", _tell_favored(summary)),
+        ("What becomes of people", _tell_outcomes(summary)),
         ("Where it happens", () if summary.blind else _places(summary)),
         ("What the search found", _find(summary)),
         ("Strongest findings", _findings(summary)),
@@ -192,7 +193,8 @@ def _find(summary: Summary) -> Iterator[RenderableType]:
 
 
 def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
-    if summary.blind:  # the same people are decided alike under every value
+    if summary.blind or summary.kind != "favorable":
+        # The same people are decided alike under every value, or nothing is favorable.
         return
     shown = favored.tables(summary)
     for table in shown:
@@ -217,6 +219,39 @@ def _tell_favored(summary: Summary) -> Iterator[RenderableType]:
         yield _text(f"{chance} {favored.BAND}" if curve else chance, "dim")
     else:
         yield _text(favored.lacking(summary), "dim")
+
+
+def _tell_outcomes(summary: Summary) -> Iterator[RenderableType]:
+    shown = outcomes.tables(summary)
+    for table in shown:
+        if len(shown) > 1:
+            yield _text(table.title, "bold")
+        for sentence in table.sentences:
+            yield _text(sentence)
+        for matrix in table.matrices:
+            yield _matrix(matrix)
+        for line in table.groups:
+            yield _text(line)
+    if shown:
+        yield _text(outcomes.aid(summary), "dim")
+
+
+def _matrix(matrix: outcomes.Matrix) -> Table:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="left")
+    for _ in matrix.labels:
+        grid.add_column(justify="right")
+    grid.add_row(
+        _text(f"as {matrix.value} (down), as {matrix.other} (across)", "dim"),
+        *(_text(label, "dim") for label in matrix.labels),
+    )
+    for place, (label, counts) in enumerate(matrix.lines):
+        cells = [
+            _text(words.count(n), "dim" if at == place or not n else "cyan")
+            for at, n in enumerate(counts)
+        ]
+        grid.add_row(_text(label), *cells)
+    return grid
 
 
 def _as_if(table: favored.FavoredTable) -> Table:
@@ -254,7 +289,7 @@ def _tell(summary: Summary, example: Example) -> Text:
     told = wording.told(example, summary)
     # The words of `wording.sentence`, with what changed marked.
     return Text.assemble(
-        f"{wording.clean(told.subject)} is decided ",
+        f"{wording.clean(told.subject)} {told.verb} ",
         (wording.clean(told.decision), "bold"),
         " as ",
         (wording.clean(told.side), "bold black on yellow"),
@@ -268,8 +303,8 @@ def _tell(summary: Summary, example: Example) -> Text:
 
 
 def _evidence(summary: Summary, example: Example) -> Iterator[Text]:
-    scores = (example.score, example.partner_score, example.gap)
-    yield Text.assemble(("scores ", "dim"), "{} and {}, gap {}".format(*map(wording.score, scores)))
+    what, answers = wording.apart(summary, example)
+    yield Text.assemble((f"{what} ", "dim"), answers)
     flipped_by = wording.flipped_by(example, summary)
     if flipped_by:
         yield Text.assemble(("flipped by ", "dim"), wording.clean(flipped_by), overflow="fold")
@@ -338,7 +373,7 @@ def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
     settings = ", ".join(
         f"{name} {words.number(value)}" for name, value in summary.settings.items()
     )
-    outcome = f"{wording.favorable(summary)} or {summary.unfavorable}"
+    outcome = wording.rule_in_words(summary)
     yield _facts(
         [
             (

@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from limi.audits.rule_report import RuleReport
 from limi.audits.summary import Example, Field, Region, Summary
 from limi.audits.what_if import Versus, WhatIf
-from limi.decisions import favors
+from limi.decisions import OTHER_CLASS, favors, parse_rule
 from limi.errors import spell
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import POPULATIONS
@@ -195,10 +197,11 @@ class Sentence:
     side: str  # "sex Male"
     partner_decision: str
     partner_side: str
+    verb: str = "is decided"
 
     def __str__(self) -> str:
         return (
-            f"{self.subject} is decided {self.decision} as {self.side} "
+            f"{self.subject} {self.verb} {self.decision} as {self.side} "
             f"but {self.partner_decision} as {self.partner_side}."
         )
 
@@ -210,7 +213,7 @@ def answer(summary: Summary) -> Answer:
     """
     if summary.blind:
         return _answer_blind(summary)
-    would = f"would be decided differently if {change_along(summary)}"
+    would = f"{_would(summary)} if {change_along(summary)}"
     for name, rate in listed_rates(summary):
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
@@ -241,6 +244,20 @@ def answer(summary: Summary) -> Answer:
     rate_of = f"no rate of {FEWEST_TOLD} rows or more" if few else "no rate measured"
     checked = f"{count(summary.rows_checked)} rows checked, {rate_of}"
     return Answer(count(summary.findings), f"{noun} found that {would}", checked)
+
+
+def _would(summary: Summary) -> str:
+    """What a flip is, in the words of the rule."""
+    what = summary.target or "number"
+    if summary.kind == "class":
+        return f"would get another {summary.target or 'class'}"
+    if summary.kind == "number" and summary.decision.startswith("bands"):
+        return f"would fall into another band of {what}"
+    if summary.kind == "number":
+        least = summary.decision.removeprefix("difference > ")
+        amount = f"{figure(float(least.removesuffix('%')))}{' %' if least.endswith('%') else ''}"
+        return f"would get another {what}, by more than {amount},"
+    return "would be decided differently"
 
 
 def _answer_blind(summary: Summary) -> Answer:
@@ -605,9 +622,59 @@ def favorable(summary: Summary) -> str:
     return f"{summary.favorable} (favorable{rule})"
 
 
+def rule_in_words(summary: Summary) -> str:
+    """What counts as a decision."""
+    if summary.kind == "favorable":
+        return f"{favorable(summary)} or {summary.unfavorable}"
+    if summary.kind == "class":
+        labels = spell(list(summary.classes), most=12)
+        order = ", from the worst to the best" if summary.ordered else ""
+        return f"any change of the class ({labels}{order})"
+    return f"a number; {summary.decision}"
+
+
 def decision(summary: Summary, value: float) -> str:
-    """The decision that a score stands for, in the table's own words."""
+    """The decision that an answer stands for, in the table's own words."""
+    if summary.kind == "class":
+        place = math.floor(value)
+        return summary.classes[place] if place < len(summary.classes) else OTHER_CLASS
+    if summary.kind == "number":
+        return figure(value)
     return summary.favorable if favors(value) else summary.unfavorable
+
+
+def figure(value: float) -> str:
+    """A number of a model, with the digits that matter at its size.
+
+    >>> figure(1203.52), figure(41.25), figure(-0.012345), figure(12.0)
+    ('1,204', '41.25', '-0.0123', '12')
+    """
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 1:
+        shown = f"{value:.1f}" if size >= 100 else f"{value:.2f}"
+        return shown.rstrip("0").rstrip(".")
+    return f"{value:.3g}"
+
+
+def apart(summary: Summary, example: Example) -> tuple[str, str]:
+    """What the answers of a pair are called, and how far apart they are."""
+    one, other = example.score, example.partner_score
+    if summary.kind == "class":
+        leads = [value - math.floor(value) for value in (one, other)]
+        return "lead over the next class", f"{leads[0]:.3f} and {leads[1]:.3f}"
+    if summary.kind == "number":
+        bands = ""
+        if summary.decision.startswith("bands"):
+            rule = parse_rule(summary.decision)
+            n = int(rule.gap(np.array(one), np.array(other)))
+            bands = f", {n} {'band' if n == 1 else 'bands'} apart"
+        return (
+            "predictions",
+            f"{figure(one)} and {figure(other)}, gap {figure(abs(one - other))}{bands}",
+        )
+    return "scores", f"{score(one)} and {score(other)}, gap {score(example.gap)}"
 
 
 def score(value: float) -> str:
@@ -645,6 +712,7 @@ def told(example: Example, summary: Summary) -> Sentence:
         _side(changed) or "found",
         _cut(decision(summary, example.partner_score)),
         _side(partners) or "its partner",
+        "gets" if summary.kind == "number" else "is decided",
     )
 
 

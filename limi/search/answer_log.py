@@ -5,7 +5,7 @@ brings a method back to where it was, whatever state it keeps. An answer is foun
 that it does not matter in which batches rows were asked, which hangs on the clock.
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
-scores must be numbers from 0 to 1, and the model is asked again for a sample of its answers. A
+they must be such as the model may give, and it is asked again for a sample of its answers. A
 record that a kill cut short at the end is asked anew; any other damage is said.
 """
 
@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import CorruptStore
 from limi.generators._counter_rng import mix
-from limi.search.steadiness import TIMES, apart
+from limi.search.steadiness import TIMES
 from limi.system import writing
 from limi.types import Index, Rows, Scores
 
@@ -40,13 +41,16 @@ _ASKED_AGAIN = 256  # answers at most
 class AnswerLog:
     """Wraps a score function: answers from the log first, then asks and logs."""
 
-    def __init__(self, log: io.FileIO, score: Callable[[Rows], Scores]) -> None:
+    def __init__(
+        self, log: io.FileIO, score: Callable[[Rows], Scores], decision: Rule = AS_DECIDED
+    ) -> None:
         self.replayed = 0
         self.asked_again = 0
         self._moves = False  # does the model itself answer otherwise each time?
         self._score = score
         self._log = log
-        end, hashes, scores = _hold_to_its_sums(log)
+        self._decision = decision
+        end, hashes, scores = _hold_to_its_sums(log, decision)
         log.truncate(end)
         self._known = _Known(hashes, scores)
         # Drawn, not evenly apart: a row's protected values are asked one after another.
@@ -94,11 +98,11 @@ class AnswerLog:
         if self._moves or not len(chosen):
             return
         self.asked_again += len(chosen)
-        if not apart(self._score(rows[chosen]), known[chosen]).any():
+        if not self._decision.moved(self._score(rows[chosen]), known[chosen]).any():
             return
         # The answers may hang on the batch, or on chance: then there is nothing to hold them to.
         now, self._moves = self._ask_often(rows)
-        wrong = np.flatnonzero(apart(now, known))
+        wrong = np.flatnonzero(self._decision.moved(now, known))
         if len(wrong) and not self._moves:
             raise CorruptStore(
                 "the answers in the log of the unfinished run are not the model's: asked again for "
@@ -112,7 +116,7 @@ class AnswerLog:
         self.asked_again += len(rows)
         for _ in range(TIMES - 1):
             self.asked_again += len(rows)
-            if apart(first, self._score(rows)).any():
+            if self._decision.moved(first, self._score(rows)).any():
                 return first, True
         return first, False
 
@@ -175,7 +179,7 @@ def _record(hashes: NDArray[np.int64], scores: Scores) -> bytes:
     )
 
 
-def _hold_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
+def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> tuple[int, NDArray[np.int64], Scores]:
     """Where the last whole record ends, the hashes of the rows and their scores; CorruptStore
     where one is not as it was written."""
     size = os.fstat(log.fileno()).st_size
@@ -201,8 +205,8 @@ def _hold_to_its_sums(log: io.FileIO) -> tuple[int, NDArray[np.int64], Scores]:
             raise _damage(n_records, "its answers are not those that were written")
         given = np.frombuffer(body, dtype="<f8", offset=8 * count)
         # A NaN compares as false, so it is caught here too.
-        if not ((given >= 0) & (given <= 1)).all():
-            raise _damage(n_records, "its scores are not numbers from 0 to 1")
+        if not decision.allows(given).all():
+            raise _damage(n_records, f"its answers are not {decision.allowed}")
         hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
         scores.append(given.astype(np.float64))
         end += _START + len(rest)

@@ -5,7 +5,7 @@ non-protected columns) is asked once: what is decided under a combination is a p
 Where the table has rules, what must go along with a protected value changes with it, and a
 combination that would break a rule is not asked (`limi.table.partners`): its score is NaN, which
 decides nothing.
-Two decisions differ where both are clear of the edge (`limi.decisions`).
+Whether two answers are different decisions is said by a rule (`limi.decisions`).
 A row whose own values are not all among those tried is asked for its mixtures as well
 (`limi.search.tried`).
 """
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import differ, favors, sides
+from limi.decisions import AS_DECIDED, Rule, favors
 from limi.search.partner import Partner, choose_partner
 from limi.search.tried import Mixtures, Tried, ask_mixed, ask_open, mixture_counts
 from limi.table.partners import change, distinct_questions, expand
@@ -73,8 +73,8 @@ class Checked:
     # ^ of flipping rows, the favorable combinations as packed bits; empty if not all were asked
     as_if: tuple[NDArray[np.int8], ...] = ()
     # ^ where asked for: by protected column, (n, values): which way a row is decided if it has
-    #   this value instead of its own, and all else is as it is (see `decisions.sides`). With
-    #   several columns the last is (n, K), under every combination
+    #   this value instead of its own, and all else is as it is (see `Rule.stands`). With several
+    #   columns the last is (n, K), under every combination
     unflipped: int = 0  # rows beside these that did not flip, of which only the number is told
     standing: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, dtype=np.int8))
     # ^ how each row stands to the rules; empty where every row has all its partners
@@ -207,6 +207,7 @@ def check_rows(
     known: Distinct | None = None,
     keep_scores: bool = False,
     as_if: bool = False,
+    decision: Rule = AS_DECIDED,
 ) -> Checked:
     """Verdicts of rows; `score` sees at most `max_batch` rows at a time (but at least one key's).
 
@@ -220,7 +221,7 @@ def check_rows(
     known = known or distinct_questions(schema, rows)
     first, key_of = known.first, known.of
 
-    verdict = _Verdicts.empty(schema, n, partner, as_if)
+    verdict = _Verdicts.empty(schema, n, partner, as_if, decision)
     kept = np.empty((n if keep_scores else 0, n_combinations))
     stray = np.flatnonzero(own < 0)
     mixed = ask_mixed(score, schema, rows[stray], max_batch)
@@ -252,7 +253,7 @@ def check_rows(
         verdict.partner_score,
         verdict.flips,
         queries=queries,
-        favorable=verdict.favorable,
+        favorable=verdict.favorable if decision.kind == "favorable" else verdict.favorable[:0],
         causes=verdict.causes,
         scores=kept,
         bits=verdict.told_bits,
@@ -286,6 +287,7 @@ def cause_sets(schema: Schema) -> list[tuple[tuple[int, ...], int]]:
 class _Verdicts:
     schema: Schema
     rule: Partner
+    decision: Rule
     sets: list[tuple[tuple[int, ...], int]]
     score: Scores
     partner: NDArray[np.float64]  # (n, p): its protected cells, NaN where the own one is left
@@ -299,13 +301,14 @@ class _Verdicts:
     standing: NDArray[np.int8]
 
     @staticmethod
-    def empty(schema: Schema, n: int, rule: Partner, as_if: bool) -> _Verdicts:
+    def empty(schema: Schema, n: int, rule: Partner, as_if: bool, decision: Rule) -> _Verdicts:
         n_combinations, sets = len(schema.combinations), cause_sets(schema)
         sizes = [len(codes) for codes in schema.protected_codes] if as_if else []
         sizes += [n_combinations] if len(sizes) > 1 else []
         return _Verdicts(
             schema,
             rule,
+            decision,
             sets,
             np.empty(n),
             np.empty((n, len(schema.protected))),
@@ -326,8 +329,11 @@ class _Verdicts:
 
     @property
     def told_bits(self) -> NDArray[np.uint8]:
-        """Empty where a flipping row was not asked under every combination."""
-        lacking = len(self.closed) and (self.closed[self.flips] > 0).any()
+        """Empty where a flipping row was not asked under every combination, or nothing is
+        favorable."""
+        lacking = self.decision.kind != "favorable" or (
+            len(self.closed) and (self.closed[self.flips] > 0).any()
+        )
         return np.zeros((0, 0), dtype=np.uint8) if lacking else self.bits
 
     def settle_all(
@@ -355,25 +361,28 @@ class _Verdicts:
     def settle(self, where: Index, scores: NDArray[np.float64], own: Index, tried: Tried) -> None:
         """Judge rows that have the same tried of them; `own` is where they stand in it."""
         line = np.arange(len(where))
-        decided = favors(scores)
+        decided = favors(self.decision.as_score(scores))
         self.favorable[:] += decided[:, : tried.n_combinations].sum(axis=0)
         mine = scores[line, own]
         for column, told in enumerate(self.as_if):
             if column < len(self.schema.protected):
                 chosen = tried.alone(tried.places[own], column)
-                told[where] = sides(scores[line[:, None], chosen])
+                told[where] = self.decision.stands(scores[line[:, None], chosen], mine[:, None])
             else:
-                told[where] = sides(scores[:, : tried.n_combinations])
+                under = scores[:, : tried.n_combinations]
+                told[where] = self.decision.stands(under, mine[:, None])
         self.score[where] = mine
         asked = ~np.isnan(scores) if len(self.closed) else None
         alone = None if asked is None else self._settle_closed(where, asked)
         if scores.shape[1] == 2:
             # Two values and one of them its own: the partner is the other.
-            flips = differ(scores[:, 0], scores[:, 1])
+            flips = self.decision.differ(scores[:, 0], scores[:, 1])
             other = 1 - own if alone is None else np.where(alone, own, 1 - own)
             self._note(where, scores, decided, other, flips, tried)
             return
-        chosen, flipped, _ = choose_partner(scores, mine, own=own, candidates=asked, rule=self.rule)
+        chosen, flipped, _ = choose_partner(
+            scores, mine, own=own, candidates=asked, rule=self.rule, decision=self.decision
+        )
         if alone is not None:
             chosen = np.where(alone, own, chosen)
         flips = flipped.any(axis=1)

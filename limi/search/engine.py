@@ -59,7 +59,7 @@ def run(
         and not is_exhaustive(method)
     )
     session = Session(task, budget, watch, frugal=frugal)
-    findings = Findings(task.schema)
+    findings = Findings(task.schema, sided=task.decision.kind == "favorable")
     watch.owed = 0
     start, asked = watch.seconds, watch.questions
     watch.done = _share(budget, session, findings)

@@ -53,8 +53,9 @@ class Found:
 class Findings:
     """Append-only; a finding is distinct by its non-protected columns, for every method."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, sided: bool = True) -> None:
         self.schema = schema
+        self.sided = sided  # are decisions favorable or not? Only then `favorable` counts anything
         self.rows_checked = 0
         self.flips = 0  # flipping rows, repeated keys included
         self.alone = 0  # of the rows checked, those of which no partner could exist

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import EDGE, differ, favors, opposes
+from limi.decisions import AS_DECIDED, EDGE, Rule, favors, opposes
 from limi.search.check import ALONE, PAIRED, PARTLY, Checked, _parts
 from limi.search.partner import choose_partner
 from limi.search.tried import Mixtures, ask_mixed, mixture_counts
@@ -88,6 +88,7 @@ def check_frugally(
     max_batch: int,
     max_queries: float = np.inf,
     keep_scores: bool = True,
+    decision: Rule = AS_DECIDED,
 ) -> Checked:
     """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
 
@@ -96,7 +97,7 @@ def check_frugally(
     Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
     Where time runs out, those before the first that is not settled.
     """
-    flight = _Flight(schema, rows, known, statistics, max_queries)
+    flight = _Flight(schema, rows, known, statistics, max_queries, decision)
     while flight.admit():
         asked = flight.questions()
         try:
@@ -107,7 +108,7 @@ def check_frugally(
     settled = flight.settled
     n = len(rows) if settled == len(known.first) else int(known.first[settled])
     scores = flight.scores[known.of[:n]]
-    checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n])
+    checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n], decision)
     closed = flight.n_closed[known.of[:n]]
     checked = replace(
         checked,
@@ -123,7 +124,7 @@ def check_frugally(
         mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
     except OutOfTime:
         return replace(checked[: steady[0]], queries=checked.queries)
-    return _with_mixtures(schema, checked, steady, mixed)
+    return _with_mixtures(schema, checked, steady, mixed, decision)
 
 
 class _Flight:
@@ -136,9 +137,11 @@ class _Flight:
         known: Distinct,
         statistics: FlipStatistics,
         max_queries: float,
+        decision: Rule,
     ) -> None:
         n_keys, n_combinations = len(known.first), len(schema.combinations)
         self._schema, self._rows, self._known, self._statistics = schema, rows, known, statistics
+        self._decision = decision
         self.own = schema.combination_of(rows)
         self.scores = np.full((n_keys, n_combinations), np.nan)
         self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
@@ -212,9 +215,10 @@ class _Flight:
         begins = self._asked[keys] == 0
         self._first[keys[begins]] = answers[:n][begins]
         first = self._first[keys]
-        self._decided[keys] = favors(first)
-        differs = differ(answers[:n], first)
-        clear = favors(first) | opposes(first)  # what lies on the edge shows no habit
+        side = self._decision.as_score(first)
+        self._decided[keys] = favors(side)
+        differs = self._decision.differ(answers[:n], first)
+        clear = favors(side) | opposes(side)  # what lies on the edge shows no habit
         for decision in (0, 1):
             such = ~begins & clear & (self._decided[keys] == decision)
             self._statistics.learn(decision, combination[such], differs[such])
@@ -260,7 +264,12 @@ class _Flight:
 
 
 def _verdicts(
-    schema: Schema, rows: Rows, scores: NDArray[np.float64], mine: Scores, own: Index
+    schema: Schema,
+    rows: Rows,
+    scores: NDArray[np.float64],
+    mine: Scores,
+    own: Index,
+    decision: Rule,
 ) -> Checked:
     # A row that does not flip was asked under every combination, so its partner is the one with
     # the widest gap, as elsewhere (unless it lies on the edge and another row settled its key).
@@ -268,7 +277,7 @@ def _verdicts(
     candidates = ~np.isnan(scores)
     inside = own >= 0
     candidates[line[inside], own[inside]] = False
-    chosen, flipped, _ = choose_partner(scores, mine, candidates=candidates)
+    chosen, flipped, _ = choose_partner(scores, mine, candidates=candidates, decision=decision)
     if not len(rows):
         return Checked(rows, mine, rows, mine, flipped.any(axis=1))
     alone: Mask = np.logical_not(candidates.any(axis=1))
@@ -295,14 +304,21 @@ def _standing(schema: Schema, closed: NDArray[np.int64], own: Index) -> NDArray[
     return np.where(left > 0, some, ALONE).astype(np.int8)
 
 
-def _with_mixtures(schema: Schema, before: Checked, steady: Index, mixed: Mixtures) -> Checked:
+def _with_mixtures(
+    schema: Schema, before: Checked, steady: Index, mixed: Mixtures, decision: Rule
+) -> Checked:
     """Verdicts of rows that no combination flips, from their mixtures as well."""
     mine, line = before.score[steady], np.arange(len(steady))
     chosen, flipped, ranks = choose_partner(
-        mixed.scores, mine, own=mixed.own, candidates=~np.isnan(mixed.scores)
+        mixed.scores,
+        mine,
+        own=mixed.own,
+        candidates=~np.isnan(mixed.scores),
+        decision=decision,
     )
     # Of equals the combination stays the partner, as where all are asked at once.
-    wider = ranks.max(axis=1) > np.abs(before.partner_score[steady] - mine) + EDGE
+    both = np.concatenate([mixed.scores, before.partner_score[steady, None]], axis=1)
+    wider = ranks.max(axis=1) > decision.rank(both, mine[:, None])[:, -1] + EDGE
     if len(before.standing):
         # A row without a combination of its own has a mixture for its partner, if it has one.
         wider |= (before.standing[steady] == ALONE) & (ranks.max(axis=1) >= 0)

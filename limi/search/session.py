@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import Rule
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice, Verdicts
 from limi.models.gradients import Gradients
@@ -85,6 +86,11 @@ class Session:
         return self.task.rows
 
     @property
+    def decision(self) -> Rule:
+        """Which answers are different decisions."""
+        return self.task.decision
+
+    @property
     def max_batch(self) -> int:
         """Rows that the model is asked at once, at most."""
         return self.task.max_batch
@@ -105,7 +111,10 @@ class Session:
         return self.task.on_device
 
     def ask(self, rows: Any) -> Any:
-        """Scores of rows as they are, as many as the budget pays for; tensors of tensors."""
+        """Scores in [0, 1] of rows as they are, as many as the budget pays for; tensors of tensors.
+
+        For what steers a search: of classes and numbers, what `Rule.as_score` makes of them.
+        """
         rows = complete(self.schema, rows)
         if len(rows) > self.queries_left:
             rows = rows[: int(self.queries_left)]
@@ -113,13 +122,13 @@ class Session:
         there = self.on_device is not None and not isinstance(rows, np.ndarray)
         ask: Callable[[Any], Any] = self._ask_there if there else self._ask
         if not self.watch.limited or not len(rows):
-            return ask(rows)
+            return self.decision.as_score(ask(rows))
         parts = list(self._in_time(ask, rows, 1))
         if not there:
-            return np.concatenate(parts)
+            return self.decision.as_score(np.concatenate(parts))
         import torch
 
-        return torch.cat(parts)
+        return self.decision.as_score(torch.cat(parts))
 
     @property
     def affordable(self) -> float:
@@ -282,8 +291,9 @@ class Session:
             partner=self.task.partner,
             max_batch=self.max_batch,
             known=known,
-            keep_scores=self.keep_scores,
+            keep_scores=self.keep_scores or (as_if and self.decision.kind != "favorable"),
             as_if=as_if,
+            decision=self.decision,
         )
 
     def _check_frugally(self, rows: Rows) -> Checked:
@@ -305,6 +315,7 @@ class Session:
                 max_batch=self.max_batch,
                 max_queries=min(self.queries_left, in_time),
                 keep_scores=self.keep_scores,
+                decision=self.decision,
             )
             parts.append(checked)
             self._count(checked.closed, int((checked.standing == ALONE).sum()))

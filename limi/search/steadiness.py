@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from limi.decisions import differ, favors
+from limi.decisions import AS_DECIDED, Rule
 from limi.search.check import MAX_BATCH, Checked
 from limi.types import Mask, Rows, Scores
 
-__all__ = ["SAMPLED", "TIMES", "Steadiness", "always_flip", "apart", "confirm", "sample"]
+__all__ = ["SAMPLED", "TIMES", "Steadiness", "always_flip", "confirm", "sample"]
 
 SAMPLED = 512
 """Rows that are asked four times before a run."""
@@ -29,7 +29,6 @@ by the same coin passes with a chance of at most 2 / 4^10, two in a million, wha
 _GROUP = 64  # rows of the small batches that a sample is asked in; of a small sample a quarter
 _GROUPS = (8192, 1024, 256, 64)  # rows of a batch, in turn, while flips are confirmed
 _COMPANY = 3  # rows of the table beside each row in question, where the batch has a say
-_ROUNDING = 1e-3  # sums in another order differ in the last digits; that is not another answer
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,6 @@ class Steadiness:
         }
 
 
-def apart(first: Scores, second: Scores) -> Mask:
-    """Which of two answers to the same rows differ by more than rounding."""
-    return np.asarray(np.abs(first - second) > _ROUNDING)
-
-
 def sample(
     score: Callable[[Rows], Scores],
     rows: Rows,
@@ -91,6 +85,7 @@ def sample(
     *,
     n: int = SAMPLED,
     max_batch: int = MAX_BATCH,
+    decision: Rule = AS_DECIDED,
 ) -> Steadiness:
     """Ask for n of the rows four times: twice as they stand, in another order, in small batches."""
     if not len(rows) or n < 1:
@@ -103,8 +98,8 @@ def sample(
         "reordered": _shuffle(score, chosen, max_batch, rng),
         "regrouped": _shuffle(score, chosen, group, rng),
     }
-    moved = {name: apart(first, other) for name, other in others.items()}
-    decided = [moved[name] & differ(first, others[name]) for name in others]
+    moved = {name: decision.moved(first, other) for name, other in others.items()}
+    decided = [moved[name] & decision.differ(first, others[name]) for name in others]
     return Steadiness(
         rows=len(chosen),
         questions=4 * len(chosen),
@@ -122,6 +117,7 @@ def always_flip(
     *,
     company: Rows | None = None,
     max_batch: int = MAX_BATCH,
+    decision: Rule = AS_DECIDED,
 ) -> tuple[Mask, int]:
     """Which pairs are decided differently every one of ten times, and the questions it took.
 
@@ -131,7 +127,7 @@ def always_flip(
     asked again.
     """
     kept = np.ones(len(rows), dtype=bool)
-    favorable = np.zeros(len(rows), dtype=bool)
+    first = np.empty((2, len(rows)))
     questions = 0
     for time in range(TIMES):
         places = np.flatnonzero(kept)
@@ -143,8 +139,10 @@ def always_flip(
         questions += len(pairs) * (1 if company is None else 1 + _COMPANY)
         mine, other = np.split(answers, 2)
         if not time:
-            favorable = favors(mine)
-        kept[places] = differ(mine, other) & (favors(mine) == favorable[places])
+            first[:] = mine, other
+        begun = first[:, places]
+        changed = decision.differ(mine, begun[0]) | decision.differ(other, begun[1])
+        kept[places] = decision.differ(mine, other) & ~changed
     return kept, questions
 
 
@@ -155,11 +153,14 @@ def confirm(
     *,
     company: Rows | None = None,
     max_batch: int = MAX_BATCH,
+    decision: Rule = AS_DECIDED,
 ) -> Checked:
     """Verdicts of which only those flips are left that are seen every time."""
     places = np.flatnonzero(checked.flips)
     rows, partner = checked.rows[places], checked.partner[places]
-    kept, questions = always_flip(score, rows, partner, rng, company=company, max_batch=max_batch)
+    kept, questions = always_flip(
+        score, rows, partner, rng, company=company, max_batch=max_batch, decision=decision
+    )
     flips = np.zeros(len(checked), dtype=bool)
     flips[places[kept]] = True
     return replace(checked, flips=flips, queries=checked.queries + questions)

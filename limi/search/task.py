@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from limi.decisions import AS_DECIDED, Rule
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice
 from limi.models.gradients import Gradients
@@ -29,6 +30,7 @@ class Task:
     gradients: Gradients | None = None
     on_device: OnDevice | None = None  # target and generator as tensors, where both can be
     recheck: int = 0  # questions that each finding costs after the search
+    decision: Rule = AS_DECIDED  # which answers of `score` are different decisions
 
     @property
     def capabilities(self) -> frozenset[str]:

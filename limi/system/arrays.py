@@ -11,6 +11,7 @@ __all__ = [
     "find_first",
     "find_highest",
     "find_sorted",
+    "floor",
     "is_tensor",
     "look_up",
     "put",
@@ -45,6 +46,11 @@ def find_first(mask: Any) -> Any:
 def find_highest(array: Any) -> Any:
     """The highest cell of each line of (n, m)."""
     return array.amax(1) if is_tensor(array) else array.max(axis=1)
+
+
+def floor(array: Any) -> Any:
+    """Each number's whole part."""
+    return array.floor() if is_tensor(array) else np.floor(array)
 
 
 def put(array: Any, places: Any, value: float) -> None:

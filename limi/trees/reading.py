@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors, opposes
+from limi.decisions import Favorable, favors, opposes
 from limi.errors import BadModel
 from limi.models._booster import BoosterModel
 from limi.models._classifier import SklearnModel
@@ -66,10 +66,9 @@ class Reading:
 
     def scores(self, margins: Any) -> NDArray[np.float64]:
         """Scores of sums, as the target gives them: above 0.5 favorable."""
-        moved: NDArray[np.float64] = self.target.rule.move(
-            self.ensemble.scores(np.asarray(margins) + self.edge)
-        )
-        return moved
+        told: NDArray[np.float64] = self.ensemble.scores(np.asarray(margins) + self.edge)
+        rule = self.target.rule
+        return rule.move(told) if isinstance(rule, Favorable) else told
 
     def conform(self, rows: Rows) -> float:
         """The largest difference to the model's own scores on rows; BadModel where it matters.
@@ -93,11 +92,17 @@ class Reading:
 
 def read_trees(target: Target) -> Reading:
     """The trees of a target; BadModel where it has none that can be read."""
+    rule = target.rule
+    if not isinstance(rule, Favorable):
+        raise BadModel(
+            f"proofs are about favorable decisions, and the decision here is {str(rule)!r}; name "
+            "favorable labels, or a threshold such as --decision 'score > 0.3'"
+        )
     found = _read(target.model)
-    threshold = target.rule.threshold
+    threshold = rule.threshold
     edge = 0.0
     if threshold is not None:
-        edge = target.rule.log_odds if found.ensemble.link == "logistic" else 2 * threshold - 1
+        edge = rule.log_odds if found.ensemble.link == "logistic" else 2 * threshold - 1
     ensemble = replace(found.ensemble, base=found.ensemble.base - edge)
     return Reading(target, ensemble, found.numbers, found.jumps, edge)
 

@@ -11,7 +11,7 @@ import pytest
 import xgboost
 
 from limi import models
-from limi.errors import BadModel, InvalidInput
+from limi.errors import BadModel, GivesNumbers, InvalidInput
 from limi.models._categories import _places
 from limi.models.xgboost import _check as xgboost_check
 from tests.models.kinds import catboost_model, lightgbm_model, whole, xgboost_model
@@ -47,13 +47,13 @@ def test_a_linear_booster():
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' over 1 outputs"),
+        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' and gives numbers"),
         (
             lambda: trained("multi:softprob", num_class=3),
             "objective 'multi:softprob' over 3 outputs",
         ),
         (xgboost.XGBClassifier, "XGBClassifier is not a fitted classifier"),
-        (lambda: xgboost.XGBRegressor(n_estimators=2).fit(numbers(), truth()), "not a regressor"),
+        (lambda: xgboost.XGBRegressor(n_estimators=2).fit(numbers(), truth()), "is a regressor"),
         (
             lambda: xgboost.XGBClassifier(n_estimators=2).fit(numbers(), people().grade - 1),
             "4 classes (0, 1, 2, 3)",
@@ -151,7 +151,7 @@ def test_a_model_without_stored_categories_takes_the_tables_own(tmp_path):
             lambda: lightgbm.train(
                 {"objective": "regression", "verbose": -1}, lightgbm.Dataset(numbers(), truth()), 2
             ),
-            "objective 'regression' over 1 outputs",
+            "objective 'regression' and gives numbers",
         ),
         (
             lambda: (
@@ -251,10 +251,10 @@ def test_catboost_models_that_do_not_decide_between_two(tmp_path):
     with pytest.raises(BadModel, match="CatBoostClassifier is not a fitted classifier"):
         models.wrap(catboost.CatBoostClassifier())
     regressor = catboost.CatBoostRegressor(**quiet).fit(numbers(), truth())
-    with pytest.raises(BadModel, match="CatBoostRegressor is not a fitted classifier"):
+    with pytest.raises(GivesNumbers, match="CatBoostRegressor is a regressor"):
         models.wrap(regressor)
     regressor.save_model(str(tmp_path / "a.cbm"))
-    with pytest.raises(BadModel, match="not a regressor"):
+    with pytest.raises(GivesNumbers, match="is a regressor"):
         models.load(f"catboost:{tmp_path / 'a.cbm'}")
     several = catboost.CatBoostClassifier(**quiet).fit(numbers(), people().grade)
     with pytest.raises(InvalidInput, match="4 classes"):

@@ -192,7 +192,11 @@ def test_more_columns_than_the_model_wants_and_another_order_do_no_harm():
     [
         (LogisticRegression(), BadModel, "LogisticRegression is not a fitted classifier"),
         (make_pipeline(StandardScaler(), GaussianNB()), BadModel, "Pipeline is not a fitted"),
-        (LinearRegression().fit(numbers(), truth()), BadModel, "a classifier, not a regressor"),
+        (
+            LinearRegression().fit(numbers(), truth()),
+            BadModel,
+            "LinearRegression is a regressor and gives numbers",
+        ),
         (LogisticRegression, InvalidInput, "the class LogisticRegression is not a model"),
         (42, InvalidInput, "int is not a model that limi knows"),
         (

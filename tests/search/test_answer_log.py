@@ -169,7 +169,7 @@ def test_a_last_record_that_was_cut_short_is_asked_again(tmp_path, left):
 @pytest.mark.parametrize("score", [np.nan, np.inf, -np.inf, -0.1, 1.1, -1e-300])
 def test_scores_that_no_model_gives_are_damage(tmp_path, score):
     (tmp_path / "j").write_bytes(forged([0.2, score, 0.9]))
-    with pytest.raises(CorruptStore, match="scores are not numbers from 0 to 1"):
+    with pytest.raises(CorruptStore, match=r"answers are not numbers in \[0, 1\]"):
         replayed(tmp_path / "j", 1)
 
 

@@ -1,0 +1,304 @@
+"""What becomes of the same people under other protected values, where decisions are classes or
+numbers: who goes where, how far numbers are apart, and how groups fare.
+
+Everything is told of a rate's sample, which no search has chosen, in the unit of the answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.decisions import Classes, Rule
+from limi.search.check import Checked
+from limi.table.schema import Column, Schema
+
+__all__ = [
+    "Group",
+    "Moves",
+    "Outcomes",
+    "Quantile",
+    "Shift",
+    "compare_outcomes",
+    "group_gaps",
+    "quantile_interval",
+]
+
+POPULATIONS = ("held-out", "real", "natural")  # uniform rows are not people
+_MOST_VALUES = 8  # of a column that are compared with each other
+_MOST_PAIRS = 6  # of values that are told, the widest first
+_TAILS = (0.95, 0.99)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of the people of a sample, with its 95 % interval: order statistics, whatever the
+    distribution. An end that so few people cannot tell is NaN."""
+
+    share: float
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Shift:
+    """Numbers of the same people under two values of a column."""
+
+    value: str
+    other: str
+    n: int
+    median: Quantile  # of the number as `value` less that as `other`
+    tails: tuple[Quantile, ...]  # of the size of the difference
+    worst: float
+    mean: float
+    higher: int  # people with more as `value`, beyond rounding
+    lower: int
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Classes of the same people under two values of a column."""
+
+    value: str
+    other: str
+    n: int
+    counts: tuple[tuple[int, ...], ...]  # by class as `value`, then by class as `other`
+
+    @property
+    def moved(self) -> int:
+        """People whose class is not the same."""
+        return self.n - sum(row[place] for place, row in enumerate(self.counts))
+
+
+@dataclass(frozen=True)
+class Group:
+    """Answers for the people of one value of a column, as they are."""
+
+    value: str
+    n: int
+    mean_prediction: float | None = None
+    mean_absolute_error: float | None = None
+    selection_rates: tuple[float, ...] = ()  # share of each class
+    accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What becomes of people, for a protected column of a population."""
+
+    population: str
+    column: str
+    shifts: tuple[Shift, ...] = ()
+    moves: tuple[Moves, ...] = ()
+    groups: tuple[Group, ...] = ()
+    gaps: dict[str, float] = field(default_factory=dict)  # see `group_gaps`
+
+    @staticmethod
+    def from_dict(tree: Mapping[str, Any]) -> Outcomes:
+        """The inverse of `dataclasses.asdict`, from JSON."""
+        shifts = tuple(
+            Shift(
+                **dict(shift)
+                | {
+                    "median": _quantile(shift["median"]),
+                    "tails": tuple(map(_quantile, shift["tails"])),
+                }
+            )
+            for shift in tree["shifts"]
+        )
+        moves = tuple(
+            Moves(**dict(move) | {"counts": tuple(map(tuple, move["counts"]))})
+            for move in tree["moves"]
+        )
+        groups = tuple(
+            Group(**dict(group) | {"selection_rates": tuple(group["selection_rates"])})
+            for group in tree["groups"]
+        )
+        return Outcomes(
+            tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"])
+        )
+
+
+def _quantile(tree: Mapping[str, Any]) -> Quantile:
+    ends = {name: math.nan if tree[name] is None else tree[name] for name in tree}
+    return Quantile(**ends)
+
+
+def compare_outcomes(
+    schema: Schema,
+    rule: Rule,
+    samples: Mapping[str, Checked],
+    truths: Mapping[str, NDArray[np.float64] | None],
+) -> tuple[Outcomes, ...]:
+    """For each population of people and each protected column; `truths` are what the target column
+    holds for the people of a population, as answers of the rule."""
+    return tuple(
+        _compare(schema, rule, name, samples[name], place, truths.get(name))
+        for name in POPULATIONS
+        if name in samples and len(samples[name]) and len(samples[name].scores)
+        for place in range(len(schema.protected))
+    )
+
+
+def _compare(
+    schema: Schema,
+    rule: Rule,
+    population: str,
+    sample: Checked,
+    place: int,
+    truth: NDArray[np.float64] | None,
+) -> Outcomes:
+    column = schema[schema.protected[place]]
+    codes = _some(schema.protected_codes[place])
+    under = {column.show(code): _as_if(schema, sample, place, code) for code in codes}
+    pairs = list(itertools.combinations(under, 2))
+    cells = sample.rows[:, schema.protected_index[place]]
+    groups = _groups(column, rule, sample.score, truth, cells)
+    shown: dict[str, Any] = {"groups": groups, "gaps": group_gaps(rule, groups)}
+    if isinstance(rule, Classes):
+        moves = [_move(rule, a, b, under[a], under[b]) for a, b in pairs]
+        moves.sort(key=lambda one: -one.moved)
+        return Outcomes(population, column.name, moves=tuple(moves[:_MOST_PAIRS]), **shown)
+    shifts = [_shift(rule, a, b, under[a], under[b]) for a, b in pairs]
+    told = sorted((s for s in shifts if s is not None), key=lambda one: -abs(one.median.value))
+    return Outcomes(population, column.name, shifts=tuple(told[:_MOST_PAIRS]), **shown)
+
+
+def _some(codes: Any) -> list[float]:
+    """All codes of a column, or of very many some that are evenly apart."""
+    known = list(codes)
+    if len(known) <= _MOST_VALUES:
+        return known
+    chosen = np.linspace(0, len(known) - 1, _MOST_VALUES).round().astype(int)
+    return [known[i] for i in chosen]
+
+
+def _as_if(schema: Schema, sample: Checked, place: int, code: float) -> NDArray[np.float64]:
+    """Answers for people as if they had this value, and all else is as it is; NaN if not asked."""
+    rows = sample.rows.copy()
+    rows[:, schema.protected_index[place]] = code
+    at = schema.combination_of(rows)
+    under = sample.scores[np.arange(len(rows)), np.maximum(at, 0)]
+    return np.where(at >= 0, under, np.nan)
+
+
+def _shift(
+    rule: Rule, value: str, other: str, mine: NDArray[np.float64], theirs: NDArray[np.float64]
+) -> Shift | None:
+    known = ~(np.isnan(mine) | np.isnan(theirs))
+    mine, theirs = mine[known], theirs[known]
+    if not len(mine):
+        return None
+    difference = mine - theirs
+    if (np.median(difference) or difference.mean()) < 0:  # told from the side that has more
+        value, other, difference, mine, theirs = other, value, -difference, theirs, mine
+    sizes = np.abs(difference)
+    beyond = np.asarray(rule.moved(mine, theirs))
+    return Shift(
+        value,
+        other,
+        len(difference),
+        quantile_interval(difference, 0.5),
+        tuple(quantile_interval(sizes, share) for share in _TAILS),
+        float(sizes.max()),
+        float(difference.mean()),
+        int((beyond & (difference > 0)).sum()),
+        int((beyond & (difference < 0)).sum()),
+    )
+
+
+def quantile_interval(
+    values: NDArray[np.float64], share: float, confidence: float = 0.95
+) -> Quantile:
+    """A quantile with an interval from order statistics: how many of n people lie below the true
+    quantile is binomial, whatever the distribution.
+
+    >>> quantile_interval(np.arange(101.0), 0.5)
+    Quantile(share=0.5, value=50.0, low=40.0, high=60.0)
+    """
+    from scipy.stats import binom  # late, because it takes a second
+
+    ascending = np.sort(values)
+    n, error = len(ascending), (1 - confidence) / 2
+    low = int(binom.ppf(error, n, share)) - 1
+    high = int(binom.ppf(1 - error, n, share))
+    # A rank outside the sample means that so few people cannot tell this end.
+    ends = [float(ascending[at]) if 0 <= at < n else math.nan for at in (low, high)]
+    return Quantile(share, float(np.quantile(ascending, share)), *ends)
+
+
+def _move(
+    rule: Classes, value: str, other: str, mine: NDArray[np.float64], theirs: NDArray[np.float64]
+) -> Moves:
+    known = ~(np.isnan(mine) | np.isnan(theirs))
+    n = len(rule.labels) + 1
+    here, there = (rule.place(part[known]).astype(np.intp) for part in (mine, theirs))
+    counts = np.bincount(here * n + there, minlength=n * n).reshape(n, n)
+    if not counts[-1].any() and not counts[:, -1].any():  # no class that the table lacks
+        counts = counts[:-1, :-1]
+    return Moves(value, other, int(known.sum()), tuple(map(tuple, counts.tolist())))
+
+
+def _groups(
+    column: Column,
+    rule: Rule,
+    answers: NDArray[np.float64],
+    truth: NDArray[np.float64] | None,
+    cells: NDArray[np.float64],
+) -> tuple[Group, ...]:
+    """How people fare as they are, by what the column holds."""
+    held = np.unique(cells[~np.isnan(cells)])
+    groups = []
+    for code in _some(held.tolist()):
+        here = cells == code
+        mine = answers[here]
+        known = None if truth is None else truth[here]
+        groups.append(_group(column.show(code), rule, mine, known))
+    return tuple(groups)
+
+
+def _group(
+    value: str, rule: Rule, answers: NDArray[np.float64], truth: NDArray[np.float64] | None
+) -> Group:
+    told = np.zeros(len(answers), dtype=bool) if truth is None else ~np.isnan(truth)
+    any_told = truth is not None and bool(told.any())
+    if isinstance(rule, Classes):
+        places = rule.place(answers)
+        shares = tuple(float((places == place).mean()) for place in range(len(rule.labels)))
+        right = float((places[told] == truth[told]).mean()) if any_told else None  # type: ignore[index]
+        return Group(value, len(answers), selection_rates=shares, accuracy=right)
+    error = float(np.abs(answers[told] - truth[told]).mean()) if any_told else None  # type: ignore[index]
+    return Group(value, len(answers), float(answers.mean()), error)
+
+
+def group_gaps(rule: Rule, groups: tuple[Group, ...]) -> dict[str, float]:
+    """The largest difference between two groups, by the names that Fairlearn has for it.
+
+    Of numbers `mean_prediction_difference` and `mean_absolute_error_difference`; of classes
+    `demographic_parity_difference` (of the class in which groups differ most) and
+    `accuracy_score_difference`. 0 where groups fare alike.
+    """
+    gaps: dict[str, float] = {}
+    if len(groups) < 2:
+        return gaps
+
+    def widest(name: str, told: list[float | None]) -> None:
+        known = [one for one in told if one is not None]
+        if len(known) > 1:
+            gaps[name] = max(known) - min(known)
+
+    if isinstance(rule, Classes):
+        shares = np.array([group.selection_rates for group in groups])
+        gaps["demographic_parity_difference"] = float(np.ptp(shares, axis=0).max())
+        widest("accuracy_score_difference", [group.accuracy for group in groups])
+    else:
+        widest("mean_prediction_difference", [group.mean_prediction for group in groups])
+        widest("mean_absolute_error_difference", [g.mean_absolute_error for g in groups])
+    return gaps

@@ -1,0 +1,198 @@
+"""What becomes of people, in words: where their class goes, how far their number moves.
+
+For decisions that are classes or numbers; who is favored among favorable decisions is told by
+`limi.report.favored`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from limi.audits.summary import Summary
+from limi.decisions import OTHER_CLASS
+from limi.metrics.outcomes import Group, Moves, Outcomes, Quantile, Shift
+from limi.report import wording
+from limi.system import words
+
+__all__ = ["Matrix", "OutcomeWords", "aid", "tables"]
+
+_SAME = "The same people, all decided as if they had each value, with all else as it is."
+_INTERVALS = (
+    "Intervals are 95 % ones by order statistics, which hold whatever the distribution; an end "
+    "that so few people cannot tell is open. No tail beyond the people asked is estimated."
+)
+_MOST_CELLS = 12  # classes of a matrix
+_MOST_MOVES = 8  # told of one that is larger
+
+_PEOPLE = {"real": "rows of the table", "held-out": "held-out rows", "natural": "natural rows"}
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Who goes where: counts of people by class under one value and under another."""
+
+    value: str
+    other: str
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+
+    @property
+    def lines(self) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Each class under the one value, with its counts under the other."""
+        return tuple(zip(self.labels, self.counts, strict=True))
+
+
+@dataclass(frozen=True)
+class OutcomeWords:
+    """A protected column of a population in words."""
+
+    title: str
+    sentences: tuple[str, ...]
+    matrices: tuple[Matrix, ...]
+    groups: tuple[str, ...]
+
+
+def tables(summary: Summary, population: str | None = None) -> list[OutcomeWords]:
+    """Every protected column of one population: the first that was measured, or the named one."""
+    known = [name for name in _PEOPLE if any(o.population == name for o in summary.outcomes)]
+    ordered = [name for name in ("held-out", "real", "natural") if name in known]
+    chosen = population or next(iter(ordered), None)
+    return [_tell(summary, one) for one in summary.outcomes if one.population == chosen]
+
+
+def aid(summary: Summary) -> str:
+    """How people were compared."""
+    return f"{_SAME} {_INTERVALS}" if summary.kind == "number" else _SAME
+
+
+def _tell(summary: Summary, outcome: Outcomes) -> OutcomeWords:
+    people = _PEOPLE.get(outcome.population, outcome.population)
+    column = outcome.column
+    sentences = [_tell_shift(summary, column, people, shift) for shift in outcome.shifts]
+    sentences += [_tell_moves(summary, column, people, move) for move in outcome.moves]
+    matrices = tuple(
+        Matrix(
+            f"{column} {move.value}",
+            f"{column} {move.other}",
+            _labels(summary, move),
+            move.counts,
+        )
+        for move in outcome.moves
+        if move.moved and len(move.counts) <= _MOST_CELLS
+    )
+    several = len(summary.protected) > 1
+    title = column + (" alone" if several else "")
+    return OutcomeWords(title, tuple(sentences), matrices[:3], _tell_groups(summary, outcome))
+
+
+def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str:
+    number = wording.figure
+    what = summary.target or "the number"
+    mine, theirs = f"{column} {shift.value}", f"{column} {shift.other}"
+    same = f"The same {words.count(shift.n)} {people}"
+    if not shift.higher + shift.lower:
+        return f"{same} get the same {what} as {mine} and as {theirs}."
+    tails = ", ".join(
+        f"{100 * tail.share:.0f} % of them are at most {number(tail.value)} apart{_interval(tail)}"
+        for tail in shift.tails
+    )
+    return (
+        f"{same}: {what} is {number(shift.median.value)} higher as {mine} than as {theirs} at the "
+        f"median{_interval(shift.median)}; {tails}; the widest apart is {number(shift.worst)}. "
+        f"{wording.share(shift.higher, shift.n)} get more as {mine}, "
+        f"{wording.share(shift.lower, shift.n)} less."
+    )
+
+
+def _interval(quantile: Quantile) -> str:
+    low, high = quantile.low, quantile.high
+    if math.isnan(low) and math.isnan(high):
+        return ""
+    if math.isnan(low) or math.isnan(high):
+        at_least = math.isnan(high)
+        end = wording.figure(low if at_least else high)
+        return f" (95 % interval: {'at least' if at_least else 'at most'} {end})"
+    return f" ({wording.figure(low)} to {wording.figure(high)})"
+
+
+def _tell_moves(summary: Summary, column: str, people: str, moves: Moves) -> str:
+    mine, theirs = f"{column} {moves.value}", f"{column} {moves.other}"
+    same = f"Of the same {words.count(moves.n)} {people}"
+    if not moves.moved:
+        return f"{same} none has another class as {mine} than as {theirs}."
+    told = f"{same} {words.count(moves.moved)} ({wording.share(moves.moved, moves.n)}) "
+    told += f"{'has' if moves.moved == 1 else 'have'} another class as {mine} than as {theirs}"
+    if summary.ordered:
+        better = sum(sum(row[:place]) for place, row in enumerate(moves.counts))
+        worse = moves.moved - better
+        told += f": {words.count(better)} a better one as {mine}, {words.count(worse)} a worse one"
+    labels = _labels(summary, moves)
+    cells = [
+        (n, labels[here], labels[there])
+        for here, row in enumerate(moves.counts)
+        for there, n in enumerate(row)
+        if here != there and n
+    ]
+    cells.sort(key=lambda cell: -cell[0])
+    if len(moves.counts) > _MOST_CELLS:
+        shown = "; ".join(f"{a} to {b}: {words.count(n)}" for n, a, b in cells[:_MOST_MOVES])
+        told += f". From {mine} to {theirs}: {shown}"
+        if len(cells) > _MOST_MOVES:
+            told += f" and {len(cells) - _MOST_MOVES} moves more"
+    return f"{told}."
+
+
+def _labels(summary: Summary, moves: Moves) -> tuple[str, ...]:
+    return (*summary.classes, OTHER_CLASS)[: len(moves.counts)]
+
+
+def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
+    """How groups fare as they are, by the names that Fairlearn has."""
+    if len(outcome.groups) < 2 or not outcome.gaps:
+        return ()
+    number = wording.figure
+    gaps = outcome.gaps
+    lines = []
+    if "mean_prediction_difference" in gaps:
+        means = _by_value(outcome, lambda g: g.mean_prediction)
+        gap = number(gaps["mean_prediction_difference"])
+        lines.append(f"mean prediction: {means}; largest difference {gap}")
+    if "mean_absolute_error_difference" in gaps:
+        errors = _by_value(outcome, lambda g: g.mean_absolute_error)
+        gap = number(gaps["mean_absolute_error_difference"])
+        lines.append(f"mean absolute error: {errors}; largest difference {gap}")
+    if "demographic_parity_difference" in gaps:
+        points = 100 * gaps["demographic_parity_difference"]
+        lines.append(
+            f"demographic parity difference: {points:.1f} points in the class in which groups "
+            f"differ most, {_widest_class(summary, outcome)}"
+        )
+    if "accuracy_score_difference" in gaps:
+        shares = "; ".join(
+            f"{group.value} {100 * group.accuracy:.1f} %"
+            for group in outcome.groups
+            if group.accuracy is not None
+        )
+        points = 100 * gaps["accuracy_score_difference"]
+        lines.append(f"accuracy: {shares}; largest difference {points:.1f} points")
+    return tuple(lines)
+
+
+def _by_value(outcome: Outcomes, told: Callable[[Group], float | None]) -> str:
+    values = [(group.value, told(group)) for group in outcome.groups]
+    return "; ".join(f"{name} {wording.figure(x)}" for name, x in values if x is not None)
+
+
+def _widest_class(summary: Summary, outcome: Outcomes) -> str:
+    spreads = [max(shares) - min(shares) for shares in zip(*_rates(outcome), strict=True)]
+    place = spreads.index(max(spreads))
+    shares = "; ".join(
+        f"{group.value} {100 * group.selection_rates[place]:.1f} %" for group in outcome.groups
+    )
+    return f"{summary.classes[place]} ({shares})"
+
+
+def _rates(outcome: Outcomes) -> list[tuple[float, ...]]:
+    return [group.selection_rates for group in outcome.groups]
