@@ -1,11 +1,13 @@
 """The second check of findings, where the model moves and time is short."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from limi.audits import verify
+from limi.decisions import AS_DECIDED
 from limi.search.findings import Findings
 from limi.search.steadiness import TIMES, Steadiness
 from limi.system.watch import Watch
@@ -16,6 +18,9 @@ PER_FINDING = 2 * (1 + TIMES)  # once as every finding, then ten times
 
 class Slow:
     """A second for each row; the decision of every third person moves after the first time."""
+
+    rule = AS_DECIDED
+    anew = staticmethod(nullcontext)
 
     def __init__(self):
         self.now, self.asked = 0.0, {}
