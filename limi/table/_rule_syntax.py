@@ -51,6 +51,7 @@ __all__ = [
     "turn_around",
 ]
 
+_LONGEST_SAID = 82  # characters of a rule that a sentence repeats
 LONGEST = 2000  # characters
 MOST_NODES = 400
 MOST_DEEP = 40
@@ -190,6 +191,16 @@ def parse_rule(text: str) -> Node:
     tree = _Parser(_read_tokens(text)).read()
     _hold_to_limits(tree)
     return tree
+
+
+def call_rule(name: object) -> str:
+    """A constraint in a sentence: by its name, which may be the whole text of a long rule.
+
+    >>> call_rule("week"), len(call_rule("age > 1 and " * 100))
+    ("constraint 'week'", 97)
+    """
+    said = repr(name)
+    return f"constraint {said if len(said) <= _LONGEST_SAID else f'{said[:_LONGEST_SAID]} ...'}"
 
 
 def find_names(text: str) -> set[str]:

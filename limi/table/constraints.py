@@ -58,13 +58,13 @@ class Constraint:
         """The rule that a text means for a schema; InvalidInput where it means none."""
         if not isinstance(name, str) or not isinstance(text, str):
             raise InvalidInput(
-                f"constraint {name!r} is {text!r}; a constraint has a name and a rule as text, "
-                "such as 'hours <= 7 * 24'"
+                f"{syntax.call_rule(name)} is {text!r}; a constraint has a name and a rule as "
+                "text, such as 'hours <= 7 * 24'"
             )
         try:
             condition = _Reader(schema).read_condition(syntax.parse_rule(text))
         except InvalidInput as error:
-            raise InvalidInput(f"constraint {name!r}: {error}") from None
+            raise InvalidInput(f"{syntax.call_rule(name)}: {error}") from None
         return Constraint(name, text, tuple(sorted(set(condition.looks_at()))), condition)
 
     def broken(self, rows: Array) -> Array:

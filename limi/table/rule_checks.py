@@ -9,7 +9,7 @@ import numpy as np
 
 from limi.errors import InvalidInput, spell
 from limi.system.words import both
-from limi.table._rule_syntax import find_names, turn_around
+from limi.table._rule_syntax import call_rule, find_names, turn_around
 from limi.table.constraints import Constraint, find_broken
 from limi.table.rules import Rules
 from limi.table.schema import Schema
@@ -45,7 +45,7 @@ def set_target_aside(schema: Schema, target: str | None) -> tuple[Schema, tuple[
 def describe_lost(before: Rules, after: Rules, why: str) -> tuple[str, ...]:
     """A sentence on the rules that are no longer there, and why; none where all are."""
     constraints = dict(after.constraints)
-    lost = [f"constraint {name!r}" for name, _ in before.constraints if name not in constraints]
+    lost = [call_rule(name) for name, _ in before.constraints if name not in constraints]
     lost += [
         f"the derived column {one.column!r}" for one in before.derived if one not in after.derived
     ]
@@ -87,10 +87,10 @@ def _require_input(name: str, rule: str, target: str) -> None:
     try:
         names = find_names(rule)
     except InvalidInput as error:
-        raise InvalidInput(f"constraint {name!r}: {error}") from None
+        raise InvalidInput(f"{call_rule(name)}: {error}") from None
     if target in names:
         raise InvalidInput(
-            f"constraint {name!r} speaks of {target!r}, the target column; the model decides it, "
+            f"{call_rule(name)} speaks of {target!r}, the target column; the model decides it, "
             "and rules are about what a model sees: take it out of the rule"
         )
 
@@ -115,9 +115,9 @@ def require_kept(schema: Schema, rows: Rows) -> None:
 def _describe_broken(constraint: Constraint, count: int, schema: Schema, rows: Rows) -> str:
     n = len(rows)
     said = (
-        f"no row of the table keeps constraint {constraint.name!r}"
+        f"no row of the table keeps {call_rule(constraint.name)}"
         if count == n
-        else f"constraint {constraint.name!r} is broken by {count:,} of {n:,} rows "
+        else f"{call_rule(constraint.name)} is broken by {count:,} of {n:,} rows "
         f"({100 * count / n:.0f} %)"
     )
     turned = turn_around(constraint.text)

@@ -51,6 +51,13 @@ def test_rules_that_cannot_be_added(wanted, words):
         add_constraints(add_constraints(SCHEMA, {"old": "age >= 0"}), wanted)
 
 
+def test_a_long_rule_is_not_repeated_in_full():
+    for rule in ("(" * 1500 + "age > 3", "age > 3 and " * 100 + "aeg > 3"):
+        with pytest.raises(InvalidInput) as caught:
+            add_constraints(SCHEMA, [rule], target="paid")
+        assert len(str(caught.value)) < 300
+
+
 def test_rules_that_nearly_every_row_keeps_are_taken(rows):
     require_kept(SCHEMA, rows)
     require_kept(add_constraints(SCHEMA, ['tie == "Husband" implies sex == "Male"']), rows)
