@@ -209,7 +209,7 @@ def prepare(
             *told,
             *notes_on(asked, favorable, bound, rows if ask else None, target),
             *set_aside,
-            *(_notes(bound, rows, opening.schema, table_name, target) if ask else ()),
+            *(_notes(bound, rows, opening.schema, table_name, target, joined) if ask else ()),
             *left_out,
         ),
     )
@@ -224,14 +224,19 @@ def _check_columns(columns: list[tuple[str, Any, Any]], target: str | None) -> N
 
 
 def _notes(
-    target: Target, rows: Rows, given: Schema, table_name: str, label_column: str | None
+    target: Target,
+    rows: Rows,
+    given: Schema,
+    table_name: str,
+    label_column: str | None,
+    joined: Joined | None,
 ) -> tuple[str, ...]:
     """What the report should say of the model and the table."""
     schema = target.codec.schema
     return (
         *_lost(given, schema),
         *_unheld(schema, rows),
-        *_unseen(schema, rows, table_name, label_column),
+        *_unseen(schema, rows, None if joined else table_name, label_column),
     )
 
 
@@ -409,7 +414,7 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _unseen(schema: Schema, rows: Rows, table: str, target: str | None) -> tuple[str, ...]:
+def _unseen(schema: Schema, rows: Rows, table: str | None, target: str | None) -> tuple[str, ...]:
     """A sentence where partners hold what hardly anyone does, and no rule says what they may."""
     found = find_never_seen(schema, rows) if schema.protected else None
     if found is None:

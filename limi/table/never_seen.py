@@ -39,10 +39,12 @@ class NeverSeen:
         0  # where the protected value is a number, the people nearest to it who were counted
     )
 
-    def describe(self, table: str = "TABLE", target: str | None = None) -> str:
-        """What to warn of, with the command that finds rules for it."""
-        words = ["limi", "schema", table, "--mine", "--protected", self.protected]
+    def describe(self, table: str | None = "TABLE", target: str | None = None) -> str:
+        """What to warn of, with the command that finds rules for it; None where the columns are in
+        two tables."""
+        words = ["limi", "schema", table or "TABLE", "--mine", "--protected", self.protected]
         command = shlex.join(words if target is None else [*words, "--target", target])
+        command = f"`{command}`" if table else f"`{command}`, with both columns in TABLE,"
         counted = f"{round(self.expected):,} expected, {self.seen:,} seen"
         value, finds = self.value, "suggests a rule"
         if self.near:
@@ -51,7 +53,7 @@ class NeverSeen:
         return (
             f"{100 * self.share:.0f} % of partners hold a combination that the table never or "
             f"hardly ever has: {self.column} {self.cell} with {self.protected} {value} "
-            f"({counted}); `{command}` {finds}"
+            f"({counted}); {command} {finds}"
         )
 
 

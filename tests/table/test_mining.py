@@ -288,6 +288,7 @@ def test_partners_that_hold_what_nobody_does_are_counted(people):
     assert "`limi schema TABLE --mine --protected sex` suggests a rule" in words
     command = "`limi schema 'my people.csv' --mine --protected sex --target paid` suggests a rule"
     assert command in found.describe("my people.csv", "paid")
+    assert "sex`, with both columns in TABLE, suggests a rule" in found.describe(None)
 
 
 @pytest.mark.parametrize("tried", ["age", "age=20-75:11", "age=21,70"])
