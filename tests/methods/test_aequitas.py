@@ -185,7 +185,8 @@ def test_a_walk_off_the_flips_is_accepted_once_in_e_times():
     assert not there.flips.any()
     draws = np.random.default_rng(0).random(20_000)
     method = Aequitas()
-    low, high = method._energy(schema, here), method._energy(schema, there)
+    asked = Session(task(schema, Linear((1.0, 2.0), -6.5), here.rows))
+    low, high = method._energy(asked, here), method._energy(asked, there)
     share = method._accept(low, high, draws).mean()
     assert abs(share - np.exp(-1)) < 4 * np.sqrt(0.25 / 20_000)
     assert method._accept(high, low, draws).all()
@@ -196,14 +197,16 @@ def test_the_published_objective_is_constant_where_no_protected_value_is_zero():
     model = Linear((1.0, 1.0), -8.5)
     rows = check_rows(model.score, schema, uniform(schema, 500, np.random.default_rng(0)))
     method = parse("aequitas", {"preset": "adf"})
-    energy = method._energy(schema, rows)
+    energy = method._energy(Session(task(schema, model, rows.rows)), rows)
     assert method._accept(energy, energy[::-1], np.full(500, 0.999)).all()
 
     binary = schema_of((0, 10), (0, 1), protected=["x1"])
-    rows = check_rows(Linear((1.0, 2.0), -6.5).score, binary, np.array([[5.0, 1.0], [9.0, 1.0]]))
+    model = Linear((1.0, 2.0), -6.5)
+    rows = check_rows(model.score, binary, np.array([[5.0, 1.0], [9.0, 1.0]]))
     assert rows.flips.tolist() == [True, False]
     # From x_P = 1 the flipping value is 0, so the walk leaves the rows that flip.
-    assert method._energy(binary, rows).tolist() == [1.0, 0.0]
+    asked = Session(task(binary, model, rows.rows))
+    assert method._energy(asked, rows).tolist() == [1.0, 0.0]
 
 
 def test_the_published_objective_reads_the_first_value_that_flips_and_not_the_widest():
@@ -215,9 +218,8 @@ def test_the_published_objective_reads_the_first_value_that_flips_and_not_the_wi
 
     rows = check_rows(score, schema, np.array([[5.0, 1.0]]), keep_scores=True)
     assert rows.partner[0, 1] == 2
-    assert parse("aequitas", {"preset": "adf"})._energy(schema, rows).tolist() == [1.0]
-
     here = Task(schema, score, np.zeros((1, 2)))
+    assert parse("aequitas", {"preset": "adf"})._energy(Session(here), rows).tolist() == [1.0]
     walk = parse("aequitas", {"preset": "adf", "n_samples": 20, "exploit_steps": 30})
     ran = run(walk, here, Budget(), 0)
     assert ran.session.keep_scores

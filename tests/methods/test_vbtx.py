@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from limi.decisions import AS_DECIDED
 from limi.errors import InvalidInput
 from limi.methods import _leaves, parse
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
@@ -198,10 +199,10 @@ def test_a_pair_decided_the_other_way_round_is_a_finding_but_not_as_released():
     flips = np.array([True, True, True, True, False, False])
     checked = Checked(rows, score, rows, score, flips)
     expected = np.array([False, True] * 3)
-    assert len(VBTX()._count(checked, expected)) == 6
-    kept = VBTX(swapped="drop")._count(checked, expected)
+    assert len(VBTX()._count(checked, expected, AS_DECIDED)) == 6
+    kept = VBTX(swapped="drop")._count(checked, expected, AS_DECIDED)
     assert kept.rows[:, 0].tolist() == [1, 1, 4, 4]
-    assert len(VBTX(swapped="drop")._count(checked[:3], expected)) == 1
+    assert len(VBTX(swapped="drop")._count(checked[:3], expected, AS_DECIDED)) == 1
 
 
 def test_the_whole_set_of_flips_is_reached():
