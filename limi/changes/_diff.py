@@ -13,8 +13,9 @@ from limi import generators
 from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
 from limi.audits.reopen import Run, Table
+from limi.audits.sending import settle_remote
 from limi.changes._columns import Columns, newer_schema, rename_frame
-from limi.changes._open import as_meant, notes_of
+from limi.changes._open import as_meant, notes_of, resting
 from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
 from limi.decisions import favors
@@ -24,6 +25,7 @@ from limi.generators import Generator
 from limi.metrics.rates import Measured, measure
 from limi.models import Meaning
 from limi.models.target import Target
+from limi.remote.options import Remote
 from limi.search import steadiness
 from limi.search.budget import check_seed
 from limi.search.session import Session
@@ -132,6 +134,7 @@ def diff(
     seed: int | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
     command: str = "",
     on_step: Callable[[float, str], None] = lambda done, words: None,
 ) -> Diff:
@@ -143,6 +146,7 @@ def diff(
     or of `table`, and natural ones of the earlier run's generator and seed; what is asked of both
     is the earlier run's question: its protected values and rules. `rename` and `fill` are as for
     `limi.replay`, and so are `favorable`, `output` and `decision`, which are the newer model's.
+    `remote` is for whichever of the two is behind an address.
     """
     _check(after, model, rows)
     first, second = Run.at(before), None if after is None else Run.at(after)
@@ -159,11 +163,14 @@ def diff(
         trust_pickle=trust_pickle,
         trust=trust,
     )
-    newer = asked.open_newer((second or first).model(model), second or first, reading)
-    earlier = asked.open_earlier(
-        first.model(before_model, option="--before"), first, trust_pickle, trust
+    new_model, old_model = (
+        (second or first).model(model),
+        first.model(before_model, option="--before"),
     )
-    with cores.share_cores():
+    remotes = _remotes(new_model, old_model, remote)
+    newer = asked.open_newer(new_model, second or first, reading, remotes[0])
+    earlier = asked.open_earlier(old_model, first, reading, remotes[1])
+    with resting(newer, earlier), cores.share_cores():
         people = asked.people(earlier, newer)
         on_step(0.2, "fitting the generator")
         made, called = _generator(generator, first, people, seed)
@@ -211,6 +218,16 @@ def _check(after: str | Path | None, model: Any, rows: int) -> None:
         )
     if rows < 1:
         raise InvalidInput(f"--rows is {rows}; ask about at least one")
+
+
+def _remotes(newer: Any, earlier: Any, given: Remote | None) -> tuple[Remote | None, Remote | None]:
+    """How each model is asked that is behind an address; InvalidInput where neither is."""
+    by_address = [settle_remote(model, None) is not None for model in (newer, earlier)]
+    if not any(by_address):
+        return settle_remote(newer, given), None
+    models = zip((newer, earlier), by_address, strict=True)
+    first, second = (settle_remote(model, given) if there else None for model, there in models)
+    return first, second
 
 
 def _seed(run: Run) -> int:
@@ -279,7 +296,7 @@ class _Question:
         schema = newer_schema(before, read.frame, columns, target=target, given=given)
         return _Question(read, schema, columns, target)
 
-    def open_newer(self, model: Any, run: Run, reading: _Reading) -> Problem:
+    def open_newer(self, model: Any, run: Run, reading: _Reading, remote: Remote | None) -> Problem:
         """The newer model, asked this question."""
         run.require_favorable(reading.decision)
         manifest = run.manifest
@@ -297,12 +314,13 @@ class _Question:
                 trust_pickle=reading.trust_pickle,
                 trust=reading.trust,
                 table_name=manifest["table"],
+                remote=remote,
             )
 
         return as_meant(reading.output, manifest.get("output"), opened)
 
     def open_earlier(
-        self, model: Any, run: Run, trust_pickle: bool, trust: Sequence[str]
+        self, model: Any, run: Run, reading: _Reading, remote: Remote | None
     ) -> Problem:
         """The earlier model, asked this question under the names that it knows."""
         manifest, backward = run.manifest, self.columns.backward
@@ -323,9 +341,10 @@ class _Question:
             favorable=manifest["favorable"],
             output=manifest.get("output"),
             decision=manifest.get("decision"),
-            trust_pickle=trust_pickle,
-            trust=trust,
+            trust_pickle=reading.trust_pickle,
+            trust=reading.trust,
             table_name=manifest["table"],
+            remote=remote,
         )
         if isinstance(model, str) and not run.is_same_model(problem):
             raise BadModel(

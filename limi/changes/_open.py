@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from limi.audits import run_folder
 from limi.audits.problem import Problem, describe_untaken, prepare
 from limi.audits.reopen import Run, Table
+from limi.audits.sending import exchange_of, settle_remote
 from limi.changes._columns import Columns, newer_schema
 from limi.errors import BadModel, BadTable, InvalidInput
 from limi.models import Meaning
+from limi.remote.options import Remote
 from limi.table.frames import columns_of
 from limi.table.schema import Schema
 from limi.types import Value
 
-__all__ = ["as_meant", "notes_of", "open_newer"]
+__all__ = ["as_meant", "notes_of", "open_newer", "resting"]
 
 T = TypeVar("T")
 
@@ -37,6 +40,7 @@ def open_newer(
     protected_from: Any = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
 ) -> Problem:
     """A model and a table brought together as in the run; `anew` where the table is another one,
     whose columns have to be looked at again. How answers are read is as in the run where nothing
@@ -46,6 +50,7 @@ def open_newer(
     before = run_folder.read_schema(run.folder)
     target = columns.newer(manifest["target"])
     beside = run.beside(protected_from)
+    settled = settle_remote(model, remote)
     columns.check(before, manifest["target"], [name for name, _, _ in columns_of(read.frame)])
     if anew or schema is not None or columns.renamed:
         aside = () if beside is None else [name for name, _, _ in columns_of(beside.frame)]
@@ -69,6 +74,7 @@ def open_newer(
             trust=trust,
             table_name=manifest["table"],
             beside=beside,
+            remote=settled,
         )
 
     try:
@@ -80,6 +86,18 @@ def open_newer(
             f"the model cannot be asked about people of {read.words}: {error}; if its columns have "
             "changed since the run, name its table with --table FILE and old names with --rename"
         ) from None
+
+
+@contextmanager
+def resting(*problems: Problem) -> Iterator[None]:
+    """Models behind an address are let go of at the end, whatever it is."""
+    try:
+        yield
+    finally:
+        for problem in problems:
+            exchange = exchange_of(problem.target)
+            if exchange is not None:
+                exchange.rest()
 
 
 def notes_of(problem: Problem) -> tuple[str, ...]:

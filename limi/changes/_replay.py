@@ -15,11 +15,12 @@ from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
-from limi.changes._open import notes_of, open_newer
+from limi.changes._open import notes_of, open_newer, resting
 from limi.decisions import favors
 from limi.errors import BadTable
 from limi.metrics.severity import score_gap
 from limi.models import Meaning
+from limi.remote.options import Remote
 from limi.search import steadiness
 from limi.search.findings import Found
 from limi.streams import Stream
@@ -164,6 +165,7 @@ def replay(
     protected_from: str | Path | Frame | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
+    remote: Remote | None = None,
     seed: int = 0,
     command: str = "",
 ) -> Replay:
@@ -173,7 +175,7 @@ def replay(
     its columns are not those of the run: `rename` says what columns of the run are called there
     (`{"sex": "gender"}`), and `fill` which value its people get in columns that they lacked. What
     cannot be asked all the same is counted with its reason. `favorable`, `output` and `decision`
-    are as in the run where they are not given.
+    are as in the run where they are not given; `remote` is as for `limi.audit`.
     """
     opened = Run.at(run)
     columns = Columns.of(rename, fill)
@@ -190,8 +192,10 @@ def replay(
         protected_from=protected_from,
         trust_pickle=trust_pickle,
         trust=trust,
+        remote=remote,
     )
-    return ask_pairs(opened, problem, columns, seed, called=str(run), command=command)
+    with resting(problem):
+        return ask_pairs(opened, problem, columns, seed, called=str(run), command=command)
 
 
 def ask_pairs(

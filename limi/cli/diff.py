@@ -10,12 +10,15 @@ from typer import Argument, Option
 from limi.cli import _console
 from limi.cli._options import (
     AsJson,
+    Cache,
     DecisionRule,
     FavorableLabels,
     Fill,
+    Header,
     Rename,
     Trust,
     TrustPickle,
+    remote_of,
 )
 from limi.defaults import MEASURED_ROWS
 
@@ -62,6 +65,8 @@ def diff(
     html: Annotated[Path | None, Option(help="HTML page to write, both side by side.")] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    header: Header = None,
+    cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two models on the same people: rates, where they changed, and old findings."""
@@ -90,6 +95,7 @@ def diff(
             seed=seed,
             trust_pickle=trust_pickle,
             trust=trust or (),
+            remote=remote_of(header, None, cache, None),
             command=_console.command_line(),
             on_step=on_step,
         )

@@ -10,12 +10,15 @@ from typer import Argument, Option
 from limi.cli import _console
 from limi.cli._options import (
     AsJson,
+    Cache,
     DecisionRule,
     FavorableLabels,
     Fill,
+    Header,
     Rename,
     Trust,
     TrustPickle,
+    remote_of,
 )
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ def replay(
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    header: Header = None,
+    cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a newer model about the people that a run found: who still flips, and who no longer."""
@@ -65,6 +70,7 @@ def replay(
         decision=decision,
         trust_pickle=trust_pickle,
         trust=trust or (),
+        remote=remote_of(header, None, cache, None),
         command=_console.command_line(),
     )
     if place is not None:
