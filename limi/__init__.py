@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from limi.proofs import certify as certify
     from limi.remote.options import Remote as Remote
     from limi.repairs import Repair as Repair
+    from limi.repairs import Repairs as Repairs
     from limi.repairs import average as average
     from limi.repairs import repair as repair
     from limi.search.budget import Budget as Budget
@@ -51,6 +52,7 @@ _HOME = {
     "Remote": "limi.remote.options",
     "Proof": "limi.proofs",
     "Repair": "limi.repairs",
+    "Repairs": "limi.repairs",
     "Replay": "limi.changes",
     "Result": "limi.audits.result",
     "Schema": "limi.table.schema",

@@ -34,7 +34,8 @@ _RUN_FILES = {
     *("report.html", _JOURNAL),
 }
 _REPAIR_FILES = {
-    *(_REPAIR, "card.md", "report.html", "added.parquet", "model.skops", "model.npz", _JOURNAL)
+    *(_REPAIR, "card.md", "report.html", "added.parquet", _JOURNAL),
+    *("model.skops", "model.npz", "model.onnx", "averaging.json", "score.py"),
 }
 _PROOF_FILES = {
     *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", "progress.json", _JOURNAL)

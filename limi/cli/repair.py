@@ -1,4 +1,4 @@
-"""`limi repair`: train a tested model again with its findings, and see whether it holds."""
+"""`limi repair`: the ways to repair a tested model, side by side, and which of them to take."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ def repair(
     out: Annotated[
         Path, Option(help="Folder to write: the repaired model, its card, figures and report.")
     ],
-    preset: Annotated[str, Option(help="best, strong, or paper for the paper's recipe.")] = "best",
+    how: Annotated[
+        str,
+        Option(
+            help="average (trains nothing), drop, copies, pairs, findings, or all side by side."
+        ),
+    ] = "all",
+    preset: Annotated[
+        str, Option(help="Of findings: best, strong, or paper for the paper's recipe.")
+    ] = "best",
     recipe: Annotated[
         str | None, Option(help="What is added: alone, pairs, values, copies, copies+pairs.")
     ] = None,
@@ -62,7 +70,7 @@ def repair(
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train a tested model again with its findings; measure it before and after, and judge."""
+    """Repair a tested model in several ways, measure each before and after, and recommend one."""
     from limi.audits.drafts import Draft
     from limi.audits.reopen import reopen
     from limi.models.python import attribute
@@ -87,6 +95,7 @@ def repair(
         with draft:
             repaired = run_repair(
                 result,
+                how=how,
                 fit=given,
                 preset=preset,
                 recipe=recipe,
@@ -105,7 +114,7 @@ def repair(
     if as_json:
         _console.print_json(tree)
     else:
-        _show(tree, out)
+        (_show if how == "findings" else _show_all)(tree, out)
 
 
 def _check_apart(folder: Path, out: Path) -> None:
@@ -140,4 +149,24 @@ def _show(tree: dict[str, Any], out: Path) -> None:
         _console.out.print(clean(words))
     if any("*" in line.before + line.after for line in page.lines(tree)):
         _console.out.print("* Interval of the rows, where it is wider than that of the seeds.")
+    _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")
+
+
+def _show_all(tree: dict[str, Any], out: Path) -> None:
+    from limi.report import repairs as page
+    from limi.system.shown import clean
+
+    _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
+    shown = Table(box=None, padding=(0, 2, 0, 0))
+    for place, heading in enumerate(("", *page.heads(tree))):
+        shown.add_column(heading, justify="right" if place else "left")
+    for line in page.lines(tree):
+        shown.add_row(line.name, *(cell.value for cell in line.cells))
+    for line in page.moved(tree):
+        shown.add_row(f"gain / lose, {line.name}", "", *(cell.value for cell in line.cells))
+    _console.out.print(shown)
+    for how, why, _ in page.reasons(tree):
+        _console.out.print(clean(f"{how}: {why}."))
+    for words in [*page.remarks(tree), *page.use(tree)]:
+        _console.out.print(clean(words))
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")

@@ -19,6 +19,8 @@ __all__ = [
     "Answers",
     "Decides",
     "Decision",
+    "LearnsPairs",
+    "LearnsWeights",
     "Meaning",
     "Model",
     "Noted",
@@ -124,6 +126,28 @@ class Refits(Protocol):
         Labels are 1 where favorable and 0 elsewhere. The rows may have grown from a table of
         `n_table`; the seed counts where the kind takes one.
         """
+        ...
+
+
+@runtime_checkable
+class LearnsPairs(Protocol):
+    """A model that may be trained again with a penalty on pairs of scores: its `refit` then takes
+    `pairs`, a partner for each row and a strength."""
+
+    @property
+    def learns_pairs(self) -> bool:
+        """Can this very model?"""
+        ...
+
+
+@runtime_checkable
+class LearnsWeights(Protocol):
+    """A model that may be trained again with rows that count differently: its `refit` then takes
+    `weights`."""
+
+    @property
+    def learns_weights(self) -> bool:
+        """Can this very model?"""
         ...
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.decisions import (
     AS_DECIDED,
@@ -101,7 +102,22 @@ class SklearnModel:
         self._clone()
         return f"a clone of {type(self.estimator).__name__} with the same settings"
 
-    def refit(self, inputs: Any, labels: Labels, seed: int, *, n_table: int) -> Any:
+    @property
+    def learns_weights(self) -> bool:
+        """Does the estimator, or the last of a pipeline, take weights?"""
+        from sklearn.utils.validation import has_fit_parameter
+
+        return bool(has_fit_parameter(_inner(self.estimator)[1], "sample_weight"))
+
+    def refit(
+        self,
+        inputs: Any,
+        labels: Labels,
+        seed: int,
+        *,
+        n_table: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Any:
         """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
         from threadpoolctl import threadpool_limits
 
@@ -111,8 +127,11 @@ class SklearnModel:
         truth = np.where(labels == 1, favorable, other).astype(classes.dtype)
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
+        told = {}
+        if weights is not None:
+            told = {f"{_inner(self.estimator)[0]}sample_weight": weights}
         with threadpool_limits(limits=1):
-            return self._clone().fit(inputs, truth)
+            return self._clone().fit(inputs, truth, **told)
 
     def _clone(self) -> Any:
         from sklearn.base import clone
@@ -315,6 +334,15 @@ def _counts_votes(target: Any) -> bool:
     parts = getattr(target, "estimators_", (target,))
     parts = parts.ravel() if isinstance(parts, np.ndarray) else parts
     return hasattr(target, "n_neighbors") or all(hasattr(part, "tree_") for part in parts)
+
+
+def _inner(target: Any) -> tuple[str, Any]:
+    """The estimator that a pipeline ends with, and what its settings are called by the whole."""
+    prefix = ""
+    while hasattr(target, "steps"):
+        name, target = target.steps[-1]
+        prefix += f"{name}__"
+    return prefix, target
 
 
 def _last(target: Any) -> Any:

@@ -35,7 +35,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol, cast, get_args
@@ -145,8 +145,25 @@ class BenchmarkModel:
         """By the same recipe."""
         return f"the benchmark's {self.info.kind} recipe from a fresh initialisation"
 
-    def refit(self, inputs: Rows, labels: Labels, seed: int, *, n_table: int) -> BenchmarkModel:
-        """A model of the same recipe; a small table's rows are seen as often as before."""
+    @property
+    def learns_pairs(self) -> bool:
+        """Can it be trained with a penalty on pairs of scores?"""
+        return self.info.kind == "dnn"
+
+    def refit(
+        self,
+        inputs: Rows,
+        labels: Labels,
+        seed: int,
+        *,
+        n_table: int,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> BenchmarkModel:
+        """A model of the same recipe; a small table's rows are seen as often as before.
+
+        With `pairs`, a partner for each row and a strength, a network is punished for the squared
+        distance of their margins (logit pairing).
+        """
         # Class 1 of a benchmark model need not be the favorable label.
         classes = labels if self.favorable_column == 1 else 1 - labels
         made = fit(
@@ -156,6 +173,7 @@ class BenchmarkModel:
             columns=self.columns,
             seed=seed,
             grown_from=min(len(inputs), n_table),
+            pairs=pairs,
         )
         return replace(made, favorable_column=self.favorable_column)
 
@@ -239,17 +257,19 @@ def fit(
     seed: int = 0,
     table: str = "rows",
     grown_from: int | None = None,
+    pairs: tuple[Rows, float] | None = None,
     on_step: OnStep | None = None,
 ) -> BenchmarkModel:
     """A model of a kind, fitted on these rows by the same recipe and not kept.
 
     `grown_from` is the size of the table that the rows grew from, where they did: a DNN then sees
-    a small table's rows as often as before.
+    a small table's rows as often as before. `pairs` are for a DNN.
     """
     _check_kind(kind)
     if len(np.unique(labels)) != 2:
         raise InvalidInput("the labels to fit on must hold both 0 and 1")
-    fitter = {"dnn": _fit_network, "rf": _fit_forest, "svm": _fit_machine}[kind]
+    network: Callable[..., tuple[_Scorer, int]] = partial(_fit_network, pairs=pairs)
+    fitter = {"dnn": network, "rf": _fit_forest, "svm": _fit_machine}[kind]
     rng = np.random.default_rng(seed)
     began = time.perf_counter()
     scorer, trained_rows = fitter(rows, labels, rng, on_step or _silent, grown_from or len(rows))
@@ -407,7 +427,12 @@ class _Network:
 
 
 def _fit_network(
-    rows: Rows, labels: Labels, rng: np.random.Generator, on_step: OnStep, size: int
+    rows: Rows,
+    labels: Labels,
+    rng: np.random.Generator,
+    on_step: OnStep,
+    size: int,
+    pairs: tuple[Rows, float] | None = None,
 ) -> tuple[_Scorer, int]:
     torch = _torch()
     steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
@@ -416,10 +441,13 @@ def _fit_network(
         steps = max(steps, steps * len(rows) // size)
     inputs = torch.from_numpy(np.array(rows, dtype=np.float32))
     truth = torch.from_numpy(np.array(labels, dtype=np.int64))
+    partners, strength = (rows, 0.0) if pairs is None else pairs
+    others = torch.from_numpy(np.array(partners, dtype=np.float32))
     for _ in range(_RESTARTS):
         module = _module(_initial(rows.shape[1], rng))
         with on_one_core():
-            _descend(module, inputs, truth, steps, min(batch, len(rows)), rng, on_step)
+            given = (inputs, truth, others)
+            _descend(module, given, strength, steps, min(batch, len(rows)), rng, on_step)
         network = _Network.of(module)
         decided = favors(network.score(rows, 1))
         if decided.any() and not decided.all():
@@ -460,8 +488,8 @@ def _module(layers: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Any:
 
 def _descend(
     module: Any,
-    inputs: Any,
-    truth: Any,
+    given: tuple[Any, Any, Any],  # rows, classes, and a partner for each row
+    strength: float,
     steps: int,
     batch: int,
     rng: np.random.Generator,
@@ -469,6 +497,7 @@ def _descend(
 ) -> None:
     import torch
 
+    inputs, truth, others = given
     adam = torch.optim.Adam(module.parameters(), lr=_PEAK_RATE, fused=True)
     per_epoch = len(inputs) // batch
     for step in range(steps):
@@ -476,12 +505,18 @@ def _descend(
         if not place:
             order = torch.from_numpy(rng.permutation(len(inputs)))
             rows, labels = inputs[order], truth[order]
+            partners = others[order] if strength else rows
             on_step(step / steps, f"training a DNN: step {step:,} of {steps:,}")
         done = step / steps
         adam.param_groups[0]["lr"] = _PEAK_RATE * min(done / _WARM_UP, 1) * (1 - done)
         part = slice(place * batch, (place + 1) * batch)
         adam.zero_grad()
-        torch.nn.functional.cross_entropy(module(rows[part]), labels[part]).backward()
+        logits = module(rows[part])
+        loss = torch.nn.functional.cross_entropy(logits, labels[part])
+        if strength:
+            apart = (logits - module(partners[part])).diff(dim=1)
+            loss = loss + strength * apart.square().mean()
+        loss.backward()
         adam.step()
     adam.zero_grad()
     on_step(1.0, f"trained a DNN in {steps:,} steps")

@@ -1,14 +1,13 @@
-"""Repair: train a model again with findings, and see whether it holds.
+"""Repair: average a model over protected values, or train it again, and see whether it holds.
 
-Findings get a label, join the table's rows by a recipe, and the same kind of model is trained from
-scratch. It is done several times with some rows held out, before and after side by side; the model
-that is kept is then trained on all rows and searched anew by other means than the run's.
+Every way that a model allows is measured alike, several times with some rows held out, before and
+after side by side; the models that are kept are made from all rows and searched anew by other
+means than the run's. Findings that join the table's rows get a label and a recipe.
 """
 
 from __future__ import annotations
 
 from limi.repairs._average import average
-from limi.repairs._core import repair
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._ensemble import fit as fit_ensemble
 from limi.repairs._figures import Figures, RepairGroups, Yardstick, groups
@@ -16,11 +15,16 @@ from limi.repairs._labels import POLICIES, Policy
 from limi.repairs._mixing import PRESETS, MixedTable, Preset, mix_rows
 from limi.repairs._recipes import RECIPES, Training
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
+from limi.repairs._repair import repair
 from limi.repairs._result import Point, Repair
 from limi.repairs._saving import require_saving
+from limi.repairs._shipping import load_averaged
+from limi.repairs._side_by_side import Repairs, Tried
+from limi.repairs._ways import HOWS
 
 # `repair` puts these parts together; who follows another protocol puts them together otherwise.
 __all__ = [
+    "HOWS",
     "POLICIES",
     "PRESETS",
     "RECIPES",
@@ -35,11 +39,14 @@ __all__ = [
     "Refit",
     "Repair",
     "RepairGroups",
+    "Repairs",
     "Training",
+    "Tried",
     "Yardstick",
     "average",
     "fit_ensemble",
     "groups",
+    "load_averaged",
     "mix_rows",
     "refit_of",
     "repair",

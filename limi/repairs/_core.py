@@ -40,7 +40,15 @@ from limi.system import cores
 from limi.table.frames import Frame
 from limi.types import Index, Labels, Mask, Rows
 
-__all__ = ["repair"]
+__all__ = [
+    "OnStep",
+    "Steps",
+    "Work",
+    "compare_groups",
+    "describe_run",
+    "label_test",
+    "repair_with_findings",
+]
 
 _RATE_ROWS = 20_000
 _SEARCH_ROWS = 5_000
@@ -49,7 +57,7 @@ OnStep = Callable[[float, str], None]
 
 
 @cores.share_cores()
-def repair(
+def repair_with_findings(
     result: Result,
     *,
     fit: Fit | None = None,
@@ -90,22 +98,22 @@ def repair(
         swept=choose_swept(sweep, mixing.fraction),
     )
     check_run(result)
-    compared, codes = _compare_groups(result, settings, privileged)
-    work = _Work(
+    compared, codes = compare_groups(result, settings, privileged)
+    work = Work(
         problem=result.problem,
         found=result.found,
         settings=settings,
         refit=refit_of(result.problem, fit),
         groups=compared,
         codes=codes,
-        test=None if test is None else _label(result.problem, test),
-        steps=_Steps((3 + len(settings.swept)) * seeds + 4, on_step),
+        test=None if test is None else label_test(result.problem, test),
+        steps=Steps((3 + len(settings.swept)) * seeds + 4, on_step),
     )
     figures = work.run_trials(result.summary.generator)
     return _conclude(work, figures, result, swept=bool(sweep), command=command)
 
 
-def _compare_groups(
+def compare_groups(
     result: Result, settings: Settings, privileged: Privileged
 ) -> tuple[RepairGroups, Mapping[str, float]]:
     """The groups to compare, and the privileged values where findings are labelled by them."""
@@ -124,7 +132,7 @@ def _compare_groups(
 
 
 def _conclude(
-    work: _Work, figures: _OverSeeds, result: Result, *, swept: bool, command: str
+    work: Work, figures: _OverSeeds, result: Result, *, swept: bool, command: str
 ) -> Repair:
     """Train the model that is kept, check it by other means, and judge."""
     settings, run = work.settings, result.summary
@@ -150,7 +158,7 @@ def _conclude(
         own=own,
         groups=work.groups,
         settings=_describe_settings(work, mix),
-        run=_describe_run(result),
+        run=describe_run(result),
         how=work.refit.words,
         fresh=fresh,
         fitted=fitted,
@@ -160,7 +168,7 @@ def _conclude(
     )
 
 
-def _describe_settings(work: _Work, mix: MixedTable) -> dict[str, Any]:
+def _describe_settings(work: Work, mix: MixedTable) -> dict[str, Any]:
     """What was asked for, and what came of it, for JSON."""
     settings, mixing = work.settings, work.settings.mixing
     too_few = n_findings(mixing.fraction, len(work.known)) > len(work.found)
@@ -178,7 +186,7 @@ def _describe_settings(work: _Work, mix: MixedTable) -> dict[str, Any]:
     }
 
 
-def _describe_run(result: Result) -> dict[str, Any]:
+def describe_run(result: Result) -> dict[str, Any]:
     """What the findings come from, for JSON."""
     problem, run = result.problem, result.summary
     return {
@@ -196,7 +204,7 @@ def _describe_run(result: Result) -> dict[str, Any]:
 
 
 @dataclass
-class _Steps:
+class Steps:
     """Tells how far the work is."""
 
     total: int
@@ -261,7 +269,7 @@ class _OverSeeds:
 
 
 @dataclass(frozen=True)
-class _Work:
+class Work:
     """One repair: what it starts from, and how it is done."""
 
     problem: Problem
@@ -271,7 +279,8 @@ class _Work:
     groups: RepairGroups
     codes: Mapping[str, float]  # the privileged values, where findings are labelled by them
     test: tuple[Rows, Labels] | None
-    steps: _Steps = field(repr=False)
+    steps: Steps = field(repr=False)
+    memory: dict[str, Any] = field(default_factory=dict, repr=False)  # what was settled on the way
 
     @property
     def labels(self) -> Labels:
@@ -306,9 +315,9 @@ class _Work:
 
     def _try_out(self, yardstick: Yardstick, place: int) -> _Trial:
         """Train without and with findings on the rows that are not held out by this seed."""
-        trained, held = self._split(place)
+        trained, held = self.split(place)
         told = f"seed {place}"
-        training = self._training(trained)
+        training = self.training(trained)
         unseen = held if len(held) else trained
 
         def measure(target: Scorer) -> tuple[Figures, Mask]:
@@ -338,7 +347,7 @@ class _Work:
         measure: Callable[[Scorer], tuple[Figures, Mask]],
     ) -> tuple[Figures, Mask]:
         self.steps.next(f"{told}: training with {fraction:.0%} of findings")
-        mix = self._mix(voter, training, place, fraction)
+        mix = self.mix(voter, training, place, fraction)
         return measure(self.refit(mix.rows, mix.labels, self.seed + place).target)
 
     def _blind(self, training: _recipes.Training, place: int) -> Blinded:
@@ -352,8 +361,8 @@ class _Work:
     def train_final(self) -> tuple[Fitted, MixedTable]:
         """The model that is kept: trained on every row, with findings that the original labels."""
         self.steps.next("training the model that is kept")
-        training = self._training(self.known)
-        mix = self._mix(self.problem.target, training, 0, self.settings.mixing.fraction)
+        training = self.training(self.known)
+        mix = self.mix(self.problem.target, training, 0, self.settings.mixing.fraction)
         return self.refit(mix.rows, mix.labels, self.seed), mix
 
     def check_anew(
@@ -394,12 +403,14 @@ class _Work:
         own = _verify.ask("own", "the run's own findings", problem.schema, some, original, after)
         return own, checks
 
-    def _training(self, index: Index) -> _recipes.Training:
+    def training(self, index: Index) -> _recipes.Training:
+        """Some of the table's rows, to train on."""
         return _recipes.Training(self.problem.schema, self.problem.rows[index], self.labels[index])
 
-    def _mix(
+    def mix(
         self, voter: Target, training: _recipes.Training, place: int, fraction: float
     ) -> MixedTable:
+        """Training rows with findings that a model labels."""
         return mix_rows(
             replace(self.settings.mixing, fraction=fraction),
             training,
@@ -415,7 +426,7 @@ class _Work:
             training.rows, training.labels, training.schema, blind_to=_blind_to(self.problem)
         )
 
-    def _split(self, place: int) -> tuple[Index, Index]:
+    def split(self, place: int) -> tuple[Index, Index]:
         """Rows to train on and rows held out, both classes in the table's proportion."""
         if self.test is not None or not self.settings.held_out:
             return self.known, np.empty(0, dtype=np.intp)
@@ -432,7 +443,7 @@ def _join(each: Sequence[Figures]) -> Figures:
     return {name: over_seeds([one[name] for one in each]) for name in each[0]}
 
 
-def _label(problem: Problem, frame: Frame) -> tuple[Rows, Labels]:
+def label_test(problem: Problem, frame: Frame) -> tuple[Rows, Labels]:
     """Rows and labels of a test frame; rows without a label are left out."""
     given = prepare(
         problem.target.model,

@@ -29,7 +29,7 @@ from limi.table.partners import change
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
-__all__ = ["POINTS", "PartnerTable", "Weights", "make_table", "read_weights"]
+__all__ = ["POINTS", "PartnerTable", "Weights", "choose_cells", "make_table", "read_weights"]
 
 POINTS = 16
 """Values of a numerical protected column that are averaged over where it has more."""
@@ -65,9 +65,17 @@ class PartnerTable:
 
 
 def make_table(
-    target: Target, rows: Rows, *, weights: Weights = "table", points: int = POINTS
+    target: Target,
+    rows: Rows,
+    *,
+    weights: Weights = "table",
+    points: int = POINTS,
+    only: Rows | None = None,
 ) -> PartnerTable:
-    """The partners that a model is asked for, from a table's rows."""
+    """The partners that a model is asked for, from a table's rows.
+
+    With `only` (K, p) they have these protected cells.
+    """
     schema = target.codec.schema
     if target.blind:
         raise InvalidInput(
@@ -75,7 +83,7 @@ def make_table(
             "its answers do not depend on it. What goes with it in other columns is told by twins "
             "(limi test --twin), and what of that is to be kept by --keep"
         )
-    cells = _choose_cells(schema, rows, points)
+    cells = choose_cells(schema, rows, points) if only is None else only
     counted = read_weights(schema, cells, weights, rows)
     taken, refused = _find_taken(target, rows, cells)
     if not counted[taken].sum() > 0:
@@ -104,7 +112,7 @@ def _both(names: Sequence[str]) -> str:
 # -- which values, and what they count ---------------------------------------------------
 
 
-def _choose_cells(schema: Schema, rows: Rows, points: int) -> Rows:
+def choose_cells(schema: Schema, rows: Rows, points: int) -> Rows:
     """(K, p): combinations of the values tried, of a number with many those at even quantiles."""
     if points < 2:
         raise InvalidInput(f"points is {points}; at least two values are needed to average over")

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi import models
 from limi.audits.problem import Problem
 from limi.errors import BadModel, InvalidInput
-from limi.models._base import Refits
+from limi.models._base import LearnsWeights, Refits
 from limi.models._function import FunctionModel
 from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
@@ -41,8 +42,22 @@ class Refit(Protocol):
         """What is done, for people."""
         ...
 
-    def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
-        """A model fitted on these rows; the seed counts where the kind takes one."""
+    @property
+    def by_function(self) -> bool:
+        """Does a function of the user's train?"""
+        ...
+
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Labels,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
+        """A model fitted on these rows; the seed counts where the kind takes one, and so do the
+        weights of rows. Only what `learns_pairs` is given pairs."""
         ...
 
 
@@ -72,11 +87,26 @@ class _ByModel:
     problem: Problem
     model: Refits
     words: str
+    by_function: bool = False
 
-    def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
-        inputs, n_table = self.problem.target.present(rows), len(self.problem.rows)
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Labels,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
+        present, model = self.problem.target.present, self.model
+        told: dict[str, Any] = {}
+        if weights is not None and isinstance(model, LearnsWeights) and model.learns_weights:
+            told["weights"] = weights
+        if pairs is not None:
+            told["pairs"] = (present(pairs[0]), pairs[1])
         with _guard(rows):
-            made = self.model.refit(inputs, labels, seed, n_table=n_table)
+            n_table = len(self.problem.rows)
+            made = model.refit(present(rows), labels, seed, n_table=n_table, **told)
         return _bound(self.problem, made, rows)
 
 
@@ -86,12 +116,21 @@ class _ByFunction:
 
     problem: Problem
     fit: Fit
+    by_function: bool = True
 
     @property
     def words(self) -> str:
         return f"the function {getattr(self.fit, '__name__', type(self.fit).__name__)}"
 
-    def __call__(self, rows: Rows, labels: Labels, seed: int) -> Fitted:
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Labels,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
         from threadpoolctl import threadpool_limits
 
         target = self.problem.target

@@ -15,7 +15,7 @@ from limi.repairs._labels import Policy
 from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Preset
 from limi.search.budget import check_seed
 
-__all__ = ["SWEPT", "Settings", "check_run", "choose_preset", "choose_swept"]
+__all__ = ["SWEPT", "Settings", "check_labels", "check_run", "choose_preset", "choose_swept"]
 
 SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
@@ -97,6 +97,15 @@ def choose_swept(sweep: bool | Sequence[float], own: float) -> tuple[float, ...]
 
 
 def check_run(result: Result) -> None:
+    """Refuse a run whose findings nothing can be trained with."""
+    check_labels(result)
+    if not len(result.found):
+        raise InvalidInput(
+            "the run has no findings to repair with; search longer, or leave the model as it is"
+        )
+
+
+def check_labels(result: Result) -> None:
     """Refuse a run that nothing can be trained from."""
     labels = result.problem.labels
     rule = result.problem.target.rule
@@ -114,10 +123,6 @@ def check_run(result: Result) -> None:
         raise InvalidInput(
             f"the target column has {len(result.problem.known)} labels, and limi trains models of "
             "two; make it a column of two (wanted or not), and test such a model"
-        )
-    if not len(result.found):
-        raise InvalidInput(
-            "the run has no findings to repair with; search longer, or leave the model as it is"
         )
     if len(np.unique(labels[labels >= 0])) < 2:
         raise BadTable("the target column holds one label only; a model needs both to be trained")

@@ -24,7 +24,7 @@ from limi.generators import Generator
 from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
 from limi.models.target import Target
-from limi.repairs._figures import Figures
+from limi.repairs._figures import Figures, Scorer
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
@@ -41,12 +41,15 @@ __all__ = [
     "Loss",
     "Verdict",
     "ask",
+    "compare_searches",
     "fit_again",
     "fresh_generator",
     "fresh_method",
     "judge",
     "kind_of",
     "search_again",
+    "search_one",
+    "words_of_search",
 ]
 
 FRESH_SEED = 1_000_003  # added to the run's, so that no fresh search repeats it
@@ -237,23 +240,39 @@ def search_again(
     seed: int,
 ) -> Check:
     """Findings of a fresh search of both models, each with the same number of rows."""
-    counts, checked = [], []
-    for target in (before, after):
-        task = Task(problem.schema, target.score, problem.rows, generator=generator)
-        ran = run(methods.parse(method), task, Budget(max_rows=rows), seed)
-        counts.append(len(ran.findings))
-        checked.append(ran.findings.rows_checked)
-    return Check(
-        "search",
-        f"findings by {method} with {generator.kind}, seed {seed}",
-        rows=checked[0],
-        before=counts[0],
-        after=counts[1],
-        rows_after=checked[1],
+    had, has = (
+        search_one(problem, target, method=method, generator=generator, rows=rows, seed=seed)
+        for target in (before, after)
     )
+    return compare_searches(had, has, words_of_search(method, generator, seed))
 
 
-def ask(name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Target) -> Check:
+def search_one(
+    problem: Problem,
+    target: Scorer,
+    *,
+    method: str,
+    generator: Generator,
+    rows: int,
+    seed: int,
+) -> tuple[int, int]:
+    """Findings of a fresh search of one model, and rows that it checked."""
+    task = Task(problem.schema, target.score, problem.rows, generator=generator)
+    ran = run(methods.parse(method), task, Budget(max_rows=rows), seed)
+    return len(ran.findings), ran.findings.rows_checked
+
+
+def words_of_search(method: str, generator: Generator, seed: int) -> str:
+    """What a fresh search did, for people."""
+    return f"findings by {method} with {generator.kind}, seed {seed}"
+
+
+def compare_searches(before: tuple[int, int], after: tuple[int, int], words: str) -> Check:
+    """Two searches, each its findings and its rows."""
+    return Check("search", words, before[1], before[0], after[0], rows_after=after[1])
+
+
+def ask(name: str, words: str, schema: Schema, rows: Rows, before: Scorer, after: Scorer) -> Check:
     """How many of the same rows flip, before and after."""
     had, has = (check_rows(one.score, schema, rows).flips for one in (before, after))
     gone, new = int((had & ~has).sum()), int((has & ~had).sum())

@@ -8,8 +8,10 @@ import pytest
 import skops.io as sio
 
 from limi.cli import main
-from limi.repairs import _core, _verify
+from limi.repairs import _core, _side_by_side, _verify
 from tests.repairs.test_repair import people, pipeline
+
+AVERAGED = ("repair", "run", "--how", "average", "--seeds", "1")
 
 pytestmark = pytest.mark.usefixtures("untried")
 
@@ -49,6 +51,8 @@ def limi(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
     monkeypatch.setattr(_core, "_RATE_ROWS", 500)
     monkeypatch.setattr(_core, "_SEARCH_ROWS", 300)
+    monkeypatch.setattr(_side_by_side, "_RATE_ROWS", 300)
+    monkeypatch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
     monkeypatch.setattr(_verify, "quick_generators", lambda: ["trees"])
 
     def call(*words):
@@ -70,7 +74,8 @@ def limi(home, monkeypatch, capsys):
 def test_repair_prints_the_verdict_and_writes_the_folder(limi, home, tmp_path):
     out = tmp_path / "out"
     code, shown, err = limi(
-        "repair", "run", "--out", out, "--seeds", "2", "--sweep", "--max-accuracy-loss", "0.2"
+        *("repair", "run", "--how", "findings", "--out", out, "--seeds", "2", "--sweep"),
+        *("--max-accuracy-loss", "0.2"),
     )
     assert code == 0, err
     said = " ".join(shown.split())
@@ -89,9 +94,50 @@ def test_repair_prints_the_verdict_and_writes_the_folder(limi, home, tmp_path):
     assert json.loads(shown)["rates"]["real"]["estimate"] == 0
 
 
+def test_all_repairs_stand_side_by_side_and_the_one_to_take_is_written(limi, home, tmp_path):
+    out = tmp_path / "out"
+    code, shown, err = limi(
+        *("repair", "run", "--out", out, "--seeds", "2", "--max-accuracy-loss", "0.2")
+    )
+    assert code == 0, err
+    said = " ".join(shown.split())
+    assert said.startswith(("Take average: ", "Take drop: ", "Take copies: "))
+    assert "as it is average drop copies findings" in said
+    assert "pairs was not tried" in said
+    tree = json.loads((out / "repair.json").read_text())
+    assert [one["how"] for one in tree["tried"]] == ["average", "drop", "copies", "findings"]
+    page = (out / "report.html").read_text()
+    for one in tree["tried"]:
+        assert one["why"]
+        assert one["figures"]["accuracy"].keys() >= {"value", "low", "high"}
+        assert f"<strong>{one['how']}</strong>" in page
+    assert {path.name for path in out.iterdir()} >= {"model.skops", "card.md", "report.html"}
+
+
+@pytest.mark.parametrize("how", ["average", "drop"])
+def test_shipped_files_have_no_direct_flips(limi, home, tmp_path, how):
+    out = tmp_path / "out"
+    code, _, err = limi(
+        *("repair", "run", "--how", how, "--out", out, "--seeds", "1"),
+        *("--max-accuracy-loss", "0.3"),
+    )
+    assert code == 0, err
+    for file in ("skops:model.skops", "onnx:model.onnx"):
+        kind, _, name = file.partition(":")
+        code, shown, err = limi(
+            *("test", "people.csv", "--model", f"{kind}:{out / name}", "--target", "ok"),
+            *("--favorable", "yes", "--protected", "sex", "--max-rows", "500", "--json"),
+        )
+        assert code == 0, err
+        tree = json.loads(shown)
+        assert tree["findings"] == 0
+        assert {rate["estimate"] for rate in tree["rates"].values()} == {0}
+
+
 def test_json_has_before_after_and_verdict(limi, tmp_path):
     code, shown, _ = limi(
         *("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--preset", "paper"),
+        *("--how", "findings"),
         *("--label", "vote", "--fraction", "0.2", "--privileged", "sex=M", "--json"),
     )
     assert code == 0
@@ -112,6 +158,7 @@ def test_json_has_before_after_and_verdict(limi, tmp_path):
 def test_a_fit_function_of_a_file(limi, tmp_path):
     code, _, err = limi(
         *("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--fit", "fit.py:blind"),
+        *("--how", "findings"),
     )
     assert code == 0, err
     assert "the function blind" in (tmp_path / "out" / "card.md").read_text()
@@ -131,6 +178,9 @@ def test_a_fit_function_of_a_file(limi, tmp_path):
         (["run", "--fit", "fit.py:half_way"], 4, "nothing was written"),
         (["run", "--table", "gone.csv"], 2, "there is no file 'gone.csv'"),
         (["run", "--privileged", "income=3"], 2, "not a protected column of the run"),
+        (["run", "--how", "avrage"], 2, "did you mean 'average'"),
+        (["run", "--how", "pairs"], 2, "needs a network that limi trains itself"),
+        (["run", "--how", "average", "--sweep"], 2, "--how findings"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(limi, tmp_path, words, code, told):
@@ -151,11 +201,11 @@ def test_the_run_itself_is_never_replaced(limi, home):
 
 
 def test_an_existing_folder_needs_force(limi, tmp_path):
-    limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--no-model")
+    limi(*AVERAGED, "--out", tmp_path / "out", "--no-model")
     assert not (tmp_path / "out" / "model.skops").exists()
-    code, _, err = limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1")
+    code, _, err = limi(*AVERAGED, "--out", tmp_path / "out")
     assert code == 2
     assert "exists already" in err
-    code, _, _ = limi("repair", "run", "--out", tmp_path / "out", "--seeds", "1", "--force")
-    assert code == 0
+    code, _, err = limi(*AVERAGED, "--out", tmp_path / "out", "--force")
+    assert code == 0, err
     assert (tmp_path / "out" / "model.skops").exists()

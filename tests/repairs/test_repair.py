@@ -1,6 +1,7 @@
 """Repairs from end to end: figures, verdicts, folders, and what is refused."""
 
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 import limi
 from limi.errors import BadModel, InvalidInput, MissingDependency
 from limi.repairs import _core, _saving, _verify
+
+with_findings = partial(limi.repair, how="findings")
 
 FIGURES = {"accuracy", "training_accuracy", "real", "uniform", "natural", "spd", "aod"}
 
@@ -65,7 +68,7 @@ def repaired(result):
     patched.setattr(_core, "_RATE_ROWS", 800)
     patched.setattr(_core, "_SEARCH_ROWS", 400)
     patched.setattr(_verify, "quick_generators", lambda: ["trees"])
-    made = limi.repair(result, max_accuracy_loss=0.2, sweep=[0.3], command="limi repair run")
+    made = with_findings(result, max_accuracy_loss=0.2, sweep=[0.3], command="limi repair run")
     patched.undo()
     return made
 
@@ -104,20 +107,20 @@ def test_accuracy_beyond_the_limit_is_not_repaired():
     # Where sex says much of the label, forgetting it costs accuracy.
     frame = people(sway=6.0)
     biased = audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame)
-    made = limi.repair(biased, seeds=2, max_accuracy_loss=0.005)
+    made = with_findings(biased, seeds=2, max_accuracy_loss=0.005)
     assert made.verdict.word == "too costly"
     assert "accuracy on held-out rows falls by" in str(made.verdict)
 
 
 def test_the_same_seed_gives_the_same_repair(result):
-    one, two = (limi.repair(result, seeds=1, recipe="pairs", seed=4) for _ in range(2))
+    one, two = (with_findings(result, seeds=1, recipe="pairs", seed=4) for _ in range(2))
     assert one.as_dict() == two.as_dict()
     assert np.array_equal(one.added[0], two.added[0])
 
 
 def test_a_model_that_does_not_learn_is_not_repaired(result):
     stubborn = result.problem.target.model.estimator
-    made = limi.repair(result, fit=lambda frame, labels: stubborn, seeds=1)
+    made = with_findings(result, fit=lambda frame, labels: stubborn, seeds=1)
     assert made.verdict.word == "unchanged"
     assert "flips are not rarer" in str(made.verdict)
 
@@ -146,7 +149,7 @@ def test_learning_the_findings_by_heart_does_not_generalise():
             pairs = zip(scores, heard, strict=True)
             return np.array([s if k is None else float(k == "yes") for s, k in pairs])
 
-    made = limi.repair(found, fit=Parrot, preset="paper", label="vote", fraction=0.1, seeds=1)
+    made = with_findings(found, fit=Parrot, preset="paper", label="vote", fraction=0.1, seeds=1)
     assert made.own.better
     assert str(made.verdict).startswith("unchanged: the improvement does not generalise")
 
@@ -158,7 +161,7 @@ def test_fit_receives_the_table_s_frame_and_labels(result):
         seen.append((frame, labels))
         return pipeline().fit(frame, labels)
 
-    limi.repair(result, fit=fit, seeds=1, preset="paper", label="vote", fraction=0.1)
+    with_findings(result, fit=fit, seeds=1, preset="paper", label="vote", fraction=0.1)
     frame, labels = seen[0]
     assert list(frame.columns) == ["income", "debt", "sex"]
     assert frame["income"].dtype == np.int64
@@ -169,7 +172,7 @@ def test_fit_receives_the_table_s_frame_and_labels(result):
 
 def test_labels_by_the_privileged_value_and_by_dropping(result):
     for label in ("privileged", "drop"):
-        made = limi.repair(
+        made = with_findings(
             result, label=label, recipe="pairs", privileged="sex=M", seeds=1, fraction=0.2
         )
         assert made.groups.reason == "as stated"
@@ -179,7 +182,7 @@ def test_labels_by_the_privileged_value_and_by_dropping(result):
 
 def test_a_test_frame_is_what_accuracy_is_measured_on(result):
     fresh = people(200, seed=9)
-    made = limi.repair(result, test=fresh, seeds=1)
+    made = with_findings(result, test=fresh, seeds=1)
     decided = result.problem.target.model.estimator.predict(fresh.drop(columns="ok"))
     # Trained on the same rows by the same settings, "before" is the original.
     assert made.before["accuracy"].value == (decided == fresh["ok"]).mean()
@@ -187,7 +190,7 @@ def test_a_test_frame_is_what_accuracy_is_measured_on(result):
 
 
 def test_a_recipe_without_findings_says_that_none_were_used(result):
-    made = limi.repair(result, recipe="copies", seeds=1)
+    made = with_findings(result, recipe="copies", seeds=1)
     assert made.settings["findings_used"] == 0
     assert not made.settings["findings_drawn_twice"]
     assert len(made.added[0]) == 600  # each row once more, under the other value
@@ -195,14 +198,14 @@ def test_a_recipe_without_findings_says_that_none_were_used(result):
 
 def test_seeds_that_agree_still_have_an_interval(result):
     # Without held-out rows a clone is the same for every seed.
-    made = limi.repair(result, held_out=0, seeds=2, recipe="pairs", fraction=0.2)
+    made = with_findings(result, held_out=0, seeds=2, recipe="pairs", fraction=0.2)
     assert len(set(made.before["real"].seeds)) == 1
     assert made.before["real"].low < made.before["real"].value < made.before["real"].high
     assert made.before["real"].interval == "rows"
 
 
 def test_without_held_out_rows_accuracy_is_of_the_training_rows(result):
-    made = limi.repair(result, held_out=0, seeds=1)
+    made = with_findings(result, held_out=0, seeds=1)
     assert made.before["accuracy"].value is None
     assert made.as_dict()["before"]["accuracy"]["reason"] == "no rows were held out"
 
@@ -211,7 +214,7 @@ def test_rows_with_unknown_labels_are_left_out():
     frame = people(400)
     model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
     frame.loc[:49, "ok"] = None
-    made = limi.repair(audited(model, frame), recipe="alone", seeds=1, fraction=0.1, held_out=0)
+    made = with_findings(audited(model, frame), recipe="alone", seeds=1, fraction=0.1, held_out=0)
     assert len(made.added[0]) == 35
 
 
@@ -221,7 +224,7 @@ def test_benchmark_models_are_trained_anew_and_kept_as_arrays(tmp_path, monkeypa
     given = {"target": credit.target, "schema": credit.schema, "table_name": "credit"}
     small = {"method": "natural", "max_rows": 500, "rate_rows": 0}
     found = limi.audit("benchmark:svm", credit.frame, protected=["age"], **small, **given)
-    made = limi.repair(found, seeds=1, fraction=0.1)
+    made = with_findings(found, seeds=1, fraction=0.1)
     made.save(tmp_path / "out")
     again = limi.audit(
         f"benchmark:{tmp_path / 'out' / 'model.npz'}",
@@ -375,7 +378,7 @@ def test_without_skops_it_says_so_before_the_work(result, repaired, monkeypatch,
 )
 def test_bad_settings_are_refused_in_a_sentence(result, given, told):
     with pytest.raises(InvalidInput, match=told.replace("?", "[?]")):
-        limi.repair(result, **given)
+        with_findings(result, **given)
 
 
 def test_nothing_found_is_nothing_to_repair_with():
@@ -386,7 +389,7 @@ def test_nothing_found_is_nothing_to_repair_with():
         return fair.predict_proba(frame[["income", "debt"]])[:, 1]
 
     with pytest.raises(InvalidInput, match="no findings to repair with"):
-        limi.repair(audited(model, frame))
+        with_findings(audited(model, frame))
 
 
 def test_a_run_without_labels_cannot_be_repaired():
@@ -394,7 +397,7 @@ def test_a_run_without_labels_cannot_be_repaired():
     model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
     bare = audited(model, frame.drop(columns="ok"), target=None)
     with pytest.raises(InvalidInput, match="no target column"):
-        limi.repair(bare)
+        with_findings(bare)
 
 
 class Stubborn(ClassifierMixin, BaseEstimator):
@@ -415,7 +418,7 @@ class Stubborn(ClassifierMixin, BaseEstimator):
 def test_an_estimator_that_cannot_be_cloned_is_refused_at_once():
     result = audited(Stubborn(("a",)), people())
     with pytest.raises(InvalidInput, match=r"Stubborn cannot be cloned .*--fit FILE.py:NAME"):
-        limi.repair(result)
+        with_findings(result)
 
 
 def test_a_function_needs_to_be_told_how_it_is_trained():
@@ -426,7 +429,7 @@ def test_a_function_needs_to_be_told_how_it_is_trained():
         return inner.predict_proba(frame)[:, 1]
 
     with pytest.raises(InvalidInput, match="cannot train model again by itself"):
-        limi.repair(audited(model, frame))
+        with_findings(audited(model, frame))
 
 
 def test_a_fit_that_fails_half_way_changes_nothing(result, tmp_path):
@@ -439,14 +442,14 @@ def test_a_fit_that_fails_half_way_changes_nothing(result, tmp_path):
         return pipeline().fit(frame, labels)
 
     with pytest.raises(BadModel, match=r"RuntimeError: out of luck.*nothing was written"):
-        limi.repair(result, fit=fit)
+        with_findings(result, fit=fit)
     with pytest.raises(BadModel, match="returned nothing"):
-        limi.repair(result, fit=lambda frame, labels: None)
+        with_findings(result, fit=lambda frame, labels: None)
 
 
 def test_progress_reaches_the_end(result):
     steps = []
-    limi.repair(result, seeds=1, on_step=lambda done, words: steps.append((done, words)))
+    with_findings(result, seeds=1, on_step=lambda done, words: steps.append((done, words)))
     done = [share for share, _ in steps]
     assert done == sorted(done)
     assert done[0] == 0

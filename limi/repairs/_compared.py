@@ -1,0 +1,241 @@
+"""What repairs are compared by: the same rows and people for every model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from limi.audits.problem import Problem
+from limi.decisions import differ, favors
+from limi.errors import InvalidInput
+from limi.generators import Generator
+from limi.metrics._populations import check_population, choose_places, draw_people
+from limi.metrics.group import differences, tally
+from limi.metrics.individual import Rate, rate_of
+from limi.repairs._figures import Figures, RepairFigure, RepairGroups, Scorer
+from limi.table.schema import Schema
+from limi.twins import Groups, find_groups, learn
+from limi.types import Labels, Mask, Rows, Scores
+
+__all__ = ["COMPARED", "Comparison", "Moved", "expected_calibration_error", "rank_auc"]
+
+COMPARED = (
+    "accuracy",
+    "auc",
+    "calibration",
+    "favorable",
+    "real",
+    "natural",
+    "real_alone",
+    "natural_alone",
+    "twins",
+    "spd",
+    "opportunity",
+)
+
+_BINS = 10
+_WIDE = 1.96
+_MOST_QUESTIONS = 30_000  # to the model inside, for one rate
+_FEWEST_ROWS = 200
+_TWINS = 1_000
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Of a group's people, who is decided otherwise than before."""
+
+    group: str
+    people: int
+    gained: int  # a favorable decision
+    lost: int
+
+    def __add__(self, other: Moved) -> Moved:
+        return Moved(
+            self.group,
+            self.people + other.people,
+            self.gained + other.gained,
+            self.lost + other.lost,
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The people that every model is asked about."""
+
+    problem: Problem
+    privileged: RepairGroups
+    groups: Groups | None  # None where they are too small to tell
+    real: Rows
+    natural: Rows
+    twins: tuple[Rows, Rows] | None  # people, and their twins of another group
+    no_twins: str = ""
+
+    @staticmethod
+    def make(
+        problem: Problem,
+        privileged: RepairGroups,
+        generator: Generator,
+        n: int,
+        rng: np.random.Generator,
+    ) -> Comparison:
+        """Rows of the table, natural people, and twins of some of the table's."""
+        schema = problem.schema
+        real = problem.rows[choose_places(len(problem.rows), n, rng)]
+        natural, _ = draw_people("natural", n, rng, schema, generator)
+        try:
+            groups = find_groups(schema, problem.rows)
+        except InvalidInput as error:
+            return Comparison(problem, privileged, None, real, natural, None, str(error))
+        twins = _make_twins(problem, groups, real, rng)
+        return Comparison(problem, privileged, groups, real, natural, twins)
+
+    @property
+    def schema(self) -> Schema:
+        """Of the problem."""
+        return self.problem.schema
+
+    @property
+    def has_rules(self) -> bool:
+        """May a partner be another row because of the rules, so that there are two questions?"""
+        return self.schema.enforcer is not None and self.schema.enforcer.binds_partners
+
+    def figures(self, target: Scorer, rows: Rows, truth: Labels, asked: int) -> Figures:
+        """A model's figures, on rows with known labels and on the people above.
+
+        `asked` is how many questions an answer takes: fewer people are asked where it is many.
+        """
+        scores = target.score(rows)
+        decided = favors(scores)
+        inside, outside = self.privileged.split(self.schema, rows)
+        gaps = differences(
+            tally(decided, truth, inside),
+            tally(decided, truth, outside),
+            names=(f"the group {self.privileged.words}", "the group of all others"),
+        )
+        spd, opportunity = gaps["parity_gap"], gaps["equal_opportunity_difference"]
+        found = {
+            "accuracy": _share(decided == (truth == 1)),
+            "auc": rank_auc(scores, truth),
+            "calibration": RepairFigure(expected_calibration_error(scores, truth)),
+            "favorable": _share(decided),
+            "spd": RepairFigure(spd.value, spd.low, spd.high, reason=spd.reason),
+            "opportunity": RepairFigure(
+                None if opportunity.value is None else abs(opportunity.value),
+                reason=opportunity.reason,
+            ),
+            "twins": self._differ_from_twins(target),
+        }
+        for name in ("real", "natural"):
+            people: Rows = getattr(self, name)
+            found[name] = self._flips(target, self.schema, people, asked)
+            found[f"{name}_alone"] = (
+                self._flips(target, self.schema.unruled, people, asked)
+                if self.has_rules
+                else RepairFigure(None, reason="nothing goes along, so it is the same question")
+            )
+        return {name: found[name] for name in COMPARED}
+
+    def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
+        n = n_people(schema, asked)
+        if not len(people):
+            return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
+        return _figure(check_population(target.score, schema, people[:n])[1])
+
+    def _differ_from_twins(self, target: Scorer) -> RepairFigure:
+        if self.twins is None:
+            return RepairFigure(None, reason=self.no_twins)
+        people, twins = self.twins
+        return _share(differ(target.score(people), target.score(twins)))
+
+    def moved(self, rows: Rows, before: Mask, after: Mask) -> list[Moved]:
+        """Who gains and who loses a favorable decision, by group."""
+        if self.groups is None:
+            inside, outside = self.privileged.split(self.schema, rows)
+            parts = {self.privileged.words: inside, "all others": outside}
+        else:
+            own = self.groups.of(rows)
+            parts = {name: own == number for number, name in enumerate(self.groups.names)}
+        return [
+            Moved(
+                name,
+                int(mine.sum()),
+                int((mine & after & ~before).sum()),
+                int((mine & before & ~after).sum()),
+            )
+            for name, mine in parts.items()
+        ]
+
+
+def n_people(schema: Schema, asked: int) -> int:
+    """How many people a rate may ask about."""
+    return max(_FEWEST_ROWS, _MOST_QUESTIONS // (len(schema.combinations) * asked))
+
+
+def _make_twins(
+    problem: Problem, groups: Groups, people: Rows, rng: np.random.Generator
+) -> tuple[Rows, Rows]:
+    """Some people and a twin of each in another group, drawn at random."""
+    maker = learn(problem.rows, problem.schema, rng, groups=groups)
+    own = groups.of(people)
+    some = people[own >= 0][:_TWINS]
+    own = groups.of(some)
+    goals = (own + rng.integers(1, len(groups), size=len(some))) % len(groups)
+    twins = maker.make(some, goals, rng)
+    found = maker.found(twins, goals)
+    return some[found], twins[found]
+
+
+def rank_auc(scores: Scores, truth: Labels) -> RepairFigure:
+    """The area under the ROC curve, with Hanley and McNeil's interval."""
+    from scipy.stats import rankdata
+
+    wanted = truth == 1
+    n_wanted, n_other = int(wanted.sum()), int((~wanted).sum())
+    if not n_wanted or not n_other:
+        return RepairFigure(None, reason="the rows hold one label only")
+    ranks = rankdata(scores)[wanted].sum()
+    area = float((ranks - n_wanted * (n_wanted + 1) / 2) / (n_wanted * n_other))
+    one, two = area / (2 - area), 2 * area**2 / (1 + area)
+    spread = area * (1 - area) + (n_wanted - 1) * (one - area**2) + (n_other - 1) * (two - area**2)
+    half = _WIDE * math.sqrt(max(0.0, spread) / (n_wanted * n_other))
+    return RepairFigure(area, max(0.0, area - half), min(1.0, area + half))
+
+
+def expected_calibration_error(scores: Scores, truth: Labels, bins: int = _BINS) -> float:
+    """How far scores and shares lie apart, over bins of equally many people.
+
+    >>> expected_calibration_error(np.array([0.5, 0.5]), np.array([0, 1]), bins=1)
+    0.0
+    """
+    order = np.argsort(scores, kind="stable")
+    parts = [part for part in np.array_split(order, bins) if len(part)]
+    gaps = [len(part) * abs(scores[part].mean() - (truth[part] == 1).mean()) for part in parts]
+    return float(np.sum(gaps) / len(scores))
+
+
+def _share(hits: Mask) -> RepairFigure:
+    return _figure(rate_of(int(hits.sum()), len(hits)))
+
+
+def _figure(rate: Rate) -> RepairFigure:
+    if not rate.n:
+        return RepairFigure(None, reason="nobody could be asked")
+    return RepairFigure(rate.estimate, rate.low, rate.high)
+
+
+def add_moved(each: Sequence[Sequence[Moved]]) -> tuple[Moved, ...]:
+    """The counts of several trials together."""
+    total: dict[str, Moved] = {}
+    for moved in each:
+        for one in moved:
+            total[one.group] = total[one.group] + one if one.group in total else one
+    return tuple(total.values())
+
+
+def describe(moved: Sequence[Moved]) -> list[dict[str, Any]]:
+    """For JSON."""
+    return [vars(one) for one in moved]

@@ -1,0 +1,169 @@
+"""`limi.repair`: one way to repair a model, or all of them side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.audits.result import Result
+from limi.errors import InvalidInput
+from limi.metrics.privileged import Privileged
+from limi.repairs._core import (
+    OnStep,
+    Steps,
+    Work,
+    compare_groups,
+    label_test,
+    repair_with_findings,
+)
+from limi.repairs._labels import Policy
+from limi.repairs._refit import Fit, Fitted, Refit, refit_of
+from limi.repairs._result import Repair
+from limi.repairs._settings import Settings, check_labels, choose_preset
+from limi.repairs._side_by_side import Repairs, compare_repairs
+from limi.repairs._ways import WAYS, check_how
+from limi.system import cores
+from limi.table.frames import Frame
+from limi.types import Labels, Rows
+
+__all__ = ["repair"]
+
+
+@cores.share_cores()
+def repair(
+    result: Result,
+    *,
+    how: str = "all",
+    fit: Fit | None = None,
+    preset: str = "best",
+    recipe: str | None = None,
+    label: Policy | None = None,
+    fraction: float | None = None,
+    seeds: int = 3,
+    seed: int = 0,
+    held_out: float = 0.2,
+    test: Frame | None = None,
+    privileged: Privileged = (),
+    max_accuracy_loss: float = 0.01,
+    sweep: bool | Sequence[float] = False,
+    command: str = "",
+    on_step: OnStep = lambda done, words: None,
+) -> Repairs | Repair:
+    """Repair an audited model, and judge by fresh checks whether it helped.
+
+    `how` is `"average"` (nothing is trained: answers are averaged over the protected values),
+    `"drop"` (trained without the protected columns), `"copies"` (with every row under every
+    protected value), `"pairs"` (a network with a penalty on partners' scores), `"findings"` (with
+    the run's findings), or `"all"`: each of them that the model allows, side by side, as
+    `Repairs` with the one to take. `"findings"` alone gives a `Repair`, which has `sweep` too.
+
+    `preset` is of the findings: `"best"`, `"strong"` for narrower group gaps at more accuracy lost,
+    or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added, as a
+    share of the rows trained on) replace what it says. `fit` is a function of a frame and its
+    labels that returns a fitted model; scikit-learn estimators and benchmark models need none.
+    `privileged` states whose decisions the others' are compared with, as `"sex=Male"`.
+
+    Each of the seeds holds out other rows (or measures on `test`, a frame with the target column),
+    and trains on the rest. The model that is kept is made from all rows. `held_out=0` trains on
+    everything, as the paper does.
+    """
+    hows = check_how(how)
+    if how == "findings":
+        return repair_with_findings(
+            result,
+            fit=fit,
+            preset=preset,
+            recipe=recipe,
+            label=label,
+            fraction=fraction,
+            seeds=seeds,
+            seed=seed,
+            held_out=held_out,
+            test=test,
+            privileged=privileged,
+            max_accuracy_loss=max_accuracy_loss,
+            sweep=sweep,
+            command=command,
+            on_step=on_step,
+        )
+    if sweep:
+        raise InvalidInput("a sweep is over fractions of findings; ask for it with --how findings")
+    mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
+    settings = Settings(
+        preset,
+        mixing,
+        seeds=seeds,
+        seed=seed,
+        held_out=held_out,
+        max_accuracy_loss=max_accuracy_loss,
+    )
+    check_labels(result)
+    if result.problem.blind:
+        names = " or ".join(result.problem.schema.protected)
+        raise InvalidInput(
+            f"the model does not take {names}, so no decision hangs on it and there is nothing to "
+            "average or to drop; what goes with it in other columns is told by twins "
+            "(limi test --twin), and what of that is to be kept by --keep"
+        )
+    compared, codes = compare_groups(result, settings, privileged)
+    refit, why = _refit(result, fit, how)
+    work = Work(
+        problem=result.problem,
+        found=result.found,
+        settings=settings,
+        refit=refit,
+        groups=compared,
+        codes=codes,
+        test=None if test is None else label_test(result.problem, test),
+        steps=Steps(1, on_step),
+    )
+    able, skipped = _choose(work, hows, why)
+    rounds = seeds if not why else 1
+    work = replace(work, steps=Steps((1 + len(able)) * rounds + 2 + len(able), on_step))
+    return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
+
+
+def _refit(result: Result, fit: Fit | None, how: str) -> tuple[Refit, str]:
+    """How the model is trained again, and why it cannot be."""
+    try:
+        return refit_of(result.problem, fit), ""
+    except InvalidInput as error:
+        if fit is not None or (how in WAYS and WAYS[how].trains):
+            raise
+        return _Untrained(), str(error)
+
+
+class _Untrained:
+    """Stands where no model can be trained again; nobody asks it to."""
+
+    words = ""
+    by_function = False
+
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Labels,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
+        raise InvalidInput("this model cannot be trained again")
+
+
+def _choose(work: Work, hows: Sequence[str], untrainable: str) -> tuple[list[str], dict[str, str]]:
+    """The ways that the model allows, and why the others are skipped."""
+    able, skipped = [], {}
+    for how in hows:
+        way = WAYS[how]
+        why = (untrainable if way.trains else "") or way.why_not(work)
+        if why:
+            skipped[how] = why
+        else:
+            able.append(how)
+    if not able:
+        raise InvalidInput(next(iter(skipped.values())))
+    return able, skipped

@@ -1,0 +1,492 @@
+"""Repairs side by side: every way that a model allows, measured alike and searched anew alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi.audits.drafts import Draft
+from limi.audits.problem import Problem
+from limi.audits.result import Result
+from limi.audits.run_folder import versions
+from limi.decisions import favors
+from limi.defaults import DEFAULT_GENERATOR
+from limi.errors import InvalidInput, spell
+from limi.generators import Generator
+from limi.metrics._populations import draw_people
+from limi.metrics.individual import rate_of
+from limi.models.target import Target
+from limi.repairs import _shipping, _verify
+from limi.repairs._compared import (
+    COMPARED,
+    Comparison,
+    Moved,
+    add_moved,
+    describe,
+)
+from limi.repairs._core import Work, describe_run
+from limi.repairs._figures import Figures, RepairGroups, over_seeds
+from limi.repairs._recipes import Training
+from limi.repairs._ways import WAYS, Made
+from limi.search.check import check_rows
+from limi.streams import Stream
+from limi.system.shown import to_json
+from limi.system.writing import Content
+from limi.types import Index, Labels, Mask, Rows
+
+__all__ = ["Repairs", "Tried", "compare_repairs"]
+
+FORMAT = 2
+
+_RATE_ROWS = 5_000
+_SEARCH_ROWS = 1_000
+_MOST_QUESTIONS = 60_000  # to the model inside, for one fresh check
+_SAME_ACCURACY = 0.001  # losses that lie nearer than this count as equal
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One repair, with the evidence for and against it."""
+
+    how: str
+    figures: Figures
+    loss: _verify.Loss
+    checks: tuple[_verify.Check, ...]
+    verdict: _verify.Verdict
+    moved: tuple[Moved, ...]
+    asked: int  # questions to the model inside for one answer
+    seconds: float  # to make it
+    why: str = ""  # it is the one to take, or is not
+    made: Made = field(default=None, repr=False)  # type: ignore[assignment]
+
+    @property
+    def people(self) -> _verify.Check:
+        """The fresh people that both models were asked about."""
+        return self.checks[-1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "how": self.how,
+            "words": WAYS[self.how].words,
+            "verdict": str(self.verdict),
+            "why": self.why,
+            "figures": {name: figure.as_dict() for name, figure in self.figures.items()},
+            "accuracy_loss": self.loss.as_dict(),
+            "checks": [check.as_dict() for check in self.checks],
+            "moved": describe(self.moved),
+            "questions_per_answer": self.asked,
+            "seconds": round(self.seconds, 3),
+            "notes": list(self.made.notes),
+        }
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """Repairs of one model, side by side, and which of them to take."""
+
+    problem: Problem
+    before: Figures
+    tried: tuple[Tried, ...]
+    recommended: str | None
+    skipped: Mapping[str, str]  # ways that the model does not allow, and why
+    groups: RepairGroups
+    settings: Mapping[str, Any]
+    run: Mapping[str, Any]
+    fresh: _verify.Fresh
+    command: str = ""
+
+    def __getitem__(self, how: str) -> Tried:
+        for one in self.tried:
+            if one.how == how:
+                return one
+        why = self.skipped.get(how, f"these were tried: {spell(one.how for one in self.tried)}")
+        raise InvalidInput(f"the repair {how!r} was not tried: {why}")
+
+    @property
+    def best(self) -> Tried | None:
+        """The repair to take; None where none is good enough."""
+        return None if self.recommended is None else self[self.recommended]
+
+    @property
+    def model(self) -> Any:
+        """The repaired model to take, as an estimator, a benchmark model or a function; the only
+        one that was tried where none is recommended."""
+        best = self.best or (self.tried[0] if len(self.tried) == 1 else None)
+        return None if best is None else best.made.native
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "format": FORMAT,
+            "recommended": self.recommended,
+            "verdict": "none recommended" if self.best is None else str(self.best.verdict),
+            "before": {name: figure.as_dict() for name, figure in self.before.items()},
+            "tried": [one.as_dict() for one in self.tried],
+            "skipped": dict(self.skipped),
+            "fresh": asdict(self.fresh),
+            "groups": {"privileged": self.groups.words, "why": self.groups.reason},
+            "settings": dict(self.settings),
+            "run": dict(self.run),
+            "model_files": [],
+            "versions": versions(),
+            "command": self.command,
+        }
+
+    def save(self, folder: str | Path, *, force: bool = False, model: bool = True) -> Path:
+        """Write the model to take, its card, the report and the figures."""
+        with Draft.at(folder, force=force) as draft:
+            self.write(draft, model=model)
+        return Path(folder)
+
+    def write(self, draft: Draft, *, model: bool = True) -> dict[str, Any]:
+        """Fill a folder that was begun and put it in its place at once; what `as_dict` gives."""
+        from limi.report import repairs as page
+
+        tree = self.as_dict()
+        best = self.best or (self.tried[0] if len(self.tried) == 1 else None)
+        shipped: dict[str, Content] = {}
+        notes: list[str] = []
+        if model and best is not None:
+            shipped, notes = _shipping.files(self.problem, best.made)
+        tree["model_files"], tree["model_notes"] = list(shipped), notes
+        files: dict[str, Content] = {
+            "repair.json": to_json(tree) + "\n",
+            "card.md": page.card(tree),
+            "report.html": page.render(tree),
+            **shipped,
+        }
+        draft.finish(files, keep_journal=False)
+        return tree
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{one.how}: {one.verdict.word}" for one in self.tried)
+        return f"<limi.Repairs: {self.recommended or 'none'} recommended; {told}>"
+
+
+def compare_repairs(
+    result: Result,
+    work: Work,
+    hows: Sequence[str],
+    skipped: Mapping[str, str],
+    *,
+    can_train: bool,
+    command: str = "",
+) -> Repairs:
+    """Try these ways, over seeds and then for keeps, and recommend one."""
+    inquiry = _Inquiry(result, work, tuple(hows), can_train)
+    trials = inquiry.run_trials()
+    fresh = _verify.Fresh.beside(
+        result.summary.method, result.summary.generator, result.summary.seed
+    )
+    judge = _Judge.prepare(work, fresh)
+    tried = [inquiry.conclude(how, trials, judge) for how in hows]
+    before = _join([trial.before for trial in trials])
+    tried, recommended = recommend(tried, work.settings.max_accuracy_loss)
+    return Repairs(
+        work.problem,
+        before,
+        tuple(tried),
+        recommended,
+        dict(skipped),
+        work.groups,
+        inquiry.describe_settings(),
+        describe_run(result),
+        fresh,
+        command,
+    )
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One seed: the model as before, and each repair of it."""
+
+    before: Figures
+    after: Mapping[str, Figures]
+    right: Mask
+    right_after: Mapping[str, Mask]
+    places: Index
+    moved: Mapping[str, Sequence[Moved]]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class _Inquiry:
+    """What is tried, and on what."""
+
+    result: Result
+    work: Work
+    hows: tuple[str, ...]
+    can_train: bool
+
+    @property
+    def seeds(self) -> int:
+        """One, where nothing can be trained: every seed would measure the same model."""
+        return self.work.settings.seeds if self.can_train else 1
+
+    def run_trials(self) -> list[_Trial]:
+        """Each seed holds out other rows."""
+        work = self.work
+        work.steps.next("drawing people to measure on")
+        used = self.result.summary.generator
+        name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
+        generator = _verify.fit_again(name, work.problem, work.seed + _verify.FRESH_SEED)
+        rng = Stream.REPAIR_YARDSTICK.rng(work.seed)
+        comparison = Comparison.make(work.problem, work.groups, generator, _RATE_ROWS, rng)
+        return [self._try_out(comparison, place) for place in range(self.seeds)]
+
+    def _try_out(self, comparison: Comparison, place: int) -> _Trial:
+        work, told = self.work, f"seed {place}"
+        training, rows, truth, places = self._split(place)
+        work.steps.next(f"{told}: training as before")
+        plain = (
+            work.refit(training.rows, training.labels, work.seed + place).target
+            if self.can_train
+            else work.problem.target
+        )
+        decided = favors(plain.score(rows))
+        before = comparison.figures(plain, rows, truth, 1)
+        after, right, moved, seconds = {}, {}, {}, {}
+        for how in self.hows:
+            work.steps.next(f"{told}: {how}")
+            made = WAYS[how].timed(work, plain, training, place)
+            after[how] = comparison.figures(made.target, rows, truth, made.asked)
+            now = favors(made.target.score(rows))
+            right[how] = now == (truth == 1)
+            moved[how] = comparison.moved(rows, decided, now)
+            seconds[how] = made.seconds
+        return _Trial(before, after, decided == (truth == 1), right, places, moved, seconds)
+
+    def _split(self, place: int) -> tuple[Training, Rows, Labels, Index]:
+        """Rows to train on, and those to measure on with their labels and places."""
+        work, problem = self.work, self.work.problem
+        trained, held = work.split(place) if self.can_train else (work.known, work.known[:0])
+        training = work.training(trained)
+        if work.test is not None:
+            rows, labels = work.test
+            return training, rows, labels, np.arange(len(labels))
+        unseen = held if len(held) else trained
+        return training, problem.rows[unseen], work.labels[unseen], unseen
+
+    def conclude(self, how: str, trials: Sequence[_Trial], judge: _Judge) -> Tried:
+        """The repair for keeps, checked by other means, and the verdict on it."""
+        work = self.work
+        work.steps.next(f"{how}, for keeps")
+        training = work.training(work.known)
+        made = WAYS[how].timed(work, work.problem.target, training, 0)
+        checks = judge.check(made)
+        before = _join([trial.before for trial in trials])
+        figures = _join([trial.after[how] for trial in trials])
+        unseen = self.can_train and (work.test is not None or bool(work.settings.held_out))
+        loss = _verify.Loss.of(
+            np.concatenate([trial.right for trial in trials]),
+            np.concatenate([trial.right_after[how] for trial in trials]),
+            "held-out" if unseen or work.test is not None else "training",
+            np.concatenate([trial.places for trial in trials]),
+        )
+        return Tried(
+            how,
+            figures,
+            loss,
+            tuple(checks),
+            self._verdict(how, checks, loss, before, figures),
+            add_moved([trial.moved[how] for trial in trials]),
+            made.asked,
+            float(np.mean([trial.seconds[how] for trial in trials])),
+            made=made,
+        )
+
+    def _verdict(
+        self,
+        how: str,
+        checks: list[_verify.Check],
+        loss: _verify.Loss,
+        before: Figures,
+        after: Figures,
+    ) -> _verify.Verdict:
+        most = self.work.settings.max_accuracy_loss
+        people = checks[-1]
+        if not WAYS[how].exact or any(check.after for check in checks):
+            return _verify.judge(checks, people, loss, before, after, max_accuracy_loss=most)
+        columns = " or ".join(self.work.problem.schema.protected)
+        flips = _verify.Verdict(
+            "removed",
+            f"by construction no decision depends on {columns}, and none of {people.rows:,} fresh "
+            f"people flips, of whom {people.before:,} did",
+        )
+        if loss.value <= most:
+            return flips
+        return _verify.Verdict(
+            "too costly" if loss.low > most else "inconclusive",
+            f"accuracy on {loss.on} rows falls by {100 * loss.value:.2f} points, more than the "
+            f"{100 * most:.2f} allowed (flips are removed by construction)",
+        )
+
+    def describe_settings(self) -> dict[str, Any]:
+        """For JSON."""
+        work, settings = self.work, self.work.settings
+        return {
+            "how": list(self.hows),
+            "preset": settings.preset,
+            "recipe": settings.mixing.recipe,
+            "label": settings.mixing.label,
+            "fraction": settings.mixing.fraction,
+            "seeds": self.seeds,
+            "seed": settings.seed,
+            "held_out": None if work.test is not None else settings.held_out,
+            "trained_again": self.can_train,
+            "max_accuracy_loss": settings.max_accuracy_loss,
+            "trained_by": work.refit.words if self.can_train else "",
+            "rows": len(work.problem.rows),
+        }
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Fresh means, and what the original model does under them."""
+
+    work: Work
+    fresh: _verify.Fresh
+    generator: Generator
+    people: Rows
+    flips: Mask  # of the people, by the original
+    searches: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @staticmethod
+    def prepare(work: Work, fresh: _verify.Fresh) -> _Judge:
+        """Fresh people, asked about once for all repairs."""
+        problem = work.problem
+        work.steps.next(f"fitting {fresh.generator} for fresh checks")
+        generator = _verify.fit_again(fresh.generator, problem, fresh.seed)
+        rng = Stream.REPAIR_CHECK.rng(work.seed)
+        n = max(1, min(_RATE_ROWS, _MOST_QUESTIONS // len(problem.schema.combinations)))
+        people, _ = draw_people("natural", n, rng, problem.schema, generator)
+        flips = check_rows(problem.target.score, problem.schema, people).flips
+        return _Judge(work, fresh, generator, people, flips)
+
+    def check(self, made: Made) -> list[_verify.Check]:
+        """A fresh search and fresh people, before and after."""
+        schema, fresh = self.work.problem.schema, self.fresh
+        most = max(1, _MOST_QUESTIONS // (len(schema.combinations) * made.asked))
+        words = _verify.words_of_search(fresh.method, self.generator, fresh.seed)
+        rows = min(_SEARCH_ROWS, most)
+        after = self._search(made.target, rows)
+        search = _verify.compare_searches(self._search_original(rows), after, words)
+        n = min(len(self.people), most)
+        had = self.flips[:n]
+        has = check_rows(made.target.score, schema, self.people[:n]).flips
+        people = _verify.Check(
+            "people",
+            f"fresh people of {fresh.generator}",
+            n,
+            int(had.sum()),
+            int(has.sum()),
+            gone=int((had & ~has).sum()),
+            new=int((has & ~had).sum()),
+        )
+        return [search, people]
+
+    def _search_original(self, rows: int) -> tuple[int, int]:
+        if rows not in self.searches:
+            self.searches[rows] = self._search(self.work.problem.target, rows)
+        return self.searches[rows]
+
+    def _search(self, target: Target, rows: int) -> tuple[int, int]:
+        return _verify.search_one(
+            self.work.problem,
+            target,
+            method=self.fresh.method,
+            generator=self.generator,
+            rows=rows,
+            seed=self.fresh.seed,
+        )
+
+
+def recommend(tried: Sequence[Tried], max_accuracy_loss: float) -> tuple[list[Tried], str | None]:
+    """The repairs with the reason for or against each, and the one to take.
+
+    Of those that make flips rarer and lose no more accuracy than is allowed: the one with fewest
+    flips, then the one that loses least accuracy (losses within 0.1 points are equal), then the one
+    that asks least for an answer, then the quickest to make.
+    """
+    from dataclasses import replace
+
+    able = [one for one in tried if one.verdict.word in ("removed", "reduced")]
+    if not able:
+        words = "not recommended: "
+        return [replace(one, why=words + _word(one, max_accuracy_loss)) for one in tried], None
+    least = min(map(_flips, able))
+    fewest = [one for one in able if _flips(one) <= least]
+    lost = min(one.loss.value for one in fewest)
+    near = [one for one in fewest if one.loss.value <= lost + _SAME_ACCURACY]
+    best = min(near, key=lambda one: (one.asked, one.seconds))
+    explained = []
+    for one in tried:
+        if one is best:
+            why = "recommended: " + _praise(best, fewest, near)
+        elif one not in able:
+            why = _word(one, max_accuracy_loss)
+        elif one not in fewest:
+            why = (
+                f"{_still(one)} of fresh people still flip, and with "
+                f"{best.how} {'none' if _flips(best) == 0 else _percent(best.people.shares[1])}"
+            )
+        elif one not in near:
+            why = (
+                f"loses {100 * (one.loss.value - best.loss.value):.2f} points more accuracy than "
+                f"{best.how}"
+            )
+        elif one.asked > best.asked:
+            why = f"as good as {best.how}, but asks the model {one.asked} times for an answer"
+        else:
+            why = f"as good as {best.how}, but takes longer to make"
+        explained.append(replace(one, why=why))
+    return explained, best.how
+
+
+def _flips(one: Tried) -> float:
+    """Share of fresh people who may flip, by the end of the interval; 0 where so few do that they
+    count as removed."""
+    if one.verdict.word == "removed":
+        return 0.0
+    return rate_of(one.people.after, one.people.rows_after or one.people.rows).high
+
+
+def _praise(best: Tried, fewest: Sequence[Tried], near: Sequence[Tried]) -> str:
+    told = "it removes the flips" if _flips(best) == 0 else "it leaves fewest flips"
+    if len(fewest) == 1:
+        return f"{told}, and no other does" if _flips(best) == 0 else told
+    if len(near) == 1:
+        return f"{told} and loses least accuracy of those that do"
+    return f"{told}, loses no more accuracy than others that do, and is the cheapest of them"
+
+
+def _word(one: Tried, max_accuracy_loss: float) -> str:
+    if one.verdict.word == "unchanged":
+        return "flips are not rarer"
+    if one.verdict.word == "worse":
+        return "flips are more common"
+    if one.loss.value > max_accuracy_loss:
+        return (
+            f"loses {100 * one.loss.value:.2f} points of accuracy, more than the "
+            f"{100 * max_accuracy_loss:.2f} allowed"
+        )
+    return one.verdict.reason
+
+
+def _still(one: Tried) -> str:
+    """How many flip, or may for all that is known."""
+    share = one.people.shares[1]
+    return _percent(share) if share else f"up to {_percent(_flips(one))}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"
+
+
+def _join(each: Sequence[Figures]) -> Figures:
+    return {name: over_seeds([one[name] for one in each]) for name in COMPARED}

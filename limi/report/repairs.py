@@ -1,0 +1,367 @@
+"""Repairs side by side, in words: one table, a card for the model to take, and a page.
+
+Everything is drawn from the plain tree that `repair.json` holds, so no two of them disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from limi import models
+from limi.metrics.individual import Rate
+from limi.report import _pages, wording
+from limi.system import words
+
+__all__ = ["Cell", "Line", "basis", "card", "files", "lines", "remarks", "render", "sentence"]
+
+Tree = Mapping[str, Any]
+
+_SHARES = ("accuracy", "favorable", "real", "natural", "real_alone", "natural_alone", "twins")
+_NAMES = {
+    "accuracy": ("accuracy", "share of decisions that are right; higher is better"),
+    "auc": ("AUC", "how well scores put people in order; higher is better"),
+    "calibration": ("calibration error", "how far scores and shares lie apart; lower is better"),
+    "favorable": ("favorable decisions", "share of people who get one"),
+    "real": ("flips, real people", "rows of the table"),
+    "natural": ("flips, natural people", "people of a generator"),
+    "real_alone": ("flips, real, alone", "if only the value changed, and nothing with it"),
+    "natural_alone": ("flips, natural, alone", "if only the value changed, and nothing with it"),
+    "twins": ("changed as a twin", "people decided otherwise as their twin of another group"),
+    "spd": ("SPD", "gap of the groups' shares of favorable decisions"),
+    "opportunity": ("equal opportunity", "gap among people whose true label is favorable"),
+}
+
+RULE = (
+    "Of the repairs that make flips rarer and lose no more accuracy than is allowed, the one with "
+    "fewest flips is taken; of several with as few, the one that loses least accuracy (losses "
+    "within 0.1 points are equal); then the one that asks the model least for an answer, then the "
+    "quickest to make."
+)
+
+_LIMITS = (
+    "Flips are measured for the protected values of the run and for the named populations; a low "
+    "rate is not a certificate of fairness.",
+    "No repair of this kind changes that other columns go with the protected one: a person and "
+    "their twin of another group may still be decided differently. limi test --twin says through "
+    "which columns, and with --keep what remains where some of them may differ.",
+    "Group gaps are averages over people who differ in more than the protected value.",
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure and its interval."""
+
+    value: str
+    interval: str = ""
+    best: bool = False  # of the repair to take
+
+
+@dataclass(frozen=True)
+class Line:
+    """One figure of every model."""
+
+    name: str
+    aid: str
+    cells: tuple[Cell, ...]
+
+
+def heads(tree: Tree) -> list[str]:
+    """The models in the order of the table."""
+    return ["as it is", *(one["how"] for one in tree["tried"])]
+
+
+def sentence(tree: Tree) -> str:
+    """Which repair to take."""
+    if tree["recommended"] is None:
+        return "None of these repairs is recommended."
+    best = _best(tree)
+    assert best is not None
+    return f"Take {best['how']}: {best['words']}."
+
+
+def basis(tree: Tree) -> str:
+    """What a reader should see beside it."""
+    best = _best(tree)
+    if best is None:
+        return " ".join(f"{one['how']}: {one['why']}." for one in tree["tried"])
+    figures, before = best["figures"], tree["before"]
+    lost = 100 * best["accuracy_loss"]["value"]
+    return (
+        f"Flips {best['verdict'].partition(':')[0]}: {_show('natural', before)} of natural people "
+        f"before, {_show('natural', figures)} after; accuracy changes by {-lost:+.2f} points, the "
+        f"share of favorable decisions from {_show('favorable', before)} to "
+        f"{_show('favorable', figures)}."
+    )
+
+
+def lines(tree: Tree) -> list[Line]:
+    """Every figure of every model."""
+    sides = [(None, tree["before"]), *((one["how"], one["figures"]) for one in tree["tried"])]
+    found = []
+    for name, (label, aid) in _NAMES.items():
+        if all(side[name]["value"] is None for _, side in sides):
+            continue
+        cells = tuple(
+            Cell(_show(name, side), _interval(name, side), how is not None and how == _taken(tree))
+            for how, side in sides
+        )
+        found.append(Line(label, aid, cells))
+    found.append(_count_line(tree, "questions", "asked of the model for one answer", _asked))
+    found.append(_count_line(tree, "seconds", "to make it, on average", _seconds))
+    return found
+
+
+def _taken(tree: Tree) -> str | None:
+    taken: str | None = tree["recommended"]
+    return taken
+
+
+def _count_line(tree: Tree, name: str, aid: str, tell: Any) -> Line:
+    best = _taken(tree)
+    told = [Cell(tell(one), best=one["how"] == best) for one in tree["tried"]]
+    return Line(name, aid, (Cell("1" if name == "questions" else "-"), *told))
+
+
+def _asked(one: Tree) -> str:
+    return str(one["questions_per_answer"])
+
+
+def _seconds(one: Tree) -> str:
+    return f"{one['seconds']:.1f}"
+
+
+def moved(tree: Tree) -> list[Line]:
+    """Who gains and who loses a favorable decision, by group."""
+    tried = tree["tried"]
+    found = []
+    for number, group in enumerate(tried[0]["moved"] if tried else ()):
+        cells = [
+            Cell(
+                f"+{one['moved'][number]['gained']:,} / -{one['moved'][number]['lost']:,}",
+                best=one["how"] == _taken(tree),
+            )
+            for one in tried
+        ]
+        found.append(Line(group["group"], f"of {group['people']:,} decisions", tuple(cells)))
+    return found
+
+
+def reasons(tree: Tree) -> list[tuple[str, str, str]]:
+    """Of each repair its name, why it is or is not the one to take, and the verdict on it."""
+    return [(one["how"], one["why"], one["verdict"]) for one in tree["tried"]]
+
+
+def remarks(tree: Tree) -> list[str]:
+    """What a reader must know to read the figures."""
+    settings, groups = tree["settings"], tree["groups"]
+    told = [_measured_on(settings)]
+    if settings["trained_again"]:
+        told.append(f"Models are trained again by {settings['trained_by']}.")
+    told += [f"{how} was not tried: {why}." for how, why in tree["skipped"].items()]
+    told += [f"{one['how']}: {note}." for one in tree["tried"] for note in one["notes"]]
+    if any(one["how"] == "findings" for one in tree["tried"]):
+        told.append(
+            f"findings: recipe {settings['recipe']} (preset {settings['preset']}), labelled by "
+            f"{settings['label']}, {settings['fraction']:.0%} of the rows; the paper's own recipe "
+            "is --how findings --preset paper."
+        )
+    told.append(_twin_words(tree))
+    told.append(
+        f"Groups of SPD and equal opportunity: {groups['privileged']} against all others "
+        f"({groups['why']})."
+    )
+    return [one for one in told if one]
+
+
+def _twin_words(tree: Tree) -> str:
+    """Whether a repair made more decisions hang on what goes with the protected columns."""
+    before = tree["before"]["twins"]
+    if before["value"] is None:
+        return f"Twins were not asked about: {before.get('reason', 'no groups')}"
+    raised = [
+        one["how"]
+        for one in tree["tried"]
+        if one["figures"]["twins"]["value"] is not None
+        and one["figures"]["twins"]["value"] > (before.get("high") or before["value"])
+    ]
+    if not raised:
+        return (
+            "No repair raised the share of people who are decided otherwise as their twin beyond "
+            "its interval, and none is meant to lower it: other columns carry it."
+        )
+    return (
+        f"{' and '.join(raised)} raised the share of people who are decided otherwise as their "
+        "twin: other columns have taken over what the protected ones said."
+    )
+
+
+def fresh(tree: Tree) -> list[str]:
+    """What the fresh checks found."""
+    used = tree["fresh"]
+    told = [
+        f"Every model was searched by another method ({used['method']}), with the generator "
+        f"{used['generator']} and another seed than those of the run, and asked for the same fresh "
+        "people."
+    ]
+    for one in tree["tried"]:
+        parts = [
+            f"{check['words']}: {check['before']:,} of {check['rows']:,} before, "
+            f"{check['after']:,} of {check['rows_after']:,} after"
+            for check in one["checks"]
+        ]
+        told.append(f"{one['how']}: {'; '.join(parts)}.")
+    return told
+
+
+def files(tree: Tree) -> list[str]:
+    """What the folder holds."""
+    return [*tree["model_files"], "card.md", "report.html", "repair.json"]
+
+
+def use(tree: Tree) -> list[str]:
+    """How the files of the model are used."""
+    told = list(tree.get("model_notes", ()))
+    for name in tree["model_files"]:
+        kind = models.kind_of_file(name)
+        if name == "score.py":
+            told.append("limi test TABLE --model python:score.py:score ... tests it again.")
+        elif kind is not None:
+            told.append(f"limi test TABLE --model {kind}:{name} ... tests it again.")
+    return told
+
+
+def card(tree: Tree) -> str:
+    """The card of the model to take, in Markdown."""
+    run = tree["run"]
+    columns = heads(tree)
+    return "\n".join(
+        [
+            "# " + words.markdown(f"{run['model']} on {run['table']}, repaired"),
+            "",
+            f"**{words.markdown(sentence(tree))}** {words.markdown(basis(tree))}",
+            "",
+            f"| figure | {' | '.join(columns)} |",
+            f"|---|{'---|' * len(columns)}",
+            *(
+                f"| {line.name} | {' | '.join(cell.value for cell in line.cells)} |"
+                for line in lines(tree)
+            ),
+            "",
+            "## Who gains and who loses a favorable decision",
+            "",
+            f"| group | {' | '.join(columns[1:])} |",
+            f"|---|{'---|' * (len(columns) - 1)}",
+            *(
+                f"| {words.markdown(line.name)} ({line.aid}) | "
+                f"{' | '.join(cell.value for cell in line.cells)} |"
+                for line in moved(tree)
+            ),
+            "",
+            "## Why",
+            "",
+            RULE,
+            "",
+            *(_item(f"{how}: {why} ({verdict})") for how, why, verdict in reasons(tree)),
+            "",
+            *map(_item, [*remarks(tree), *fresh(tree)]),
+            "",
+            "## Data",
+            "",
+            _item(
+                f"Table: {run['table']}, {tree['settings']['rows']:,} rows, target "
+                f"{run['target']}, favorable {run['favorable']}; sha256 {run['data_sha256']}"
+            ),
+            _item(
+                "Protected: "
+                + "; ".join(f"{name}: {', '.join(v)}" for name, v in run["protected"].items())
+            ),
+            "",
+            "## Use and limits",
+            "",
+            *map(_item, [*use(tree), *_LIMITS]),
+            "",
+            f"Made by limi {tree['versions'].get('limi', '')}"
+            + (f": {wording.clean(tree['command'])}" if tree["command"] else ""),
+            "",
+        ]
+    )
+
+
+def render(tree: Tree) -> str:
+    """A page of its own; the same bytes for the same tree."""
+    run = tree["run"]
+    return _pages.render(
+        "repairs.html",
+        ("marginals", "repair"),
+        title=f"{run['model']} on {run['table']}, repaired",
+        verdict=sentence(tree),
+        basis=basis(tree),
+        good=tree["recommended"] is not None,
+        heads=heads(tree),
+        taken=tree["recommended"],
+        lines=lines(tree),
+        moved=moved(tree),
+        rule=RULE,
+        reasons=reasons(tree),
+        remarks=remarks(tree),
+        fresh=fresh(tree),
+        use=use(tree),
+        limits=_LIMITS,
+    )
+
+
+def _best(tree: Tree) -> Tree | None:
+    return next((one for one in tree["tried"] if one["how"] == tree["recommended"]), None)
+
+
+def _item(text: str) -> str:
+    return f"- {words.markdown(text)}"
+
+
+def _measured_on(settings: Tree) -> str:
+    times = settings["seeds"]
+    if not settings["trained_again"]:
+        return (
+            "The model cannot be trained again, so it is measured as it is, on rows of the table "
+            "that it may have been trained on."
+        )
+    mean = f"Means over {times} seeds" if times > 1 else "One seed"
+    on = (
+        f"each holds out {settings['held_out']:.0%} of the rows, on which accuracy, AUC, "
+        "calibration, shares and group gaps are measured"
+        if settings["held_out"]
+        else "measured on a test table"
+        if settings["held_out"] is None
+        else "trained on all rows and measured on them"
+    )
+    return f"{mean} with 95 % intervals; {on}."
+
+
+def _show(name: str, side: Tree) -> str:
+    figure = side[name]
+    value = figure["value"]
+    if value is None:
+        return "-"
+    if name not in _SHARES:
+        return f"{value:.3f}"
+    plain = f"{100 * value:.2f}"
+    if figure.get("low") is not None and figure.get("high") is not None:
+        plain = max(plain, _percent(figure).estimate, key=len)
+    return f"{plain} %"
+
+
+def _interval(name: str, side: Tree) -> str:
+    figure = side[name]
+    if figure["value"] is None or figure.get("low") is None or figure.get("high") is None:
+        return ""
+    if name not in _SHARES:
+        return f"{figure['low']:.3f} to {figure['high']:.3f}"
+    shown = _percent(figure)
+    return f"{shown.low} to {shown.high}"
+
+
+def _percent(figure: Tree) -> wording.Percent:
+    return wording.percent(Rate(figure["value"], figure["low"], figure["high"], 0))

@@ -1,0 +1,222 @@
+"""Repairs side by side: every way is measured alike, one is recommended by the rule."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+import limi
+from limi.errors import InvalidInput
+from limi.repairs import _side_by_side, _verify, load_averaged
+from limi.repairs._compared import expected_calibration_error, rank_auc
+from limi.repairs._recipes import Training
+from limi.repairs._side_by_side import Tried, recommend
+from limi.repairs._ways import copy_under_all
+from limi.search.check import check_rows
+from limi.table.schema import Column, Schema
+from tests.repairs.test_repair import Stubborn, audited, people, pipeline
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small():
+    """Fewer rows, and no torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_side_by_side, "_RATE_ROWS", 300)
+        patch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
+        patch.setattr(_verify, "quick_generators", lambda: ["trees"])
+        yield
+
+
+@pytest.fixture(scope="module")
+def result():
+    frame = people()
+    return audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame)
+
+
+@pytest.fixture(scope="module")
+def repairs(result):
+    return limi.repair(result, seeds=2, max_accuracy_loss=0.2)
+
+
+def test_every_way_that_the_model_allows_is_tried(repairs):
+    assert [one.how for one in repairs.tried] == ["average", "drop", "copies", "findings"]
+    assert "network" in repairs.skipped["pairs"]
+    with pytest.raises(InvalidInput, match="network"):
+        repairs["pairs"]
+
+
+@pytest.mark.parametrize("how", ["average", "drop"])
+def test_what_cannot_depend_on_the_column_has_no_flips(repairs, how):
+    one = repairs[how]
+    assert one.figures["real"].value == one.figures["natural"].value == 0
+    assert one.people.before > 0 == one.people.after
+    assert str(one.verdict).startswith("removed: by construction no decision depends on sex")
+
+
+def test_averaging_keeps_the_model_and_asks_it_twice(result, repairs):
+    assert repairs["average"].asked == 2
+    assert repairs["average"].made.native.estimator is result.problem.target.model.estimator
+    assert repairs["drop"].asked == repairs["copies"].asked == 1
+
+
+def test_gains_and_losses_are_those_of_the_held_out_people(repairs):
+    moved = repairs["average"].moved
+    assert [one.group for one in moved] == ["sex F", "sex M"]
+    assert sum(one.people for one in moved) == 2 * 120  # a fifth of 600, for two seeds
+    women, men = moved
+    assert women.gained > women.lost == 0
+    assert men.lost > men.gained == 0
+
+
+def test_nothing_went_along_so_there_is_one_question(repairs):
+    assert repairs.before["real_alone"].value is None
+
+
+def test_a_model_that_cannot_be_trained_again_is_averaged(tmp_path):
+    result = audited(Stubborn(("a",)), people())
+    made = limi.repair(result)
+    assert [one.how for one in made.tried] == ["average"]
+    assert "cannot be cloned" in made.skipped["drop"]
+    assert made["average"].loss.on == "training"
+    assert made["average"].people.after == 0
+    with pytest.raises(InvalidInput, match="cannot be cloned"):
+        limi.repair(result, how="drop")
+
+
+def test_a_function_is_averaged_and_shipped_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rule.py").write_text(
+        "def score(frame):\n"
+        "    return (frame['income'] + 4.0 * (frame['sex'] == 'M')).to_numpy() / 30\n",
+        encoding="utf-8",
+    )
+    frame = people()
+    result = audited("python:rule.py:score", frame)
+    made = limi.repair(result, how="average", max_accuracy_loss=0.5)
+    assert made.recommended == "average"
+    made.save("fixed")
+    score = load_averaged(tmp_path / "fixed" / "averaging.json")
+    assert np.allclose(score(frame), made.model(frame))
+    again = audited("python:fixed/score.py:score", frame, rate_rows=200)
+    assert again.summary.findings == 0
+
+
+def test_a_blind_model_is_refused_with_the_way_to_go():
+    frame = people()
+    blind = LogisticRegression().fit(frame[["income", "debt"]], frame["ok"])
+    result = audited(blind, frame)
+    with pytest.raises(InvalidInput, match="twins"):
+        limi.repair(result, how="average")
+
+
+def test_the_same_seed_gives_the_same_repairs(result):
+    one, two = (limi.repair(result, how="copies", seeds=1, seed=3).as_dict() for _ in range(2))
+    for tree in (one, two):
+        tree["tried"][0].pop("seconds")
+    assert one == two
+
+
+# -- the rule ---------------------------------------------------------------------------
+
+
+def tried(how, word, after, lost, asked=1, seconds=1.0):
+    loss = _verify.Loss(lost, lost - 0.001, lost + 0.001, "held-out")
+    people = _verify.Check("people", "fresh people", 1000, 100, after, gone=100 - after)
+    verdict = _verify.Verdict(word, "because")
+    return Tried(how, {}, loss, (people,), verdict, (), asked, seconds)
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ([("average", "removed", 0, 0.0, 6), ("drop", "removed", 0, 0.002)], "average"),
+        ([("average", "removed", 0, 0.0, 6), ("drop", "removed", 0, 0.0005)], "drop"),
+        ([("copies", "reduced", 10, 0.0), ("findings", "reduced", 30, -0.01)], "copies"),
+        ([("copies", "reduced", 10, -0.01), ("average", "removed", 0, 0.009, 2)], "average"),
+        ([("average", "too costly", 0, 0.05, 2), ("findings", "reduced", 30, 0.0)], "findings"),
+        ([("copies", "unchanged", 90, 0.0), ("findings", "worse", 120, 0.0)], None),
+    ],
+)
+def test_the_rule_takes_fewest_flips_then_accuracy_then_cost(given, taken):
+    explained, recommended = recommend([tried(*told) for told in given], 0.01)
+    assert recommended == taken
+    for one in explained:
+        assert one.why.startswith("recommended") == (one.how == taken)
+        assert one.why
+
+
+def test_reasons_say_what_the_others_lack():
+    explained, _ = recommend(
+        [
+            tried("average", "removed", 0, 0.0, 6),
+            tried("drop", "removed", 0, 0.004),
+            tried("copies", "reduced", 20, 0.0),
+            tried("findings", "too costly", 0, 0.03),
+        ],
+        0.01,
+    )
+    why = {one.how: one.why for one in explained}
+    assert why["drop"] == "loses 0.40 points more accuracy than average"
+    assert why["copies"] == "2 % of fresh people still flip, and with average none"
+    assert why["findings"] == "loses 3.00 points of accuracy, more than the 1.00 allowed"
+
+
+# -- parts ------------------------------------------------------------------------------
+
+
+def test_copies_stand_under_every_value_and_count_one_together():
+    schema = Schema(
+        (
+            Column(name="race", kind="categorical", levels=tuple("abcdef")),
+            Column(name="income", kind="numerical", low=0, high=9, step=1),
+        )
+    ).protect(["race"])
+    rng = np.random.default_rng(0)
+    rows = np.stack([rng.integers(6, size=50), rng.integers(10, size=50)], axis=1).astype(float)
+    labels = rng.integers(2, size=50).astype(np.int8)
+    copies, truth, weights = copy_under_all(Training(schema, rows, labels), rng)
+    assert len(copies) == 6 * 50
+    assert weights.sum() == pytest.approx(50)
+    assert set(weights) == {1 / 6}
+    found = {tuple(row) for row in copies}
+    assert found == {(race, income) for race in range(6) for income in set(rows[:, 1])}
+    assert np.array_equal(truth[:50], labels)
+
+
+def test_a_tree_with_weighted_copies_learns_no_protected_value():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.integers(2, size=400), "income": rng.integers(9, size=400)})
+    frame["ok"] = np.where(frame["income"] + 3 * frame["sex"] > 5, "yes", "no")
+    tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+    model = tree.fit(frame[["sex", "income"]], frame["ok"])
+    result = audited(model, frame)
+    made = limi.repair(result, how="copies", seeds=1, max_accuracy_loss=0.5)
+    target = made["copies"].made.target
+    rows = result.problem.rows
+    assert check_rows(result.problem.target.score, result.problem.schema, rows).flips.mean() > 0.3
+    assert not check_rows(target.score, result.problem.schema, rows).flips.any()
+
+
+def test_auc_and_calibration_are_those_of_their_definitions():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    scores = rng.random(300).round(2)
+    truth = (rng.random(300) < scores).astype(np.int8)
+    area = rank_auc(scores, truth)
+    assert area.value == pytest.approx(roc_auc_score(truth, scores))
+    assert area.low < area.value < area.high
+    assert expected_calibration_error(np.full(10, 0.9), np.ones(10)) == pytest.approx(0.1)
+
+
+def test_a_page_without_a_recommendation_says_why(repairs):
+    from limi.report import repairs as page
+
+    none = replace(repairs, recommended=None).as_dict()
+    assert page.sentence(none) == "None of these repairs is recommended."
+    assert 'class="taken"' not in page.render(none)
+    assert 'class="taken"' in page.render(repairs.as_dict())
+    assert page.card(repairs.as_dict()).startswith("# ")
