@@ -101,6 +101,20 @@ def repair(
         max_accuracy_loss=max_accuracy_loss,
     )
     check_labels(result)
+    _check_sight(result)
+    refit, why = _refit(result, fit, how)
+    compared, codes = compare_groups(result, settings, privileged)
+    tested = None if test is None else label_test(result.problem, test)
+    steps = Steps(1, on_step)
+    work = Work(result.problem, result.found, settings, refit, compared, codes, tested, steps)
+    able, skipped = _choose(work, hows, why)
+    rounds = seeds if not why else 1
+    work = replace(work, steps=Steps((1 + len(able)) * rounds + 2 + len(able), on_step))
+    return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
+
+
+def _check_sight(result: Result) -> None:
+    """Refuse a model that takes no protected column."""
     if result.problem.blind:
         names = " or ".join(result.problem.schema.protected)
         raise InvalidInput(
@@ -108,22 +122,6 @@ def repair(
             "average or to drop; what goes with it in other columns is told by twins "
             "(limi test --twin), and what of that is to be kept by --keep"
         )
-    compared, codes = compare_groups(result, settings, privileged)
-    refit, why = _refit(result, fit, how)
-    work = Work(
-        problem=result.problem,
-        found=result.found,
-        settings=settings,
-        refit=refit,
-        groups=compared,
-        codes=codes,
-        test=None if test is None else label_test(result.problem, test),
-        steps=Steps(1, on_step),
-    )
-    able, skipped = _choose(work, hows, why)
-    rounds = seeds if not why else 1
-    work = replace(work, steps=Steps((1 + len(able)) * rounds + 2 + len(able), on_step))
-    return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
 
 
 def _refit(result: Result, fit: Fit | None, how: str) -> tuple[Refit, str]:
