@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels check fuzz bench study study-page study-check mutants survive docs clean
+.PHONY: help demo test test-kernels test-servers check fuzz bench study study-page study-check mutants survive docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,21 @@ test: $(VENV)/.dev ## run the tests
 
 test-kernels: $(VENV)/.dev ## the same findings with the kernels of other processors (three minutes)
 	$(BIN)/python tools/kernels.py
+
+# Both pin packages that limi pins otherwise; the model must be read by the scikit-learn that fitted it.
+$(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
+	$(PYTHON) -m venv $(VENV)-$*
+	grep -E '^(scikit-learn|numpy|scipy|joblib)==' constraints.txt > $(VENV)-$*/pins.txt
+	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c $(VENV)-$*/pins.txt scikit-learn uvicorn $(SERVER_$*)
+	@touch $@
+
+SERVER_mlflow := 'mlflow>=3'
+SERVER_mlserver := 'mlserver>=1.7' 'mlserver-sklearn>=1.7'
+
+test-servers: $(VENV)/.dev $(VENV)-mlflow/.ready $(VENV)-mlserver/.ready ## findings through real MLflow and MLServer, on loopback (five minutes)
+	LIMI_MLFLOW=$(CURDIR)/$(VENV)-mlflow/bin LIMI_MLSERVER=$(CURDIR)/$(VENV)-mlserver/bin \
+	  LIMI_UVICORN=$(CURDIR)/$(VENV)-mlflow/bin $(BIN)/python -m pytest tests/servers
 
 survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
 	$(BIN)/python tools/survive.py

@@ -97,6 +97,7 @@ def audit(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
+    noisy: bool = False,
     dry_run: bool = False,
     table_name: str = "table",
     held_out_name: str = "held-out rows",
@@ -141,6 +142,9 @@ def audit(
     in flight, a cache of answers, a price. `max_queries` is then the number of rows that are sent
     at most, in all that a run does. `dry_run=True` puts no row to any model: `on_plan` is told
     what each step would ask, and there is no result.
+
+    `noisy=True` says that the model answers by chance: a finding is then a pair whose two sides
+    have different chances, shown by asking them again and again.
 
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted (`out=Out(path, resume=True)`
@@ -214,6 +218,7 @@ def audit(
         on_plan,
         origin,
         question,
+        noisy,
         0 if exchange is None else exchange.questions,
     )
     plan.check()

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from limi.audits.estimate import Estimate
+from limi.audits.noise import Floor, measure_floor
 from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, RATE_SHARE, Plan
 from limi.generators import Generator
 from limi.gpu import place as devices
@@ -45,6 +46,8 @@ class Searched:
     cut: dict[str, str]  # by phase: what time or budget left out, in words
     twins: Twins | None = None
     notes: list[str] = field(default_factory=list)
+    noisy: bool = False  # does the model answer by chance?
+    floor: Floor | None = None
 
 
 def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
@@ -70,14 +73,19 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     )
     prepared = watch.took()["generator"].seconds
     watch.enter("rates")
-    with nullcontext() if told.steady else plan.problem.target.anew():
+    noisy = plan.is_noisy(told)
+    with nullcontext() if told.steady or noisy else plan.problem.target.anew():
         measured = _measure_rates(plan, task, told, cut)
-    budget = _less(budget, measured.queries)
+    floor = _measure_floor(plan, score, measured) if noisy else None
+    budget = _less(budget, measured.queries + (0 if floor is None else floor.queries))
     with watch.ending(watch.until - _seconds_to_sum_up(plan)):
         twins = _ask_twins(plan, task, budget, told)
         budget = _less(budget, 0 if twins is None else twins.queries)
-        ran = _search(plan, task, budget, cut)
-    return Searched(ran, measured, generator, prepared, told, expected, cut, twins)
+        # What the search sees once is asked again and again, for half of what is left.
+        ran = _search(plan, task, _halve(budget) if noisy else budget, cut)
+    return Searched(
+        ran, measured, generator, prepared, told, expected, cut, twins, noisy=noisy, floor=floor
+    )
 
 
 def _less(budget: Budget, queries: int) -> Budget:
@@ -85,6 +93,16 @@ def _less(budget: Budget, queries: int) -> Budget:
     if budget.max_queries is None:
         return budget
     return dataclasses.replace(budget, max_queries=max(1, budget.max_queries - queries))
+
+
+def _halve(budget: Budget) -> Budget:
+    most = budget.max_queries
+    return budget if most is None else dataclasses.replace(budget, max_queries=max(1, most // 2))
+
+
+def _measure_floor(plan: Plan, score: Callable[[Rows], Scores], measured: Measured) -> Floor | None:
+    allowed = plan.rate_queries
+    return measure_floor(plan, score, measured, None if allowed is None else allowed // 2)
 
 
 def _ask_twins(plan: Plan, task: Task, budget: Budget, told: Steadiness) -> Twins | None:
@@ -187,7 +205,12 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
     if plan.own_population(told.steady) == "uniform":
         populations.remove("uniform")
     allowed = plan.rate_queries
-    n = measurable_rows(task.schema, len(populations), allowed, told)
+    told_apart: Steadiness | None = told
+    if plan.is_noisy(told):
+        # Flips are counted as they come, and the noise floor, which costs the other half, is told.
+        told_apart = None
+        allowed = None if allowed is None else allowed // 2
+    n = measurable_rows(task.schema, len(populations), allowed, told_apart)
     if n < plan.rate_rows and populations:
         by_time = plan.watch.limited and (
             plan.budget.max_queries is None
@@ -207,7 +230,7 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
             plan.seed,
             rows=plan.rate_rows,
             max_queries=allowed,
-            told=told,
+            told=told_apart,
             held_out=None if plan.problem.held_out is None else plan.problem.held_out.rows,
         )
 

@@ -58,12 +58,21 @@ class Plan:
     on_plan: Callable[[Estimate], None]
     origin: str | None = None  # the way from the run folder to where relative paths start
     twin: TwinQuestion | None = None  # None where nobody asks about twins
+    noisy: bool = False  # does the user say that the model answers by chance?
     asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
 
     @property
     def is_metered(self) -> bool:
         """Is the model one whose rows are counted, whatever they are asked for?"""
         return self.budget.max_queries is not None and exchange_of(self.problem.target) is not None
+
+    def is_noisy(self, told: Steadiness) -> bool:
+        """Does the model answer by chance: as the user says, or as one behind an address shows?"""
+        exchange = exchange_of(self.problem.target)
+        if self.noisy or exchange is None:
+            return self.noisy
+        seen = told.again > 0 and told.decisions_moved > 0
+        return seen or bool(getattr(exchange.shape, "by_chance", False))
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -132,6 +141,7 @@ class Plan:
             "twin": None if self.twin is None else dataclasses.asdict(self.twin),
             "protected_from": None if beside is None else beside.name,
             "key": None if beside is None else beside.key,
+            **({"noisy": True} if self.noisy else {}),
             **self.problem.hashes(),
         }
         text = json.dumps(config, sort_keys=True, default=str)

@@ -288,6 +288,10 @@ def findings_frame(target: Target, found: Found) -> Frame:
         "naturalness": found.naturalness if told else unknown,
         "partner_naturalness": found.partner_naturalness if told else unknown,
     }
+    if len(found.chances):
+        sides = ("chance", "partner_chance")
+        names_ = [f"{side}{end}" for side in sides for end in ("", "_low", "_high")]
+        extra |= dict(zip(["asked", *names_], found.chances.T, strict=True))
     # A frugal search does not ask every value, so it cannot say which columns flip a row.
     if cause_names(schema) and (found.causes.any() or not len(found)):
         extra["flipped_by"] = causes_in_words(schema, found.causes)

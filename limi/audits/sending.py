@@ -100,6 +100,11 @@ def tell(target: Target) -> list[str]:
             f"beside the count: {why}"
         )
     notes = [told]
+    if tally.refused:
+        notes.append(
+            f"{tally.refused:,} of {tally.answers:,} answers were refusals, or said neither yes "
+            "nor no; they are a class of their own, decide nothing and take part in no flip"
+        )
     if price is not None:
         cost, most = (price * n / 1000 for n in (tally.sent, tally.sent + tally.again))
         beside = f", or {most:,.2f} if rows that were sent again are paid again"

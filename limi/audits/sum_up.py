@@ -10,6 +10,7 @@ import numpy as np
 
 from limi.audits import pictures
 from limi.audits.conduct import Searched
+from limi.audits.noise import Floor, Tested, tell_floor, test_pairs
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
@@ -55,7 +56,11 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
     watch, cut = plan.watch, searched.cut
     watch.owed = 0
     watch.enter("second_check")
-    found, dropped = verify(plan, searched)
+    tested = test_pairs(plan, searched) if searched.noisy else None
+    found, dropped = verify(plan, searched) if tested is None else (tested.found, Dropped())
+    if tested is not None:
+        searched.notes.append(tested.note)
+        searched.notes.extend(tell_floor(searched.floor, searched.measured.rates))
     if dropped.unasked:
         cut["second_check"] = (
             f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
@@ -80,8 +85,15 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         phases=spent,
         cut=dict(cut),
         remote=describe(plan.problem.target),
+        noise=_describe_noise(tested, searched.floor),
     )
     return Result(plan.problem, found, summary, plan.manifest, where.rules)
+
+
+def _describe_noise(tested: Tested | None, floor: Floor | None) -> dict[str, Any]:
+    if tested is None:
+        return {}
+    return {**tested.as_dict(), "floor": None if floor is None else floor.as_dict()}
 
 
 def _judge(plan: Plan, found: Found) -> tuple[Found, str]:
@@ -266,7 +278,7 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
 
     problem, ran = plan.problem, searched.run
     notes = [
-        wording.unsteady(searched.steadiness.as_dict()),
+        "" if searched.noisy else wording.unsteady(searched.steadiness.as_dict()),
         *problem.notes,
         *describe_untaken(problem, twins_asked=searched.twins is not None),
         *problem.target.notes,

@@ -179,6 +179,8 @@ class Summary:
     cut: dict[str, str] = field(default_factory=dict)  # by phase: what budgets left out, in words
     remote: dict[str, Any] = field(default_factory=dict)
     # ^ of a model behind an address: what was sent and what it costs; see limi.audits.sending
+    noise: dict[str, Any] = field(default_factory=dict)
+    # ^ of a model that answers by chance: pairs, error and noise floor; see limi.audits.noise
     twins: Twins | None = None  # the twin question with its answers, where it was asked
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)

@@ -122,6 +122,10 @@ def test(
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
+    noisy: Annotated[
+        bool,
+        Option("--noisy", help="The model answers by chance: show differences beyond the noise."),
+    ] = False,
     header: Header = None,
     concurrency: Concurrency = None,
     cache: Cache = None,
@@ -178,6 +182,7 @@ def test(
             trust_pickle=trust_pickle,
             trust=trust or (),
             remote=remote_of(header, concurrency, cache, price),
+            noisy=noisy,
             dry_run=dry_run,
             table_name=table,
             command=_console.command_line(),

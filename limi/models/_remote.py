@@ -15,7 +15,7 @@ from limi.remote.client import Malformed
 from limi.remote.exchange import Exchange, Shape
 from limi.remote.options import Remote
 
-__all__ = ["RemoteModel", "connect", "dump", "find", "parse_json", "read_items"]
+__all__ = ["RemoteModel", "connect", "dump", "find", "parse_json", "read_items", "say_where"]
 
 _SEEN = 64  # rows that show what the answers are
 _SHARE = 40  # of the queries, the part that may be spent on that
@@ -48,10 +48,11 @@ class RemoteModel(FunctionModel):
 def connect(shape: Shape, decision: Decision, remote: Remote | None) -> RemoteModel:
     """A model of a server."""
     remote = Remote() if remote is None else remote
-    return RemoteModel(Exchange(shape, remote), Answers(decision), (_say_where(shape.host),))
+    return RemoteModel(Exchange(shape, remote), Answers(decision), (say_where(shape.host),))
 
 
-def _say_where(host: str) -> str:
+def say_where(host: str) -> str:
+    """What the report says of where rows went."""
     return (
         f"rows of the table, and rows made from it, were sent to {host} to be decided there, and "
         "nowhere else"

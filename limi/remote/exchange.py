@@ -15,13 +15,14 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count, repeat
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import BadModel, Unreachable
+from limi.errors import BadModel, LimiError, Unreachable
 from limi.remote.cells import Cells, Keys, names, read, turned
 from limi.remote.client import TOO_LARGE, Client, Failed, Malformed, Request
 from limi.remote.memory import Memory
@@ -34,7 +35,7 @@ from limi.system.watch import OutOfQueries
 __all__ = ["Exchange", "Shape"]
 
 _MOST_TRIES = 12  # of one request
-_FIRST_TRIES = 5  # where nothing was ever answered: the address may be wrong
+_FIRST_TRIES = 6  # where nothing was ever answered: the address may be wrong
 _MOST_MALFORMED = 6  # answers to one request that cannot be read
 _MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
 _LONGEST_PAUSE = 15.0  # seconds between two tries of a request
@@ -122,7 +123,9 @@ class Exchange:
         cells, keys = read(frame)
         self.questions += len(keys)
         if self._turns is not None:
-            keys = turned(keys, self._count_turns(keys))
+            turns = self._count_turns(keys)
+            keys = turned(keys, turns)
+            cells = replace(cells, turns=turns.tolist())
         lacking = np.flatnonzero(self.memory.find(keys) < 0)
         # Rows that stand in the batch twice are sent once.
         backwards = lacking[::-1].tolist()
@@ -173,7 +176,12 @@ class Exchange:
                         start = queue[-1].stop
                     part = queue.popleft()
                     number = self._reserve(keys[part])
-                    flying[self._submit(cells[part])] = (part, number)
+                    alone = (
+                        not flying
+                        and not queue
+                        and (self.remote.concurrency == 1 or start == len(keys))
+                    )
+                    flying[self._submit(cells[part], alone)] = (part, number)
                 for done in wait(flying, return_when=FIRST_COMPLETED).done:
                     part, number = flying.pop(done)
                     try:
@@ -194,7 +202,15 @@ class Exchange:
         self.tally.add(sent=new, again=len(keys) - new)
         return number
 
-    def _submit(self, cells: Cells) -> Future[list[Any]]:
+    def _submit(self, cells: Cells, alone: bool) -> Future[list[Any]]:
+        """A request on its way; one that is alone needs no other thread."""
+        if alone:
+            done: Future[list[Any]] = Future()
+            try:
+                done.set_result(self._deliver(cells))
+            except (LimiError, _TooLarge) as error:
+                done.set_exception(error)
+            return done
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.remote.concurrency, "limi-remote")
         return self._pool.submit(self._deliver, cells)

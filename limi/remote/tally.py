@@ -17,6 +17,8 @@ class Tally:
     again: int = 0  # rows sent again, because no answer came that could be used
     known: int = 0  # rows answered from memory
     requests: int = 0
+    answers: int = 0  # of a chat model
+    refused: int = 0  # of them, those that decide nothing
     failed: int = 0  # requests without an answer that could be used
     failures: dict[str, int] = field(default_factory=dict)  # why requests failed
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -43,6 +45,8 @@ class Tally:
             "requests_failed": self.failed,
             "failures": dict(self.failures),
         }
+        if self.answers:
+            tree |= {"answers": self.answers, "refused": self.refused}
         if price is not None:
             tree["price_per_1000"] = price
             tree["cost"] = round(price * self.sent / 1000, 6)

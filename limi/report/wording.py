@@ -225,7 +225,7 @@ def answer(summary: Summary) -> Answer:
                 evidence += (
                     f"; all rows of the {tables[name][0]}, so the interval is for people like them"
                 )
-            if is_unsteady(summary.steadiness):
+            if is_unsteady(summary.steadiness) and not summary.noise:
                 times = summary.steadiness["times"]
                 evidence += f"; only flips seen {times} times of {times} count, as answers move"
             if plain := only_protected(summary, name):

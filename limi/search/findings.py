@@ -31,6 +31,9 @@ class Found:
     partner_naturalness: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     bits: NDArray[np.uint8] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.uint8))
     # ^ see `limi.search.check.Checked.bits`; empty where not every combination was asked
+    chances: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 7)))
+    # ^ of a model that answers by chance: how often each side was asked, and for the row and its
+    #   partner the chance of the favorable answer with the ends of its interval
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -47,6 +50,7 @@ class Found:
             self.naturalness[index] if len(self.naturalness) else self.naturalness,
             self.partner_naturalness[index] if len(self.naturalness) else self.naturalness,
             self.bits[index] if len(self.bits) else self.bits,
+            self.chances[index] if len(self.chances) else self.chances,
         )
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
+import re
 import ssl
 import threading
 from collections import Counter
@@ -58,6 +60,8 @@ class App:
         self.requests = 0
         self.rows = Counter()  # by row, how often it was answered
         self.headers = []
+        self.prompts = []
+        self.say = lambda score: "Yes." if score > 0.5 else "No."  # as a chat model
         self.lock = threading.Lock()
         self.before = None  # called with each request: a status and a body instead of an answer
 
@@ -133,7 +137,26 @@ def _one_by_one(app, body):
     return _json({"p": app.score([json.loads(body)["person"]])[0]})
 
 
+def _chat(app, body):
+    """Reads the person out of the prompt, as a language model would have to."""
+    tree = json.loads(body)
+    prompt = tree["messages"][-1]["content"]
+    person = dict(re.findall(r"^- (\w+): (.*)$", prompt, re.MULTILINE))
+    wealth = None if person["wealth"] == "unknown" else float(person["wealth"])
+    person |= {"age": int(person["age"]), "hours": int(person["hours"]), "wealth": wealth}
+    (score,) = app.score([person])
+    with app.lock:
+        app.prompts.append(tree)
+    choice = {"finish_reason": "stop", "message": {"content": app.say(score)}}
+    if tree.get("logprobs"):
+        tokens = {"Yes": score * 0.9, " no": (1 - score) * 0.9, "Well": 0.1}
+        told = [{"token": t, "logprob": math.log(p)} for t, p in tokens.items()]
+        choice["logprobs"] = {"content": [{"top_logprobs": told}]}
+    return _json({"choices": [choice]})
+
+
 ROUTES = {
+    "/v1/chat/completions": _chat,
     "/invocations": _mlflow,
     "/v1/models/credit:predict": _instances,
     "/csv": _csv,

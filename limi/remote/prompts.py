@@ -1,0 +1,124 @@
+"""Templates of prompts: a row as a question, in several wordings, and words that answer it.
+
+A template is a TOML file with `prompts` (Jinja, in a sandbox; columns are fields, and `person` has
+all of them), the words that mean a `favorable` and an `unfavorable` answer, and `system`, which
+may be left out.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError, UndefinedError, meta
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from limi.errors import InvalidInput, nearest, spell
+from limi.system.reading import is_file, read_text
+
+__all__ = ["READY", "Prompts", "read_prompts"]
+
+READY = ("hiring", "insurance", "loans")
+_KEYS = ("favorable", "unfavorable", "system", "prompts")
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """A template that has been read."""
+
+    name: str
+    text: str  # of the file, which is what it is known by
+    texts: tuple[str, ...]  # wordings
+    favorable: tuple[str, ...]
+    unfavorable: tuple[str, ...]
+    system: str = ""
+
+    @cached_property
+    def _compiled(self) -> list[Any]:
+        room = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+        try:
+            return [room.from_string(text) for text in self.texts]
+        except TemplateError as error:
+            raise InvalidInput(f"the template {self.name!r} is not valid: {error}") from None
+
+    @cached_property
+    def _fields(self) -> set[str]:
+        room = ImmutableSandboxedEnvironment()
+        return {
+            name for text in self.texts for name in meta.find_undeclared_variables(room.parse(text))
+        }
+
+    def check(self) -> None:
+        """InvalidInput where the template cannot be used, whatever the columns are."""
+        assert len(self._compiled) == len(self.texts)
+
+    def render(self, record: Mapping[str, Any], turn: int) -> str:
+        """The question about a row, in the wording of this turn."""
+        unknown = sorted(self._fields - {*record, "person"})
+        if unknown:
+            raise InvalidInput(
+                f"the template {self.name!r} has {unknown[0]!r}, which is no column of the table; "
+                f"{nearest(unknown[0], record)}"
+            )
+        shown = {name: "unknown" if cell is None else cell for name, cell in record.items()}
+        template = self._compiled[turn % len(self._compiled)]
+        try:
+            text: str = template.render({**shown, "person": shown})
+        except UndefinedError as error:
+            raise InvalidInput(f"the template {self.name!r} asks for more: {error}") from None
+        except (SecurityError, TypeError, ValueError, ArithmeticError) as error:
+            raise InvalidInput(f"the template {self.name!r} cannot be filled: {error}") from None
+        return text.strip()
+
+    def side(self, answer: str) -> bool | None:
+        """Is an answer favorable? None where it says neither, or both."""
+        words = {word.casefold() for word in _WORD.findall(answer)}
+        sides = [any(w in words for w in known) for known in (self.favorable, self.unfavorable)]
+        return None if sides[0] == sides[1] else sides[0]
+
+
+def read_prompts(name: str) -> Prompts:
+    """The template of a name, or of a file; InvalidInput where it cannot be used."""
+    if name in READY and not is_file(name):
+        text = files("limi.remote").joinpath("templates", f"{name}.toml").read_text("utf-8")
+    elif not is_file(name) and not Path(name).suffix:
+        raise InvalidInput(
+            f"there is no template {name!r}; {nearest(name, READY)}, or a file such as mine.toml"
+        )
+    else:
+        text = read_text(name, "a template of prompts, such as template=mine.toml")
+    try:
+        tree = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{name!r} is not valid TOML: {error}") from None
+    for key in tree:
+        if key not in _KEYS:
+            raise InvalidInput(f"{name!r} has {key!r}; {nearest(key, _KEYS)}")
+    prompts = Prompts(
+        name,
+        text,
+        _texts(name, tree, "prompts"),
+        tuple(word.casefold() for word in _texts(name, tree, "favorable")),
+        tuple(word.casefold() for word in _texts(name, tree, "unfavorable")),
+        str(tree.get("system", "")),
+    )
+    both = set(prompts.favorable) & set(prompts.unfavorable)
+    if both:
+        raise InvalidInput(f"{name!r} calls {spell(sorted(both))} favorable and unfavorable")
+    prompts.check()
+    return prompts
+
+
+def _texts(name: str, tree: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    given: Sequence[Any] = tree.get(key, ())
+    if not isinstance(given, list) or not given or not all(isinstance(t, str) for t in given):
+        raise InvalidInput(f"{name!r} must have {key}, a list of texts")
+    return tuple(given)
