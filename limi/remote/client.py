@@ -10,6 +10,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -91,6 +92,11 @@ class Client:
         """Close the connections; others are opened where they are needed again."""
         self._http.close()
         self._http = self._make()
+
+    def __del__(self) -> None:
+        # A model that nobody holds any more leaves no connection open.
+        with suppress(Exception):
+            self._http.close()
 
     def _once(
         self, request: Request, until: float, clock: Callable[[], float]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,10 @@ class Memory:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
 
     def _load(self, file: sqlite3.Connection, resume: bool) -> None:
         self._file = file
