@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from limi.errors import LimiError as LimiError
     from limi.gates import Gate as Gate
     from limi.gates import gate as gate
+    from limi.images.audit import audit_images as audit_images
+    from limi.images.result import ImageResult as ImageResult
     from limi.models._averaged import AveragedClassifier as AveragedClassifier
     from limi.proofs import Proof as Proof
     from limi.proofs import certify as certify
@@ -47,6 +49,7 @@ _HOME = {
     "Column": "limi.table.schema",
     "Diff": "limi.changes",
     "Gate": "limi.gates",
+    "ImageResult": "limi.images.result",
     "LimiError": "limi.errors",
     "Out": "limi.audits.audit",
     "Remote": "limi.remote.options",
@@ -60,6 +63,7 @@ _HOME = {
     "Stop": "limi.search.budget",
     "Task": "limi.search.task",
     "audit": "limi.audits.audit",
+    "audit_images": "limi.images.audit",
     "average": "limi.repairs",
     "certify": "limi.proofs",
     "check_rows": "limi.search.check",
@@ -74,6 +78,7 @@ _PACKAGES = (
     "data",
     "evidence",
     "generators",
+    "images",
     "methods",
     "metrics",
     "models",

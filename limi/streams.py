@@ -32,6 +32,7 @@ class Stream(IntEnum):
     REPAIR_HELD_OUT = 14  # rows held out; one for each trial
     TWINS = 20  # one for each part of the twin question
     PROOFS = 21  # people to prove something of, and the search among their neighbours
+    IMAGES = 30  # one for each part of an audit of images
 
     def rng(self, seed: int, *key: int) -> np.random.Generator:
         """The numbers of this stream; `key` tells apart those of one part."""

@@ -18,7 +18,7 @@ LAYERS = [
     ["metrics", "methods", "twins"],
     ["audits", "gates", "changes", "proofs"],
     ["report"],
-    ["repairs", "evidence"],
+    ["repairs", "evidence", "images"],
     ["studies", "testing", "integrations"],
     ["cli"],
 ]
@@ -44,6 +44,7 @@ HEAVY = {
     "polars",
     "joblib",
     "ortools",
+    "PIL",
 }
 
 MOST_AT_THE_ROOT = 8
@@ -54,8 +55,10 @@ LONG = {
     ("audits/audit.py", "audit"): "the public signature and what each argument means",
     ("changes/_diff.py", "diff"): "the public signature and what each argument means",
     ("gates/_run.py", "gate"): "the public signature and what each argument means",
+    ("images/audit.py", "audit_images"): "the public signature and what each argument means",
     ("proofs/_run.py", "certify"): "the public signature and what each argument means",
     ("cli/gate.py", "gate"): "every option of the command with its help",
+    ("cli/images.py", "test"): "every option of the command with its help",
     ("cli/repair.py", "repair"): "every option of the command with its help",
     ("cli/test.py", "test"): "every option of the command with its help",
 }

@@ -29,6 +29,7 @@ from limi.system.shown import to_json
 __all__ = ["Draft"]
 
 _JOURNAL, _MANIFEST, _REPAIR, _PROOF = "journal.bin", "manifest.json", "repair.json", "proof.json"
+_IMAGES = "images.json"
 _RUN_FILES = {
     *(_MANIFEST, "summary.json", "schema.toml", "metrics.json", "findings.parquet"),
     *("report.html", _JOURNAL),
@@ -40,8 +41,11 @@ _REPAIR_FILES = {
 _PROOF_FILES = {
     *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", "progress.json", _JOURNAL)
 }
-_OURS = _RUN_FILES | _REPAIR_FILES | _PROOF_FILES
-_LAST = (_MANIFEST, _REPAIR, _PROOF, _JOURNAL)  # tell whose folder it is, so they are removed last
+_IMAGE_FILES = {_IMAGES, _MANIFEST, "findings.parquet", "report.html", _JOURNAL}
+_PAIR = re.compile(r"pair-\d{5}-(start|twin)\.png")
+_OURS = _RUN_FILES | _REPAIR_FILES | _PROOF_FILES | _IMAGE_FILES
+_LAST = (_MANIFEST, _REPAIR, _PROOF, _IMAGES, _JOURNAL)
+# ^ tell whose folder it is, so they are removed last
 _COPIED_AT_ONCE = 1 << 20
 
 
@@ -339,14 +343,19 @@ def _why_no_run(folder: Path) -> str:
     """Why a folder is neither a run or a repair of limi nor empty, in words; empty where it is."""
     held = {path.name for path in folder.iterdir()}
     names = _RUN_FILES
-    for mark, files in ((_REPAIR, _REPAIR_FILES), (_PROOF, _PROOF_FILES)):
+    for mark, files in (
+        (_REPAIR, _REPAIR_FILES),
+        (_PROOF, _PROOF_FILES),
+        (_IMAGES, _IMAGE_FILES),
+    ):
         names = files if mark in held else names
     stranger = _stranger(folder, names)
     if stranger:
         return f"such as {stranger!r}"
     if not held or _tells(folder / _REPAIR, "verdict") or _tells(folder / _PROOF, "answers"):
         return ""
-    is_run = _tells(folder / _MANIFEST, "config_sha256") and _tells(folder / "summary.json")
+    told = _IMAGES if _IMAGES in held else "summary.json"
+    is_run = _tells(folder / _MANIFEST, "config_sha256") and _tells(folder / told)
     return "" if is_run else "its manifest and summary are not limi's"
 
 
@@ -366,9 +375,14 @@ def _stranger(folder: Path, names: Iterable[str], *, drafts: bool = False) -> st
             entry.name
             for entry in entries
             if not entry.is_file(follow_symlinks=False)
-            or not (entry.name in names or (drafts and writing.is_draft(entry.name)))
+            or not (_is_of(entry.name, names) or (drafts and writing.is_draft(entry.name)))
         ]
     return min(strangers, default="")
+
+
+def _is_of(name: str, names: Iterable[str]) -> bool:
+    """Is a file of these names, or a picture of a pair where the names are those of images?"""
+    return name in names or (_IMAGES in names and _PAIR.fullmatch(name) is not None)
 
 
 def _remove(folder: Path) -> None:
@@ -381,7 +395,7 @@ def _empty(folder: Path, but: str = "") -> None:
     """Remove our files from a folder of ours, those that tell whose it is last."""
     with os.scandir(folder) as entries:
         found = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    ours = [name for name in found if name != but and (name in _OURS or writing.is_draft(name))]
+    ours = [name for name in found if name != but and (_is_of(name, _OURS) or writing.is_draft(name))]
     for name in sorted(ours, key=lambda name: (name in _LAST, name == _JOURNAL)):
         (folder / name).unlink()
 

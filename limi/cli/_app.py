@@ -16,6 +16,7 @@ from limi.cli import (
     export,
     fit,
     gate,
+    images,
     init,
     list_names,
     metrics,
@@ -81,3 +82,4 @@ app.command("list")(list_names.list_names)
 app.command("doctor")(doctor.doctor)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(study.app, name="study")
+app.add_typer(images.app, name="images")

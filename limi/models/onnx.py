@@ -22,7 +22,7 @@ from limi.models._offers import ModelOffers
 from limi.models._scores import Outputs, take_side
 from limi.types import Mask, Scores
 
-__all__ = ["OnnxModel", "load"]
+__all__ = ["OnnxModel", "load", "open_graph"]
 
 
 def _all_files(path: Path) -> list[Path]:
@@ -200,17 +200,7 @@ class OnnxModel:
 def load(place: str, decision: Decision) -> OnnxModel:
     """The graph of a .onnx file."""
     file, options = split_options(place, ("output", "missing"))
-    path = existing(file, "onnx", OFFERS.endings)
-    try:
-        import onnxruntime
-    except ImportError:
-        raise missing("onnxruntime", "onnx", "running an ONNX model") from None
-    _check_version(onnxruntime.__version__)
-    _weights.beside(path)  # named now, where the graph reads what it must not
-    try:
-        session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise unreadable(file, "an ONNX model", error) from error
+    session = open_graph(file)
     _check(session)
     alone = _roles(session)[0] is None and "map" not in _types(session)
     output = output_kind(options.get("output"))
@@ -222,6 +212,21 @@ def load(place: str, decision: Decision) -> OnnxModel:
         file=str(path),
         notes=decision.output_notes() if alone else (),
     )
+
+
+def open_graph(file: str) -> Any:
+    """A session that runs the graph of a file, which may read the weights beside it and no more."""
+    path = existing(file, "onnx", OFFERS.endings)
+    try:
+        import onnxruntime
+    except ImportError:
+        raise missing("onnxruntime", "onnx", "running an ONNX model") from None
+    _check_version(onnxruntime.__version__)
+    _weights.beside(path)  # named now, where the graph reads what it must not
+    try:
+        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise unreadable(file, "an ONNX model", error) from error
 
 
 def _check_version(version: str) -> None:

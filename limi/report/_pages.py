@@ -21,8 +21,13 @@ from limi.system import words
 __all__ = ["environment", "render"]
 
 
-def render(template: str, styles: tuple[str, ...], /, **content: Any) -> str:
-    """A page of its own; the same bytes for the same content."""
+def render(
+    template: str, styles: tuple[str, ...], /, *, pictures: bool = False, **content: Any
+) -> str:
+    """A page of its own; the same bytes for the same content.
+
+    `pictures` lets it show images that it holds itself.
+    """
     folder = resources.files("limi.report")
     css = "".join(folder.joinpath(f"templates/{name}.css").read_text("utf-8") for name in styles)
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -32,8 +37,9 @@ def render(template: str, styles: tuple[str, ...], /, **content: Any) -> str:
         .render(
             **content,
             css=Markup(css),
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; "
-            "form-action 'none'",
+            policy=f"default-src 'none'; style-src 'sha256-{digest}'; "
+            + ("img-src data:; " if pictures else "")
+            + "base-uri 'none'; form-action 'none'",
         )
     )
 

@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,28 +40,37 @@ _ASKED_AGAIN = 256  # answers at most
 
 
 class AnswerLog:
-    """Wraps a score function: answers from the log first, then asks and logs."""
+    """Wraps a score function: answers from the log first, then asks and logs.
+
+    `hashes` gives a number for each of the things asked, where they are not rows of a table.
+    """
 
     def __init__(
-        self, log: io.FileIO, score: Callable[[Rows], Scores], decision: Rule = AS_DECIDED
+        self,
+        log: io.FileIO,
+        score: Callable[[Any], Scores],
+        decision: Rule = AS_DECIDED,
+        *,
+        hashes: Callable[[Any], NDArray[np.int64]] = lambda rows: _hashes(rows),
     ) -> None:
         self.replayed = 0
         self.asked_again = 0
         self._moves = False  # does the model itself answer otherwise each time?
         self._score = score
+        self._hashes = hashes
         self._log = log
         self._decision = decision
-        end, hashes, scores = _hold_to_its_sums(log, decision)
+        end, logged, scores = _hold_to_its_sums(log, decision)
         log.truncate(end)
-        self._known = _Known(hashes, scores)
+        self._known = _Known(logged, scores)
         # Drawn, not evenly apart: a row's protected values are asked one after another.
         n = min(len(scores), _ASKED_AGAIN)
         draw = np.random.default_rng(len(scores))
         self._sample: Index = np.sort(draw.choice(len(scores), n, replace=False))
 
-    def score(self, rows: Rows) -> Scores:
+    def score(self, rows: Any) -> Scores:
         """The scores of rows, from the log where it has them."""
-        hashes = _hashes(rows)
+        hashes = self._hashes(rows)
         place = self._known.take(hashes)
         known = place >= 0
         if not known.any():
@@ -73,7 +83,7 @@ class AnswerLog:
             scores[~known] = self._ask(rows[~known], hashes[~known])
         return scores
 
-    def _ask(self, rows: Rows, hashes: NDArray[np.int64]) -> Scores:
+    def _ask(self, rows: Any, hashes: NDArray[np.int64]) -> Scores:
         scores = self._score(rows)
         try:
             writing.append(self._log.fileno(), _record(hashes, scores))
@@ -92,7 +102,7 @@ class AnswerLog:
             f"budget, {ends}"
         )
 
-    def _ask_again(self, rows: Rows, known: Scores, place: Index) -> None:
+    def _ask_again(self, rows: Any, known: Scores, place: Index) -> None:
         """Hold the log to the model by those of the sample that are among these rows."""
         chosen = np.flatnonzero(np.isin(place, self._sample))
         if self._moves or not len(chosen):
@@ -110,7 +120,7 @@ class AnswerLog:
                 "start again with --force"
             )
 
-    def _ask_often(self, rows: Rows) -> tuple[Scores, bool]:
+    def _ask_often(self, rows: Any) -> tuple[Scores, bool]:
         """What the model says of a whole batch, and whether it says so not every time."""
         first = self._score(rows)
         self.asked_again += len(rows)

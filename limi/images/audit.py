@@ -1,0 +1,472 @@
+"""`audit_images`: a target, a generator and attributes, as a user gives them, to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from limi.errors import InvalidInput, nearest
+from limi.images import attributes, eigenfaces, makers
+from limi.images._base import Encodes, ImageArray, ImageGenerator, Scorer
+from limi.images.attributes import Learned
+from limi.images.conduct import Asked, Attribute, Plan, conduct, figures
+from limi.images.quality import Quality, judge_generator
+from limi.images.result import ImageResult
+from limi.images.sources import Pictures, read_pictures
+from limi.images.targets import as_scorer
+from limi.images.trials import Procedure
+from limi.search.budget import Budget, check_seed
+from limi.streams import Stream
+from limi.system.watch import Progress, Watch
+
+__all__ = ["PRESETS", "Judge", "audit_images"]
+
+PRESETS: Mapping[str, Procedure] = {
+    "default": Procedure(),
+    # The paper mirrors at the attribute's plane whatever else changes with it, from three starts at
+    # and beside the decision's plane.
+    "paper": Procedure(step="mirror", conditioned=False, stages=(0.0, 0.3, -0.3)),
+}
+_CASES = {"cpu": 6_000, "cuda": 50_000}
+_SPLIT, _FIT, _QUALITY = range(10, 13)  # streams
+_MOST_PAIRS = 5_000
+
+Judge = Mapping[str, Any] | Literal["edges", "plain", "none"]
+
+
+def audit_images(
+    target: Any,
+    generator: Any = "eigenfaces",
+    protected: str | Mapping[str, Any] = "",
+    *,
+    images: str | Path | ImageArray | Pictures | None = None,
+    labels: str | Path | None = None,
+    truth: str | Mapping[str, Any] | None = None,
+    hold: Sequence[str] | Mapping[str, Any] = (),
+    judge: Judge | None = None,
+    scorers: Literal["pixels", "resnet18"] = "pixels",
+    cases: int | None = None,
+    preset: str = "default",
+    step: Literal["least", "mirror"] | None = None,
+    start: Literal["boundary", "random"] | ImageArray | None = None,
+    placebo: bool = True,
+    plant: float = 0.0,
+    budget: Budget | None = None,
+    pairs: int = 200,
+    size: int | None = None,
+    seed: int = 0,
+    device: str = "cpu",
+    trust_pickle: bool = False,
+    out: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> ImageResult:
+    """Does a decision about images change with a protected attribute, more than by chance?
+
+    `target`: a function of uint8 images (n, height, width, 3) that returns scores in [0, 1], a
+    torch module, or KIND:PLACE. `generator`: a name (`eigenfaces`, `vae`), a file of `limi images
+    fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with `latent_dim`,
+    `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of `images`, or are
+    mappings from a name to a scorer. `truth` is what the decision should hang on, `hold` what
+    must not change. The `judge` looks at the result and at nothing else: an architecture (`edges`,
+    `plain`) learned from the labels, a mapping from names to scorers, or `none`.
+
+    `step` is `least` (just across) or `mirror` (as far beyond), `start` is `boundary`, `random` or
+    images; `preset="paper"` is the paper's procedure. `plant` adds a bias of known size to the
+    target, to see what the audit makes of it. `out` names a run folder to write.
+    """
+    check_seed(seed)
+    if not 0 <= pairs <= _MOST_PAIRS:
+        raise InvalidInput(f"pairs is {pairs:,}; from 0 to {_MOST_PAIRS:,} can be kept as images")
+    if not np.isfinite(plant):
+        raise InvalidInput(f"plant is {plant}; give a bias in logits, such as 2")
+    if cases is not None and not 1 <= cases <= 100_000_000:
+        raise InvalidInput(f"cases is {cases:,}; it lies between 1 and 100,000,000")
+    procedure, starts = _procedure(preset, step, start)
+    wanted = _Wanted(_names(protected, "protected"), _names(truth, "truth"), _names(hold, "hold"))
+    wanted.check()
+    watch = Watch(max_seconds=(budget or Budget()).max_seconds, on_progress=on_progress)
+    given = _Given(
+        target, generator, wanted, images, labels, judge, scorers, size, seed, device, trust_pickle
+    )
+
+    def run(through: Callable[[Asked], None] = lambda asked: None) -> ImageResult:
+        parts = given.open(watch)
+        here = "cuda" if str(getattr(parts.generator, "device", "cpu")) != "cpu" else "cpu"
+        n = cases or _CASES[here]
+        if starts is not None:
+            if not isinstance(parts.generator, Encodes):
+                raise InvalidInput(
+                    f"start gives images, and the generator {parts.generator.kind} has no encoder "
+                    "that finds their latents; use eigenfaces or vae, or start='random'"
+                )
+            own = parts.generator.decode(np.zeros((1, parts.generator.latent_dim), np.float32))
+            if starts.shape[1:] != tuple(own.shape[1:]):
+                raise InvalidInput(
+                    f"start gives images of {starts.shape[2]} x {starts.shape[1]}, and the "
+                    f"generator makes {own.shape[2]} x {own.shape[1]}; make them alike"
+                )
+            n = min(n, len(starts))
+        plan = Plan(
+            generator=parts.generator,
+            protected=parts.protected,
+            truth=parts.truth,
+            held=parts.held,
+            procedure=procedure,
+            cases=n,
+            pairs=pairs,
+            placebo=placebo,
+            budget=budget or Budget(),
+            seed=seed,
+            starts=starts,
+        )
+        asked = Asked(parts.target, plant=plant, by=parts.protected.scorer)
+        through(asked)
+        ran = conduct(plan, asked, watch)
+        return _result(parts, plan, ran, asked, watch, preset, plant)
+
+    if out is None:
+        return run()
+    from limi.images import folder
+
+    settings = {
+        **given.settings(),
+        "procedure": repr(procedure),
+        "starts": None if starts is None else len(starts),
+        "cases": cases,
+        "placebo": placebo,
+        "plant": plant,
+        "pairs": pairs,
+        "budget": repr(budget or Budget()),
+    }
+    return folder.write_run(run, out, settings, force=force, resume=resume)
+
+
+def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, ImageArray | None]:
+    if preset not in PRESETS:
+        raise InvalidInput(f"there is no preset {preset!r}; {nearest(preset, PRESETS)}")
+    procedure = PRESETS[preset]
+    if step is not None:
+        procedure = replace(procedure, step=_one_of("step", step, ("least", "mirror")))
+    if isinstance(start, str):
+        procedure = replace(procedure, start=_one_of("start", start, ("boundary", "random")))
+    if start is None or isinstance(start, str):
+        return procedure, None
+    images = np.asarray(start)
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3 or not len(images):
+        raise InvalidInput(
+            f"start has the shape {images.shape} and the type {images.dtype}; give uint8 images "
+            "(n, height, width, 3), 'boundary' or 'random'"
+        )
+    return replace(procedure, start="random"), images
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> Any:
+    if value not in known:
+        raise InvalidInput(f"{name} is {value!r}; {nearest(value, known)}")
+    return value
+
+
+def _names(given: Any, what: str) -> dict[str, Any]:
+    """Names with scorers; None stands for one to be learned from labels."""
+    if given is None or given == "":
+        return {}
+    if isinstance(given, str):
+        return {given: None}
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
+        return dict.fromkeys(given)
+    raise InvalidInput(
+        f"{what} is {type(given).__name__}; name a label, or give a mapping from a name to a scorer"
+    )
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    protected: dict[str, Any]
+    truth: dict[str, Any]
+    hold: dict[str, Any]
+
+    def check(self) -> None:
+        if len(self.protected) != 1:
+            raise InvalidInput("name one protected attribute, such as protected='gender'")
+        if len(self.truth) > 1:
+            raise InvalidInput("name one truth, such as truth='smile'")
+        names = [*self.protected, *self.truth, *self.hold]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InvalidInput(
+                f"{twice[0]!r} is named twice; protected, truth and hold are different attributes"
+            )
+
+    @property
+    def labelled(self) -> list[str]:
+        """What is to be learned from labels."""
+        both = {**self.protected, **self.truth}
+        return [name for name, scorer in both.items() if scorer is None]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Everything that an audit is made of, ready to work."""
+
+    target: Scorer
+    generator: ImageGenerator
+    protected: Attribute
+    truth: Attribute | None
+    held: tuple[Attribute, ...]
+    groups: tuple[str, str]
+    learned: tuple[Learned, ...]
+    quality: Quality | None
+    target_name: str
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What the user gave."""
+
+    target: Any
+    generator: Any
+    wanted: _Wanted
+    images: Any
+    labels: Any
+    judge: Judge | None
+    scorers: str
+    size: int | None
+    seed: int
+    device: str
+    trust_pickle: bool
+
+    def settings(self) -> dict[str, Any]:
+        """What tells this audit from another, for a run folder."""
+        from limi.images.folder import file_sums
+
+        return {
+            "target": _name_of(self.target),
+            "generator": _name_of(self.generator),
+            "protected": list(self.wanted.protected),
+            "truth": list(self.wanted.truth),
+            "hold": list(self.wanted.hold),
+            "judge": self.judge if isinstance(self.judge, str) else _keys(self.judge),
+            "scorers": self.scorers,
+            "size": self.size,
+            "seed": self.seed,
+            "files": file_sums(self.target, self.generator, self.images, self.labels),
+        }
+
+    def open(self, watch: Watch) -> _Parts:
+        """Read, fit and load everything."""
+        watch.enter("generator")
+        if self.scorers not in ("pixels", "resnet18"):
+            raise InvalidInput(
+                f"scorers is {self.scorers!r}; {nearest(self.scorers, ('pixels', 'resnet18'))}"
+            )
+        target = as_scorer(
+            self.target, "target", device=self.device, trust_pickle=self.trust_pickle
+        )
+        pictures = self._pictures()
+        held_out = None
+        if pictures is not None:
+            held_out = pictures.held_out(Stream.IMAGES.rng(self.seed, _SPLIT))
+        generator = makers.open_generator(
+            self.generator,
+            None if pictures is None or held_out is None else pictures.images[~held_out],
+            Stream.IMAGES.rng(self.seed, _FIT),
+            device=self.device,
+            on_step=lambda done, words: watch.step(done),
+        )
+        school = _School(self, pictures, held_out, generator)
+        protected = [school.attribute(name, given) for name, given in self.wanted.protected.items()]
+        truth = [school.attribute(name, given) for name, given in self.wanted.truth.items()]
+        held = [school.attribute(*item, judged=False) for item in school.held_names()]
+        quality = None
+        if pictures is not None and held_out is not None:
+            rng = Stream.IMAGES.rng(self.seed, _QUALITY)
+            quality = judge_generator(generator, pictures.images, held_out, rng)
+        values = {} if pictures is None else pictures.values
+        name = protected[0].name
+        groups = values.get(name, (f"{name} below 0.5", f"{name} above 0.5"))
+        notes = [*(() if pictures is None else pictures.notes), *school.remarks(truth)]
+        return _Parts(
+            target,
+            generator,
+            protected[0],
+            truth[0] if truth else None,
+            tuple(held),
+            groups,
+            tuple(school.learned),
+            quality,
+            _name_of(self.target),
+            tuple(notes),
+        )
+
+    def _pictures(self) -> Pictures | None:
+        if self.images is None:
+            if self.wanted.labelled:
+                raise InvalidInput(
+                    f"{self.wanted.labelled[0]!r} is a name, and there are no images to learn it "
+                    "from; give images and labels, or a scorer of your own: "
+                    f"{{{self.wanted.labelled[0]!r}: function}}"
+                )
+            return None
+        if isinstance(self.images, Pictures):
+            return self.images
+        if isinstance(self.images, np.ndarray):
+            return Pictures(self.images)
+        hold = [name for name, scorer in self.wanted.hold.items() if scorer is None]
+        return read_pictures(
+            self.images, self.labels, names=self.wanted.labelled, hold=hold, size=self.size
+        )
+
+
+class _School:
+    """Learns the scorers that the user has not given."""
+
+    def __init__(
+        self,
+        given: _Given,
+        pictures: Pictures | None,
+        held_out: Any,
+        generator: ImageGenerator,
+    ) -> None:
+        self.learned: list[Learned] = []
+        self._given, self._pictures, self._held_out = given, pictures, held_out
+        self._generator = generator
+        self._faces: eigenfaces.Eigenfaces | None = None
+
+    def held_names(self) -> list[tuple[str, Any]]:
+        """What is held: one for each value where a label has several."""
+        named: list[tuple[str, Any]] = []
+        known = {} if self._pictures is None else self._pictures.labels
+        for name, scorer in self._given.wanted.hold.items():
+            several = [one for one in known if one.startswith(f"{name}=")]
+            if scorer is not None or name in known or not several:
+                named.append((name, scorer))
+            else:
+                named += [(one, None) for one in several]
+        return named
+
+    def attribute(self, name: str, given: Any, *, judged: bool = True) -> Attribute:
+        """A scorer, the user's or learned, and its judge."""
+        scorer = self._learn(name, self._given.scorers) if given is None else as_scorer(given, name)
+        return Attribute(name, scorer, self._judge(name) if judged else None)
+
+    def remarks(self, truth: Sequence[Attribute]) -> list[str]:
+        """What the report says of judges that are missing or poor."""
+        notes = []
+        if not truth:
+            notes.append(
+                "no truth was named, so what the decision should hang on may have changed with the "
+                "protected attribute; nothing was conditioned on it"
+            )
+        if self._given.judge == "none" or (self._given.judge is None and self._pictures is None):
+            notes.append("no judge looked at the twins but the scorers that made them")
+        poor = [one for one in self.learned if one.n_held_out and one.accuracy < 0.75]
+        notes += [
+            f"the {one.architecture} scorer of {one.name} is right on {100 * one.accuracy:.0f} % "
+            "of held-out images only, so what it says means little"
+            for one in poor
+        ]
+        return notes
+
+    def _judge(self, name: str) -> Scorer | None:
+        judge = self._given.judge
+        if isinstance(judge, Mapping):
+            return as_scorer(judge[name], f"judge of {name}") if name in judge else None
+        if judge == "none":
+            return None
+        if judge not in (None, "edges", "plain"):
+            known = ("edges", "plain", "none")
+            raise InvalidInput(f"there is no judge {judge!r}; {nearest(str(judge), known)}")
+        known_labels = {} if self._pictures is None else self._pictures.labels
+        return self._learn(name, judge or "edges") if name in known_labels else None
+
+    def _learn(self, name: str, architecture: str) -> Scorer:
+        pictures = self._pictures
+        if pictures is None or name not in pictures.labels:
+            raise InvalidInput(
+                f"there are no labels of {name!r}; give a CSV file that has them, or a scorer"
+            )
+        both = (*self._given.wanted.protected, *self._given.wanted.truth)
+        beside = [one for one in both if one != name and one in pictures.labels]
+        fit = self._fit(architecture, pictures.images)
+        found = attributes.learn(
+            name,
+            fit,
+            architecture,
+            pictures.images,
+            pictures.labels,
+            self._held_out,
+            beside if name in both else (),
+        )
+        self.learned.append(found)
+        return found.scorer
+
+    def _fit(self, architecture: str, images: ImageArray) -> Any:
+        if architecture == "edges":
+            return attributes.fit_edges
+        if architecture == "pixels":
+            if self._faces is None:
+                own = self._generator
+                self._faces = (
+                    own
+                    if isinstance(own, eigenfaces.Eigenfaces) and own.shape == images.shape[1:3]
+                    else eigenfaces.fit(images[~self._held_out], np.random.default_rng(0))
+                )
+            return attributes.fit_pixels(self._faces)
+        from limi.images import networks
+
+        return networks.fit_scorer(
+            architecture, Stream.IMAGES.rng(self._given.seed, _FIT, 1), self._given.device
+        )
+
+
+def _name_of(given: Any) -> str:
+    if isinstance(given, (str, Path)):
+        return str(given)
+    kind = getattr(given, "kind", None)
+    name = getattr(given, "__name__", type(given).__name__)
+    return kind if isinstance(kind, str) else str(name)
+
+
+def _keys(judge: Any) -> list[str] | None:
+    return None if judge is None else sorted(judge)
+
+
+def _result(
+    parts: _Parts, plan: Plan, ran: Any, asked: Asked, watch: Watch, preset: str, plant: float
+) -> ImageResult:
+    planes = (ran.planes.decision, ran.planes.protected, *ran.planes.held)
+    images = plan.generator.decode(np.zeros((1, plan.generator.latent_dim), dtype=np.float32))
+    return ImageResult(
+        **figures(ran, placebo=plan.placebo),
+        findings=ran.findings,
+        samples=ran.samples,
+        n_findings=ran.n_findings,
+        groups=parts.groups,
+        protected=parts.protected.name,
+        truth=None if parts.truth is None else parts.truth.name,
+        held=tuple(one.name for one in parts.held),
+        planes={plane.name: plane.auc for plane in planes},
+        scorers=parts.learned,
+        quality=parts.quality,
+        procedure=plan.procedure,
+        preset=preset,
+        generator=parts.generator.kind,
+        target=parts.target_name,
+        placebo=plan.placebo,
+        planted=plant,
+        size=(int(images.shape[1]), int(images.shape[2])),
+        seed=plan.seed,
+        stop=str(ran.stop),
+        queries=asked.queries,
+        seconds=watch.seconds,
+        notes=(*parts.notes, *ran.notes),
+    )

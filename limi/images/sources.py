@@ -1,0 +1,373 @@
+"""Photographs and their labels: a folder with a table, CelebA's list, or arrays in one file.
+
+Images become uint8 red, green and blue of one size. What had to be done to them is said in a note;
+what cannot be done without guessing is refused: mixed sizes, files that are no images, labels of
+files that are not there.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.errors import BadTable, InvalidInput, missing, nearest, spell
+from limi.images._base import ImageArray
+from limi.system.foreign import reason
+from limi.system.reading import read_text, regular
+
+__all__ = ["FEWEST", "Pictures", "Table", "read_images", "read_labels", "read_pictures"]
+
+FEWEST = 50
+"""Images that a generator is fitted to."""
+
+_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".ppm", ".pgm")
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "PPM")
+_FILE_COLUMNS = ("file", "filename", "file_name", "image", "image_id", "path", "name", "img")
+_UNKNOWN = ("", "nan", "na", "none", "null", "?")
+_TEST = ("test", "held_out", "held-out", "val", "valid", "validation")
+_MOST_PIXELS = 1 << 24  # of one file; more is a mistake or an attack
+_MOST_LEVELS = 6  # of something that is held
+_SHARE_HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Images with the labels that are known of them."""
+
+    images: ImageArray
+    labels: Mapping[str, NDArray[np.int8]] = field(default_factory=dict)
+    """0, 1, or -1 where none is known; by name."""
+    values: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """What 0 and 1 stand for; by name."""
+    split: NDArray[np.bool_] | None = None
+    """Which are held out, where the table says so."""
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def held_out(self, rng: np.random.Generator) -> NDArray[np.bool_]:
+        """Images that nothing is fitted on: those of the table's split, else a fifth at random."""
+        if self.split is not None:
+            return self.split
+        n = len(self)
+        chosen = np.zeros(n, dtype=bool)
+        chosen[rng.permutation(n)[: int(n * _SHARE_HELD_OUT)]] = True
+        return chosen
+
+
+@dataclass(frozen=True)
+class Table:
+    """Labels as text, one line per image."""
+
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+    name: str
+
+    def column(self, name: str) -> list[str]:
+        """The cells of a column; InvalidInput where there is none of the name."""
+        if name not in self.columns:
+            raise InvalidInput(f"{self.name} has no column {name!r}; {nearest(name, self.columns)}")
+        place = self.columns.index(name)
+        return [line[place].strip() for line in self.lines]
+
+
+def read_pictures(
+    images: str | Path,
+    labels: str | Path | None = None,
+    *,
+    names: Sequence[str] = (),
+    hold: Sequence[str] = (),
+    size: int | None = None,
+) -> Pictures:
+    """Images of a folder or an .npz file with the labels of these names.
+
+    Labels of `names` have two values; those of `hold` may have some more, and each of them is then
+    held on its own.
+    """
+    place = Path(images)
+    table = None if labels is None else read_labels(labels)
+    if place.is_dir():
+        files, order = _listed(place, table)
+        found, notes = read_images(files, size=size)
+        known: dict[str, NDArray[Any]] = {}
+    else:
+        found, known, notes = _arrays(place)
+        order = _numbered(table, len(found))
+    if len(found) < FEWEST:
+        raise BadTable(
+            f"there are {len(found)} images in {str(place)!r}; a generator and scorers learn from "
+            f"{FEWEST} or more"
+        )
+    return _label(found, known, table, order, names, hold, tuple(notes))
+
+
+def read_labels(place: str | Path) -> Table:
+    """A CSV file with a header, or CelebA's list: a number, the names, then -1 and 1 by line."""
+    text = read_text(place, "a CSV file of labels")
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 2 and lines[0].strip().isdigit():
+        names = ("file", *lines[1].split())
+        cells = [tuple(line.split()) for line in lines[2:]]
+    else:
+        rows = list(csv.reader(io.StringIO(text)))
+        rows = [row for row in rows if any(cell.strip() for cell in row)]
+        if len(rows) < 2:
+            raise BadTable(f"{str(place)!r} holds no labels; give a header and a line per image")
+        names = tuple(name.strip() for name in rows[0])
+        cells = [tuple(row) for row in rows[1:]]
+    short = [number for number, line in enumerate(cells) if len(line) != len(names)]
+    if short:
+        raise BadTable(
+            f"line {short[0] + 2:,} of {str(place)!r} has {len(cells[short[0]])} cells where the "
+            f"header has {len(names)}"
+        )
+    return Table(names, tuple(cells), repr(str(place)))
+
+
+# -- images -------------------------------------------------------------------------------
+
+
+def read_images(files: Sequence[Path], *, size: int | None = None) -> tuple[ImageArray, list[str]]:
+    """Image files as one array, and notes on what was done to them."""
+    if size is not None and not 8 <= size <= 1024:
+        raise InvalidInput(f"size is {size}; images have sides of 8 to 1,024 pixels")
+    done: Counter[str] = Counter()
+    images = [_read(path, size, done) for path in files]
+    sizes = Counter(image.shape[:2] for image in images)
+    if len(sizes) > 1:
+        told = ", ".join(
+            f"{count:,} of {width} x {height}" for (height, width), count in sizes.most_common(4)
+        )
+        raise BadTable(
+            f"the images are of {len(sizes)} sizes ({told}); crop them alike, or give --size to "
+            "make all of them square"
+        )
+    if images and min(images[0].shape[:2]) < 8:
+        raise BadTable("the images are smaller than 8 x 8; there is nothing to see in them")
+    notes = [
+        f"{n:,} {'image was' if n == 1 else 'images were'} {words}" for words, n in done.items()
+    ]
+    return np.stack(images) if images else np.empty((0, 8, 8, 3), dtype=np.uint8), notes
+
+
+def _read(path: Path, size: int | None, done: Counter[str]) -> ImageArray:
+    try:
+        from PIL import Image, ImageOps
+    except ImportError:
+        raise missing("pillow", "images", "reading images") from None
+    try:
+        with Image.open(path, formats=_FORMATS) as opened:
+            if opened.width * opened.height > _MOST_PIXELS:
+                raise BadTable(
+                    f"{str(path)!r} has {opened.width:,} x {opened.height:,} pixels, too many for "
+                    "an image of a face; make it smaller"
+                )
+            image = ImageOps.exif_transpose(opened)
+            if opened.getexif().get(0x0112, 1) != 1:
+                done["turned as their EXIF data say"] += 1
+            image = _to_colour(image, done)
+    except BadTable:
+        raise
+    except Exception as error:  # a decoder has an exception for each kind of damage
+        raise BadTable(
+            f"{str(path)!r} cannot be read as an image ({reason(error)}); remove it, or save it as "
+            "PNG or JPEG"
+        ) from None
+    if size is not None and image.size != (size, size):
+        image = ImageOps.fit(image, (size, size), Image.Resampling.LANCZOS)
+        done[f"cropped and resized to {size} x {size}"] += 1
+    return np.asarray(image, dtype=np.uint8)
+
+
+def _to_colour(image: Any, done: Counter[str]) -> Any:
+    """Red, green and blue of any image; what shines through is white."""
+    from PIL import Image
+
+    if image.mode == "RGB":
+        return image
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        done["transparent and put on white"] += 1
+        image = image.convert("RGBA")
+        ground = Image.new("RGBA", image.size, "white")
+        return Image.alpha_composite(ground, image).convert("RGB")
+    if image.mode in ("L", "1", "I", "I;16", "F"):
+        done["grey and taken as colour"] += 1
+        if image.mode in ("I", "I;16"):  # 16 bits a pixel, of which convert would cut the top
+            image = Image.fromarray((np.asarray(image).astype(np.int64) >> 8).astype(np.uint8))
+    return image.convert("RGB")
+
+
+def _listed(folder: Path, table: Table | None) -> tuple[list[Path], list[int]]:
+    """Files to read, and the line of each in the table; -1 where it has none."""
+    there = sorted(
+        path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS and path.is_file()
+    )
+    if not there:
+        raise BadTable(f"there are no images in {str(folder)!r}; files end in {spell(_ENDINGS)}")
+    if table is None:
+        return there, [-1] * len(there)
+    known = {path.relative_to(folder).as_posix(): path for path in there}
+    cells = _file_column(table, known)
+    lost = [cell for cell in cells if cell not in known]
+    if lost:
+        raise BadTable(
+            f"{table.name} has labels of {len(lost):,} files that are not in {str(folder)!r}: "
+            f"{spell(lost, most=3)}; remove their lines, or bring the files"
+        )
+    twice = [cell for cell, n in Counter(cells).items() if n > 1]
+    if twice:
+        raise BadTable(f"{table.name} has two lines for {spell(twice, most=3)}; keep one")
+    lines = {cell: number for number, cell in enumerate(cells)}
+    return there, [lines.get(name, -1) for name in known]
+
+
+def _file_column(table: Table, known: Mapping[str, Path]) -> list[str]:
+    named = [one for one in table.columns if one.lower() in _FILE_COLUMNS]
+    for name in (*named, *table.columns):
+        cells = [Path(cell).as_posix() for cell in table.column(name)]
+        if any(cell in known for cell in cells):
+            return cells
+    first = table.column(named[0] if named else table.columns[0])
+    raise BadTable(
+        f"no column of {table.name} names files of the folder (it has {spell(first, most=2)}, the "
+        f"folder {spell(list(known), most=2)}); write file names as they are, in a column 'file'"
+    )
+
+
+def _arrays(place: Path) -> tuple[ImageArray, dict[str, NDArray[Any]], list[str]]:
+    """Images, and whatever else in an .npz file has a number for each."""
+    path = regular(place, "a folder of images, or an .npz file with an array `images`")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            held = {name: file[name] for name in file.files} if hasattr(file, "files") else {}
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError) as error:
+        raise BadTable(
+            f"{str(path)!r} cannot be read as arrays ({reason(error)}); give a folder of images, "
+            "or an .npz file with an array `images`"
+        ) from None
+    images = held.pop("images", None)
+    if images is None or images.dtype != np.uint8 or images.ndim not in (3, 4):
+        what = "no array `images`" if images is None else f"images of {images.dtype}"
+        raise BadTable(
+            f"{str(path)!r} has {what}; it must be uint8 of the shape (n, height, width, 3)"
+        )
+    notes = []
+    if images.ndim == 3 or images.shape[3] == 1:
+        images = np.repeat(images.reshape(*images.shape[:3], 1), 3, axis=3)
+        notes.append(f"{len(images):,} images were grey and taken as colour")
+    if images.shape[3] != 3:
+        raise BadTable(f"{str(path)!r} has images of {images.shape[3]} channels; 3 are needed")
+    return images, {n: a for n, a in held.items() if a.shape == (len(images),)}, notes
+
+
+def _numbered(table: Table | None, n: int) -> list[int]:
+    """The line of each image of an array: that of its number, else the lines in their order."""
+    if table is None:
+        return [-1] * n
+    if len(table.lines) != n:
+        raise BadTable(
+            f"{table.name} has {len(table.lines):,} lines for {n:,} images; give one line each"
+        )
+    if "index" not in table.columns:
+        return list(range(n))
+    numbers = table.column("index")
+    if sorted(numbers) != sorted(map(str, range(n))):
+        raise BadTable(f"the column 'index' of {table.name} does not number the images from 0")
+    lines = {int(number): line for line, number in enumerate(numbers)}
+    return [lines[number] for number in range(n)]
+
+
+# -- labels -------------------------------------------------------------------------------
+
+
+def _label(
+    images: ImageArray,
+    known: Mapping[str, NDArray[Any]],
+    table: Table | None,
+    order: Sequence[int],
+    names: Sequence[str],
+    hold: Sequence[str],
+    notes: tuple[str, ...],
+) -> Pictures:
+    labels: dict[str, NDArray[np.int8]] = {}
+    values: dict[str, tuple[str, str]] = {}
+    for name in dict.fromkeys([*names, *hold]):
+        cells = _cells(name, known, table, order)
+        levels = sorted({cell for cell in cells if cell.lower() not in _UNKNOWN}, key=_rank)
+        if len(levels) < 2:
+            raise BadTable(
+                f"the label {name!r} has one value only ({spell(levels)}); two groups of images "
+                "are needed to learn what it looks like"
+            )
+        if len(levels) == 2:
+            labels[name] = _coded(cells, levels)
+            values[name] = (levels[0], levels[1])
+        elif name in names or len(levels) > _MOST_LEVELS:
+            raise BadTable(
+                f"the label {name!r} has {len(levels)} values ({spell(levels, most=4)}); "
+                + (
+                    f"what is held has {_MOST_LEVELS} at most"
+                    if name not in names
+                    else "two are needed, so leave out the images of the others"
+                )
+            )
+        else:
+            for level in levels:
+                own = f"{name}={level}"
+                chosen = np.array([cell == level for cell in cells], dtype=np.int8)
+                unknown = np.array([cell.lower() in _UNKNOWN for cell in cells])
+                labels[own] = np.where(unknown, -1, chosen).astype(np.int8)
+                values[own] = ("other", level)
+    without = sum(line < 0 for line in order) if table is not None else 0
+    if without:
+        notes = (*notes, f"{without:,} images have no labels and serve the generator alone")
+    return Pictures(images, labels, values, _split(table, order), notes)
+
+
+def _cells(
+    name: str, known: Mapping[str, NDArray[Any]], table: Table | None, order: Sequence[int]
+) -> list[str]:
+    if table is not None and (name in table.columns or name not in known):
+        column = table.column(name)
+        return ["" if line < 0 else column[line] for line in order]
+    if name not in known:
+        raise InvalidInput(
+            f"there are no labels {name!r}; give a CSV file that has them (--labels)"
+            + (f", or one of {spell(sorted(known))}" if known else "")
+        )
+    return [str(cell) for cell in known[name].tolist()]
+
+
+def _rank(level: str) -> tuple[int, float, str]:
+    """Numbers by size, then words by letter; no before yes."""
+    words = {"no": 0, "false": 0, "yes": 1, "true": 1}
+    if level.lower() in words:
+        return (0, words[level.lower()], "")
+    try:
+        return (0, float(level), "")
+    except ValueError:
+        return (1, 0.0, level)
+
+
+def _coded(cells: Sequence[str], levels: Sequence[str]) -> NDArray[np.int8]:
+    place = {level: number for number, level in enumerate(levels)}
+    return np.array([place.get(cell, -1) for cell in cells], dtype=np.int8)
+
+
+def _split(table: Table | None, order: Sequence[int]) -> NDArray[np.bool_] | None:
+    """Which images a column `split` holds out; None where there is none."""
+    if table is None or "split" not in table.columns:
+        return None
+    cells = table.column("split")
+    chosen = np.array([line >= 0 and cells[line].lower() in _TEST for line in order])
+    return chosen if 0 < chosen.sum() < len(chosen) else None
