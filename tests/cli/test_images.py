@@ -29,8 +29,11 @@ def broken(images):
         raise RuntimeError("no more")
     return look_at_mouth(images)
 
+turns = []
+
 def flipping(images):
-    return np.random.default_rng(len(calls.read_text().split())).random(len(images))
+    turns.append(1)
+    return np.random.default_rng(len(turns)).random(len(images))
 """
 
 
