@@ -395,7 +395,9 @@ def _empty(folder: Path, but: str = "") -> None:
     """Remove our files from a folder of ours, those that tell whose it is last."""
     with os.scandir(folder) as entries:
         found = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    ours = [name for name in found if name != but and (_is_of(name, _OURS) or writing.is_draft(name))]
+    ours = [
+        name for name in found if name != but and (_is_of(name, _OURS) or writing.is_draft(name))
+    ]
     for name in sorted(ours, key=lambda name: (name in _LAST, name == _JOURNAL)):
         (folder / name).unlink()
 

@@ -209,7 +209,7 @@ def load(place: str, decision: Decision) -> OnnxModel:
         Answers(decision),
         decision.outputs(output) if alone else Outputs(1, output),
         missing=options.get("missing"),
-        file=str(path),
+        file=str(Path(file)),
         notes=decision.output_notes() if alone else (),
     )
 
