@@ -252,6 +252,9 @@ class Yardstick:
 
     def _rate(self, target: Scorer, population: str, schema: Schema) -> RepairFigure:
         rows: Rows = getattr(self, population)
+        if isinstance(target, Blinded) and schema is not self.problem.schema:
+            # What goes along is hidden from it too, so that who breaks with that is somebody else.
+            return RepairFigure(None, reason="it takes nothing that goes along either")
         if not len(rows):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
         return _figure(check_population(target.score, schema, rows)[1])

@@ -127,6 +127,9 @@ def test_where_rules_bind_partners_flips_are_told_both_ways():
     assert figures["real_only_protected"].value == np.isin(income, [4, 5]).mean()
     assert figures["real"].value == (income == 5).sum() / (income != 4).sum()
     assert "natural_only_protected" in figures
+    hidden = _figures.Blinded(one.target, ruled, _figures.Blinded.usual(ruled, kept))
+    blind = stick.figures(hidden, np.arange(len(kept) // 2), held, None)
+    assert (blind["real"].value, blind["real_only_protected"].value) == (0, None)
     plain = replace(stick, problem=one).figures(
         one.target, np.arange(200), np.arange(200, 300), None
     )
