@@ -16,11 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.audits.problem import Problem
+from limi.models.target import settling_rows
 from limi.proofs.solver import Solve, require_solver
+from limi.table.partners import expand
 from limi.trees.bounds import Boxes, bound_boxes
 from limi.trees.lattice import Lattice
 
 __all__ = ["DomainGap", "bound_domain"]
+
+_PEOPLE = 2000  # of the table, whose gaps are a first answer
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ def bound_domain(lattice: Lattice, problem: Problem, seconds: float, workers: in
     their_lows[:, protected] = their_highs[:, protected] = atoms[pairs[:, 1]]
     along = np.setdiff1d(moving, protected)
     promise = _promise(lattice, lows, highs, their_lows, protected, bool(len(along)))
-    best, bound, optimal = 0.0, 0.0, True
+    best, bound, optimal = _gap_of_people(lattice, problem), 0.0, True
     deadline = time.monotonic() + seconds
     for nth, place in enumerate(np.argsort(-promise, kind="stable").tolist()):
         if promise[place] <= best:
@@ -60,6 +64,9 @@ def bound_domain(lattice: Lattice, problem: Problem, seconds: float, workers: in
         solve = Solve(
             lattice, lows[place], highs[place], their_lows[place], their_highs[place], moving
         )
+        if not left:
+            optimal, bound = False, max(bound, float(promise[place]))
+            break  # the others promise less
         share = left if nth == len(pairs) - 1 else left / 2
         found = solve.find_gap(seconds=share, workers=workers, above=best)
         best = max(best, found.value)
@@ -68,6 +75,20 @@ def bound_domain(lattice: Lattice, problem: Problem, seconds: float, workers: in
     # What rounding leaves open, once for each of the two sums.
     spare = 2 * lattice.ensemble.slack
     return DomainGap(best, max(best, bound) + spare, optimal)
+
+
+def _gap_of_people(lattice: Lattice, problem: Problem) -> float:
+    """The largest gap of some people of the table and their partners: it is reached."""
+    schema = problem.schema
+    some = problem.rows[settling_rows(len(problem.rows), _PEOPLE)]
+    asked, is_open = expand(schema, some, schema.combinations)
+    n, n_tried, width = asked.shape
+    sums = lattice.margins(lattice.atoms(asked.reshape(-1, width))).reshape(n, n_tried)
+    if is_open is not None:
+        sums = np.where(is_open, sums, np.nan)
+    known = sums[~np.isnan(sums).all(axis=1)]
+    gaps = np.nanmax(known, axis=1) - np.nanmin(known, axis=1)
+    return float(gaps.max(initial=0.0))
 
 
 def _promise(

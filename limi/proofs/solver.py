@@ -234,9 +234,9 @@ class _Model:
         status = solver.Solve(self.cp)
         if status == module.INFEASIBLE:
             return Found("nothing", bound=-math.inf)
-        bound = solver.BestObjectiveBound() if self.cp.HasObjective() else math.inf
         if status not in (module.OPTIMAL, module.FEASIBLE):
-            return Found("late", bound=bound)
+            return Found("late")  # the bound of a solver that has found nothing need not be one
+        bound = solver.BestObjectiveBound() if self.cp.HasObjective() else math.inf
         row, partner = (self._read(solver, side) for side in (0, 1))
         leaves = tuple(leaf for leaf, chosen in self._leaves if solver.Value(chosen))
         value = solver.ObjectiveValue() if self.cp.HasObjective() else 0.0

@@ -163,6 +163,15 @@ def test_what_is_reported_adds_up(boosted):
         assert region["proven"] <= region["people"]
 
 
+def test_a_domain_without_time_has_a_bound_all_the_same(boosted):
+    full = limi.certify(*boosted, rows=1, domain=True, domain_seconds=20, **TOLD).domain
+    late = limi.certify(*boosted, rows=1, domain=True, domain_seconds=1e-6, **TOLD).domain
+    assert not late.optimal
+    assert 0 < late.reached <= full.reached <= full.bound <= late.bound < np.inf
+    proof = limi.certify(*boosted, rows=None, workers=0, **TOLD)
+    assert proof.own_gap.max() <= full.score_bound
+
+
 def test_gaps_near_a_person_are_never_exceeded(boosted):
     proof = limi.certify(*boosted, rows=30, **TOLD)
     from tests.proofs.brute import rows_near
