@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from limi.proofs._result import Domain, Proof
 from limi.proofs._store import Store
 from limi.proofs.domain import bound_domain
 from limi.proofs.near import Near, NearBy, parse_near
+from limi.proofs.networks import Network, NetworkProof, find_network
 from limi.proofs.people import Answer, People
 from limi.proofs.question import ask_about, find_followed
 from limi.proofs.solver import require_solver
@@ -269,19 +271,28 @@ class _Work:
         self._store = None if draft is None else Store(draft.folder, plan.problem.schema)
         self._counts = np.zeros(4, dtype=np.int64)
         self._queries = 0
+        self._slack = 0.0
 
     def run(self) -> Proof:
         """All blocks, and the whole domain where it is asked for."""
         plan, problem = self._plan, self._plan.problem
-        reading = read_trees(problem.target)
+        network = find_network(problem.target)
+        reading = network or read_trees(problem.target)
         apart = self._conform(reading)
-        lattice = build_lattice(reading, problem.rows[:1], find_followed(problem.schema))
         blocks = np.split(plan.chosen, range(_BLOCK, len(plan.chosen), _BLOCK))
-        people = [
-            self._decide(lattice, problem.rows[block], number)
-            for number, block in enumerate(blocks)
-        ]
-        proof = self._sum_up(reading, people, apart)
+        if isinstance(reading, Network):
+            if plan.domain_seconds:
+                raise InvalidInput(
+                    "the largest gap in the whole domain can be bounded for models made of trees, "
+                    "and this one is a network; leave --domain out"
+                )
+            decide = partial(self._decide_by_network, reading)
+            people = [self._take(n, block, decide) for n, block in enumerate(blocks)]
+            return self._sum_up(reading, people, apart, self._slack)
+        lattice = build_lattice(reading, problem.rows[:1], find_followed(problem.schema))
+        decide = partial(self._decide_by_trees, lattice)
+        people = [self._take(n, block, decide) for n, block in enumerate(blocks)]
+        proof = self._sum_up(reading, people, apart, reading.ensemble.slack)
         if not plan.domain_seconds:
             return proof
         self._tell("the whole domain")
@@ -290,13 +301,13 @@ class _Work:
         domain = Domain(
             found.reached,
             found.bound,
-            float(reading.ensemble.widest(found.bound)),
+            float(min(reading.widest(found.bound), 1.0)),
             found.optimal,
             plan.seconds - started,
         )
         return replace(proof, domain=domain, seconds=plan.seconds)
 
-    def _conform(self, reading: Reading) -> float:
+    def _conform(self, reading: Reading | Network) -> float:
         """Hold the reading to the model, on rows of the table and on their partners."""
         problem = self._plan.problem
         some = problem.rows[settling_rows(len(problem.rows), _CONFORM_ROWS)]
@@ -306,23 +317,32 @@ class _Work:
         self._queries += len(rows)
         return reading.conform(rows)
 
-    def _decide(self, lattice: Lattice, rows: Rows, number: int) -> People:
+    def _take(self, number: int, block: Index, decide: Callable[[People, int], None]) -> People:
+        """Decide a block of people, or take up what is known of it."""
         plan, problem = self._plan, self._plan.problem
-        people = People(problem.schema, rows, self._score)
-        if self._store is not None and self._store.restore(number, people):
-            self._count(people)
-            return people
-        question = ask_about(lattice, plan.near, rows)
-        rng = Stream.PROOFS.rng(plan.seed, 1, number)
-        work = Splitting(lattice, question, people, rng)
+        people = People(problem.schema, problem.rows[block], self._score)
+        if self._store is None or not self._store.restore(number, people):
+            if not plan.late:
+                decide(people, number)
+            if self._store is not None and not plan.late:
+                self._store.keep(number, people)
+        self._queries += people.queries
+        for answer in Answer:
+            self._counts[answer] += int((people.answer == answer).sum())
+        self._tell("bounds and cuts")
+        return people
+
+    def _decide_by_trees(self, lattice: Lattice, people: People, number: int) -> None:
+        plan = self._plan
+        question = ask_about(lattice, plan.near, people.rows)
+        work = Splitting(lattice, question, people, Stream.PROOFS.rng(plan.seed, 1, number))
 
         def tell() -> None:
             self._tell("bounds and cuts", people)
 
-        if not plan.late:
-            frontier = work.begin()
-            tell()
-            frontier = work.go_on(frontier, plan.max_boxes, enough=lambda: plan.late, on_round=tell)
+        frontier = work.begin()
+        tell()
+        work.go_on(frontier, plan.max_boxes, enough=lambda: plan.late, on_round=tell)
         if plan.workers and people.is_open.any() and not plan.late:
             solve_open(
                 lattice,
@@ -333,16 +353,16 @@ class _Work:
                 enough=lambda: plan.late,
                 on_answer=lambda: self._tell("the solver", people),
             )
-        if self._store is not None and not plan.late:
-            self._store.keep(number, people)
-        self._queries += people.queries
-        self._count(people)
-        return people
 
-    def _count(self, people: People) -> None:
-        for answer in Answer:
-            self._counts[answer] += int((people.answer == answer).sum())
-        self._tell("bounds and cuts")
+    def _decide_by_network(self, network: Network, people: People, number: int) -> None:
+        plan = self._plan
+        work = NetworkProof(network, plan.near, people)
+        work.run(
+            plan.max_boxes,
+            enough=lambda: plan.late,
+            on_round=lambda: self._tell("bounds and cuts", people),
+        )
+        self._slack = max(self._slack, work.slack)
 
     def _tell(self, phase: str, people: People | None = None) -> None:
         counts = self._counts.copy()
@@ -359,7 +379,9 @@ class _Work:
             )
         )
 
-    def _sum_up(self, reading: Reading, blocks: list[People], apart: float) -> Proof:
+    def _sum_up(
+        self, reading: Reading | Network, blocks: list[People], apart: float, slack: float
+    ) -> Proof:
         plan, problem = self._plan, self._plan.problem
 
         def joined(name: str) -> Any:
@@ -376,14 +398,14 @@ class _Work:
             answer=answer,
             stage=joined("stage"),
             score=own,
-            gap=np.minimum(reading.ensemble.widest(joined("gap")), 1.0),
+            gap=np.minimum(reading.widest(joined("gap")), 1.0),
             own_gap=gaps,
             witness=joined("witness"),
             partner=joined("partner"),
             witness_scores=joined("scores"),
-            kind=reading.ensemble.kind,
+            kind=reading.kind,
             near=plan.near.said,
-            slack=reading.ensemble.slack,
+            slack=slack,
             apart=apart,
             seed=plan.seed,
             queries=self._queries,

@@ -22,7 +22,7 @@ from limi.trees.bounds import Boxes
 from limi.trees.lattice import Lattice
 from limi.types import Index, Mask, Rows
 
-__all__ = ["Question", "ask_about", "find_followed"]
+__all__ = ["Question", "ask_about", "find_followed", "make_partners", "part_people"]
 
 _MOST_PARTS = 512  # boxes of a person
 
@@ -67,9 +67,9 @@ def find_followed(schema: Schema) -> Mask:
 def ask_about(lattice: Lattice, near: Near, rows: Rows) -> Question:
     """The boxes of people's neighbourhoods."""
     schema = lattice.schema
-    person, centre, low, high = _part(schema, near, rows)
+    person, centre, low, high = part_people(schema, near, rows)
     moving = schema.moving_index
-    partners, there = _partners(schema, near, centre)
+    partners, there = make_partners(schema, near, centre)
     own = lattice.atoms(centre)
     low_atoms, high_atoms = lattice.atoms(low), lattice.atoms(high)
     # A missing cell that may become any value may stay missing too.
@@ -85,7 +85,7 @@ def ask_about(lattice: Lattice, near: Near, rows: Rows) -> Question:
     return Question(person, boxes, centre, low, high, partners)
 
 
-def _part(schema: Schema, near: Near, rows: Rows) -> tuple[Index, Rows, Rows, Rows]:
+def part_people(schema: Schema, near: Near, rows: Rows) -> tuple[Index, Rows, Rows, Rows]:
     """People, box by box: whose it is, the person in it, and its lowest and highest codes."""
     low, high = near.ends(schema, rows)
     person, centre = np.arange(len(rows)), rows.copy()
@@ -116,7 +116,7 @@ def _part(schema: Schema, near: Near, rows: Rows) -> tuple[Index, Rows, Rows, Ro
     return person, centre, low, high
 
 
-def _partners(schema: Schema, near: Near, centre: Rows) -> tuple[Rows, NDArray[np.bool_]]:
+def make_partners(schema: Schema, near: Near, centre: Rows) -> tuple[Rows, NDArray[np.bool_]]:
     """(n, partners, d) rows, and which of them may be asked."""
     places = schema.places_of(centre)
     patterns = stray_patterns(places)

@@ -51,6 +51,15 @@ class Reading:
     jumps: tuple[int, ...] | None  # columns whose numbers may rise and fall; None for any of them
     edge: float  # the sum at which the model, or the user's threshold, decides
 
+    @property
+    def kind(self) -> str:
+        """What it is, for people."""
+        return self.ensemble.kind
+
+    def widest(self, gap: Any) -> Any:
+        """How far two scores can be apart at most, if their sums are so far apart."""
+        return self.ensemble.widest(gap)
+
     def features(self, rows: Rows) -> NDArray[np.float64]:
         """(n, features): what the trees are given for rows."""
 
@@ -157,7 +166,7 @@ def _favorable(model: Any) -> int:
 def _no_trees(name: str) -> BadModel:
     return BadModel(
         f"proofs need a model made of trees, and this one is of type {name}; those that can be "
-        f"read are {KINDS}"
+        f"read are {KINDS} (and plain networks of linear layers and ReLUs)"
     )
 
 

@@ -1,0 +1,208 @@
+"""Proofs for tree ensembles: how many people are decided in which time, and whether any is wrong.
+
+    python -m benchmarks.certify                     # people of Adult, and the whole domain
+    python -m benchmarks.certify --conform           # readers on 100,000 natural rows
+    python -m benchmarks.certify --ensembles 500     # every reader against all rows of small boxes
+    python -m benchmarks.certify --one-pass          # all protected values in one walk
+
+Seconds are of the processor, of this process and of all its threads, because a machine that others
+use too tells little by the clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import limi
+from limi import data
+from limi.audits.problem import prepare
+from limi.generators import trees as natural
+from limi.proofs import Answer, Stage
+from limi.trees.lattice import build_lattice
+from limi.trees.reading import read_trees
+from tests.proofs.brute import flips_near
+from tests.trees.cases import CASES, draw_table, with_gaps
+
+NEAR = "age=5,hours_per_week=10,education_num=1,capital_gain=500,capital_loss=200"
+PEOPLE = 3000
+
+
+def tell(name: str, value: Any, bar: Any = None, ok: bool | None = None) -> None:
+    told = {"name": name, "value": value}
+    print(json.dumps(told | ({} if bar is None else {"bar": bar, "ok": ok})), flush=True)
+
+
+def adult() -> pd.DataFrame:
+    """Adult with its categories as whole numbers."""
+    frame = data.load("adult").frame
+    numbers = pd.api.types.is_numeric_dtype
+    return pd.DataFrame(
+        {
+            name: frame[name]
+            if numbers(frame[name])
+            else frame[name].astype("category").cat.codes.astype(int)
+            for name in frame.columns
+        }
+    )
+
+
+def make(kind: str, n_trees: int, depth: int) -> Any:
+    if kind == "xgboost":
+        import xgboost
+
+        return xgboost.XGBClassifier(
+            n_estimators=n_trees, max_depth=depth, random_state=0, n_jobs=1
+        )
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(n_trees, max_depth=depth, random_state=0, n_jobs=1)
+
+
+MODELS = {
+    # kind, trees, depth; the share to be decided, and in how many seconds
+    "XGBoost 100 x 6": ("xgboost", 100, 6, 0.99, 300),
+    "forest 50 x 6": ("forest", 50, 6, 0.99, 300),
+    "forest 100 x 10": ("forest", 100, 10, 0.95, 900),
+    "XGBoost 300 x 6": ("xgboost", 300, 6, None, None),
+}
+
+
+def people(frame: pd.DataFrame) -> None:
+    for name, (kind, n_trees, depth, share, seconds) in MODELS.items():
+        model = make(kind, n_trees, depth).fit(frame.drop(columns="income"), frame.income)
+        told = {"protected": "sex", "target": "income", "favorable": 1, "near": NEAR}
+        start = time.process_time()
+        seen: list[tuple[float, int]] = []
+
+        def note(progress: Any, start: float = start, seen: list[Any] = seen) -> None:
+            seen.append((time.process_time() - start, progress.proven + progress.flips))
+
+        proof = limi.certify(model, frame, rows=PEOPLE, on_progress=note, **told)
+        spent = time.process_time() - start
+        decided = float((proof.answer != Answer.UNDECIDED).mean())
+        bar = None if share is None else f"{share:.0%} in {seconds} s"
+        ok = None if share is None else decided >= share and spent <= seconds
+        tell(f"{name}: decided, and seconds", [round(decided, 4), round(spent, 1)], bar, ok)
+        tell(f"{name}: answers", proof.counts)
+        by = {stage.name.lower(): int((proof.stage == stage).sum()) for stage in Stage}
+        tell(f"{name}: decided by", by)
+        start = time.process_time()
+        bounds = limi.certify(model, frame, rows=PEOPLE, workers=0, max_boxes=32, **told)
+        spent = time.process_time() - start
+        decided = float((bounds.answer != Answer.UNDECIDED).mean())
+        bar = {"XGBoost 100 x 6": 0.7, "forest 50 x 6": 0.88}.get(name)
+        tell(
+            f"{name}: by bounds and 32 boxes, reading the model included",
+            [round(decided, 4), round(spent, 1)],
+            bar,
+            None if bar is None else decided >= bar,
+        )
+
+
+def domain(frame: pd.DataFrame) -> None:
+    model = make("xgboost", 100, 6).fit(frame.drop(columns="income"), frame.income)
+    told = {"protected": "sex", "target": "income", "favorable": 1, "near": NEAR}
+    start = time.process_time()
+    proof = limi.certify(model, frame, rows=1, domain=True, domain_seconds=120, **told)
+    spent = time.process_time() - start
+    assert proof.domain is not None
+    tell("whole domain, XGBoost 100 x 6", proof.domain.as_dict())
+    ok = proof.domain.optimal and spent <= 20
+    tell("whole domain, XGBoost 100 x 6: seconds to the optimum", round(spent, 1), 20, ok)
+
+
+def conform(n: int) -> None:
+    """Every reader on natural rows of its table."""
+    for name, build in CASES.items():
+        rng = np.random.default_rng(sum(name.encode()))
+        frame = draw_table(rng, 2000)
+        frame = frame if "onnx" in name else with_gaps(frame, rng)
+        model, frame = build(frame, 0)
+        problem = prepare(model, frame, protected="sex", target="good", favorable=1)
+        made = natural.fit(problem.rows, problem.schema, np.random.default_rng(1))
+        rows = made.decode(made.sample_latents(n, np.random.default_rng(2)))
+        apart = read_trees(problem.target).conform(rows)
+        tell(f"{name}: largest difference of scores on {n:,} natural rows", apart, 1e-5, True)
+
+
+def ensembles(n: int) -> None:
+    """Answers against all rows of small boxes, by cuts and by the solver."""
+    for name, build in CASES.items():
+        counts = dict.fromkeys(("proven", "flips", "undecided", "wrong"), 0)
+        for seed in range(n):
+            rng = np.random.default_rng([seed, sum(name.encode())])
+            frame = draw_table(rng, 100)
+            frame = with_gaps(frame, rng) if seed % 2 and "onnx" not in name else frame
+            model, frame = build(frame, seed)
+            told = {"protected": "sex", "target": "good", "favorable": int(rng.integers(2))}
+            schema = prepare(model, frame, **told).schema
+            near: dict[str, Any] = {"age": int(rng.integers(1, 3)), "level": 1}
+            near |= {"pay": 2 * float(schema["pay"].step)} if schema["pay"].step else {}
+            near |= {"job": 1 if schema["job"].kind == "numerical" else "any"}
+            how = {"max_boxes": 1, "workers": 1} if seed % 3 == 2 else {"workers": 0}
+            proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
+            for row, answer in zip(proof.rows, proof.answer, strict=True):
+                truth = flips_near(proof.problem, near, row)
+                counts[Answer(answer).name.lower()] += 1
+                wrong = answer != Answer.UNDECIDED and truth != (answer == Answer.FLIPS)
+                counts["wrong"] += int(wrong)
+        tell(f"{name}: {n} ensembles, answers", counts, 0, counts["wrong"] == 0)
+
+
+def one_pass() -> None:
+    """A forest asked under nine ages: its own scores, and one walk for all ages."""
+    frame = adult()
+    model = make("forest", 100, 10).fit(frame.drop(columns="income"), frame.income)
+    problem = prepare(model, frame, protected="age=20-60:5", target="income", favorable=1)
+    rows, schema = problem.rows[:4000], problem.schema
+    from limi.table.partners import expand
+
+    asked, _ = expand(schema, rows, schema.combinations)
+    flat = asked.reshape(-1, asked.shape[2])
+    start = time.process_time()
+    theirs = problem.target.score(flat)
+    own = time.process_time() - start
+    reading = read_trees(problem.target)
+    lattice = build_lattice(reading, problem.rows[:1], np.zeros(len(schema), dtype=bool))
+    moves = lattice.looks_at(schema.protected_index)
+    start = time.process_time()
+    atoms = lattice.atoms(flat).reshape(asked.shape)
+    shared = lattice.sums(atoms[:, 0], ~moves)
+    sums = shared[:, None] + np.stack(
+        [lattice.sums(atoms[:, k], moves) for k in range(asked.shape[1])], axis=1
+    )
+    walked = time.process_time() - start
+    same = np.array_equal(sums.ravel() > 0, theirs > 0.5)
+    tell("one pass: trees that ask for age", [int(moves.sum()), len(moves)])
+    tell("one pass: decisions are the same", same)
+    tell("one pass: speed against the model", round(own / walked, 2), 3, own / walked >= 3)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--conform", action="store_true")
+    parser.add_argument("--ensembles", type=int, default=0)
+    parser.add_argument("--one-pass", action="store_true")
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    if given.conform:
+        conform(100_000)
+    if given.ensembles:
+        ensembles(given.ensembles)
+    if given.one_pass:
+        one_pass()
+    if not (given.conform or given.ensembles or given.one_pass):
+        frame = adult()
+        people(frame)
+        domain(frame)
+
+
+if __name__ == "__main__":
+    main()
