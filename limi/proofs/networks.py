@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from limi.decisions import favors, opposes
+from limi.decisions import Favorable, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import WithModule
 from limi.models.target import Target
@@ -79,7 +79,9 @@ class Network:
         slack = self.bound(numbers, numbers).slack
         clear = np.abs(margins) > slack
         wrong = clear & ((favors(theirs) & (margins < 0)) | (opposes(theirs) & (margins > 0)))
-        apart = np.abs(self.target.rule.move(expit(margins + self.edge)) - theirs)
+        rule = self.target.rule
+        assert isinstance(rule, Favorable)
+        apart = np.abs(rule.move(expit(margins + self.edge)) - theirs)
         # A network on unscaled columns adds up large numbers, whose last digits are many.
         wrong |= clear & (apart > 1e-5 + slack)
         if wrong.any():
@@ -213,8 +215,10 @@ def _most_apart(weight: float, first: Bounds, second: Bounds, shared: NDArray[np
 
 def find_network(target: Target) -> Network | None:
     """The layers of a target that is a plain network; None where it is not."""
-    model = target.model
+    model, rule = target.model, target.rule
     if not isinstance(model, WithModule) or model.module is None or model.takes != "matrix":
+        return None
+    if not isinstance(rule, Favorable):
         return None
     parts = list(model.module.children()) if hasattr(model.module, "children") else []
     names = [type(part).__name__ for part in parts]
@@ -237,7 +241,7 @@ def find_network(target: Target) -> Network | None:
     if len(bias) == 2:
         weight, bias = weight[1:] - weight[:1], bias[1:] - bias[:1]
     sign = 1.0 if outputs.favorable_column == 1 else -1.0
-    edge = target.rule.log_odds
+    edge = rule.log_odds
     last = (sign * weight, sign * bias - edge)
     return Network(target, (*layers[:-1], last), edge)
 
