@@ -143,10 +143,10 @@ def _show(told: Diff) -> None:
             f"  {verdict}: {region} ({people} of people): {had} before, {has} after, {change}",
             soft_wrap=True,
         )
-    for part in (told.replayed, told.replayed_back):
+    for part, back in ((told.replayed, False), (told.replayed_back, True)):
         if part is not None:
-            _console.out.print(page.sentence(part), soft_wrap=True)
-            for words in (page.gaps(part), *page.columns(part), *page.unasked(part)):
+            _console.out.print(page.sentence(part, back=back), soft_wrap=True)
+            for words in (page.gaps(part, back=back), *page.columns(part), *page.unasked(part)):
                 if words:
                     _console.out.print(f"  {words}", soft_wrap=True)
     for words in told.notes:

@@ -26,7 +26,17 @@ from limi.system.words import both, count
 
 __all__ = [
     *("OUTCOME_HEADINGS", "RATE_HEADINGS", "REGION_HEADINGS"),
-    *("columns", "example", "headline", "outcomes", "rate_cells", "region_cells", "render"),
+    *(
+        "columns",
+        "example",
+        "gaps",
+        "headline",
+        "name_outcome",
+        "outcomes",
+        "rate_cells",
+        "region_cells",
+        "render",
+    ),
     *("sentence", "shown_examples", "unasked"),
 ]
 
@@ -42,11 +52,17 @@ _MOST_OTHERS = 8  # columns that both people share, in an example
 # -- findings asked again ------------------------------------------------------------------
 
 
-def sentence(told: Replay) -> str:
-    """What became of the findings."""
+def sentence(told: Replay, *, back: bool = False) -> str:
+    """What became of the findings; `back` where a newer run's were put to the earlier model."""
     if not len(told):
         return clean(f"The run {told.run} found nothing, so there is nothing to ask again.")
     counts = told.counts
+    if back:
+        parts = [f"{count(counts[SAME] + counts[TURNED])} flip under the earlier model too"]
+        parts.append(f"{count(counts[GONE])} are new")
+        if counts[UNASKED]:
+            parts.append(f"{count(counts[UNASKED])} could not be asked")
+        return clean(f"Of {count(len(told))} findings of {told.run}, {both(parts)}.")
     parts = [f"{count(counts[SAME])} still flip"]
     if counts[TURNED]:
         parts.append(f"{count(counts[TURNED])} flip the other way round")
@@ -55,6 +71,19 @@ def sentence(told: Replay) -> str:
         parts.append(f"{count(counts[UNASKED])} could not be asked")
     words = both(parts)
     return clean(f"Of {count(len(told))} findings of {told.run}, asked of {told.model}, {words}.")
+
+
+_BACK = {
+    SAME: "flips under the earlier model too",
+    TURNED: "flips there the other way round",
+    GONE: "new",
+    UNASKED: UNASKED,
+}
+
+
+def name_outcome(outcome: str, *, back: bool = False) -> str:
+    """An outcome in words."""
+    return _BACK[outcome] if back else outcome
 
 
 def outcomes(told: Replay) -> list[tuple[str, str, str]]:
@@ -88,11 +117,12 @@ def unasked(told: Replay) -> list[str]:
     return [clean(f"{count(n)} not asked: {why}") for why, n in told.unasked.items()]
 
 
-def gaps(told: Replay) -> str:
+def gaps(told: Replay, *, back: bool = False) -> str:
     """How far apart the scores of the two people lie, before and after; "" where none was asked."""
-    before, after = told.gaps
-    if math.isnan(before):
+    found, asked = told.gaps
+    if math.isnan(found):
         return ""
+    before, after = (asked, found) if back else (found, asked)
     return f"Mean distance of the two scores: {before:.3f} before, {after:.3f} after."
 
 
@@ -249,7 +279,7 @@ def _bars(told: Diff) -> list[_Bars]:
     ]
 
 
-def _findings(title: str, told: Replay | None) -> dict[str, Any] | None:
+def _findings(title: str, told: Replay | None, *, back: bool) -> dict[str, Any] | None:
     if told is None:
         return None
     whole = max(1, len(told))
@@ -260,12 +290,21 @@ def _findings(title: str, told: Replay | None) -> dict[str, Any] | None:
         at += width
     return {
         "title": title,
-        "sentence": sentence(told),
-        "gaps": gaps(told),
-        "outcomes": outcomes(told),
+        "sentence": sentence(told, back=back),
+        "gaps": gaps(told, back=back),
+        "outcomes": [
+            (name, name_outcome(name, back=back), n, share) for name, n, share in outcomes(told)
+        ],
         "parts": parts,
         "remarks": [*columns(told), *unasked(told)],
-        "examples": told.examples,
+        "examples": [
+            (
+                one,
+                name_outcome(one.outcome, back=back),
+                *((one.after, one.before) if back else (one.before, one.after)),
+            )
+            for one in told.examples
+        ],
     }
 
 
@@ -295,9 +334,15 @@ def render(told: Diff) -> str:
         findings=[
             part
             for part in (
-                _findings("Findings of the earlier run, asked of the newer model", told.replayed),
                 _findings(
-                    "Findings of the newer run, asked of the earlier model", told.replayed_back
+                    "Findings of the earlier run, asked of the newer model",
+                    told.replayed,
+                    back=False,
+                ),
+                _findings(
+                    "Findings of the newer run, asked of the earlier model",
+                    told.replayed_back,
+                    back=True,
                 ),
             )
             if part is not None

@@ -83,7 +83,11 @@ def test_old_findings_are_asked_of_the_newer_model(told):
 def test_two_runs_are_compared_both_ways(runs):
     told = limi.diff(*runs, model=by_sex(5), before_model=by_sex(20), table=people(), rows=200)
     assert told.after == str(runs[1])
-    assert told.replayed_back.counts[SAME] == len(told.replayed_back)
+    back = told.replayed_back
+    assert back.counts[SAME] == len(back)
+    words = f"{len(back)} flip under the earlier model too and 0 are new."
+    assert page.sentence(back, back=True).endswith(words)
+    assert words in page.render(told)
     assert told.seed == 0  # the earlier run's
 
 
