@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+from limi import models
 from limi.audits.problem import Problem
+from limi.audits.run_folder import read_json
 from limi.errors import LimiError
-from limi.models._averaged import AveragedClassifier, AveragedFunction
+from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
 from limi.repairs import _onnx, _saving
 from limi.repairs._refit import Fitted
 from limi.repairs._ways import Made
+from limi.system.reading import is_file
 from limi.system.shown import to_json
 from limi.system.writing import Content
 
@@ -36,7 +40,7 @@ def files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[str]]:
     found: dict[str, Content] = {}
     notes: list[str] = []
     if isinstance(native, AveragedFunction):
-        return _as_function(problem, native)
+        return _as_function(problem, native, made.inner)
     stored = _saving.store(Fitted(made.target, native))
     if stored is not None:
         found[stored[0]] = stored[1]
@@ -52,10 +56,24 @@ def files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[str]]:
 
 
 def _as_function(
-    problem: Problem, native: AveragedFunction
+    problem: Problem, native: AveragedFunction, inner: Fitted | None
 ) -> tuple[dict[str, Content], list[str]]:
-    """A Python file that asks the model where it is, and what it is averaged over."""
-    if problem.model_sha256 is None and ":" not in problem.model_name:
+    """A Python file that asks the model where it is, and what it is averaged over.
+
+    A model that was trained anew is written beside it.
+    """
+    found: dict[str, Content] = {}
+    place = problem.model_name
+    if inner is not None:
+        stored = _saving.store(inner)
+        if stored is None:
+            return {}, [
+                "the model was trained anew, and is of a kind that limi has no file without code "
+                "for; it is `.model` of the result"
+            ]
+        found = dict([stored])
+        place = f"{models.kind_of_file(stored[0])}:{stored[0]}"
+    elif problem.model_sha256 is None and ":" not in problem.model_name:
         return {}, [
             "the model was given in memory, so that no file can name it; the averaged one is "
             "`.model` of the result"
@@ -63,7 +81,7 @@ def _as_function(
     swaps = native.swaps
     tree: dict[str, Any] = {
         "format": 1,
-        "model": problem.model_name,
+        "model": place,
         "table": problem.table_name,
         "favorable": problem.favorable,
         "labels": [v for v in (problem.unfavorable, problem.favorable) if v is not None],
@@ -76,22 +94,20 @@ def _as_function(
         "closed": list(swaps.closed),
     }
     words = _SCORE.format(
-        model=problem.model_name.replace("\\", "/").replace('"', "'"),
+        model=place.replace("\\", "/").replace('"', "'"),
         columns=" and ".join(problem.schema.protected).replace('"', "'"),
     )
-    return {"averaging.json": to_json(tree) + "\n", "score.py": words}, []
+    return {**found, "averaging.json": to_json(tree) + "\n", "score.py": words}, []
 
 
-def load_averaged(path: Any) -> AveragedFunction:
-    """The averaged function that a repair's `averaging.json` describes; opens the model it names,
-    from the folder that one is in."""
-    from limi import models
-    from limi.audits.run_folder import read_json
-    from limi.models._averaged import Swaps
-
-    tree = read_json(path)
+def load_averaged(path: str | Path) -> AveragedFunction:
+    """The averaged function that a repair's `averaging.json` describes; opens the model it names:
+    a file beside it, or as the run named it, from the folder that one is in."""
+    tree = read_json(Path(path))
+    kind, _, name = tree["model"].partition(":")
+    beside = Path(path).with_name(name)
     model = models.load(
-        tree["model"],
+        f"{kind}:{beside}" if is_file(beside) else tree["model"],
         favorable=tree["favorable"],
         labels=tuple(tree["labels"]),
         output=tree["output"],

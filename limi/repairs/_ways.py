@@ -45,6 +45,7 @@ class Made:
     asked: int = 1  # questions to the model inside for one answer
     seconds: float = 0.0
     mix: MixedTable | None = None  # what it was trained on, where rows were added
+    inner: Fitted | None = None  # the model that is asked, where it is not the tested one
     notes: tuple[str, ...] = ()
 
 
@@ -101,7 +102,7 @@ def _drop(work: Work, plain: Target, training: Training, place: int) -> Made:
     fitted = work.refit(hidden, training.labels, work.seed + place)
     table = make_table(fitted.target, training.rows, weights="uniform", only=cells[None])
     held = average_target(work.problem, fitted.target, table)
-    return Made(held.target, held.native)
+    return Made(held.target, held.native, inner=fitted)
 
 
 def _copies(work: Work, plain: Target, training: Training, place: int) -> Made:

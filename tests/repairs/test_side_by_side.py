@@ -10,7 +10,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import limi
 from limi.errors import InvalidInput
-from limi.repairs import _side_by_side, _verify, load_averaged
+from limi.models import benchmark
+from limi.repairs import _side_by_side, _verify, _ways, load_averaged
 from limi.repairs._compared import expected_calibration_error, rank_auc
 from limi.repairs._recipes import Training
 from limi.repairs._side_by_side import Tried, recommend
@@ -102,6 +103,30 @@ def test_a_function_is_averaged_and_shipped_as_a_file(tmp_path, monkeypatch):
     assert np.allclose(score(frame), made.model(frame))
     again = audited("python:fixed/score.py:score", frame, rate_rows=200)
     assert again.summary.findings == 0
+
+
+def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.setattr(benchmark, "_SMALL", (40, 32))
+    monkeypatch.setattr(_ways, "STRENGTHS", (5.0,))
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.integers(2, size=300), "income": rng.integers(9, size=300)})
+    frame["ok"] = (frame["income"] + 3 * frame["sex"] > 5).astype(int)
+    rows = frame[["sex", "income"]].to_numpy(dtype=float)
+    truth = frame["ok"].to_numpy(dtype=np.int8)
+    model = benchmark.fit("dnn", rows, truth, columns=("sex", "income"))
+    result = audited(model, frame, favorable=1)
+    made = limi.repair(result, how="drop", seeds=1, max_accuracy_loss=0.9)
+    made.save(tmp_path / "fixed")
+    score = load_averaged(tmp_path / "fixed" / "averaging.json")
+    assert np.allclose(score(rows), made.model(rows))
+    assert not np.allclose(score(rows), model.score(rows))
+    assert (tmp_path / "fixed" / "model.npz").exists()
+    other = np.column_stack([1 - rows[:, 0], rows[:, 1]])
+    paired = limi.repair(result, how="pairs", seeds=1, max_accuracy_loss=0.9)["pairs"]
+    assert paired.made.notes == ("strength of the penalty: 5",)
+    gaps = [np.abs(m.score(rows) - m.score(other)).mean() for m in (model, paired.made.native)]
+    assert gaps[1] < gaps[0] / 2
 
 
 def test_a_blind_model_is_refused_with_the_way_to_go():
