@@ -46,8 +46,12 @@ def gate(
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[
-        list[str], Option(help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable.")
-    ],
+        list[str] | None,
+        Option(
+            help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable; those of the "
+            "schema if absent."
+        ),
+    ] = None,
     rule: Annotated[
         list[str] | None,
         Option(
@@ -119,7 +123,7 @@ def gate(
             model,
             given.pop("frame"),
             rule or (),
-            protected=protected,
+            protected=protected or (),
             output=output,  # type: ignore[arg-type]
             decision=decision,
             order=order,

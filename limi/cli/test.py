@@ -39,12 +39,12 @@ def test(
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[
-        list[str],
+        list[str] | None,
         Option(
             help="Protected column, all values or some: sex, race=White,Black, age=18-80:5. "
-            "Repeatable."
+            "Repeatable; those of the schema if absent."
         ),
-    ],
+    ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
     output: Annotated[
@@ -153,7 +153,7 @@ def test(
         result = limi.audit(
             model,
             given.pop("frame"),
-            protected=protected,
+            protected=protected or (),
             output=output,  # type: ignore[arg-type]
             decision=decision,
             order=order,

@@ -369,8 +369,12 @@ def tell_rules(summary: Summary) -> list[str]:
         )
     for name, n in rules.breaking.items():
         if n:
-            people = f"{count(n)} of the {population(name)} break a rule"
-            told.append(f"{people} themselves; it does not bind their partners.")
+            break_ = "breaks a rule itself" if n == 1 else "break a rule themselves"
+            whose = "its" if n == 1 else "their"
+            told.append(
+                f"{count(n)} of the {population(name)} {break_}, which does not bind {whose} "
+                "partners."
+            )
     alone = [(name, n) for name, n in rules.alone.items() if n and name in summary.rates]
     for name, n in rules.alone.items():
         if n:

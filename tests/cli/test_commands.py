@@ -197,6 +197,12 @@ def test_rules_are_mined_written_and_used(folder, limi):
     assert code == 0
     assert "[protected]" in out
     assert "# No rules were found that the rows keep." in out
+    (folder / "p.toml").write_text(out)
+    few = ["--favorable", "yes", "--max-rows", "10", "--rate-rows", "0"]
+    code, told, _ = limi(*TEST, *few, "--schema", "p.toml", "--json")
+    assert (code, json.loads(told)["protected"]) == (0, {"sex": ["F", "M"]})
+    code, _, err = limi(*TEST, *few)
+    assert (code, "no protected column was named; name one" in err) == (2, True)
     (folder / "s.toml").write_text(out + "[constraints]\nold = 'age >= 18'\n")
     (folder / "s.toml").write_text((folder / "s.toml").read_text().replace("format = 1", ""))
     code, _, _ = limi(*FULL, "--schema", "s.toml", "--constraint", "age <= 120", "--out", "run")
