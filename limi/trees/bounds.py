@@ -198,8 +198,9 @@ def _walk_pairs(lattice: Lattice, boxes: Boxes, low: Ints, high: Ints, moves: Bo
     roots = lattice.ensemble.roots[moves]
     n = len(boxes)
     box, node = np.repeat(np.arange(n), len(roots)), np.tile(roots, n)
-    found: list[tuple[Ints, Ints, Ints]] = []
-    apart: list[tuple[Ints, Ints, Ints]] = []
+    nothing = np.empty(0, dtype=np.int64)
+    found: list[tuple[Ints, Ints, Ints]] = [(nothing, nothing, nothing)]
+    apart: list[tuple[Ints, Ints, Ints]] = [(nothing, nothing, nothing)]
     while len(node):  # together
         leaf = lattice.is_leaf[node]
         found.append((box[leaf], node[leaf], node[leaf]))

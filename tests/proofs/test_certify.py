@@ -117,6 +117,22 @@ def test_rules_bind_neighbours_and_partners(seed):
     assert by_cuts.answer.tolist() == by_solver.answer.tolist()
 
 
+@pytest.mark.parametrize("left_out", [[], ["sex"]])
+def test_trees_that_never_ask_for_the_column_flip_nobody(left_out):
+    """Because the model does not take it, or because no tree cared."""
+    frame = coded(draw_table(np.random.default_rng(4), 150))
+    taken, labels = split(frame.assign(sex=0))
+    model = RandomForestClassifier(5, max_depth=4, random_state=0)
+    model.fit(taken.drop(columns=left_out), labels)
+    for how in ({"workers": 0}, {"max_boxes": 1, "workers": 1, "domain": True}):
+        proof = limi.certify(
+            model, frame, protected="sex", target="good", favorable=1, near="age=3", rows=40, **how
+        )
+        assert (proof.answer == Answer.PROVEN).all()
+        assert proof.gap.max() == 0
+        assert proof.domain is None or proof.domain.reached == 0
+
+
 def test_several_protected_columns_and_values_that_are_not_tried():
     frame = coded(draw_table(np.random.default_rng(2), 200))
     model = RandomForestClassifier(6, max_depth=4, random_state=0).fit(*split(frame))
