@@ -66,7 +66,7 @@ fuzz: $(VENV)/.dev ## 10,000 hostile inputs on two cores, counted by how they en
 	$(BIN)/python -m tests.hostile
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
-	for script in check gate generators limi methods partners; do \
+	for script in check gate generators limi methods partners remote; do \
 	  env -u OMP_NUM_THREADS $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 study: $(VENV)/.dev ## run what is missing of the studies, then write their page (about an hour)

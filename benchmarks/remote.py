@@ -31,6 +31,10 @@ from limi.search.chances import ask_chances
 CALL, ROW = 0.005, 20e-6  # seconds
 
 
+def tell(name, value, **more):
+    print(json.dumps({"name": name, "value": round(value, 3), **more}), flush=True)
+
+
 def serve(pipe):
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -110,9 +114,14 @@ def throughput(port, in_flight, n=60_000):
         ours.append(n / (time.perf_counter() - start))
     model.exchange.rest()
     share = max(ours) / max(best)
-    print(
-        f"{in_flight:3} in flight, {size} rows a request: {max(ours):,.0f} rows/s, load generator "
-        f"{max(best):,.0f}: {100 * share:.0f} %"
+    tell(
+        f"throughput, {in_flight} in flight, against the load generator",
+        share,
+        bar=0.9,
+        ok=share >= 0.9,
+        rows_per_second=round(max(ours)),
+        load_generator=round(max(best)),
+        rows_a_request=size,
     )
 
 
@@ -141,10 +150,9 @@ def overhead(cache, profile=False):
     known = (time.process_time() - start) / 100_000
     exchange.rest()
     where = "no file" if cache is None else "a cache file"
-    print(
-        f"overhead with {where}: {1e6 * np.median(took) / 1000:.2f} us a row, "
-        f"{1e6 * known:.2f} us where the answer is known"
-    )
+    each = 1e6 * float(np.median(took)) / 1000
+    tell(f"overhead with {where}, us a row", each, bar=3.0, ok=each <= 3)
+    tell(f"overhead with {where}, us a row whose answer is known", 1e6 * known)
 
 
 def repeat(port):
@@ -156,7 +164,7 @@ def repeat(port):
             model.score(table(20_000))
             took = time.perf_counter() - start
             model.exchange.rest()
-            print(f"{run} run: {model.exchange.tally.requests} requests, {took:.2f} s")
+            tell(f"requests of a {run} run", model.exchange.tally.requests, seconds=round(took, 2))
 
 
 def chances(pairs=100, runs=20):
@@ -174,7 +182,8 @@ def chances(pairs=100, runs=20):
         ]
         shown = np.mean([one.shown.mean() for one in told])
         asked = np.mean([one.queries for one in told]) / pairs
-        print(f"| {mine:.0%} and {other:.0%} | {shown:.0%} | {asked:.0f} |", flush=True)
+        name = f"chances of {mine:.0%} and {other:.0%}"
+        tell(f"{name}: share of pairs shown", shown, questions_per_pair=round(asked))
     false = 0
     for _ in range(10 * runs):
         chance = rng.random(pairs)
@@ -186,7 +195,8 @@ def chances(pairs=100, runs=20):
 
         favored = rng.random(pairs) < 0.5
         false += ask_chances(score, rows, rows + 0.5, favored).shown.any()
-    print(f"equal chances: any finding in {false} of {10 * runs} runs of {pairs} pairs")
+    share = false / (10 * runs)
+    tell("equal chances: share of runs with any finding", share, bar=0.05, ok=share <= 0.05)
 
 
 def main():

@@ -19,6 +19,7 @@ LONG = (
         "cli/test_net.py",
         "cli/test_folders.py",
     ),
+    "remote/test_runs.py",
     *("hostile/test_harness.py", "report/test_in_browser.py", "test_docs.py"),
     *("methods/test_adf.py", "methods/test_contract.py", "cli/test_repair.py", "test_decisions.py"),
     *("methods/test_limi.py", "repairs/test_repair.py", "generators/test_files.py"),
