@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count, repeat
 from typing import Any, Protocol
 
@@ -38,6 +38,8 @@ _MOST_TRIES = 12  # of one request
 _FIRST_TRIES = 6  # where nothing was ever answered: the address may be wrong
 _MOST_MALFORMED = 6  # answers to one request that cannot be read
 _MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
+_BLOCK = 8192  # rows that are read while others are on their way
+_LANDING = 10.0  # seconds that answers on their way are waited for when a run ends
 _LONGEST_PAUSE = 15.0  # seconds between two tries of a request
 _LONGEST_WAIT = 300.0  # seconds that a server may ask to be left alone
 
@@ -120,20 +122,31 @@ class Exchange:
 
     def __call__(self, frame: Any) -> NDArray[Any]:
         """The answers to rows, as the server gave them."""
-        cells, keys = read(frame)
-        self.questions += len(keys)
-        if self._turns is not None:
-            turns = self._count_turns(keys)
-            keys = turned(keys, turns)
-            cells = replace(cells, turns=turns.tolist())
-        lacking = np.flatnonzero(self.memory.find(keys) < 0)
-        # Rows that stand in the batch twice are sent once.
-        backwards = lacking[::-1].tolist()
-        places = sorted(dict(zip(names(keys[backwards]), backwards, strict=True)).values())
-        self.tally.add(known=len(keys) - len(places))
-        if places:
-            self._fetch(cells.take(places), keys[places])
+        self.questions += len(frame)
+        all_keys: list[Keys] = []
+        self._fetch(self._read_lacking(frame, all_keys))
+        keys = np.concatenate([np.zeros((0, 2), dtype=np.int64), *all_keys])
         return np.array(self.memory.answers(self.memory.find(keys).tolist()))
+
+    def _read_lacking(self, frame: Any, all_keys: list[Keys]) -> Iterator[_Part]:
+        """Rows whose answers are not known, block by block, so that the next ones are read while
+        the first are on their way; the keys of all rows go into the list."""
+        sent: set[bytes] = set()
+        for start in range(0, len(frame), _BLOCK):
+            cells, keys = read(frame[start : start + _BLOCK])
+            if self._turns is not None:
+                turns = self._count_turns(keys)
+                keys = turned(keys, turns)
+                cells = replace(cells, turns=turns.tolist())
+            all_keys.append(keys)
+            lacking = np.flatnonzero(self.memory.find(keys) < 0)[::-1].tolist()
+            # Rows that stand in the batch twice are sent once.
+            first = dict(zip(names(keys[lacking]), lacking, strict=True))
+            places = sorted(first[name] for name in first.keys() - sent)
+            sent |= first.keys()
+            self.tally.add(known=len(keys) - len(places))
+            if places:
+                yield _Part(cells.take(places), keys[places], len(frame) <= _BLOCK)
 
     def get(self, url: str) -> bytes:
         """What a server says of itself; tried again like any request."""
@@ -162,36 +175,38 @@ class Exchange:
 
     # -- several requests ---------------------------------------------------------------
 
-    def _fetch(self, cells: Cells, keys: Keys) -> None:
+    def _fetch(self, blocks: Iterator[_Part]) -> None:
         """Send rows and keep their answers; what came back is kept whatever happens."""
-        queue: deque[slice] = deque()
-        flying: dict[Future[list[Any]], tuple[slice, int]] = {}
-        start = 0
+        queue: deque[_Part] = deque()
+        flying: dict[Future[list[Any]], tuple[_Part, int]] = {}
         try:
-            while queue or flying or start < len(keys):
-                while len(flying) < self.remote.concurrency and (queue or start < len(keys)):
-                    if not queue:
-                        size = self._pace.size(len(keys) - start, self.remote.concurrency)
-                        queue.append(slice(start, min(start + size, len(keys))))
-                        start = queue[-1].stop
+            while True:
+                while len(flying) < self.remote.concurrency and (
+                    queue or self._refill(queue, blocks)
+                ):
                     part = queue.popleft()
-                    number = self._reserve(keys[part])
-                    alone = (
-                        not flying
-                        and not queue
-                        and (self.remote.concurrency == 1 or start == len(keys))
-                    )
-                    flying[self._submit(cells[part], alone)] = (part, number)
+                    number = self._reserve(part.keys)
+                    alone = part.alone and not flying and not queue
+                    flying[self._submit(part.cells, alone)] = (part, number)
+                if not flying:
+                    return
                 for done in wait(flying, return_when=FIRST_COMPLETED).done:
                     part, number = flying.pop(done)
                     try:
-                        self.memory.end(number, keys[part], done.result())
+                        self.memory.end(number, part.keys, done.result())
                     except _TooLarge:
-                        middle = (part.start + part.stop) // 2
-                        queue.extend([slice(part.start, middle), slice(middle, part.stop)])
+                        queue.extend(part.split(-(-len(part.keys) // 2)))
         except BaseException:
-            self._land(flying, keys)
+            self._land(flying)
             raise
+
+    def _refill(self, queue: deque[_Part], blocks: Iterator[_Part]) -> bool:
+        """Put the requests of the next block into the queue; False where there is none."""
+        block = next(blocks, None)
+        if block is None:
+            return False
+        queue.extend(block.split(self._pace.size(len(block.keys), self.remote.concurrency)))
+        return True
 
     def _reserve(self, keys: Keys) -> int:
         """Count rows before they are sent; OutOfQueries where they are more than allowed."""
@@ -215,14 +230,14 @@ class Exchange:
             self._pool = ThreadPoolExecutor(self.remote.concurrency, "limi-remote")
         return self._pool.submit(self._deliver, cells)
 
-    def _land(self, flying: dict[Future[list[Any]], tuple[slice, int]], keys: Keys) -> None:
+    def _land(self, flying: dict[Future[list[Any]], tuple[_Part, int]]) -> None:
         """Keep the answers that are still on their way: they are paid for."""
         self._stop.set()
         try:
-            for done in wait(flying, timeout=self.remote.timeout).done:
+            for done in wait(flying, timeout=min(self.remote.timeout, _LANDING)).done:
                 if not done.cancelled() and done.exception() is None:
                     part, number = flying[done]
-                    self.memory.end(number, keys[part], done.result())
+                    self.memory.end(number, part.keys, done.result())
         finally:
             self._stop.clear()
 
@@ -314,6 +329,20 @@ class Exchange:
         pause = min(self.remote.backoff * 2 ** (tries - 1), _LONGEST_PAUSE)
         pause *= 0.5 + secrets.randbelow(1000) / 1000
         self._stop.wait(max(pause, after or 0.0))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows of a request, or of several."""
+
+    cells: Cells
+    keys: Keys
+    alone: bool  # are these all rows that are wanted?
+
+    def split(self, size: int) -> list[_Part]:
+        """Parts of at most so many rows."""
+        cuts = [slice(at, at + size) for at in range(0, len(self.keys), size)]
+        return [_Part(self.cells[cut], self.keys[cut], self.alone) for cut in cuts]
 
 
 class _TooLarge(Exception):
