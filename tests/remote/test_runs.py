@@ -158,6 +158,15 @@ def test_methods_that_are_compared_share_their_answers(app, address, table, tmp_
     assert app.asked <= 400
 
 
+def test_a_gate_sends_no_more_rows_than_allowed_and_answers_as_in_process(app, address, table):
+    given = {"protected": "sex", "target": "ok", "generator": None, "max_queries": 600}
+    rules = ["real_rate <= 90 %"]
+    there = package.gate(f"mlflow:{address}", table, rules, **given)
+    here = package.gate(function, table, rules, **given)
+    assert there.answer == here.answer == "pass"
+    assert app.asked <= 600
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_faults_change_nothing_but_the_time(table, plain, seed):
     app = App()
