@@ -162,9 +162,8 @@ def audit(
         max_findings=max_findings,
         max_seconds=max_seconds,
     )
-    if method is None:
-        method = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
-    chosen = methods.parse(method, settings) if isinstance(method, str) else method
+    usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
+    chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     remote = settle_remote(
         model,
@@ -200,6 +199,9 @@ def audit(
         problem = with_held_out(problem, held_out, held_out_name, beside)
     if (exchange := exchange_of(problem.target)) is not None:
         watch.retries = lambda: exchange.tally.failed
+    if method is None and problem.target.rule.kind != "favorable":
+        # A boundary between two sides finds less than plain natural rows where there are more.
+        chosen = _choose_method(BUDGETED_METHOD, settings)
     question = _twin_question(problem, twin, keep, twin_generator)
     place, asked = devices.settle_device(device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, on_step)
@@ -233,6 +235,12 @@ def audit(
     finally:
         if exchange is not None:
             exchange.rest()
+
+
+def _choose_method(
+    method: str | methods.Method, settings: Sequence[str] | Mapping[str, Any]
+) -> methods.Method:
+    return methods.parse(method, settings) if isinstance(method, str) else method
 
 
 def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Result:

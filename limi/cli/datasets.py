@@ -58,9 +58,10 @@ def show(
         return
     console = _console.out
     console.print(f"{known.name}: {known.title}", style="bold")
+    wanted = "" if known.favorable is None else f" (favorable: {known.favorable})"
     console.print(
-        f"{len(known.frame):,} rows, {len(schema)} columns, target {known.target} "
-        f"(favorable: {known.favorable}), usually protected: {', '.join(known.protected)}"
+        f"{len(known.frame):,} rows, {len(schema)} columns, target {known.target}{wanted}, "
+        f"usually protected: {', '.join(known.protected)}"
     )
     table = Table("column", "kind", "values", "meaning", box=None, padding=(0, 2, 0, 0))
     for column in schema.columns:

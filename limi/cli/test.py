@@ -64,7 +64,7 @@ def test(
         str | None,
         Option(
             help="Search method (`limi list methods`); by default limi, or guided where "
-            "--max-queries is given."
+            "--max-queries is given or decisions are classes or numbers."
         ),
     ] = None,
     settings: Annotated[

@@ -1,7 +1,10 @@
-"""Known tables with their schemas: three of UCI as published, and four of the papers as encoded.
+"""Known tables with their schemas: three of UCI as published, two made from these, and four of
+the papers as encoded.
 
 `adult`, `german-credit` and `bank-marketing` hold the values that UCI publishes. `census`,
 `credit`, `bank` and `meps` are the integer encodings that the fairness-testing papers share.
+`german-amount` has a number as its target and `adult-hours` one of three classes; both say how they
+are made.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from limi.data import _encodings
+from limi.data import _encodings, _made
 from limi.errors import BadTable, InvalidInput, nearest, spell
 from limi.table import files, schema_files
 from limi.table.frames import Codec
@@ -38,7 +41,7 @@ class Dataset:
     frame: Any  # pandas; the target column is the last
     schema: Schema  # of all columns but the target; none is protected yet
     target: str
-    favorable: Value
+    favorable: Value | None  # None where nothing is: the target is a number, or of many classes
     protected: tuple[str, ...]  # the columns usually tested
     title: str
     licence: str
@@ -99,7 +102,7 @@ def load(
         frame=frame,
         schema=schema,
         target=entry["target"],
-        favorable=entry["favorable"],
+        favorable=entry.get("favorable"),
         protected=tuple(entry["protected"]),
         title=entry["title"],
         licence=entry["licence"],
@@ -122,6 +125,10 @@ def _catalogue() -> dict[str, dict[str, Any]]:
 
 @cache
 def _schema(name: str, domain: Domain = "data") -> Schema:
+    entry = _entry(name)
+    if "made_from" in entry:
+        kept = [column for column in _shipped(name, "train") if column != entry["target"]]
+        return _schema(entry["made_from"]).select(kept)
     schema = schema_files.load(_HERE / "schemas" / f"{name}.toml")
     # The file of declared bounds lists only the columns that it changes, and meps has none.
     other = _HERE / "schemas" / f"{name}-paper.toml"
@@ -138,6 +145,10 @@ def _shipped(name: str, part: Part) -> Any:
     if name == "credit":
         rows = np.loadtxt(_HERE / "tables" / "credit-rows.txt", dtype=np.intp)
         return _encodings.credit(_shipped("german-credit", part), _schema(name), rows)
+    if name == "german-amount":
+        return _made.amount(_shipped("german-credit", part))
+    if name == "adult-hours":
+        return _made.hours(_shipped("adult", part))
     if name == "bank":
         return _encodings.bank(_shipped("bank-marketing", part), _schema(name))
     frame = files.read(_HERE / "tables" / f"{name}{'-test' if part == 'test' else ''}.parquet")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Classes, Rule
+from limi.decisions import PRECISION, Classes, Rule
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 
@@ -166,7 +166,7 @@ def _compare(
         moves = [_move(rule, a, b, under[a], under[b]) for a, b in pairs]
         moves.sort(key=lambda one: -one.moved)
         return Outcomes(population, column.name, moves=tuple(moves[:_MOST_PAIRS]), **shown)
-    shifts = [_shift(rule, a, b, under[a], under[b]) for a, b in pairs]
+    shifts = [_shift(a, b, under[a], under[b]) for a, b in pairs]
     told = sorted((s for s in shifts if s is not None), key=lambda one: -abs(one.median.value))
     return Outcomes(population, column.name, shifts=tuple(told[:_MOST_PAIRS]), **shown)
 
@@ -190,17 +190,18 @@ def _as_if(schema: Schema, sample: Checked, place: int, code: float) -> NDArray[
 
 
 def _shift(
-    rule: Rule, value: str, other: str, mine: NDArray[np.float64], theirs: NDArray[np.float64]
+    value: str, other: str, mine: NDArray[np.float64], theirs: NDArray[np.float64]
 ) -> Shift | None:
     known = ~(np.isnan(mine) | np.isnan(theirs))
     mine, theirs = mine[known], theirs[known]
     if not len(mine):
         return None
     difference = mine - theirs
+    same = np.abs(difference) <= PRECISION * np.maximum(np.abs(mine), np.abs(theirs))
+    difference = np.where(same, 0.0, difference)  # rounding makes nobody richer
     if (np.median(difference) or difference.mean()) < 0:  # told from the side that has more
-        value, other, difference, mine, theirs = other, value, -difference, theirs, mine
+        value, other, difference = other, value, 0.0 - difference
     sizes = np.abs(difference)
-    beyond = np.asarray(rule.moved(mine, theirs))
     return Shift(
         value,
         other,
@@ -209,8 +210,8 @@ def _shift(
         tuple(quantile_interval(sizes, share) for share in _TAILS),
         float(sizes.max()),
         float(difference.mean()),
-        int((beyond & (difference > 0)).sum()),
-        int((beyond & (difference < 0)).sum()),
+        int((difference > 0).sum()),
+        int((difference < 0).sum()),
     )
 
 

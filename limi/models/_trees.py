@@ -124,10 +124,40 @@ def _check_ensemble(own: dict[str, Any]) -> None:
     """Forests and boosting hand their rows to the trees unchecked."""
     trees = np.asarray(own["estimators_"], dtype=object)
     if trees.ndim == 2 and trees.shape[1] != 1:
-        raise ValueError("its trees give more than the decision between two classes")
+        _check_stages(own, trees.shape[1])
     for tree in trees.ravel():
         if _width(_attributes(tree)) != _width(own):
             raise ValueError("its trees take other columns than the model")
+
+
+def _check_stages(own: dict[str, Any], n_trees: int) -> None:
+    """ValueError where boosting of several classes would add up trees outside its own numbers.
+
+    It has a tree for each class, and adds them where its first guess lies, unchecked: so that must
+    be one number for each class, and nothing on the way may change how many there are.
+    """
+    loss, first = own.get("_loss"), own.get("init_")
+    guess = _attributes(first)
+    known = isinstance(first, str) or (
+        _is(first, "sklearn.dummy", "DummyClassifier")
+        and guess.get("_strategy") == "prior"
+        and guess.get("n_outputs_") == 1
+        and isinstance(guess.get("class_prior_"), np.ndarray)
+        and guess["class_prior_"].shape == (n_trees,)
+    )
+    if (
+        not known
+        or len(np.atleast_1d(own.get("classes_", ()))) != n_trees
+        or own.get("n_trees_per_iteration_") != n_trees
+        or not _is(loss, "sklearn._loss.loss", "HalfMultinomialLoss")
+        or "is_multiclass" in _attributes(loss)
+        or not _is(_attributes(loss).get("link"), "sklearn._loss.link", "MultinomialLogit")
+    ):
+        raise ValueError("its trees are not one for each class")
+
+
+def _is(part: Any, module: str, name: str) -> bool:
+    return (type(part).__module__, type(part).__name__) == (module, name)
 
 
 def _check_boosting(own: dict[str, Any]) -> None:

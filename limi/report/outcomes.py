@@ -98,9 +98,12 @@ def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str
         f"{100 * tail.share:.0f} % of them are at most {number(tail.value)} apart{_interval(tail)}"
         for tail in shift.tails
     )
+    middle = f"{number(shift.median.value)} higher as {mine} than as {theirs} at the median"
+    if not shift.median.value:
+        middle = f"the same as {mine} and as {theirs} at the median"
     return (
-        f"{same}: {what} is {number(shift.median.value)} higher as {mine} than as {theirs} at the "
-        f"median{_interval(shift.median)}; {tails}; the widest apart is {number(shift.worst)}. "
+        f"{same}: {what} is {middle}{_interval(shift.median)}; {tails}; "
+        f"the widest apart is {number(shift.worst)}. "
         f"{wording.share(shift.higher, shift.n)} get more as {mine}, "
         f"{wording.share(shift.lower, shift.n)} less."
     )

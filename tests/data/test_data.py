@@ -316,7 +316,7 @@ def test_a_wrong_meps_file_is_refused(tmp_path):
     ("arguments", "words"),
     [
         ({"name": "adlut"}, "did you mean 'adult'"),
-        ({"name": "credit", "part": "test"}, "test rows exist for adult, census"),
+        ({"name": "credit", "part": "test"}, "test rows exist for adult, adult-hours, census"),
         ({"name": "census", "part": "both"}, "part is 'both'"),
         ({"name": "adult", "domain": "paper"}, "census, credit, bank, meps"),
         ({"name": "census", "domain": "papers"}, "did you mean 'paper'"),
@@ -329,9 +329,23 @@ def test_what_does_not_exist_is_refused(arguments, words):
 
 
 def test_names_lists_raw_tables_and_encodings():
-    raw = ["adult", "german-credit", "bank-marketing"]
+    raw = ["adult", "german-credit", "bank-marketing", "german-amount", "adult-hours"]
     assert limi.data.names() == [*raw, "census", "credit", "bank", "meps"]
     assert limi.data.encodings() == ["census", "credit", "bank", "meps"]
+
+
+def test_made_tables_are_those_of_uci_with_another_target():
+    german, amount = (limi.data.load(name) for name in ("german-credit", "german-amount"))
+    assert amount.frame.credit_amount.tolist() == german.frame.credit_amount.tolist()
+    assert list(amount.frame)[-1] == amount.target
+    assert "credit_risk" not in amount.frame
+    assert amount.favorable is None
+    adult, made = (limi.data.load(name) for name in ("adult", "adult-hours"))
+    worked = adult.frame.hours_per_week
+    wanted = ["under 35" if h < 35 else "35 to 44" if h < 45 else "45 or more" for h in worked]
+    assert made.frame.hours.tolist() == wanted
+    assert made.schema.names == [name for name in made.frame if name != "hours"]
+    assert len(limi.data.load("adult-hours", part="test").frame) == 16281
 
 
 def test_titles_need_no_file():

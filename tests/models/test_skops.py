@@ -37,7 +37,7 @@ from limi import models
 from limi.errors import BadModel, InvalidInput
 from limi.models._trees import parts
 from limi.models.skops import _is_own
-from tests.models.people import numbers, scored, truth
+from tests.models.people import numbers, people, scored, truth
 
 
 class Shift(TransformerMixin, BaseEstimator):
@@ -233,8 +233,34 @@ def test_boosting_writes_one_number_a_row(tmp_path):
     model = TREES["boosting"]().fit(numbers(), truth())
     model.estimators_ = np.repeat(model.estimators_, 50, axis=1)
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="more than the decision between two classes"):
+    with pytest.raises(BadModel, match="its trees are not one for each class"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
+
+
+def break_prior(model):
+    model.init_.class_prior_ = model.init_.class_prior_[:2]
+
+
+def break_trees(model):
+    model.estimators_ = np.repeat(model.estimators_, 9, axis=1)
+
+
+def break_loss(model):
+    model._loss.is_multiclass = False
+
+
+@pytest.mark.parametrize("damage", [break_prior, break_trees, break_loss])
+def test_boosting_of_several_classes_writes_one_number_for_each(tmp_path, damage):
+    labels = sorted(set(people().grade))
+    wanted = {"favorable": (labels[0],), "labels": tuple(labels)}
+    model = TREES["boosting"]().fit(numbers(), people().grade)
+    sio.dump(model, tmp_path / "a.skops")
+    read = models.load(f"skops:{tmp_path / 'a.skops'}", **wanted)
+    assert np.array_equal(read.decide(numbers()), model.predict(numbers()) == labels[0])
+    damage(model)
+    sio.dump(model, tmp_path / "a.skops")
+    with pytest.raises(BadModel, match="its trees are not one for each class"):
+        models.load(f"skops:{tmp_path / 'a.skops'}", **wanted)
 
 
 @pytest.mark.parametrize(
