@@ -66,8 +66,9 @@ def average(
     along changes too. `weights` are `"table"` (how common values are in it), `"uniform"`, or
     numbers by column and value, with which no table is needed. Of a number with more than `points`
     values the table's quantiles are taken, or the values that `protected` names (`age=20-80:10`).
-    `scale` says whether probabilities or log-odds are averaged. A model that gives labels alone is
-    averaged by vote.
+    `scale` says whether probabilities or log-odds are averaged; of several classes all are. A model
+    that gives labels alone is averaged by vote, and a regressor's numbers by their mean, as a
+    function.
     """
     if scale not in ("probability", "log-odds"):
         raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
@@ -120,8 +121,8 @@ def _bound(problem: Problem, target: Target, native: Any) -> Target:
     wrap = partial(
         models.wrap,
         native,
-        favorable=problem.favorable,
-        labels=labels,
+        favorable=problem.wanted if len(problem.wanted) > 1 else problem.favorable,
+        labels=problem.known or labels,
         rule=target.rule,
     )
     model = wrap(output="score") if isinstance(native, AveragedFunction) else wrap()

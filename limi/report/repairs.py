@@ -224,11 +224,12 @@ def files(tree: Tree) -> list[str]:
 def use(tree: Tree) -> list[str]:
     """How the files of the model are used."""
     told = list(tree.get("model_notes", ()))
+    if "score.py" in tree["model_files"]:
+        # The other files are what it opens.
+        return [*told, "limi test TABLE --model python:score.py:score ... tests it again."]
     for name in tree["model_files"]:
         kind = models.kind_of_file(name)
-        if name == "score.py":
-            told.append("limi test TABLE --model python:score.py:score ... tests it again.")
-        elif kind is not None:
+        if kind is not None:
             told.append(f"limi test TABLE --model {kind}:{name} ... tests it again.")
     return told
 

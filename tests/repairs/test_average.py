@@ -10,7 +10,7 @@ import pytest
 import skops.io as sio
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
@@ -279,6 +279,33 @@ def test_log_odds_have_their_own_mean(fitted, frame):
     inside = ((shares > 0.01) & (shares < 0.99)).all(axis=0)
     got = fair.predict_proba(table)[:, 1]
     assert np.allclose(got[inside], (odds / (1 + odds))[inside])
+
+
+@pytest.mark.parametrize("wanted", [["high"], ["high", "mid"]])
+def test_several_classes_are_averaged_by_their_probabilities(wanted):
+    table = graded()
+    model = RandomForestClassifier(5, random_state=0).fit(table[["sex", "income"]], table["grade"])
+    fair = average(model, table, protected="sex", target="grade", favorable=wanted)
+    asked = [model.predict_proba(table[["sex", "income"]].assign(sex=sex)) for sex in (0, 1)]
+    expected = np.average(asked, axis=0, weights=fair.weights)
+    assert np.allclose(fair.predict_proba(table), expected)
+
+
+def test_numbers_of_a_regressor_are_averaged_by_their_mean():
+    table = graded().drop(columns="grade")
+    table["worth"] = 2.0 * table["income"] + 5 * table["sex"]
+    model = RandomForestRegressor(5, random_state=0).fit(table[["sex", "income"]], table["worth"])
+    fair = average(model, table, protected="sex", target="worth", weights="uniform")
+    people = table[["sex", "income"]]
+    asked = [model.predict(people.assign(sex=sex)) for sex in (0, 1)]
+    assert np.allclose(fair(people), np.mean(asked, axis=0))
+
+
+def graded():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"sex": rng.integers(2, size=200), "income": rng.integers(20, size=200)})
+    worth = table["income"] + 4 * table["sex"]
+    return table.assign(grade=np.select([worth < 8, worth < 15], ["low", "mid"], "high"))
 
 
 def test_it_trains_again_as_any_estimator(frame):
