@@ -148,7 +148,10 @@ def fit_scorer(
         wanted = torch.from_numpy(answers.astype(np.float32)).to(place)
         chances = torch.from_numpy(np.asarray(weights, dtype=np.float32)).to(place)
         optimizer = torch.optim.AdamW(
-            network.parameters(), lr=recipe.rate, weight_decay=recipe.decay
+            network.parameters(),
+            lr=recipe.rate,
+            weight_decay=recipe.decay,
+            fused=place.type == "cuda",
         )
         network.train()
         for step in range(recipe.steps):

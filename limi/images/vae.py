@@ -252,11 +252,11 @@ def _train(
 ) -> None:
     import torch
 
+    on_gpu = pixels.device.type == "cuda"
     optimizer = torch.optim.AdamW(
-        network.parameters(), lr=settings.rate, betas=(0.9, 0.99), weight_decay=0.01
+        network.parameters(), lr=settings.rate, betas=(0.9, 0.99), weight_decay=0.01, fused=on_gpu
     )
     size = pixels[0].numel()
-    on_gpu = pixels.device.type == "cuda"
     for step in range(settings.steps):
         warm = min(1.0, (step + 1) / min(_WARM_UP, 1 + settings.steps // 10))
         for group in optimizer.param_groups:

@@ -48,7 +48,9 @@ def sentence(result: ImageResult) -> str:
     more, less = result.groups if effect.effect > 0 else result.groups[::-1]
     size = f"{abs(effect.effect):.2f} logits ({_interval(effect)})"
     moved = f"from {result.protected} {less} to {more}"
-    kept = [one for one in (result.truth, *result.held) if one]
+    # A label of several values is held value by value, and is one thing to a reader.
+    names = (one.partition("=")[0] for one in (result.truth, *result.held) if one)
+    kept = list(dict.fromkeys(names))
     held = f" with {both(kept)} held" if kept and result.procedure.conditioned else ""
     if result.verdict == "unknown":
         return (
