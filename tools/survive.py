@@ -685,7 +685,10 @@ def repairing(place: Path) -> Victim:
         raise SystemExit("the run to repair could not be made")
 
     def repair(out: Path, force: bool, resume: bool) -> None:
-        command("repair", str(run / "run"), "--out", str(out), "--seeds", "1", "--force")
+        command(
+            *("repair", str(run / "run"), "--how", "findings"),
+            *("--out", str(out), "--seeds", "1", "--force"),
+        )
 
     def results(out: Path) -> Any:
         tree = json.loads((out / "repair.json").read_text())
