@@ -60,6 +60,11 @@ LONG_ONES: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--out", "run", "--seed", "-1"),
     "study run": ("study", "run", "dnn", "--only", "no-such-cell", "--out", "cells"),
     "study check": ("study", "check", "--baseline", "people.csv"),
+    "images test": (
+        *("images", "test", "--images", "people.csv", "--target", "python:model.py:f"),
+        *("--protected", "sex", "--labels", "people.csv", "--out", "out"),
+    ),
+    "images fit": ("images", "fit", "--images", "people.csv", "--out", "out"),
 }
 """Commands that would run for minutes; they are given words that must be refused."""
 
@@ -81,6 +86,8 @@ NEEDS = {
     "sample": ("trees.gen",),
     "demo": ("run",),
     "study check": ("people.csv",),
+    "images test": ("people.csv", "model.py"),
+    "images fit": ("people.csv",),
 }
 OUTPUTS = ("out", "out.html", "out.zip", "out.csv", "out.parquet", "out.svg", "figures", "new")
 
