@@ -14,6 +14,7 @@ from typing import Any
 from limi.audits.summary import FORMAT as SUMMARY_FORMAT
 from limi.audits.summary import Summary
 from limi.errors import CorruptStore, InvalidInput, LimiError
+from limi.system.reading import is_file
 from limi.system.validate import require_fields
 from limi.table import schema_files
 from limi.table.schema import Schema
@@ -31,6 +32,13 @@ __all__ = [
 
 FORMAT = 1  # of the manifest
 
+_OTHERS = {
+    "proof.json": "a proof of limi certify",
+    "images.json": "a test of images",
+    "repair.json": "a repair",
+}
+"""Files of other folders that limi writes, and what those hold."""
+
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
@@ -46,6 +54,12 @@ def read_summary(folder: str | Path) -> Summary:
         ) from None
     if not is_there:
         raise InvalidInput(f"there is no run folder {_cut(str(folder))!r}")
+    for name, what in _OTHERS.items():
+        if is_file(folder / name):
+            raise InvalidInput(
+                f"{_cut(str(folder))!r} holds {what}, not the run of a test; open its report.html, "
+                f"or read {name}"
+            )
     tree = read_json(folder / "summary.json")
     version = tree.get("format")
     if not isinstance(version, int):

@@ -345,6 +345,16 @@ def test_an_interrupted_run_is_written_and_can_go_on(tmp_path):
     assert not (tmp_path / "run" / "journal.bin").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("proof.json", "a proof"), ("images.json", "a test of images"), ("repair.json", "a repair")],
+)
+def test_other_folders_of_limi_are_told_apart(tmp_path, name, words):
+    (tmp_path / name).write_text("{}")
+    with pytest.raises(InvalidInput, match=rf"holds {words}.*report\.html, or read {name}"):
+        read_summary(tmp_path)
+
+
 def test_run_folders_that_cannot_be_read(tmp_path):
     with pytest.raises(InvalidInput, match="no run folder"):
         read_summary(tmp_path / "none")
