@@ -15,7 +15,7 @@ from limi.cli._options import AsJson
 
 if TYPE_CHECKING:
     from limi.table.guesses import Guess
-    from limi.table.schema import Schema
+    from limi.table.schema import Column, Schema
 
 __all__ = ["init"]
 
@@ -89,6 +89,7 @@ def _settle(
 ) -> dict[str, Any]:
     """What is typed, else what is known or guessed and, on a terminal, confirmed."""
     from limi.errors import InvalidInput
+    from limi.models import split_uri
     from limi.table.guesses import guess
 
     asks = sys.stdin.isatty() and _console.out.is_terminal
@@ -98,6 +99,7 @@ def _settle(
     model = model or (_ask("Model, as KIND:PLACE", None) if asks else None)
     if model is None:
         raise InvalidInput("--model is missing: name what is tested, such as onnx:model.onnx")
+    split_uri(model)  # its file may still be to come, its kind not
     target = target or first.target
     if asks and not shipped:
         target = _ask("Column the model predicts", target)
@@ -108,13 +110,15 @@ def _settle(
         )
     schema.position(target)
     second = guess(schema, target=target)
-    wanted: Any = favorable or shipped.get("favorable", second.favorable)
+    known = shipped.get("favorable") if target == shipped.get("target") else second.favorable
+    wanted: Any = favorable or known
     if asks and not favorable and not shipped:
         wanted = _ask(f"Label of {target} that people want", wanted)
     if wanted is None:
         raise InvalidInput(
             f"which label of {target!r} people want is not plain; name it with --favorable LABEL"
         )
+    _check_label(schema[target], wanted)
     chosen = protected or list(second.protected)
     if asks and not protected:
         chosen = _split(_ask("Protected columns, joined by ;", "; ".join(chosen) or None))
@@ -131,6 +135,19 @@ def _settle(
         "protected": chosen,
         "maybe_protected": _others(second, chosen),
     }
+
+
+def _check_label(column: Column, wanted: Any) -> None:
+    """InvalidInput unless the label, or each of several, is one of the column's."""
+    from limi.errors import InvalidInput, nearest
+
+    labels = [str(level) for level in column.levels]
+    text = str(wanted)
+    for label in [text] if text in labels else text.split(","):
+        if labels and label.strip() not in labels:
+            raise InvalidInput(
+                f"{column.name!r} has no label {label.strip()!r}; {nearest(label, labels)}"
+            )
 
 
 def _ask(question: str, default: Any) -> str:

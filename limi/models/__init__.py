@@ -38,6 +38,7 @@ __all__ = [
     "load",
     "names",
     "offers",
+    "split_uri",
     "wrap",
 ]
 
@@ -107,12 +108,7 @@ def load(
     remote: Remote | None = None,
 ) -> Model:
     """The model at `KIND:PLACE`."""
-    kind, _, place = uri.partition(":")
-    loadable = [name for name in names() if isinstance(get(name), Loads)]
-    if not place or kind not in loadable:
-        raise InvalidInput(
-            f"model {uri!r} is not of the form KIND:PLACE; {_guess(uri) or nearest(kind, loadable)}"
-        )
+    kind, place = split_uri(uri)
     loader = get(kind).load
     known = inspect.signature(loader).parameters
     offered = {
@@ -126,6 +122,17 @@ def load(
     with at_work(lambda error: BadModel(f"opening {uri!r} raised {reason(error)}")):
         model: Model = loader(place, decision, **extra)
     return _fitting(model, decision)
+
+
+def split_uri(uri: str) -> tuple[str, str]:
+    """Kind and place of `KIND:PLACE`; InvalidInput where no kind that opens models is named."""
+    kind, _, place = uri.partition(":")
+    loadable = [name for name in names() if isinstance(get(name), Loads)]
+    if not place or kind not in loadable:
+        raise InvalidInput(
+            f"model {uri!r} is not of the form KIND:PLACE; {_guess(uri) or nearest(kind, loadable)}"
+        )
+    return kind, place
 
 
 def _meaning(output: str | None) -> Meaning | None:

@@ -162,11 +162,17 @@ def test_init_takes_what_is_typed(folder, limi):
     ("words", "says"),
     [
         (("people.csv",), "--model is missing"),
-        (("people.csv", "--model", "m", "--target", "gone"), "'gone'"),
-        (("people.csv", "--model", "m", "--protected", "gone"), "'gone'"),
-        (("plain.csv", "--model", "m"), "no column of the table looks like"),
-        (("plain.csv", "--model", "m", "--target", "b"), "which label of 'b' people want"),
-        (("plain.csv", "--model", "m", "--target", "b", "--favorable", "u"), "--protected COLUMN"),
+        (("people.csv", "--model", "onnx:m.onnx", "--target", "gone"), "'gone'"),
+        (("people.csv", "--model", "onnx:m.onnx", "--protected", "gone"), "'gone'"),
+        (("plain.csv", "--model", "onnx:m.onnx"), "no column of the table looks like"),
+        (
+            ("plain.csv", "--model", "onnx:m.onnx", "--target", "b"),
+            "which label of 'b' people want",
+        ),
+        (
+            ("plain.csv", "--model", "onnx:m.onnx", "--target", "b", "--favorable", "u"),
+            "--protected COLUMN",
+        ),
     ],
 )
 def test_what_init_cannot_guess_it_asks_for_by_name(folder, limi, words, says):
@@ -201,7 +207,7 @@ def test_odd_names_do_not_break_the_file(folder, limi):
     odd = 'se"x\\ #1'
     frame = pd.read_csv("people.csv").rename(columns={"sex": odd})
     frame.to_csv("odd.csv", index=False)
-    words = ("init", "odd.csv", "--model", "m:n", "--protected", odd)
+    words = ("init", "odd.csv", "--model", "python:m.py:n", "--protected", odd)
     assert limi(*words)[0] == 0
     assert tomllib.loads((folder / "limi.toml").read_text())["protected"] == [odd]
 
