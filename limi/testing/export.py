@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +20,7 @@ from limi.errors import InvalidInput
 from limi.metrics.severity import score_gap
 from limi.search.findings import Found
 from limi.system import writing
+from limi.system.shown import clean, spell_json
 from limi.system.words import either
 from limi.table.frames import Frame
 from limi.testing.pairs import Asked, Pairs, Reading
@@ -25,6 +29,8 @@ from limi.types import Index
 __all__ = ["MODULE", "PAIRS", "Exported", "choose", "export"]
 
 MODULE, PAIRS = "test_fairness.py", "fairness_pairs.parquet"
+
+_LONGEST_NAME = 60  # characters of a function's name that say what is protected
 
 
 @dataclass(frozen=True)
@@ -124,10 +130,9 @@ def _module(
 ) -> str:
     """The test, as a person would write it."""
     protected = either(list(kept.schema.protected))
-    name = "_".join("".join(c if c.isalnum() else "_" for c in part) for part in protected.split())
     options = [
         *(["trust_pickle=True"] if trust_pickle else []),
-        *([f"trust={list(trust)!r}"] if trust else []),
+        *([f"trust=[{', '.join(map(_quote, trust))}]"] if trust else []),
     ]
     ask = ", ".join(["MODEL", *options])
     about = (
@@ -136,14 +141,39 @@ def _module(
         f"{run.summary.findings:,} that a search found. Written by limi export; edit it as you "
         "like. The pairs are a table with one pair in each row, which any tool reads."
     )
-    return _TEMPLATE.format(
+    text = _TEMPLATE.format(
         about=_comment(about),
         model=_spell_model(uri, folder),
         allow=allow,
-        name=name.lower() or "protected_values",
+        name=_name(protected),
         pairs=PAIRS,
         ask=ask,
     )
+    return _checked(text)
+
+
+def _name(protected: str) -> str:
+    """What is protected as the end of a function's name: letters and digits of ASCII alone, because
+    the letters that Python takes are not those that a table may use."""
+    plain = re.sub("[^a-z0-9]+", "_", protected.lower())[:_LONGEST_NAME].strip("_")
+    return plain or "protected_values"
+
+
+def _checked(text: str) -> str:
+    """The module, once it holds the statements of the template and no other.
+
+    Names of files and columns come from whoever made the run, and pytest runs what is written.
+    """
+    try:
+        held = [type(node) for node in ast.parse(text).body]
+    except (SyntaxError, ValueError):
+        held = []
+    if held != _STATEMENTS:
+        raise InvalidInput(
+            "the names of the model and of the protected columns cannot be written into a test; "
+            "name the model with --model KIND:PLACE from a path of plain letters"
+        )
+    return text
 
 
 _TEMPLATE = '''"""Are people decided alike, whoever they are?"""
@@ -165,10 +195,13 @@ def test_decisions_do_not_hang_on_{name}():
     assert len(flipped) <= ALLOWED, str(flipped)
 '''
 
+_STATEMENTS = [
+    *(ast.Expr, ast.ImportFrom, ast.Import),
+    *(ast.Assign, ast.Assign, ast.Assign, ast.FunctionDef),
+]
+
 
 def _comment(text: str) -> str:
-    from limi.system.shown import clean
-
     return "\n".join(f"# {line}" for line in textwrap.wrap(clean(text), 92))
 
 
@@ -185,4 +218,10 @@ def _spell_model(uri: str, folder: Path) -> str:
 
 
 def _quote(text: str) -> str:
-    return text if (text := repr(text)).startswith('"') else f'"{text[1:-1]}"'
+    """Text as a literal of Python that reads back the same, whatever it holds.
+
+    >>> print(_quote('a"b'))
+    "a\\"b"
+    """
+    # Strings of JSON are strings of Python, as long as characters beyond U+FFFF are not cut in two.
+    return spell_json(json.dumps(text, ensure_ascii=False))

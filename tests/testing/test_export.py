@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import limi
 from limi.errors import BadModel, CorruptStore, InvalidInput
 from limi.search.findings import Found
 from limi.testing import read_pairs
-from limi.testing.export import MODULE, PAIRS, choose, export
+from limi.testing.export import MODULE, PAIRS, _comment, _name, _quote, choose, export
 from tests.changes.small import by_sex, people
 
 PROGRAM = """
@@ -73,6 +75,70 @@ def test_the_module_is_readable_and_imports_limi_to_load_and_ask_alone(written):
     assert 'MODEL = "python:" + str(HERE / "../../model.py:before")' in text
     assert "ALLOWED = 2" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+HOSTILE = 'm".py", __import__("os")) or x("""\'\'\'{0}\\.py'
+
+
+def test_a_hostile_file_name_stays_a_text_in_the_module(place, tmp_path, monkeypatch):
+    model = tmp_path / HOSTILE.replace("/", "")
+    model.write_text(PROGRAM, encoding="utf-8")
+    uri = f"python:{model}:before"
+    export(place / "run", tmp_path / "fair", pairs=3, model=uri, trust=['a"); b(\'"'])
+    tree = ast.parse((tmp_path / "fair" / MODULE).read_text(encoding="utf-8"))
+    calls = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert calls == {"Path", "str", "limi.testing.read_pairs", "pairs.ask", "len"}
+    texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    assert {f"../{model.name}:before", 'a"); b(\'"'} <= texts
+
+
+@pytest.mark.parametrize("spelled", ['"x"\nimport os', '"x', '"x"; y = 1', "\0"])
+def test_a_module_that_would_hold_other_statements_is_never_written(
+    place, tmp_path, monkeypatch, spelled
+):
+    monkeypatch.setattr("limi.testing.export._spell_model", lambda uri, folder: spelled)
+    uri = f"python:{place / 'model.py'}:before"
+    with pytest.raises(InvalidInput, match="cannot be written into a test"):
+        export(place / "run", tmp_path / "fair", pairs=3, model=uri)
+    assert not (tmp_path / "fair").exists()
+
+
+@pytest.mark.parametrize("column", ["sex²", "年龄", "sex): pass\n", '"""', "a" * 500, "\uff11"])
+def test_a_module_of_any_protected_column_is_python(tmp_path, column):
+    told = people(60).rename(columns={"sex": column})
+    (tmp_path / "m.py").write_text(PROGRAM.replace('"sex"', repr(column)), encoding="utf-8")
+    told.to_csv(tmp_path / "people.csv", index=False)
+    uri = f"python:{tmp_path / 'm.py'}:before"
+    limi.audit(
+        uri,
+        told,
+        protected=[f"{column}=f,m"],
+        target="ok",
+        favorable="yes",
+        output="score",
+        generator=None,
+        method="real",
+        rate_rows=0,
+        out=tmp_path / "run",
+        table_name=str(tmp_path / "people.csv"),
+    )
+    export(tmp_path / "run", tmp_path / "fair", pairs=2, model=uri)
+    text = (tmp_path / "fair" / MODULE).read_text(encoding="utf-8")
+    names = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    assert len(names) == 1
+    assert names[0].isascii()
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@given(st.text(st.characters(codec=None)))
+def test_any_text_is_a_literal_a_comment_and_a_part_of_a_name(text):
+    assert ast.literal_eval(_quote(text)) == text
+    assert _quote(text).isprintable() or not text.isprintable()
+    written = f"{_comment(text)}\ndef test_{_name(text)}(): pass\n"
+    written = written.encode("utf-8", "backslashreplace").decode()
+    tree = ast.parse(written)
+    assert [type(node) for node in tree.body] == [ast.FunctionDef]
+    assert tree.body[0].name == f"test_{_name(text)}"
 
 
 def test_the_pairs_flip_before_and_not_after(written, place):
