@@ -140,6 +140,21 @@ class Run:
         """The table that protected columns came from, where there was one."""
         return _beside(self.folder, self.base, self.manifest, given)
 
+    def inputs(self) -> list[tuple[str, Path]]:
+        """The folder and the files that it was made of, as far as it names some, each with what it
+        is. None of them is opened."""
+        kind, _, place = self.manifest["model"].partition(":")
+        tables = [
+            (what, self.base / self.manifest[name])
+            for what, name in (("the table", "table"), ("the protected table", "protected_from"))
+            if self.manifest.get(name)
+        ]
+        return [
+            ("the run", self.folder),
+            *((what, path) for what, path in tables if is_file(path)),
+            *(("the model", path) for path in models.files(f"{kind}:{self.base / place}")),
+        ]
+
     def is_same_model(self, problem: Problem) -> bool:
         """Does a problem hold the file that was tested? A model without one has no sum."""
         return self.manifest["model_sha256"] in (None, problem.model_sha256)

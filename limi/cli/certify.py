@@ -64,8 +64,10 @@ def certify(
 ) -> None:
     """Prove for people of a table that nobody near them flips, or show somebody who does."""
     import limi
+    from limi.cli._apart import require_apart
     from limi.cli._tables import source
 
+    require_apart({"--out": out}, {"the table": table, "the schema": schema}, models=[model])
     given = source(table, target, favorable, schema, constraint)
     with _shown() as show:
         proof = limi.certify(

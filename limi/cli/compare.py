@@ -64,12 +64,18 @@ def compare(
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
     from limi.audits.compare import compare as run_all
+    from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.report import comparison as page
     from limi.system import writing
 
     names = _method_names(methods)
     place = None if html is None else writing.place(html)
+    require_apart(
+        {"--html": place},
+        {"the table": table, "the schema": schema, "the generator": generator, "the cache": cache},
+        models=[model],
+    )
     given = source(table, target, favorable, schema, constraint)
     with _console.steps("comparing") as on_step:
         lines = run_all(

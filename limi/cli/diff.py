@@ -71,12 +71,12 @@ def diff(
 ) -> None:
     """Compare two models on the same people: rates, where they changed, and old findings."""
     from limi.changes import diff as run_diff
+    from limi.cli._apart import require_apart
     from limi.cli._tables import schema_for
-    from limi.report import changes as page
-    from limi.system import writing
-    from limi.system.shown import to_json
 
     places = _places(out, html)
+    files = {"the table": table, "the schema": schema, "the generator": generator}
+    require_apart(places, files, models=[model, before_model], runs=[before, after])
     with _console.steps("comparing") as on_step:
         told = run_diff(
             before,
@@ -99,8 +99,7 @@ def diff(
             command=_console.command_line(),
             on_step=on_step,
         )
-    makers = {"out": lambda: to_json(told.as_dict()) + "\n", "html": lambda: page.render(told)}
-    writing.write_all({place: makers[name]() for name, place in places.items()})
+    _write(told, places)
     if as_json:
         _console.print_json(told.as_dict())
     else:
@@ -111,17 +110,21 @@ def diff(
 
 
 def _places(out: Path | None, html: Path | None) -> dict[str, Path]:
-    """Where files go, before anything is asked."""
-    import os
-
-    from limi.errors import InvalidInput
+    """Where files go, by their options, before anything is asked."""
     from limi.system import writing
 
-    named = {name: path for name, path in (("out", out), ("html", html)) if path is not None}
-    places = {name: writing.place(path) for name, path in named.items()}
-    if len({os.path.realpath(path) for path in places.values()}) < len(places):
-        raise InvalidInput(f"--out and --html both name {str(out)!r}; give each a file of its own")
-    return places
+    named = {"--out": out, "--html": html}
+    return {name: writing.place(path) for name, path in named.items() if path is not None}
+
+
+def _write(told: Diff, places: dict[str, Path]) -> None:
+    """All files at once, or none."""
+    from limi.report import changes as page
+    from limi.system import writing
+    from limi.system.shown import to_json
+
+    makers = {"--out": lambda: to_json(told.as_dict()) + "\n", "--html": lambda: page.render(told)}
+    writing.write_all({place: makers[name]() for name, place in places.items()})
 
 
 def _show(told: Diff) -> None:

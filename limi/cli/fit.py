@@ -41,6 +41,7 @@ def fit(
     import numpy as np
 
     from limi import generators
+    from limi.cli._apart import require_apart
     from limi.cli._tables import features
     from limi.errors import InvalidInput
     from limi.gpu.place import choose_device
@@ -50,6 +51,8 @@ def fit(
 
     place = writing.place(out, replace=force)
     page = writing.place(place.with_name(place.name + ".html"), replace=force)
+    for written in (place, page):
+        require_apart({"--out": written}, {"the table": table, "the schema": schema})
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -108,6 +108,7 @@ def gate(
     as_json: AsJson = False,
 ) -> None:
     """Say whether a model keeps the rules of a build: pass (0), fail (1) or inconclusive (3)."""
+    from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.gates import gate as run_gate
     from limi.table import files
@@ -115,8 +116,20 @@ def gate(
     _check_choices(inconclusive, markdown, as_json)
     check_log(log)
     wanted = {"out": out, "junit": junit, "sarif": sarif, "markdown": _as_path(markdown)}
-    inputs = {"the table": table, "the held-out rows": held_out, "the schema": schema}
-    places = _places(wanted, inputs | {"the limi.toml": file_of(context)})
+    places = _places(wanted)
+    require_apart(
+        {f"${name}" if name == _STEP_SUMMARY else f"--{name}": at for name, at in places.items()},
+        {
+            "the table": table,
+            "the held-out rows": held_out,
+            "the schema": schema,
+            "the generator": generator,
+            "the cache": cache,
+            "the limi.toml": file_of(context),
+        },
+        models=[model],
+        runs=[baseline],
+    )
     given = source(table, target, favorable, schema, constraint)
     with _console.run_progress() as show:
         answered = run_gate(
@@ -179,9 +192,8 @@ def _as_path(markdown: str | None) -> Path | None:
     return None if markdown in (None, "-") else Path(str(markdown))
 
 
-def _places(wanted: Mapping[str, Path | None], inputs: Mapping[str, Any]) -> dict[str, Path]:
-    """Where files go, before anything is asked; InvalidInput where two of them are one."""
-    from limi.errors import InvalidInput
+def _places(wanted: Mapping[str, Path | None]) -> dict[str, Path]:
+    """Where files go, before anything is asked."""
     from limi.system import writing
 
     options = {name: path for name, path in wanted.items() if path is not None}
@@ -189,18 +201,6 @@ def _places(wanted: Mapping[str, Path | None], inputs: Mapping[str, Any]) -> dic
     summary = os.environ.get(_STEP_SUMMARY)
     if summary:
         places[_STEP_SUMMARY] = writing.place(summary)
-    taken: dict[str, str] = {
-        os.path.realpath(path): what for what, path in inputs.items() if path is not None
-    }
-    for name, path in places.items():
-        option = f"${name}" if name == _STEP_SUMMARY else f"--{name}"
-        real = os.path.realpath(path)
-        if real in taken:
-            raise InvalidInput(
-                f"{option} names {str(path)!r}, which is {taken[real]} of this command; name "
-                "another file"
-            )
-        taken[real] = f"the {option}"
     return places
 
 

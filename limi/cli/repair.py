@@ -73,11 +73,18 @@ def repair(
     """Repair a tested model in several ways, measure each before and after, and recommend one."""
     from limi.audits.drafts import Draft
     from limi.audits.reopen import reopen
+    from limi.cli._apart import require_apart
     from limi.models.python import attribute
     from limi.repairs import repair as run_repair
     from limi.repairs import require_saving
 
-    _check_apart(folder, out)
+    trainer = None if fit is None else fit.rpartition(":")[0]
+    require_apart(
+        {"--out": out},
+        {"the table": table, "the --fit": trainer, "the cache": cache},
+        models=[model],
+        runs=[folder],
+    )
     draft = Draft.at(out, force=force)
     given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
     with _console.steps("opening the run") as on_step:
@@ -115,21 +122,6 @@ def repair(
         _console.print_json(tree)
     else:
         (_show if how == "findings" else _show_all)(tree, out)
-
-
-def _check_apart(folder: Path, out: Path) -> None:
-    """Refuse to write into the run itself, by whatever name."""
-    import os
-
-    from limi.errors import InvalidInput
-    from limi.system import writing
-
-    here, there = (os.path.realpath(writing.absolute(path)) for path in (folder, out))
-    if here == there:
-        raise InvalidInput(
-            f"--out names the run {str(folder)!r} itself, whose findings would be lost; name "
-            "another folder"
-        )
 
 
 def _show(tree: dict[str, Any], out: Path) -> None:

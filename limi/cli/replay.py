@@ -54,10 +54,17 @@ def replay(
 ) -> None:
     """Ask a newer model about the people that a run found: who still flips, and who no longer."""
     from limi.changes import replay as run_replay
+    from limi.cli._apart import require_apart
     from limi.cli._tables import schema_for
     from limi.system import writing
 
     place = None if out is None else writing.place(_parquet(out), replace=force)
+    require_apart(
+        {"--out": place},
+        {"the table": table, "the schema": schema, "the cache": cache},
+        models=[model],
+        runs=[folder],
+    )
     told = run_replay(
         folder,
         model,

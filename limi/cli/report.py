@@ -29,6 +29,11 @@ def report(
     from limi.system import writing
 
     place = None if html is None else writing.place(html)
+    names = ("summary.json", "manifest.json", "schema.toml", "findings.parquet", "metrics.json")
+    writing.require_apart(
+        {} if place is None else {"--html": place},
+        [("part of the run", folder / name) for name in names],
+    )
     summary = read_summary(folder)
     with reading("summary", folder):
         # Drawn once before anything is shown: a damaged file must not be shown half-way.

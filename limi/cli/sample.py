@@ -35,6 +35,7 @@ def sample(
     import numpy as np
 
     from limi import generators
+    from limi.cli._apart import require_apart
     from limi.errors import InvalidInput, spell
     from limi.search.budget import check_seed
     from limi.system import writing
@@ -46,6 +47,7 @@ def sample(
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
     place = writing.place(out, replace=force)
+    require_apart({"--out": place}, {"the generator": file})
     made = generators.load(file)
     rng = np.random.default_rng(seed)
     parts = _draw(made, n, rng)

@@ -41,12 +41,14 @@ def schema(
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
     from limi import data
+    from limi.cli._apart import require_apart
     from limi.cli._tables import check_target, is_known
     from limi.system import writing
     from limi.table import files, mining, schema_files
     from limi.table.frames import Codec
 
     place = None if out is None else writing.place(out, replace=force)
+    require_apart({"--out": place}, {"the table": table})
     if is_known(table):
         known = data.load(table)
         frame, inferred = known.frame, known.schema

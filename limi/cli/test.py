@@ -142,10 +142,24 @@ def test(
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
+    from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.table import files
 
     check_log(None if plan or dry_run else log)
+    require_apart(
+        {"--out": out},
+        {
+            "the table": table,
+            "the held-out rows": held_out,
+            "the schema": schema,
+            "the generator": generator,
+            "the generator of twins": twin_generator,
+            "the protected table": protected_from,
+            "the cache": cache,
+        },
+        models=[model],
+    )
     given = source(table, target, favorable, schema, constraint)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)

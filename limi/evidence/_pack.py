@@ -62,7 +62,9 @@ def pack(
     The findings themselves go along on request: some may be rows of the table, and so people.
     """
     place = writing.place(out, replace=force)
-    contents = _contents(Run.at(run), findings)
+    opened = Run.at(run)
+    writing.require_apart({"--out": place}, opened.inputs())
+    contents = _contents(opened, findings)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     listed = {name: {"sha256": sums[name], "bytes": len(data)} for name, data in contents.items()}
     from limi import __version__

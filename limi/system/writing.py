@@ -14,7 +14,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -31,6 +31,7 @@ __all__ = [
     "make_folder",
     "place",
     "refusal",
+    "require_apart",
     "sweep",
     "write",
     "write_all",
@@ -105,6 +106,47 @@ def place(path: str | Path, *, replace: bool = True) -> Path:
         if not replace and path.exists():
             raise InvalidInput(f"{_show(path)} exists already; replace it with --force")
     return path
+
+
+def require_apart(
+    outputs: Mapping[str, str | Path], inputs: Iterable[tuple[str, str | Path]]
+) -> None:
+    """InvalidInput where a place to write is one that is read, lies in a folder that is read, holds
+    a file that is read, or is the place of two outputs.
+
+    Outputs are places by the option that names each, inputs come with what they are. What cannot be
+    found is left to whoever opens it.
+    """
+    known = [(what, real) for what, path in inputs if (real := _real(path)) and real.exists()]
+    for option, path in outputs.items():
+        here = _real(path)
+        if here is None:
+            continue
+        for what, there in known:
+            how = _touches(here, there)
+            if how:
+                raise InvalidInput(
+                    f"{option} names {_show(path)}, which {how} {what} of this command; name "
+                    "another place"
+                )
+        known.append((f"the {option}", here))
+
+
+def _real(path: str | Path) -> Path | None:
+    """Where a path leads; None where it cannot be one."""
+    try:
+        return Path(os.path.realpath(absolute(path)))
+    except (OSError, ValueError):
+        return None
+
+
+def _touches(here: Path, there: Path) -> str:
+    """What writing here does to what is there, in words; empty where nothing."""
+    if here == there:
+        return "is"
+    if there in here.parents:
+        return "lies in"
+    return "holds" if here in there.parents else ""
 
 
 def write(path: str | Path, content: Content) -> None:

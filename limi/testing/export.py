@@ -73,6 +73,7 @@ def export(
     named = [_place(place / name, force) for name in (MODULE, PAIRS)]
     opened = Run.at(run)
     uri = opened.model(model)
+    _require_apart(named, opened, uri, table)
     problem = open_newer(
         opened, uri, opened.table(table), trust_pickle=trust_pickle, trust=tuple(trust)
     )
@@ -112,6 +113,18 @@ def choose(found: Found, n: int) -> Index:
     turns = np.stack([most_natural, strongest], axis=1).ravel()
     _, first = np.unique(turns, return_index=True)
     return turns[np.sort(first)][:n]
+
+
+def _require_apart(
+    named: Sequence[Path], run: Run, uri: str, table: str | Path | Frame | None
+) -> None:
+    """InvalidInput where a file to write is one that the test is made of."""
+    inputs: list[tuple[str, str | Path]] = [*run.inputs()]
+    inputs += [("the model", path) for path in models.files(uri)]
+    if isinstance(table, (str, Path)):
+        inputs.append(("the table", table))
+    for path in named:
+        writing.require_apart({"--pytest": path}, inputs)
 
 
 def _place(path: Path, force: bool) -> Path:

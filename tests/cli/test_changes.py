@@ -21,6 +21,7 @@ def gender(frame):
     return np.where((frame["age"] < 25) & (frame["gender"] == "M"), 0.8, 0.2)
 """
 BEFORE, AFTER = "python:model.py:before", "python:model.py:after"
+MODULE = "python:tests/test_fairness.py:before"
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +106,7 @@ def test_a_diff_compares_a_run_with_a_model_and_with_a_run(here, limi):
         (("replay", "run", "--model", AFTER, "--fill", "x"), 2, "write --fill COLUMN=VALUE"),
         (("diff", "run"), 2, "name a second run, or the newer model"),
         (("diff", "run", "--model", AFTER), 2, "name it: --before python:model.py:before"),
-        (("diff", "run", "--model", AFTER, "--out", "x", "--html", "x"), 2, "both name 'x'"),
+        (("diff", "run", "--model", AFTER, "--out", "x", "--html", "x"), 2, "is the --out of this"),
         (("diff", "run", "newer", "--before", BEFORE), 2, "name it: --model python:"),
     ],
 )
@@ -116,6 +117,54 @@ def test_bad_input_is_one_sentence_and_writes_nothing(here, limi, words, code, s
     assert says in err
     assert err.count("\n") == 1
     assert sorted(here.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("diff", "--out", "people.csv"), "which is the table"),
+        (("diff", "--out", "d.json", "--html", "run/summary.json"), "lies in the run"),
+        (("diff", "--html", "newer/x.html"), "lies in the run"),
+        (("diff", "--out", "model.py"), "is the model"),
+        (("replay", "--force", "--out", "run/findings.parquet"), "lies in the run"),
+        (("replay", "--force", "--out", "people.parquet", "--table", "people.parquet"), "table"),
+        (("export", "--pytest", "run"), "lies in the run"),
+        (("export", "--force", "--pytest", "tests", "--model", MODULE), "is the model"),
+        (("pack", "--force", "--out", "run/summary.json"), "lies in the run"),
+        (("pack", "--force", "--out", "people.csv"), "is the table"),
+        (("repair", "--force", "--out", "run/inside"), "lies in the run"),
+        (("report", "--html", "run/summary.json"), "is part of the run"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(here, limi, words, says):
+    command, *rest = words
+    (here / "tests").mkdir(exist_ok=True)
+    (here / "tests" / "test_fairness.py").write_text(MODEL, encoding="utf-8")
+    pd.read_csv(here / "people.csv").to_parquet(here / "people.parquet")
+    before = {path: path.read_bytes() for path in here.rglob("*") if path.is_file()}
+    more = {
+        "diff": ("newer", "--before", BEFORE, "--model", AFTER, "--rows", "50"),
+        "replay": ("--model", AFTER),
+        "repair": ("--model", BEFORE),
+        "export": () if MODULE in rest else ("--model", BEFORE),
+    }
+    code, out, err = limi(command, "run", *more.get(command, ()), *rest)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert says in err
+    assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
+
+
+def test_a_run_does_not_replace_the_folder_that_its_schema_lies_in(here, limi):
+    import shutil
+
+    shutil.copytree(here / "run", here / "old", dirs_exist_ok=True)
+    words = ("--model", BEFORE, "--protected", "sex", "--target", "approved", "--favorable", "yes")
+    code, out, err = limi(
+        *("test", "people.csv", *words, "--schema", "old/schema.toml", "--out", "old", "--force")
+    )
+    assert (code, out) == (2, "")
+    assert "which holds the schema of this command" in err
+    assert (here / "old" / "summary.json").is_file()
 
 
 def test_a_run_of_a_newer_limi_is_told(here, limi, tmp_path):

@@ -247,6 +247,25 @@ def test_two_outputs_are_two_files_and_none_is_an_input(folder, limi):
     assert (folder / "people.csv").read_text().startswith("age,")
 
 
+def test_no_output_takes_the_place_of_the_model_or_of_the_baseline(folder, limi):
+    run = ("test", *UNFAIR[1:], "--method", "real", "--rate-rows", "100", "--out", "run")
+    code, _, err = limi(*run)
+    assert (code, err) == (0, "")
+    (folder / "linked").symlink_to("run")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    for words, says in (
+        (("--junit", "model.py"), "which is the model of this command"),
+        (("--out", "run/summary.json"), "which lies in the run of this command"),
+        (("--sarif", "run/more.json"), "which lies in the run of this command"),
+        (("--markdown", "linked/manifest.json"), "which lies in the run of this command"),
+    ):
+        code, out, err = limi(*FAIR, "--rule", "real_rate <= 2 %", "--baseline", "./linked", *words)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert says in err
+        now = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert now == before
+
+
 def test_a_workflow_of_github_gets_annotations_and_a_summary(folder, limi, monkeypatch):
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(folder / "summary.md"))

@@ -196,7 +196,7 @@ def test_the_run_itself_is_never_replaced(limi, home):
     before = sorted(path.name for path in (home / "run").iterdir())
     code, _, err = limi("repair", "run", "--out", home / "run", "--seeds", "1", "--force")
     assert code == 2
-    assert "names the run" in err
+    assert "which is the run of this command" in err
     assert sorted(path.name for path in (home / "run").iterdir()) == before
 
 

@@ -391,3 +391,23 @@ def test_the_search_for_writers_finds_them(tmp_path):
         "p.write_text('a')\nopen('a', 'wb')\np.open('r+b')\nos.replace(a, b)\nopen(p)\n"
     )
     assert list(writing_calls(path)) == ["write_text", "open", "open", "replace"]
+
+
+def test_outputs_are_held_apart_from_inputs_and_from_each_other(tmp_path):
+    run, table = tmp_path / "run", tmp_path / "people.csv"
+    run.mkdir()
+    table.write_text("a")
+    (tmp_path / "link").symlink_to(table)
+    inputs = [("the table", table), ("the run", run), ("gone", tmp_path / "gone"), ("odd", "a\0b")]
+    fine = {"--out": tmp_path / "gone", "--html": tmp_path / "run.html", "--odd": "a\0b"}
+    writing.require_apart(fine, inputs)
+    for outputs, says in (
+        ({"--out": tmp_path / "run" / ".." / "people.csv"}, "--out names .* is the table"),
+        ({"--out": tmp_path / "link"}, "is the table"),
+        ({"--out": run}, "is the run"),
+        ({"--out": run / "a" / "b"}, "lies in the run"),
+        ({"--out": tmp_path}, "holds the table"),
+        ({"--out": tmp_path / "x", "--html": run / ".." / "x"}, "--html names .* is the --out"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            writing.require_apart(outputs, inputs)
