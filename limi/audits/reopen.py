@@ -23,6 +23,7 @@ from limi.audits.sending import settle_remote
 from limi.audits.summary import Summary, causes_in_words, rules_of
 from limi.decisions import AS_DECIDED, Classes, Rule, parse_rule
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
+from limi.models.target import Target
 from limi.remote.options import Remote
 from limi.search.check import cause_names
 from limi.search.findings import Found
@@ -34,7 +35,16 @@ from limi.table.frames import Codec, Frame
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
-__all__ = ["Run", "Table", "as_arrays", "open_findings", "read_findings", "reopen", "sides_of"]
+__all__ = [
+    "Run",
+    "Table",
+    "as_arrays",
+    "open_findings",
+    "read_findings",
+    "reopen",
+    "require_answers",
+    "sides_of",
+]
 
 _TEXT = ("table", "model", "data_sha256")
 _TEXT_OR_NONE = (
@@ -76,9 +86,8 @@ def reopen(
     remote = settle_remote(named, remote)
     problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
     found = read_findings(run.folder, problem.target.codec, problem.target.rule)
-    # A model whose answers move cannot be held to those that it gave.
-    if not run.summary.steadiness.get("scores_moved"):
-        _same_model(problem, found, named)
+    if run.is_steady:
+        require_answers(problem.target, found, named, run.folder)
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
     return Result(problem, found, run.summary, run.manifest, rules)
@@ -155,8 +164,14 @@ class Run:
             *(("the model", path) for path in models.files(f"{kind}:{self.base / place}")),
         ]
 
+    @property
+    def is_steady(self) -> bool:
+        """Can its model be held to the scores that it gave? One whose answers move cannot."""
+        return not self.summary.steadiness.get("scores_moved")
+
     def is_same_model(self, problem: Problem) -> bool:
-        """Does a problem hold the file that was tested? A model without one has no sum."""
+        """Does a problem hold the file that was tested? A model without one has no sum, and a file
+        may hold several models: `require_answers` tells those apart."""
         return self.manifest["model_sha256"] in (None, problem.model_sha256)
 
 
@@ -431,15 +446,20 @@ def _alike(rule: Rule, now: Scores, then: Scores) -> bool:
     return not rule.moved(now, then).any()
 
 
-def _same_model(problem: Problem, found: Found, named: Any) -> None:
-    """Scores that the run wrote must come back; a model without a file has no other sum."""
+def require_answers(
+    target: Target, found: Found, named: Any, folder: Path, *, option: str = "--model"
+) -> int:
+    """BadModel where findings of a run do not get the scores that it wrote; how many rows were
+    asked. `option` is the one that would give the model that was tested."""
     some = slice(0, _SPOT)
-    sides = ((found.rows, found.score), (found.partner, found.partner_score))
-    if not all(
-        _alike(problem.target.rule, problem.target.score(rows[some]), score[some])
-        for rows, score in sides
-    ):
+    sides = (
+        (found.rows[some], found.score[some]),
+        (found.partner[some], found.partner_score[some]),
+    )
+    if not all(_alike(target.rule, target.score(rows), score) for rows, score in sides):
         raise BadModel(
             f"the model{f' {named!r}' if isinstance(named, str) else ''} answers otherwise than in "
-            "the run; give the one that was tested with --model KIND:PLACE, or test this one first"
+            f"the run {str(folder)!r}; give the one that was tested with {option} KIND:PLACE, or "
+            "test this one first"
         )
+    return 2 * len(found.rows[some])

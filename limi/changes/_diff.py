@@ -12,9 +12,9 @@ import numpy as np
 from limi import generators
 from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
-from limi.audits.reopen import Run, Table
+from limi.audits.reopen import Run, Table, open_findings, require_answers, sides_of
 from limi.audits.sending import settle_remote
-from limi.changes._columns import Columns, newer_schema, rename_frame
+from limi.changes._columns import Columns, bring, newer_schema, rename_frame
 from limi.changes._open import as_meant, notes_of, resting
 from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
@@ -171,6 +171,7 @@ def diff(
     newer = asked.open_newer(new_model, second or first, reading, remotes[0])
     earlier = asked.open_earlier(old_model, first, reading, remotes[1])
     with resting(newer, earlier), cores.share_cores():
+        spot = _hold_to_run(first, earlier, columns, old_model)
         people = asked.people(earlier, newer)
         on_step(0.2, "fitting the generator")
         made, called = _generator(generator, first, people, seed)
@@ -198,7 +199,7 @@ def diff(
         regions=regions,
         replayed=replays[0],
         replayed_back=replays[1],
-        queries=n_one + n_two + asked_again,
+        queries=spot + n_one + n_two + asked_again,
         notes=(*notes, *_notes(first, second, earlier, newer)),
         hashes={
             "data_sha256": run_folder.digest(np.ascontiguousarray(people.rows).tobytes()),
@@ -324,13 +325,21 @@ class _Question:
     ) -> Problem:
         """The earlier model, asked this question under the names that it knows."""
         manifest, backward = run.manifest, self.columns.backward
+        known = {*run_folder.read_schema(run.folder).names}
+        # Columns that came since are none that it was tested with.
+        asked = self.schema.select(
+            [
+                name
+                for name in self.schema.names
+                if self.columns.earlier(name) in known or name in self.schema.protected
+            ]
+        )
         schema = replace(
-            self.schema,
+            asked,
             columns=tuple(
-                replace(column, name=self.columns.earlier(column.name))
-                for column in self.schema.columns
+                replace(column, name=self.columns.earlier(column.name)) for column in asked.columns
             ),
-            protected=tuple(map(self.columns.earlier, self.schema.protected)),
+            protected=tuple(map(self.columns.earlier, asked.protected)),
         )
         problem = self._prepare(
             "earlier",
@@ -373,6 +382,19 @@ class _Question:
         if enforcer is not None:
             rows = rows[~enforcer.disagrees(rows)]
         return _People(codec.schema, rows)
+
+
+def _hold_to_run(run: Run, earlier: Problem, columns: Columns, named: Any) -> int:
+    """BadModel where the earlier model does not score the run's findings as it did then; how many
+    rows were asked. What the table's columns cannot hold is left out."""
+    if not run.is_steady:
+        return 0
+    schema, frame, found = open_findings(run.folder)
+    by = Columns({}, columns.filled)
+    brought = bring(sides_of(frame, schema), schema, by, earlier.target.codec)
+    can = brought.is_askable
+    asked = replace(found[can], rows=brought.rows[can], partner=brought.partner[can])
+    return require_answers(earlier.target, asked, named, run.folder, option="--before")
 
 
 def _select(frame: Frame, names: Sequence[str]) -> Frame:
