@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -143,7 +143,7 @@ def gate(
             held_out=None if held_out is None else files.read(held_out),
             held_out_name=held_out or "held-out rows",
             privileged=privileged or (),
-            baseline=baseline,
+            baseline=_needed(context, baseline, rule or ()),
             generator=generator,
             max_queries=max_queries,
             max_seconds=max_seconds,
@@ -186,6 +186,16 @@ def _check_choices(inconclusive: str | None, markdown: str | None, as_json: bool
         raise InvalidInput(
             "--json and --markdown - would both be standard output; give --markdown a file"
         )
+
+
+def _needed(context: typer.Context, baseline: Path | None, rules: Sequence[str]) -> Path | None:
+    """The baseline; None for a file's that no rule compares with, because rules may be typed."""
+    from limi.gates import parse_rules
+
+    source = context.get_parameter_source("baseline")
+    if source is None or source.name != "DEFAULT_MAP":
+        return baseline
+    return baseline if any(one.against_baseline for one in parse_rules(rules)) else None
 
 
 def _as_path(markdown: str | None) -> Path | None:

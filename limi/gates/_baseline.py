@@ -76,6 +76,9 @@ class Baseline:
     def rate(self, population: str, seed: int) -> BaselineRate:
         """The run's rate of a population, with the verdicts on its rows where they are kept."""
         rate = self._summary.rates.get(population)
+        # Held-out and real rows are people of a table, which the run may not have had.
+        if rate is None and self._summary.blind and population in ("natural", "uniform"):
+            return BaselineRate(0, 0, is_zero=True)
         if rate is None or not rate.n:
             why = self._summary.unmeasured.get(population)
             raise InvalidInput(

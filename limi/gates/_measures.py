@@ -34,6 +34,7 @@ __all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "RegionRate", "meas
 _DIGITS = 9  # of a score that count: those behind them are the machine's
 _LEARNED_ROWS = 512  # that a privileged group is chosen on
 _MOST_REGIONS = 4
+_ALL = "every row there is was asked, so that it is known exactly"
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class BaselineRate:
     n: int
     anytime: bool = False  # did the flips have a say in the number of rows?
     flips: Mask | None = None  # of the first rows of the stream, where the run kept them
+    is_zero: bool = False  # is it 0 by definition, because the model takes no protected column?
 
 
 class Estimate(NamedTuple):
@@ -98,6 +100,7 @@ class Measuring(ABC):
 
     needs_flips = True  # must rows be asked under every protected value?
     choosy = False  # does it want some people and not others?
+    ends_with_baseline = False  # can it only use rows that an earlier run kept?
 
     @abstractmethod
     def take(self, asked: Asked) -> None:
@@ -106,6 +109,11 @@ class Measuring(ABC):
     @abstractmethod
     def estimate(self) -> Estimate:
         """What is known now."""
+
+    def exact(self) -> Estimate | None:
+        """What it is, once every row of the population was taken; None where some of them counted
+        for something else."""
+        return None
 
     def wants(self, rows: Rows, places: Index) -> Mask:
         """Which rows could tell it anything."""
@@ -145,6 +153,14 @@ def _known(cells: NDArray[np.generic] | None) -> NDArray[np.generic]:
     return cells
 
 
+def _collapsed(known: Estimate) -> Estimate | None:
+    """An estimate without doubt, where it has a value."""
+    if math.isnan(known.value):
+        return None
+    note = f"{known.note}; {_ALL}" if known.note else _ALL
+    return known._replace(low=known.value, high=known.value, note=note)
+
+
 class _Share(Measuring):
     """The share of rows that count."""
 
@@ -160,6 +176,9 @@ class _Share(Measuring):
         share = self._hits / self._n if self._n else math.nan
         limits = share_limits(self._hits, self._n, self._error)
         return Estimate(share, *limits, self._n, self._hits)
+
+    def exact(self) -> Estimate | None:
+        return _collapsed(self.estimate())
 
 
 class _Percentile(Measuring):
@@ -181,22 +200,29 @@ class _Percentile(Measuring):
         limits = percentile_limits(gaps, self._share, self._error)
         return Estimate(value, *limits, len(gaps))
 
+    def exact(self) -> Estimate | None:
+        return _collapsed(self.estimate())
+
 
 class _Apart(Measuring):
     """A rate minus that of an earlier run, of which only counts are known.
 
     Both may rest on the same rows, so that nothing is known of how they hang together: each has
-    half of the error, which holds whatever that is.
+    half of the error, which holds whatever that is. A rate that is 0 by definition needs none.
     """
 
     def __init__(self, error: float, baseline: BaselineRate) -> None:
-        self._before = (
-            share_limits(baseline.hits, baseline.n, error / 2)
-            if baseline.anytime
-            else clopper_pearson(baseline.hits, baseline.n, 1 - error)
-        )
-        self._was = baseline.hits / baseline.n
-        self._now = _Share(error / 2, lambda asked: _known(asked.flips))
+        if baseline.is_zero:
+            self._was, self._before = 0.0, (0.0, 0.0)
+        else:
+            self._was = baseline.hits / baseline.n
+            self._before = (
+                share_limits(baseline.hits, baseline.n, error / 2)
+                if baseline.anytime
+                else clopper_pearson(baseline.hits, baseline.n, 1 - error)
+            )
+        part = error if baseline.is_zero else error / 2
+        self._now = _Share(part, lambda asked: _known(asked.flips))
 
     def take(self, asked: Asked) -> None:
         self._now.take(asked)
@@ -209,8 +235,11 @@ class _Apart(Measuring):
 class _Paired(Measuring):
     """A rate minus that of an earlier run on the very same rows."""
 
+    ends_with_baseline = True
+
     def __init__(self, error: float, baseline: BaselineRate) -> None:
         assert baseline.flips is not None
+        self._others = 0  # rows that the run did not keep
         self._error, self._before = error, baseline.flips
         self._worse = self._same = self._better = 0
 
@@ -219,6 +248,7 @@ class _Paired(Measuring):
 
     def take(self, asked: Asked) -> None:
         inside = asked.places < len(self._before)
+        self._others += int((~inside).sum())
         now = np.asarray(_known(asked.flips), dtype=bool)[inside]
         before = self._before[asked.places[inside]]
         self._worse += int((now & ~before).sum())
@@ -231,6 +261,9 @@ class _Paired(Measuring):
         limits = change_limits(self._worse, self._same, self._better, self._error)
         note = f"{self._worse:,} rows flip that did not, {self._better:,} do not flip that did"
         return Estimate(value, *limits, n, None, note)
+
+    def exact(self) -> Estimate | None:
+        return None if self._others else _collapsed(self.estimate())
 
 
 class _Parity(Measuring):
@@ -276,6 +309,9 @@ class _Parity(Measuring):
         )
         ends = max(0.0, low, -high), max(abs(low), abs(high))
         return Estimate(value, *ends, n + other_n, None, note)
+
+    def exact(self) -> Estimate | None:
+        return None if self._learned else _collapsed(self.estimate())
 
 
 class _WorstRegion(Measuring):

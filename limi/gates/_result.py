@@ -78,7 +78,7 @@ class Gate:
 
     answer: Answer
     rules: tuple[Judged, ...]
-    stop: str  # "decided", or what ran out: "queries", "seconds", "rows"
+    stop: str  # "decided", or what ran out: "queries", "seconds", "rows", "baseline"
     error: float  # chance that any answer is wrong, at most
     queries: int
     max_queries: int | None

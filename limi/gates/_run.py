@@ -152,6 +152,7 @@ def gate(
         asked_before=0 if exchange is None else exchange.questions,
     )
     try:
+        _require_budget(plan)
         with cores.share_cores():
             return _Looks(plan, watch.timed(asked.score)).run()
     finally:
@@ -269,6 +270,22 @@ class _Plan:
         return {name: self.baseline.rate(name, self.seed) for name in sorted(populations)}
 
 
+def _require_budget(plan: _Plan) -> None:
+    """InvalidInput where the budget does not pay for what is asked in any case, and one row."""
+    most, target, n = plan.budget.max_queries, plan.problem.target, len(plan.problem.rows)
+    if most is None:
+        return
+    # Scores and decisions that contradict each other are asked for once more.
+    contract = (4 if target.decides else 1) * min(CONTRACT_ROWS, n)
+    first = plan.asked_before + contract + 4 * min(_STEADY_ROWS, n)
+    row = most_per_row(plan.problem.schema, None)
+    if most < first + row:
+        raise InvalidInput(
+            f"max-queries is {most}; a gate asks up to {first} to see that the model answers the "
+            f"same each time, and up to {row} for each row, so give at least {first + row}"
+        )
+
+
 @dataclass
 class _Work:
     """A rule at work."""
@@ -284,6 +301,12 @@ class _Work:
         before, now = self.estimate, self.measuring.estimate()
         self.estimate = now._replace(low=max(before.low, now.low), high=min(before.high, now.high))
         self.answer, self.queries = judge(self.rule, self.estimate), queries
+
+    def know(self) -> None:
+        """See what it is, now that every row of the population was asked: limits end there."""
+        if self.answer == Answer.INCONCLUSIVE:
+            self.estimate = self.measuring.exact() or self.estimate
+            self.answer = judge(self.rule, self.estimate)
 
 
 class _Looks:
@@ -358,7 +381,8 @@ class _Looks:
             if not undecided or any(work.answer == Answer.FAIL for work in works):
                 return "decided"
             if not still:
-                return "queries" if "queries" in ended.values() else "rows"
+                whys = [ended[work.rule.population] for work in undecided]
+                return min(whys, key=("queries", "baseline", "rows").index)
             for population in dict.fromkeys(work.rule.population for work in still):
                 if population not in people:
                     people[population] = self._people(population)
@@ -383,14 +407,28 @@ class _Looks:
 
         rows, places = people.take(n, wanted)
         if not len(rows):
-            return "rows"
+            kept = all(work.measuring.ends_with_baseline for work in works)
+            return "baseline" if kept and not self._asked_all(population) else "rows"
         fair = not all(work.measuring.choosy for work in works)
         asked = self._ask(population, rows, places, fair) if flips else self._score(rows, places)
         self._asked[population] = self._asked.get(population, 0) + len(asked.rows)
         for work in works:
             work.measuring.take(asked.paired if work.measuring.needs_flips else asked)
             work.look(self._watch.questions)
+            if self._asked_all(population):
+                work.know()
         return ""
+
+    def _table(self, population: str) -> Rows | None:
+        """The rows of a population that is a table's; None where it is drawn without an end."""
+        problem = self._plan.problem
+        held = None if problem.held_out is None else problem.held_out.rows
+        return {"real": problem.rows, "held-out": held}.get(population)
+
+    def _asked_all(self, population: str) -> bool:
+        """Was every row of a table asked? None is asked twice."""
+        table = self._table(population)
+        return table is not None and self._asked.get(population, 0) == len(table)
 
     def _score(self, rows: Rows, places: Index) -> Asked:
         return Asked(rows, self._session.scores(rows), places)
@@ -416,13 +454,12 @@ class _Looks:
 
     def _people(self, population: str) -> People:
         problem, compared = self._plan.problem, self._compared.get(population)
-        held = None if problem.held_out is None else problem.held_out.rows
         paired = compared is not None and compared.flips is not None
         return People(
             population,
             self._plan.seed,
             problem.schema,
-            table={"real": problem.rows, "held-out": held}.get(population),
+            table=self._table(population),
             generator=self._task.generator,
             first=compared.n if compared is not None and paired else MEASURED_ROWS,
         )

@@ -20,6 +20,8 @@ _STOPS = {
     "queries": "the budget of queries is spent",
     "seconds": "the time is up",
     "rows": "there are no more rows to ask",
+    "baseline": "all rows that the baseline kept are asked; test the earlier model again with a "
+    "larger --rate-rows to compare more of them",
 }
 _ANSWERS = {Answer.PASS: "pass", Answer.FAIL: "FAIL", Answer.INCONCLUSIVE: "open"}
 

@@ -64,11 +64,13 @@ def test_an_unfair_model_fails_with_exit_code_1_and_says_on_whom(folder, limi):
 
 
 def test_a_model_at_the_limit_is_inconclusive_with_exit_code_3_or_what_is_wished(folder, limi):
-    words = (*EDGE, "--rule", "real_rate <= 10 %")
+    words = (*EDGE, "--rule", "real_rate <= 10 %", "--max-queries", "900")
     code, out, _ = limi(*words)
     assert code == 3
     assert out.startswith("Inconclusive: real_rate <= 10 % is neither kept nor broken")
-    assert "there are no more rows to ask" in out
+    assert "the budget of queries is spent" in out
+    # A table whose rows are all asked leaves nothing open.
+    assert limi(*words[:-1], "2000")[0] == 0
     assert limi(*words, "--inconclusive", "pass")[0] == 0
     assert limi(*words, "--inconclusive", "fail")[0] == 1
 
@@ -108,6 +110,17 @@ def test_a_slip_is_one_sentence_and_leaves_nothing(folder, limi, words, says):
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert says in err
     assert [p for p in sorted(folder.iterdir()) if p.name != "__pycache__"] == before
+
+
+def test_a_baseline_of_the_file_is_left_alone_where_typed_rules_need_none(folder, limi):
+    (folder / "limi.toml").write_text(
+        '[gate]\nbaseline = "gone"\nreal_rate = "no worse than baseline by 1 point"\n'
+    )
+    code, _, err = limi(*FAIR)
+    assert (code, "there is no run folder" in err) == (2, True)
+    assert limi(*FAIR, "--rule", "real_rate <= 2 %")[0] == 0
+    code, _, err = limi(*FAIR, "--rule", "real_rate <= 2 %", "--baseline", "gone")
+    assert (code, "no rule compares" in err) == (2, True)
 
 
 # -- limi init ------------------------------------------------------------------------------

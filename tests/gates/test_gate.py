@@ -9,6 +9,7 @@ import pytest
 import limi
 from limi.errors import InvalidInput
 from limi.gates import Answer, gate
+from limi.report import gate as page
 from limi.table.schema import Column, Schema
 
 VALUES = 1_000
@@ -82,10 +83,45 @@ def test_a_model_at_the_limit_is_inconclusive_when_the_budget_ends():
     assert low < 0.1 < high
 
 
-def test_a_table_may_be_too_small_to_decide():
-    result = ask(flips_below(0), "real_rate <= 0.1 %")
+def test_a_table_whose_rows_were_all_asked_has_a_rate_without_doubt():
+    people = frame()
+    truth = float((people["u"] < 100).mean())
+    for limit, answer in ((truth + 0.001, Answer.PASS), (truth - 0.001, Answer.FAIL)):
+        result = ask(flips_below(100), f"real_rate <= {100 * limit:.3f} %")
+        assert (result.answer, result.stop) == (answer, "decided")
+        known = result.rules[0].estimate
+        assert (known.low, known.value, known.high, known.n) == (truth, truth, truth, 400)
+        assert "known exactly" in known.note
+    fair = ask(flips_below(0), "real_rate <= 0.1 %", "spd <= 0.9", "real_score_gap_p50 <= 0.001")
+    assert fair.answer == Answer.PASS
+    held = ask(flips_below(100), "held_out_rate <= 99.9 %", held_out=frame(20))
+    assert (held.answer, held.rules[0].estimate.n) == (Answer.PASS, 20)
+
+
+def test_rows_that_were_not_all_asked_leave_room_for_doubt():
+    result = ask(flips_below(0), "real_rate <= 0.1 %", max_queries=800)
+    assert (result.answer, result.stop) == (Answer.INCONCLUSIVE, "queries")
+    assert result.rules[0].estimate.n < 400
+    assert result.rules[0].estimate.high > 0.001
+
+
+def test_a_table_may_be_too_small_to_decide_what_is_measured_on_a_part_of_it():
+    result = ask(flips_below(0), "real_worst_region_rate <= 0.1 %")
     assert (result.answer, result.stop) == (Answer.INCONCLUSIVE, "rows")
-    assert result.rules[0].estimate.n == 400
+
+
+@pytest.mark.parametrize("max_queries", [1, 10, 82])
+def test_a_budget_that_is_too_small_for_a_single_row_is_refused(max_queries):
+    asked = []
+
+    def model(given):
+        asked.append(len(given))
+        return flips_below(0)(given)
+
+    with pytest.raises(InvalidInput, match=f"max-queries is {max_queries}; .* give at least 83"):
+        ask(model, "uniform_rate <= 1 %", max_queries=max_queries)
+    result = ask(model, "uniform_rate <= 1 %", max_queries=83)
+    assert (result.answer, result.queries <= 83) == (Answer.INCONCLUSIVE, True)
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_the_batches():
@@ -290,6 +326,38 @@ def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
 def test_a_baseline_must_be_of_the_same_decision(runs):
     with pytest.raises(InvalidInput, match="give both the same --decision"):
         ask(flips_below(100), RULE, baseline=runs / "run", decision="score > 0.6")
+
+
+def test_the_rows_that_a_baseline_kept_may_be_too_few(runs, tmp_path):
+    common = {"protected": ["sex"], "schema": SCHEMA, "generator": None, "output": "score"}
+    common |= {"method": "themis", "max_rows": 50, "rate_rows": 60}
+    limi.audit(flips_below(100), frame(), out=tmp_path / "run", **common)
+    for population in ("uniform", "real"):
+        rule = f"{population}_rate no worse than baseline by 0.1 points"
+        result = ask(flips_below(100), rule, baseline=tmp_path / "run")
+        assert (result.answer, result.stop) == (Answer.INCONCLUSIVE, "baseline")
+        assert "larger --rate-rows" in page.sentence(result)
+    # A run that kept the whole table leaves nothing open.
+    rule = "real_rate no worse than baseline by 0.1 points"
+    assert ask(flips_below(100), rule, baseline=runs / "run").answer == Answer.PASS
+
+
+def test_a_baseline_that_took_no_protected_column_flipped_nobody(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    people, schema = frame()[["u", "sex"]], SCHEMA.select(["u", "sex"])
+    blind = LogisticRegression().fit(people[["u"]], people["u"] > 500)
+    common = {"protected": ["sex"], "schema": schema, "generator": None, "max_rows": 50}
+    limi.audit(blind, people, rate_rows=60, out=tmp_path / "run", **common)
+    more = {"baseline": tmp_path / "run", "frame": people, "schema": schema}
+    fair, unfair = (ask(flips_below(bound), RULE, **more) for bound in (0, 100))
+    assert (fair.answer, unfair.answer) == (Answer.PASS, Answer.FAIL)
+    # Nothing of the error goes to a rate that is known.
+    same = ask(flips_below(0), "uniform_rate <= 2 %", frame=people, schema=schema)
+    assert fair.rules[0].estimate.high == same.rules[0].estimate.high
+    held = "held_out_rate no worse than baseline by 1 point"
+    with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
+        ask(flips_below(100), held, held_out=people[:50], **more)
 
 
 def test_a_baseline_and_the_rules_need_each_other(runs):
