@@ -92,6 +92,9 @@ def test_a_table_whose_rows_were_all_asked_has_a_rate_without_doubt():
         known = result.rules[0].estimate
         assert (known.low, known.value, known.high, known.n) == (truth, truth, truth, 400)
         assert "known exactly" in known.note
+    seven = frame(1_000)
+    at_limit = ask(flips_below(7), "real_rate <= 0.7 %", frame=seven)
+    assert (at_limit.answer, at_limit.rules[0].estimate.hits) == (Answer.PASS, 7)
     fair = ask(flips_below(0), "real_rate <= 0.1 %", "spd <= 0.9", "real_score_gap_p50 <= 0.001")
     assert fair.answer == Answer.PASS
     held = ask(flips_below(100), "held_out_rate <= 99.9 %", held_out=frame(20))

@@ -178,6 +178,7 @@ def test_a_model_that_runs_code_is_opened_for_those_who_trust_it(store, estimato
         wanted,
         trust_pickle=True,
         inconclusive="pass",
+        max_queries=400,
         log=False,
     )
     assert answer.rules[0].estimate.hits == answer.rules[0].estimate.n
