@@ -39,6 +39,7 @@ __all__ = [
     "Run",
     "Table",
     "as_arrays",
+    "count_findings",
     "open_findings",
     "read_findings",
     "reopen",
@@ -58,6 +59,8 @@ _TEXT_OR_NONE = (
     "key",
 )
 _LONGEST = 160  # characters of a path in a sentence
+_ANSWERS = {"favorable": ("score",), "class": ("class", "lead"), "number": ("prediction",)}
+# ^ columns of a model's answers, by what those are
 _SPOT = 256  # findings that are put to the model again
 
 
@@ -365,6 +368,22 @@ def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
     schema, frame = run_folder.read_schema(folder), _read_frame(folder)
     with _reading_findings(folder):
         return schema, frame, as_arrays(Codec.learn(frame, schema), frame)
+
+
+def count_findings(run: Run) -> int:
+    """How many findings a run holds; CorruptStore where they are not such as limi writes."""
+    schema, frame = run_folder.read_schema(run.folder), _read_frame(run.folder)
+    answers = _ANSWERS.get(run.summary.kind, ("score",))
+    wanted = ["origin", "severity", "naturalness", "partner_naturalness"]
+    wanted += [f"{side}{name}" for side in ("", "partner_") for name in answers]
+    with _reading_findings(run.folder):
+        codec = Codec.learn(frame, schema)
+        for side in sides_of(frame, schema):
+            _encode(codec, side)
+        _causes(schema, frame)
+        for name in wanted:
+            frame[_free(name, schema.names)]
+    return len(frame)
 
 
 def as_arrays(codec: Codec, frame: Any, rule: Rule = AS_DECIDED) -> Found:

@@ -12,6 +12,7 @@ import io
 import json
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from limi.audits import run_folder
 from limi.audits.reopen import Run
 from limi.errors import CorruptStore, spell
 from limi.evidence import _texts
+from limi.evidence._agree import require_agreement
 from limi.report import html
 from limi.system import writing
 from limi.system.reading import regular
@@ -32,6 +34,12 @@ __all__ = ["FORMAT", "MANIFEST", "Packed", "pack", "verify"]
 FORMAT = 1
 MANIFEST = "pack.json"
 
+_FINDINGS = "findings.parquet"  # goes along on request
+_OF_THE_RUN = ("summary.json", "schema.toml", "manifest.json", _FINDINGS)
+_ALWAYS = (
+    *("README.md", "report.html", "summary.json", "metrics.json", "schema.toml"),
+    *("manifest.json", "model-card.md", "mapping.md"),
+)
 _DATE = (1980, 1, 1, 0, 0, 0)  # the first that a ZIP file knows
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MOST_FILES = 100
@@ -64,6 +72,7 @@ def pack(
     place = writing.place(out, replace=force)
     opened = Run.at(run)
     writing.require_apart({"--out": place}, opened.inputs())
+    require_agreement(opened)
     contents = _contents(opened, findings)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
     listed = {name: {"sha256": sums[name], "bytes": len(data)} for name, data in contents.items()}
@@ -78,17 +87,9 @@ def pack(
 def _contents(run: Run, findings: bool) -> dict[str, bytes]:
     """The files of a pack but its manifest, each held to what limi writes."""
     summary, folder = run.summary, run.folder
-    run_folder.read_schema(folder)
-    kept = [
-        "summary.json",
-        "schema.toml",
-        "manifest.json",
-        *(["findings.parquet"] if findings else []),
-    ]
-    names = [
-        *("README.md", "report.html", "summary.json", "metrics.json", "schema.toml"),
-        *("manifest.json", *kept[3:], "model-card.md", "mapping.md", MANIFEST),
-    ]
+    names = [*_ALWAYS, MANIFEST]
+    if findings:
+        names.insert(names.index("model-card.md"), _FINDINGS)
     with run_folder.reading("summary", folder):
         made = {
             "README.md": _texts.readme(summary, run.manifest, names),
@@ -97,7 +98,7 @@ def _contents(run: Run, findings: bool) -> dict[str, bytes]:
             "model-card.md": _texts.card(summary),
             "mapping.md": _texts.mapping(names),
         }
-    given = {name: _read(folder / name) for name in kept}
+    given = {name: _read(folder / name) for name in names if name in _OF_THE_RUN}
     return {
         name: given[name] if name in given else made[name].encode("utf-8", "backslashreplace")
         for name in names
@@ -194,13 +195,16 @@ def _is_told(told: Any) -> bool:
 def _compare(
     place: Path, entries: Mapping[str, zipfile.ZipInfo], listed: Mapping[str, Any]
 ) -> None:
-    """Refuse files that are missing, or that nobody listed."""
-    missing = [name for name in listed if name not in entries]
+    """Refuse files that are missing, that nobody listed, or that are not a pack's."""
+    missing = [name for name in {**dict.fromkeys(_ALWAYS), **listed} if name not in entries]
     if missing:
         _refuse(place, f"it lacks {spell(missing)}")
     extra = [name for name in entries if name not in listed and name != MANIFEST]
     if extra:
         _refuse(place, f"it holds {spell(extra)}, which its {MANIFEST} does not list")
+    strange = [name for name in listed if name not in (*_ALWAYS, _FINDINGS)]
+    if strange:
+        _refuse(place, f"it holds {spell(strange)}, which no pack does")
 
 
 def _digest(place: Path, whole: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[str, int]:
@@ -232,6 +236,7 @@ def _reading(place: Path) -> Iterator[None]:
         EOFError,
         NotImplementedError,
         RuntimeError,
+        zlib.error,
     ) as error:
         if isinstance(error, CorruptStore):
             raise

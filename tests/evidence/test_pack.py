@@ -6,6 +6,8 @@ import json
 import shutil
 import zipfile
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import limi
@@ -162,6 +164,26 @@ def _manifest(**change):
     return edit
 
 
+def _relist(change):
+    """Change files, and list the sums of what is left as whoever forges a pack would."""
+
+    def edit(files):
+        change(files)
+        tree = json.loads(files.pop(MANIFEST))
+        tree["files"] = {
+            name: {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for name, data in files.items()
+        }
+        files[MANIFEST] = json.dumps(tree).encode()
+
+    return edit
+
+
+def _empty(files):
+    for name in NAMES:
+        del files[name]
+
+
 def _break_manifest(files):
     files[MANIFEST] = b"{"
 
@@ -188,6 +210,9 @@ def _huge_manifest(files):
         (_manifest(format="x"), "has no format"),
         (_manifest(files=[]), "lists no sums"),
         (_manifest(files={"x": 1}), "lists no sums"),
+        (_relist(_empty), "it lacks README.md, report.html"),
+        (_relist(_lose), "it lacks report.html"),
+        (_relist(_add), "it holds more.txt, which no pack does"),
         (_break_manifest, "cannot be read"),
         (_deep_manifest, "cannot be read"),
         (_huge_manifest, "larger than a megabyte"),
@@ -198,6 +223,121 @@ def test_a_pack_that_was_touched_is_told_in_a_sentence(packed, tmp_path, change,
     with pytest.raises(CorruptStore, match=says) as raised:
         verify(place)
     assert "\n" not in str(raised.value)
+
+
+def test_a_damaged_stream_is_told_in_a_sentence(packed, tmp_path):
+    place = rewritten(packed[1], tmp_path / "x.zip", lambda files: None, zipfile.ZIP_DEFLATED)
+    whole = place.read_bytes()
+    start = whole.index(b"README.md") + len(b"README.md")
+    for at in range(start, start + 60):
+        place.write_bytes(whole[:at] + b"\xff\xff" + whole[at + 2 :])
+        with pytest.raises(CorruptStore) as raised:
+            verify(place)
+        assert "\n" not in str(raised.value)
+
+
+def _edit(name, change):
+    def edit(folder):
+        tree = json.loads((folder / name).read_text())
+        change(tree)
+        (folder / name).write_text(json.dumps(tree))
+
+    return edit
+
+
+def _put(*keys, value):
+    def change(tree):
+        for key in keys[:-1]:
+            tree = tree[key]
+        tree[keys[-1]] = value
+
+    return change
+
+
+def _cut_findings(folder):
+    path = folder / "findings.parquet"
+    path.write_bytes(path.read_bytes()[:-50])
+
+
+def _findings(change):
+    def edit(folder):
+        path = folder / "findings.parquet"
+        change(pd.read_parquet(path)).to_parquet(path)
+
+    return edit
+
+
+def _other_schema(folder):
+    path = folder / "schema.toml"
+    path.write_text(path.read_text().replace('"m"', '"x"'))
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (_cut_findings, "the findings in .* cannot be read"),
+        (lambda folder: (folder / "findings.parquet").unlink(), "has no findings.parquet"),
+        (_findings(lambda frame: frame.iloc[1:]), "counts 56 findings, .* holds 55"),
+        (_findings(lambda frame: frame.drop(columns="score")), "the findings in .*score"),
+        (_findings(lambda frame: frame.drop(columns="sex__partner")), "the findings in .*sex"),
+        (_findings(lambda frame: frame.assign(sex="x")), "the findings in"),
+        (_edit("summary.json", _put("findings", value=0)), "counts 0 findings"),
+        (_edit("summary.json", _put("rates", "uniform", "estimate", value=0.01)), "rate_flips"),
+        (_edit("summary.json", _put("rates", "uniform", "n", value=900)), "rate_flips"),
+        (_edit("summary.json", _put("rates", "real", "low", value=-1.0)), "real rows"),
+        (_edit("summary.json", _put("rate_flips", "natural", value="AA==")), "natural"),
+        (_edit("summary.json", _put("rate_flips", "uniform", value="?")), "is damaged"),
+        (_edit("summary.json", _put("hashes", "data_sha256", value="0" * 64)), "data_sha256"),
+        (_edit("manifest.json", _put("seed", value=7)), "differ in seed"),
+        (_edit("manifest.json", _put("model", value="other")), "differ in model"),
+        (_edit("manifest.json", _put("protected", "sex", value=["f"])), "differ in protected"),
+        (_other_schema, "schema.toml and summary.json|the schema in|the findings in"),
+    ],
+)
+def test_a_run_that_was_damaged_or_edited_is_not_packed(run, tmp_path, damage, says):
+    shutil.copytree(run, tmp_path / "run")
+    damage(tmp_path / "run")
+    with pytest.raises(CorruptStore, match=says) as raised:
+        pack(tmp_path / "run", tmp_path / "x.zip")
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "x.zip").exists()
+
+
+@pytest.mark.parametrize("case", ["nothing found", "classes", "numbers", "two columns"])
+def test_runs_of_every_kind_are_packed(tmp_path, case):
+    table = people(120)
+    young = {"nothing found": 0}.get(case, 20)
+    options = {"target": "ok", "favorable": "yes", "output": "score"}
+    model = by_sex(young)
+    protected = ["sex"]
+    if case == "classes":
+
+        def model(frame):
+            return np.where(frame["sex"] == "m", frame["job"], "clerk")
+
+        table = table.assign(ok=table["job"])
+        options = {"target": "ok", "decision": "class"}
+    elif case == "numbers":
+
+        def model(frame):
+            return frame["age"].to_numpy(dtype=float) + 5.0 * (frame["sex"] == "m")
+
+        table = table.assign(ok=table["age"] * 1.0)
+        options = {"target": "ok", "decision": "difference > 1"}
+    elif case == "two columns":
+        protected = ["sex", "job"]
+    limi.audit(
+        model,
+        table,
+        protected=protected,
+        generator=None,
+        method="real",
+        rate_rows=50,
+        out=tmp_path / "run",
+        **options,
+    )
+    told = pack(tmp_path / "run", tmp_path / "x.zip", findings=True)
+    assert verify(tmp_path / "x.zip").files == told.files
 
 
 def test_bombs_are_refused_before_they_unpack(tmp_path):
