@@ -228,16 +228,87 @@ def _untested(summary: Summary) -> list[str]:
 
 def _repeat(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     versions = ", ".join(f"{name} {number}" for name, number in sorted(summary.versions.items()))
-    command = summary.command or "(the run was started from Python; see manifest.json)"
+    if summary.hashes.get("model_sha256") is None:
+        have = (
+            "Have the same table, whose sum stands above and in `manifest.json`, and the same "
+            "model, which was not read from a file and so has no sum."
+        )
+    else:
+        have = (
+            "Have the same table and the same model: their sums stand above and in `manifest.json`."
+        )
     return [
         f"1. Install limi {summary.versions.get('limi', '')} (the run had {versions}).",
-        "2. Have the same table and the same model: their sums stand above and in `manifest.json`.",
-        "3. In the folder that the paths of the command start at, run:",
+        f"2. {have}",
+        *_start(summary),
         "",
-        *(f"       {wording.clean(line)}" for line in command.splitlines() or [""]),
+        *map(_item, _settings(manifest)),
         "",
         f"The same seed ({manifest.get('seed', summary.seed)}) gives the same findings.",
     ]
+
+
+def _start(summary: Summary) -> list[str]:
+    """How the run was started, down to the list of its settings."""
+    if not summary.command:
+        return ["3. The run was started from Python: call `limi.audit` with these settings."]
+    return [
+        "3. In the folder that the paths of the command start at, run:",
+        "",
+        *(f"       {wording.clean(line)}" for line in summary.command.splitlines()),
+        "",
+        "What the command leaves out came from a `limi.toml` beside it, or is limi's own choice. "
+        "These settings held:",
+    ]
+
+
+_SETTINGS = {
+    "table": "table",
+    "model": "model",
+    "target": "target",
+    "favorable": "favorable",
+    "protected": "protected",
+    "protected_from": "protected from",
+    "key": "key",
+    "output": "output",
+    "decision": "decision",
+    "order": "order",
+    "held_out": "held-out rows",
+    "generator": "generator",
+    "method": "method",
+    "settings": "settings of the method",
+    "budget": "budget",
+    "rate_rows": "rate rows",
+    "twin": "twins",
+    "noisy": "noisy",
+    "seed": "seed",
+}
+"""What a manifest says of a run, and what options call it."""
+
+
+def _settings(manifest: Mapping[str, Any]) -> list[str]:
+    """What somebody has to give to have the run again, as far as it was given."""
+    # Leaving the generator out would choose one.
+    given = {**manifest, "generator": manifest.get("generator") or "none"}
+    told = [f"{words}: {_spell(given.get(name))}" for name, words in _SETTINGS.items()]
+    return [
+        *(line for line in told if not line.endswith(": ")),
+        "columns and rules: those of schema.toml, which --schema takes",
+    ]
+
+
+def _spell(value: Any) -> str:
+    """A value of a manifest in words; nothing where there is none."""
+    if value is None:
+        return ""
+    if isinstance(value, dict):
+        parts = ((name, _spell(inner)) for name, inner in value.items())
+        return "; ".join(f"{name} = {words}" for name, words in parts if words)
+    if isinstance(value, list):
+        return ", ".join(map(_spell, value))
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def card(summary: Summary) -> str:

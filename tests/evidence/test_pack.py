@@ -112,6 +112,37 @@ def test_the_texts_say_what_was_and_was_not_tested_and_claim_nothing(packed):
         assert "compliant" not in text
 
 
+def test_whoever_repeats_a_run_has_its_settings_though_a_limi_toml_held_them(packed, run, tmp_path):
+    readme = contents(packed[1])["README.md"].decode()
+    part = readme[readme.index("## How to repeat it") : readme.index("## Files")]
+    for words in (
+        *("- table: table", "- target: ok", "- favorable: yes", "- protected: sex = f, m"),
+        *(
+            "- decision: favorable",
+            "- seed: 0",
+            "- method: real",
+            "- rate rows: 200",
+            "- generator: none",
+        ),
+        *("- output: score", "max\\_rows = 100000", "limi.toml", "schema.toml"),
+    ):
+        assert words in part, words
+    # The model is a function: there is no sum of it.
+    assert "and so has no sum" in part
+    assert "their sums" not in part
+    shutil.copytree(run, tmp_path / "run")
+    for name in ("summary.json", "manifest.json"):
+        _edit(name, _put("command", value=""))(tmp_path / "run")
+    _edit("summary.json", _put("hashes", "model_sha256", value="ab"))(tmp_path / "run")
+    _edit("manifest.json", _put("model_sha256", value="ab"))(tmp_path / "run")
+    pack(tmp_path / "run", tmp_path / "x.zip")
+    readme = contents(tmp_path / "x.zip")["README.md"].decode()
+    part = readme[readme.index("## How to repeat it") : readme.index("## Files")]
+    assert "started from Python: call `limi.audit`" in part
+    assert "limi.toml" not in part
+    assert "their sums stand above" in part
+
+
 def test_findings_go_along_on_request_alone(run, packed, tmp_path):
     assert "findings.parquet" not in packed[0].files
     told = pack(run, tmp_path / "all.zip", findings=True)
