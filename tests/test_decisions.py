@@ -254,6 +254,7 @@ HALVES = {
     "cli/fit.py": ["0 <= held_out <= 0.5"],
     "table/steps.py": ["positions > self.top + 0.5"],
     "gates/_run.py": ["0 < error < 0.5"],
+    "images/vae.py": ["torch.rand(len(light), generator=draws, device=draws.device) < 0.5"],
     "studies/_mechanism.py": ["rng.random(n) < 0.5"],
     "methods/_gradient.py": ["rng.random(len(rows)) < 0.5"],
     "methods/adf.py": ["rng.random(len(up)) < 0.5"],

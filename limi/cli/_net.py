@@ -84,11 +84,15 @@ def require_memory(command: str | None) -> None:
     Python says that it lacks memory; numerical libraries, while they are loaded, end the program
     or try for ever.
     """
-    allowed, needed = _allowed_memory(), _LEAST if command in _LIGHT else _LEAST_TO_COMPUTE
+    _require(f"limi {command}", _LEAST if command in _LIGHT else _LEAST_TO_COMPUTE)
+
+
+def _require(what: str, needed: int) -> None:
+    allowed = _allowed_memory()
     if allowed is not None and allowed < needed:
         raise InvalidInput(
-            f"this process may have {allowed >> 20:,} MB of memory (ulimit -v), and limi "
-            f"{command} needs {needed >> 20:,} MB at least; raise the limit"
+            f"this process may have {allowed >> 20:,} MB of memory (ulimit -v), and {what} needs "
+            f"{needed >> 20:,} MB at least; raise the limit"
         )
 
 
@@ -124,6 +128,10 @@ def _judge(error: BaseException) -> tuple[int, str]:
     if isinstance(error, LimiError):
         return error.exit_code, str(error)
     if _lacks_memory(error) or _is_from_loading(error):
+        try:
+            _require("limi", _LEAST)  # too little to read the command, let alone to run it
+        except InvalidInput as limit:
+            return limit.exit_code, str(limit)
         return _FAULT, _NO_MEMORY
     if isinstance(error, KeyboardInterrupt):
         return _INTERRUPTED, "interrupted"

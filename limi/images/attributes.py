@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import BadTable
 from limi.images._base import ImageArray, Images, Scorer, parts, probability
 from limi.images.eigenfaces import Eigenfaces
@@ -108,7 +109,7 @@ def learn(
     with_mirrors = np.concatenate([images[chosen], images[chosen][:, :, ::-1]])
     scorer = fit(with_mirrors, np.tile(answers[chosen] == 1, 2), np.tile(weights, 2))
     judged = np.flatnonzero(known & held_out)
-    right = (np.asarray(scorer(images[judged])) > 0.5) == (answers[judged] == 1)
+    right = favors(np.asarray(scorer(images[judged]))) == (answers[judged] == 1)
     sides = [right[answers[judged] == side] for side in (0, 1)]
     accuracy = float(np.mean([side.mean() for side in sides if len(side)])) if len(right) else 0.5
     return Learned(name, scorer, architecture, len(chosen), len(judged), accuracy)

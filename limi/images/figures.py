@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.stats import t as student
 
+from limi.decisions import favors
 from limi.images._base import logits, probability
 from limi.images.trials import Trials
 from limi.types import Index, Mask, Scores
@@ -107,7 +108,7 @@ def see_effect(trials: Trials) -> Effect:
         return Effect(n, _mean(values), -math.inf, math.inf, nan, nan, nan, nan)
     effect = float(values.mean())
     half = _quantile(len(np.unique(some.case))) * math.sqrt(_clustered_variance(values, some.case))
-    second = some.protected > 0.5
+    second = favors(some.protected)
     return Effect(
         n,
         effect,

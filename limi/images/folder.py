@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from limi.audits.drafts import Draft
 from limi.audits.run_folder import FORMAT, digest, file_digest, versions
+from limi.decisions import differ
 from limi.errors import CorruptStore, missing
 from limi.images._base import ImageArray, as_array
 from limi.images.conduct import Asked, image_hashes
@@ -122,7 +123,7 @@ def _write_pairs(result: ImageResult, target: Asked, folder: Path) -> ImageResul
             target(np.stack([read_png(folder / _name(number, side)) for number in range(n)]))
             for side in _SIDES
         ]
-        held = (scores[0] > 0.5) != (scores[1] > 0.5)
+        held = differ(*scores)
     if held.all():
         return replace(result, queries=target.queries)
     # What is left is numbered anew, so that the names of files are the lines of the table.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.images._base import logits
 from limi.search import boundary
@@ -39,7 +40,7 @@ def fit_plane(name: str, latents: Latents, scores: Scores) -> Plane:
     Both answers weigh the same: of the rarer one latents are repeated in turn. InvalidInput where
     only one answer occurs.
     """
-    yes = scores > 0.5
+    yes = favors(scores)
     if yes.all() or not yes.any():
         word = "yes" if yes.all() else "no"
         raise InvalidInput(

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import differ, favors
 from limi.errors import InvalidInput
 from limi.images._base import (
     AT_ONCE,
@@ -148,22 +149,26 @@ class Trials:
     @property
     def flips(self) -> Mask:
         """Does the twin get another decision?"""
-        return _differ(self.score, self.twin)
+        apart: Mask = differ(self.score, self.twin)
+        return apart
 
     @property
     def flips_placebo(self) -> Mask:
         """Does the placebo get another decision?"""
-        return _differ(self.score, self.placebo)
+        apart: Mask = differ(self.score, self.placebo)
+        return apart
 
     @property
     def flips_beyond(self) -> Mask:
         """Does the twin's decision differ by more than the judge sees of the truth changing?"""
-        return _differ(self.score, self._less_truth(self.twin, self.truth_twin))
+        apart: Mask = differ(self.score, self._less_truth(self.twin, self.truth_twin))
+        return apart
 
     @property
     def flips_placebo_beyond(self) -> Mask:
         """The same of the placebo."""
-        return _differ(self.score, self._less_truth(self.placebo, self.truth_placebo))
+        apart: Mask = differ(self.score, self._less_truth(self.placebo, self.truth_placebo))
+        return apart
 
     @property
     def keeps_truth(self) -> Mask:
@@ -179,7 +184,7 @@ class Trials:
     def confirmed(self) -> Mask:
         """Valid, and does the judge see both groups as the scorer does?"""
         unknown = np.isnan(self.judged)
-        agrees = ((self.judged > 0.5) == (self.protected > 0.5)) & _differ(
+        agrees = (favors(self.judged) == favors(self.protected)) & differ(
             self.judged, self.judged_twin
         )
         confirmed: Mask = self.valid & (unknown | agrees)
@@ -201,7 +206,7 @@ class Trials:
     def effect(self) -> Scores:
         """Logits that the first group gets more than the second, less what the judge of the truth
         sees change itself."""
-        toward = np.where(self.protected > 0.5, 1.0, -1.0)  # the start is of the second group
+        toward = np.where(favors(self.protected), 1.0, -1.0)  # the start is of the second group
         return toward * (self._moved(self.twin) - self._truth_moved(self.truth_twin))
 
     @property
@@ -220,14 +225,9 @@ class Trials:
         return np.where(np.isnan(self.truth), 0.0, moved)
 
 
-def _differ(one: Scores, other: Scores) -> Mask:
-    apart: Mask = ((one > 0.5) != (other > 0.5)) & ~np.isnan(one) & ~np.isnan(other)
-    return apart
-
-
 def _agree(one: Scores, other: Scores) -> Mask:
     """Nothing is known to differ where nobody looks."""
-    same: Mask = ((one > 0.5) == (other > 0.5)) | np.isnan(one) & np.isnan(other)
+    same: Mask = (favors(one) == favors(other)) | np.isnan(one) & np.isnan(other)
     return same
 
 
@@ -313,7 +313,7 @@ class Prober:
         protected = ask(self.seen.protected, start, "protected scorer")
         twin, protected_twin = self._twin(points, start, protected)
         low = 1 - self.procedure.sure
-        valid = _differ(protected, protected_twin) & ~(
+        valid = differ(protected, protected_twin) & ~(
             (np.minimum(protected, protected_twin) > low)
             | (np.maximum(protected, protected_twin) < self.procedure.sure)
         )

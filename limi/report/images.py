@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from limi.decisions import favors
 from limi.report import _pages
 from limi.system.words import both, count, seconds
 
@@ -234,8 +235,8 @@ def _pairs(sheet: Sheet, result: ImageResult) -> list[dict[str, Any]]:
                         "image": _data(image),
                         "what": what,
                         "score": f"{score:.2f}",
-                        "yes": bool(score > 0.5),
-                        "group": result.groups[int(group > 0.5)],
+                        "yes": bool(favors(score)),
+                        "group": result.groups[int(favors(group))],
                     }
                     for image, what, score, group in sides
                 ],

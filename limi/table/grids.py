@@ -70,8 +70,8 @@ def choose_grid(column: Column, cells: Numbers, most: int = _MOST_VALUES) -> lis
     unit = _round_unit(width) if width > 0 else 0.0
     nice = np.round(quantiles / unit) * unit if unit else quantiles
     values = np.unique(_onto_steps(column, nice))
-    if len(values) < 2:  # nearly all people hold one value: the ends are others that some hold
-        values = np.unique([known.min(), *values, known.max()])
+    if len(values) < 2:  # nearly all people hold one value; its ends are held by some
+        values = np.array([known.min(), known.max()])
     return [float(value) for value in values]
 
 
