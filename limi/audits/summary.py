@@ -7,7 +7,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from limi.metrics.outcomes import Outcomes
 from limi.metrics.regions import Condition, Rule, Where
 from limi.search.check import cause_names
 from limi.search.findings import Found
+from limi.system.words import both, either
 from limi.table.schema import Schema
 from limi.twins import Twins
 from limi.types import Mask
@@ -35,15 +36,20 @@ __all__ = [
     "Region",
     "Regions",
     "Summary",
+    "causes_first",
     "causes_in_words",
     "examples",
     "keep_flips",
     "read_flips",
     "regions",
     "rules_of",
+    "split_causes",
+    "tell_causes",
 ]
 
 FORMAT = 2
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -412,6 +418,28 @@ def causes_in_words(schema: Schema, causes: NDArray[np.uint8]) -> NDArray[np.str
         for mask in range(1 << len(names))
     ]
     return np.array(words)[causes.astype(np.intp)]
+
+
+def split_causes(flipped_by: str, protected: Sequence[str]) -> list[list[str]]:
+    """The sets of columns that `causes_in_words` wrote; none where it is not known."""
+    sets = [part.split("+") for part in flipped_by.split(", ")]
+    # A name with a comma or a plus cannot be told from two.
+    return sets if all(name in protected for names in sets for name in names) else []
+
+
+def tell_causes(flipped_by: str, protected: Sequence[str]) -> str:
+    """Which columns flip a finding: `"sex"`, `"sex or race"`, `"sex and race together"`."""
+    sets = split_causes(flipped_by, protected)
+    parts = [names[0] if len(names) == 1 else f"{both(names)} together" for names in sets]
+    return either(parts, len(parts)) if parts else flipped_by
+
+
+def causes_first(
+    cells: Sequence[tuple[str, T]], flipped_by: str, protected: Sequence[str]
+) -> list[tuple[str, T]]:
+    """Columns by name with anything, those that flip a finding first."""
+    causes = {name for names in split_causes(flipped_by, protected) for name in names}
+    return sorted(cells, key=lambda cell: cell[0] not in causes)
 
 
 def examples(

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, nearest, spell
+from limi.search.check import cause_sets
 from limi.table.files import infer
 from limi.table.frames import Codec, Frame, columns_of
 from limi.table.schema import Column, Schema
@@ -188,16 +190,24 @@ class Brought:
         return np.asarray(self.reasons == "")
 
 
-def bring(sides: tuple[Any, Any], schema: Schema, columns: Columns, codec: Codec) -> Brought:
+def bring(
+    sides: tuple[Any, Any],
+    schema: Schema,
+    columns: Columns,
+    codec: Codec,
+    causes: NDArray[np.uint8] | None = None,
+) -> Brought:
     """Pairs of the run's schema, as pandas frames, as rows of the newer model's.
 
     A pair whose cells the newer columns cannot hold, or whose two people they do not tell apart, is
-    not asked, and has its reason.
+    not asked, and has its reason. `causes` are the columns that flipped each pair, as a run keeps
+    them: a pair of whose causes none is left is not asked either.
     """
     n = len(sides[0])
     reasons = np.full(n, "", dtype=object)
     rows, partner = (np.full((n, len(codec.schema)), np.nan) for _ in range(2))
     held = {columns.newer(name): name for name in schema.names}
+    gone = [name for name in schema.names if columns.newer(name) not in codec.schema.names]
     for position, column in enumerate(codec.schema.columns):
         if column.name in held:
             for side, to in zip(sides, (rows, partner), strict=True):
@@ -208,19 +218,42 @@ def bring(sides: tuple[Any, Any], schema: Schema, columns: Columns, codec: Codec
             code = column.code(columns.filled[column.name])
             rows[:, position] = partner[:, position] = code
         else:
-            reasons[reasons == ""] = (
-                f"the run's people have no {column.name!r}, which the newer model takes; say which "
-                f"value they get with --fill {column.name}=VALUE"
-            )
+            reasons[reasons == ""] = _lacks(column.name, gone, schema.protected)
     alike = np.all((rows == partner) | (np.isnan(rows) & np.isnan(partner)), axis=1)
-    gone = [name for name in schema.names if columns.newer(name) not in codec.schema.names]
     reasons[(reasons == "") & alike] = (
         f"the two people differ only in columns that the newer model does not have ({spell(gone)})"
         if gone
         else "the two people are the same to the newer model"
     )
+    if causes is not None and gone:
+        _leave_out(reasons, schema, causes, gone)
     added = tuple(name for name in codec.schema.names if name not in held)
     return Brought(rows, partner, reasons, added, tuple(gone))
+
+
+def _lacks(name: str, gone: Sequence[str], protected: Sequence[str]) -> str:
+    """Why people of the run cannot be asked who have no such column."""
+    told = f"the run's people have no {name!r}, which the newer model takes; "
+    lost = next((one for one in gone if one in protected), None)
+    if lost is not None:
+        told += f"if it is what {lost!r} was, say so with --rename {lost}={name}, and if not, "
+    return f"{told}say which value they get with --fill {name}=VALUE"
+
+
+def _leave_out(
+    reasons: NDArray[np.object_], schema: Schema, causes: NDArray[np.uint8], gone: Sequence[str]
+) -> None:
+    """Give a reason to pairs that only columns which are gone would flip."""
+    protected = schema.protected
+    sets = [{protected[place] for place in places} for places, _ in cause_sets(schema)]
+    for mask in np.unique(causes[causes > 0]).tolist():
+        mine = [names for bit, names in enumerate(sets) if mask >> bit & 1]
+        if all(names & set(gone) for names in mine):
+            lost = [name for name in protected if name in gone and name in set().union(*mine)]
+            reasons[(reasons == "") & (causes == mask)] = (
+                f"it was {spell(lost)} that flipped them, and the newer model's table has no such "
+                "column"
+            )
 
 
 def _read(side: Any, name: str, column: Column, codec: Codec) -> tuple[Any, Mask, str]:

@@ -20,7 +20,7 @@ from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
 from limi.decisions import favors
 from limi.defaults import MEASURED_ROWS
-from limi.errors import BadModel, BadTable, InvalidInput
+from limi.errors import BadModel, BadTable, InvalidInput, spell
 from limi.generators import Generator
 from limi.metrics.rates import Measured, measure
 from limi.models import Meaning
@@ -263,6 +263,7 @@ class _Question:
     schema: Schema  # of the table, under its own names
     columns: Columns
     target: str | None
+    anew: bool = False  # did the user name the table?
 
     @staticmethod
     def of(
@@ -295,7 +296,7 @@ class _Question:
             keep = [name for name in names if name in known or name == target]
             read = Table(_select(read.frame, keep), read.words)
         schema = newer_schema(before, read.frame, columns, target=target, given=given)
-        return _Question(read, schema, columns, target)
+        return _Question(read, schema, columns, target, anew)
 
     def open_newer(self, model: Any, run: Run, reading: _Reading, remote: Remote | None) -> Problem:
         """The newer model, asked this question."""
@@ -325,7 +326,8 @@ class _Question:
     ) -> Problem:
         """The earlier model, asked this question under the names that it knows."""
         manifest, backward = run.manifest, self.columns.backward
-        known = {*run_folder.read_schema(run.folder).names}
+        before = run_folder.read_schema(run.folder)
+        known = {*before.names}
         # Columns that came since are none that it was tested with.
         asked = self.schema.select(
             [
@@ -341,11 +343,13 @@ class _Question:
             ),
             protected=tuple(map(self.columns.earlier, asked.protected)),
         )
+        gone = [name for name in before.names if self.columns.newer(name) not in self.schema.names]
         problem = self._prepare(
             "earlier",
             model,
             rename_frame(self.read.frame, backward),
             schema,
+            gone,
             target=manifest["target"],
             favorable=manifest["favorable"],
             output=manifest.get("output"),
@@ -363,11 +367,24 @@ class _Question:
         return problem
 
     def _prepare(
-        self, which: str, model: Any, frame: Frame, schema: Schema, **given: Any
+        self,
+        which: str,
+        model: Any,
+        frame: Frame,
+        schema: Schema,
+        gone: Sequence[str] = (),
+        **given: Any,
     ) -> Problem:
         try:
             return prepare(model, frame, protected=(), schema=schema, **given)
         except (BadTable, BadModel) as error:
+            if gone:  # columns that the model was tested with: what it lacks is one of them
+                name = "leave --table out" if self.anew else "name a table that has it with --table"
+                raise type(error)(
+                    f"the {which} model cannot be asked about people of {self.read.words}, because "
+                    f"that has no {spell(gone)}, which the model had when it was tested; {name}, "
+                    "or say with --rename OLD=NEW what it is called now"
+                ) from None
             raise type(error)(
                 f"the {which} model cannot be asked about people of {self.read.words}: {error}"
             ) from None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
+from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
 from limi.changes._open import notes_of, open_newer, resting
@@ -50,6 +51,7 @@ class Example:
     others: tuple[tuple[str, str], ...]  # column and value, the same for both
     before: tuple[float, float]
     after: tuple[float, float]
+    flipped_by: str = ""  # the columns that flipped it in the run, where there were several
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -59,6 +61,7 @@ class Example:
             "others": dict(self.others),
             "before": list(self.before),
             "after": list(self.after),
+            "flipped_by": self.flipped_by,
         }
 
 
@@ -209,7 +212,9 @@ def ask_pairs(
 ) -> Replay:
     """Put the findings of a run to the model of a problem; BadTable where none could be asked."""
     schema, frame, found = open_findings(run.folder)
-    brought = bring(sides_of(frame, schema), schema, columns, problem.target.codec)
+    brought = bring(
+        sides_of(frame, schema), schema, columns, problem.target.codec, causes=found.causes
+    )
     can = brought.is_askable
     if len(found) and not can.any():
         (why, _), *_ = Counter(brought.reasons.tolist()).most_common(1)
@@ -279,6 +284,7 @@ def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]
     """A few findings of each outcome: those with the widest gap, after where they flip."""
     gap_before = score_gap(found.score, found.partner_score)
     gap_after = np.nan_to_num(score_gap(told.new_score, told.new_partner_score))
+    words = causes_in_words(schema, found.causes)
     examples = []
     for outcome in OUTCOMES:
         places = np.flatnonzero(told.outcome == outcome)
@@ -290,13 +296,16 @@ def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]
                     schema.columns, found.rows[place], found.partner[place], strict=True
                 )
             ]
+            by, protected = str(words[place]), schema.protected
+            moved = [(name, (mine, other)) for name, mine, other in cells if mine != other]
             examples.append(
                 Example(
                     outcome,
-                    tuple(cell for cell in cells if cell[1] != cell[2]),
+                    tuple((name, *sides) for name, sides in causes_first(moved, by, protected)),
                     tuple((name, mine) for name, mine, other in cells if mine == other),
                     (float(found.score[place]), float(found.partner_score[place])),
                     (float(told.new_score[place]), float(told.new_partner_score[place])),
+                    tell_causes(by, protected),
                 )
             )
     return tuple(examples)

@@ -43,6 +43,7 @@ _NAME = re.compile(
 _BASELINE = re.compile(rf"(no worse|better) than baseline(?: by {_NUMBER}\s*([^\d\s].*)?)?")
 # At the limit itself nothing is ever decided, so that < and <= mean the same.
 _AT_MOST = re.compile(rf"(?:<=?|≤|at most)\s*{_NUMBER}\s*(in \d{{1,12}}|[^\d\s].*)?")
+_COMMA = re.compile(r"(\d{1,12}),(\d{1,12})")
 _SPLIT = re.compile(r"\s*([\w .-]*?)\s*([<≤]|at most\b|no worse\b|better\b|[>=!≥].*|$)", re.DOTALL)
 _SHARES = {"%": 100.0, "percent": 100.0}
 _POINTS = {"point": 100.0, "points": 100.0, "percentage points": 100.0}
@@ -138,6 +139,13 @@ def _parse(text: str) -> Rule:
     assert split is not None
     rest = " ".join(text[split.end(1) :].split())
     shown = " ".join(text.split())
+    comma = _COMMA.search(rest)
+    if comma is not None:
+        plain = comma[0].replace(",", "")
+        raise InvalidInput(
+            f"the gate's rule {_cut(shown)!r} has a comma in {comma[0]}; write "
+            f"{comma[0].replace(',', '.')}" + (f" or {plain}" if len(comma[2]) == 3 else "")
+        )
     compared = _BASELINE.fullmatch(rest)
     if compared is not None:
         limit = _margin(shown, metric, measure, compared[1], compared[2], compared[3])

@@ -129,9 +129,9 @@ def validate(
     `{"natural_rate": MetricThreshold(threshold=0.01, greater_is_better=False)}`. `threshold` is the
     most that a metric may be. `min_absolute_change` and `min_relative_change` ask for a rate that
     is lower than that of `baseline`, a run folder of an earlier model, by so much, or by such a
-    part of the rate that the run measured. MLflow's `ModelValidationFailedException` is raised
-    where a threshold is broken, and where the budget ends before it is known, unless
-    `inconclusive="pass"`. Other options are those of `limi.gate`.
+    part of the rate that the run measured, which is taken as a fixed number. MLflow's
+    `ModelValidationFailedException` is raised where a threshold is broken, and where the budget
+    ends before it is known, unless `inconclusive="pass"`. Other options are those of `limi.gate`.
 
     A model that is kept as data (ONNX, skops, boosters) is opened by limi, as `limi test` opens
     one; any other flavor runs code, and needs `trust_pickle=True`.
@@ -188,7 +188,13 @@ def _rules(thresholds: Mapping[str, Any], baseline: str | Path | None) -> list[s
             rules.append(f"{metric} <= {100 * most:.10f} {_unit(metric)}")
         changes = [] if absolute is None else [float(absolute)]
         if relative is not None:
-            changes.append(float(relative) * _rate(metric, baseline))
+            rate = _rate(metric, baseline)
+            if not rate:
+                raise InvalidInput(
+                    f"the threshold of {metric!r} asks for a relative change, and the baseline's "
+                    "rate is 0, which leaves nothing to lower; give it a threshold= instead"
+                )
+            changes.append(float(relative) * rate)
         if changes:
             rules.append(f"{metric} better than baseline by {100 * max(changes):.10f} points")
     return rules
@@ -206,7 +212,10 @@ def _rate(metric: str, baseline: str | Path | None) -> float:
             "run folder of an earlier model as baseline="
         )
     population = metric.removesuffix("_rate").replace("_", "-")
-    rate = read_summary(baseline).rates.get(population)
+    summary = read_summary(baseline)
+    rate = summary.rates.get(population)
+    if rate is None and summary.blind and population in ("natural", "uniform"):
+        return 0.0
     if rate is None or not math.isfinite(rate.estimate):
         raise InvalidInput(f"the baseline {str(baseline)!r} has no {metric}")
     return rate.estimate

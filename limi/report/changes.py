@@ -129,6 +129,8 @@ def gaps(told: Replay, *, back: bool = False) -> str:
 def example(one: Example) -> str:
     """A pair in one line."""
     changed = ", ".join(f"{name} {mine} -> {other}" for name, mine, other in one.changed)
+    if one.flipped_by:
+        changed += f" (by {one.flipped_by} in the run)"
     before = f"{one.before[0]:.3f} / {one.before[1]:.3f} before"
     after = "not asked" if math.isnan(one.after[0]) else f"{one.after[0]:.3f} / {one.after[1]:.3f}"
     others = ", ".join(f"{name} {_cut(value)}" for name, value in one.others[:_MOST_OTHERS])

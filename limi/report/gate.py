@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from limi.audits.summary import Example
+from limi.audits.summary import Example, causes_first, tell_causes
 from limi.gates import Answer, Gate, Judged
 from limi.metrics._populations import name_population
 from limi.system.shown import clean
@@ -106,10 +106,15 @@ def why(judged: Judged) -> str:
 
 def example(found: Example) -> str:
     """A finding in one line."""
-    changed = [f"{f.name} {f.value} -> {f.partner}" for f in found.fields if f.changed]
+    protected = [f.name for f in found.fields if f.protected]
+    moved = [(f.name, f"{f.value} -> {f.partner}") for f in found.fields if f.changed]
+    told = causes_first(moved, found.flipped_by, protected)
+    changed = ", ".join(f"{name} {change}" for name, change in told)
+    if found.flipped_by:
+        changed += f" (by {tell_causes(found.flipped_by, protected)})"
     others = [f"{f.name} {f.value}" for f in found.fields if not f.changed]
     scores = f"score {found.score:.3f} -> {found.partner_score:.3f}"
-    return clean(f"{', '.join(changed)}: {scores}; {', '.join(others)}")
+    return clean(f"{changed}: {scores}; {', '.join(others)}")
 
 
 def render_markdown(gate: Gate) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from limi.audits.rule_report import RuleReport
-from limi.audits.summary import Example, Field, Region, Summary
+from limi.audits.summary import Example, Field, Region, Summary, split_causes
 from limi.audits.what_if import Versus, WhatIf
 from limi.decisions import OTHER_CLASS, favors, parse_rule
 from limi.errors import spell
@@ -764,9 +764,8 @@ def _cut(value: str) -> str:
 
 def flipped_by(example: Example, summary: Summary) -> str:
     """Which protected columns flip a finding, in words; empty where it is not known."""
-    sets = [part.split("+") for part in example.flipped_by.split(", ")]
-    if not all(name in summary.protected for names in sets for name in names):
-        # A name with a comma or a plus cannot be told from two.
+    sets = split_causes(example.flipped_by, summary.protected)
+    if not sets:
         return example.flipped_by
     alone = [names[0] for names in sets if len(names) == 1]
     parts = [f"{' or '.join(alone)} alone"] if alone else []

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from limi.audits.reopen import as_arrays
+from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes import as_meant
 from limi.decisions import parse_rule
@@ -93,9 +94,14 @@ class Asked:
                 strict=True,
             )
         ]
+        protected = self.pairs.schema.protected
+        flipped_by = str(causes_in_words(self.pairs.schema, self.found.causes[[place]])[0])
+        moved = [(name, f"{mine} -> {other}") for name, mine, other in cells if mine != other]
         changed = ", ".join(
-            f"{name} {mine} -> {other}" for name, mine, other in cells if mine != other
+            f"{name} {change}" for name, change in causes_first(moved, flipped_by, protected)
         )
+        if flipped_by:  # by the model that was searched
+            changed += f" (by {tell_causes(flipped_by, protected)} in the run)"
         same = [f"{name} {mine}" for name, mine, other in cells if mine == other]
         scores = f"{self.found.score[place]:.3f} -> {self.found.partner_score[place]:.3f}"
         more = " ..." if len(same) > _MOST_OTHERS else ""

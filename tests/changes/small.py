@@ -18,6 +18,22 @@ def people(n=400):
     )
 
 
+def people_of_two_kinds(n=200):
+    """With a second protected column, which comes first in the table."""
+    races = np.random.default_rng(1).choice(["a", "b"], n)
+    frame = people(n)
+    frame.insert(0, "race", races)
+    return frame
+
+
+def by_sex_or_race(frame):
+    """Scores that hang on sex under 20, and on race from 30 on."""
+    age = frame["age"].to_numpy(dtype=float)
+    sex, race = (frame["sex"] == "m").to_numpy(), (frame["race"] == "b").to_numpy()
+    told = np.where(age < 20, sex, (age >= 30) & race)
+    return np.where(told, 0.8, 0.3)
+
+
 def by_sex(below, *, favors="m", age="age", sex="sex"):
     """Scores that hang on sex for people under an age, and say no to all others."""
 

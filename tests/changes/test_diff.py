@@ -166,6 +166,15 @@ def test_an_earlier_model_that_answers_otherwise_than_in_the_run_is_refused(runs
     assert told.populations[0].change.before.estimate == 1.0
 
 
+def test_a_table_without_a_column_that_the_earlier_model_needs_is_told_so(runs):
+    def ageless(frame):
+        return (frame["sex"] == "m") * 0.6 + 0.2
+
+    with pytest.raises(BadModel, match=r"has no age, which .* tested; leave --table out") as told:
+        ask(runs, ageless, table=people().drop(columns="age"))
+    assert "KeyError" not in str(told.value)
+
+
 def test_bad_words_are_refused(runs):
     with pytest.raises(InvalidInput, match="nothing to compare the run with"):
         limi.diff(runs[0])

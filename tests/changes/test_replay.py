@@ -7,7 +7,8 @@ import pytest
 import limi
 from limi.changes import GONE, SAME, TURNED, UNASKED
 from limi.errors import BadModel, BadTable, InvalidInput
-from tests.changes.small import by_sex, people
+from limi.report import changes as page
+from tests.changes.small import by_sex, by_sex_or_race, people, people_of_two_kinds
 
 TERMS = {"target": "ok", "favorable": "yes", "output": "score"}
 
@@ -120,6 +121,52 @@ def test_people_whom_the_newer_table_does_not_know_are_not_asked(run):
 def test_a_table_without_the_protected_column_is_refused_in_a_sentence(run):
     with pytest.raises(BadTable, match=r"none of the protected columns of the run \(sex\).*rename"):
         limi.replay(run, lambda frame: np.full(len(frame), 0.2), table=people().drop(columns="sex"))
+
+
+@pytest.fixture(scope="module")
+def two_kinds(tmp_path_factory):
+    """A run whose findings are flipped by sex alone, or by race alone."""
+    folder = tmp_path_factory.mktemp("two") / "run"
+    limi.audit(
+        by_sex_or_race,
+        people_of_two_kinds(),
+        protected=["race", "sex"],
+        generator=None,
+        method="real",
+        rate_rows=0,
+        out=folder,
+        **TERMS,
+    )
+    return folder
+
+
+def test_an_example_names_the_column_that_flipped_it_first(two_kinds):
+    told = limi.replay(two_kinds, by_sex_or_race, table=people_of_two_kinds())
+    assert {one.flipped_by for one in told.examples} <= {"sex", "race"}
+    for one in told.examples:
+        age = int(dict(one.others)["age"])
+        cause = "sex" if age < 20 else "race"
+        assert (one.flipped_by, one.changed[0][0]) == (cause, cause)
+        assert f"(by {cause} in the run)" in page.example(one)
+        assert one.as_dict()["flipped_by"] == cause
+
+
+def test_a_protected_column_under_another_name_is_asked_for_by_that_name_first(two_kinds):
+    newer = people_of_two_kinds().rename(columns={"race": "origin"})
+    with pytest.raises(BadTable, match=r"--rename race=origin.*--fill origin=VALUE"):
+        limi.replay(two_kinds, by_sex(20), table=newer)
+
+
+def test_findings_whose_cause_is_gone_from_the_table_are_not_asked(two_kinds):
+    newer = people_of_two_kinds().drop(columns="race")
+    told = limi.replay(two_kinds, by_sex(20), table=newer)
+    by_race = (told.found["flipped_by"] == "race").to_numpy()
+    assert 0 < by_race.sum() < len(told)
+    assert ((told.outcome == UNASKED) == by_race).all()
+    # Where the two differ in race alone, nothing at all is left to tell them apart.
+    assert {why.split(" ")[0] for why in told.unasked} == {"it", "the"}
+    assert any("it was race that flipped them" in why for why in told.unasked)
+    assert told.counts[GONE] == 0
 
 
 @pytest.mark.parametrize(

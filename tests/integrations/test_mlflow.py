@@ -184,6 +184,13 @@ def test_a_model_that_runs_code_is_opened_for_those_who_trust_it(store, estimato
     assert answer.rules[0].estimate.hits == answer.rules[0].estimate.n
 
 
+def test_there_is_no_part_of_a_rate_that_is_zero(tmp_path):
+    options = OPTIONS | {"output": "score", "method": "real", "rate_rows": 50}
+    package.audit(by_sex(0), people(60), out=tmp_path / "run", **options)
+    with pytest.raises(InvalidInput, match=r"the baseline's rate is 0, .* threshold= instead"):
+        integration._rules(thresholds(min_relative_change=0.5), tmp_path / "run")
+
+
 def test_changes_are_asked_of_a_baseline(run):
     _, folder = run
     rate = run[0].rates["real"].estimate

@@ -69,6 +69,13 @@ def cases(xml):
     return root, {case.get("name"): case for case in root.iter("testcase")}
 
 
+def test_an_example_names_the_column_that_flips_it_first(failed):
+    for found in failed.examples:
+        line = page.example(found)
+        assert line.startswith("sex ")
+        assert " (by sex): score " in line
+
+
 def test_a_rule_is_a_test_case_with_its_numbers(failed):
     root, found = cases(junit.render(failed))
     assert list(found) == ["uniform_worst_region_rate <= 20 %", "sex", "race"]

@@ -16,7 +16,8 @@ from limi.errors import BadModel, CorruptStore, InvalidInput
 from limi.search.findings import Found
 from limi.testing import read_pairs
 from limi.testing.export import MODULE, PAIRS, _comment, _name, _quote, choose, export
-from tests.changes.small import by_sex, people
+from tests.changes import small
+from tests.changes.small import by_sex, by_sex_or_race, people, people_of_two_kinds
 
 PROGRAM = """
 import numpy as np
@@ -75,6 +76,31 @@ def test_the_module_is_readable_and_imports_limi_to_load_and_ask_alone(written):
     assert 'MODEL = "python:" + str(HERE / "../../model.py:before")' in text
     assert "ALLOWED = 2" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_failure_names_the_column_that_flipped_a_pair_first(tmp_path):
+    uri, table = f"python:{small.__file__}:by_sex_or_race", tmp_path / "people.csv"
+    people_of_two_kinds().to_csv(table, index=False)
+    limi.audit(
+        uri,
+        people_of_two_kinds(),
+        protected=["race", "sex"],
+        target="ok",
+        favorable="yes",
+        output="score",
+        generator=None,
+        method="real",
+        rate_rows=0,
+        out=tmp_path / "run",
+        table_name=str(table),
+    )
+    export(tmp_path / "run", tmp_path / "tests", pairs=20, model=uri)
+    told = str(read_pairs(tmp_path / "tests" / PAIRS).ask(by_sex_or_race)).splitlines()[1:4]
+    assert len(told) == 3
+    for line in told:
+        cause = "sex" if int(line.partition("age ")[2].split(",")[0]) < 20 else "race"
+        assert line.startswith(f"  {cause} ")
+        assert f"(by {cause} in the run): score" in line
 
 
 HOSTILE = 'm".py", __import__("os")) or x("""\'\'\'{0}\\.py'
