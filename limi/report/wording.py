@@ -764,7 +764,7 @@ def _cut(value: str) -> str:
 
 def flipped_by(example: Example, summary: Summary) -> str:
     """Which protected columns flip a finding, in words; empty where it is not known."""
-    sets = split_causes(example.flipped_by, summary.protected)
+    sets = split_causes(example.flipped_by, list(summary.protected))
     if not sets:
         return example.flipped_by
     alone = [names[0] for names in sets if len(names) == 1]
