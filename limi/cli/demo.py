@@ -56,7 +56,7 @@ def _next_steps(out: Path) -> str:
     # The repaired model is written by skops, an extra; its figures need none.
     unsaved = "" if find_spec("skops") else " --no-model"
     return (
-        f"Next: open the report; train the model again with what was found:\n"
+        f"Next: open the report; repair the model, in several ways side by side:\n"
         f"  limi repair {out} --out {out}-repaired{unsaved}\n"
         "or test a model of your own:\n"
         "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
