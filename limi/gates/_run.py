@@ -279,7 +279,8 @@ def _require_budget(plan: _Plan) -> None:
     # Scores and decisions that contradict each other are asked for once more.
     contract = (4 if target.decides else 1) * min(CONTRACT_ROWS, n)
     first = plan.asked_before + contract + 4 * min(_STEADY_ROWS, n)
-    row = most_per_row(plan.problem.schema, None)
+    flips = any(rule.measure != "spd" for rule in plan.rules)
+    row = most_per_row(plan.problem.schema, None) if flips else 1
     if most < first + row:
         raise InvalidInput(
             f"max-queries is {most}; a gate asks up to {first} to see that the model answers the "

@@ -115,16 +115,14 @@ def test_a_table_may_be_too_small_to_decide_what_is_measured_on_a_part_of_it():
 
 @pytest.mark.parametrize("max_queries", [1, 10, 82])
 def test_a_budget_that_is_too_small_for_a_single_row_is_refused(max_queries):
-    asked = []
-
-    def model(given):
-        asked.append(len(given))
-        return flips_below(0)(given)
-
-    with pytest.raises(InvalidInput, match=f"max-queries is {max_queries}; .* give at least 83"):
-        ask(model, "uniform_rate <= 1 %", max_queries=max_queries)
-    result = ask(model, "uniform_rate <= 1 %", max_queries=83)
+    says = f"max-queries is {max_queries}; .* give at least 83"
+    with pytest.raises(InvalidInput, match=says):
+        ask(flips_below(0), "uniform_rate <= 1 %", max_queries=max_queries)
+    result = ask(flips_below(0), "uniform_rate <= 1 %", max_queries=83)
     assert (result.answer, result.queries <= 83) == (Answer.INCONCLUSIVE, True)
+    with pytest.raises(InvalidInput, match="give at least 81"):
+        ask(selects, "spd <= 0.1", max_queries=80)
+    assert ask(selects, "spd <= 0.1", max_queries=81).queries <= 81
 
 
 def test_the_same_seed_gives_the_same_answer_whatever_the_batches():
