@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._config import file_of
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -32,6 +34,7 @@ __all__ = ["compare"]
 
 
 def compare(
+    context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[list[str], Option(help="Protected column. Repeatable.")],
@@ -71,11 +74,8 @@ def compare(
 
     names = _method_names(methods)
     place = None if html is None else writing.place(html)
-    require_apart(
-        {"--html": place},
-        {"the table": table, "the schema": schema, "the generator": generator, "the cache": cache},
-        models=[model],
-    )
+    files = {"the table": table, "the schema": schema, "the limi.toml": file_of(context)}
+    require_apart({"--html": place}, files | {"the generator": generator}, models=[model])
     given = source(table, target, favorable, schema, constraint)
     with _console.steps("comparing") as on_step:
         lines = run_all(

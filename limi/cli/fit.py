@@ -6,10 +6,12 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._config import file_of
 from limi.cli._options import AsJson, Constraints
 from limi.defaults import DEFAULT_GENERATOR
 
@@ -23,6 +25,7 @@ _MOST_JUDGED = 20_000
 
 
 def fit(
+    context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     out: Annotated[Path, Option(help="File to keep the generator in.")],
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
@@ -52,7 +55,10 @@ def fit(
     place = writing.place(out, replace=force)
     page = writing.place(place.with_name(place.name + ".html"), replace=force)
     for written in (place, page):
-        require_apart({"--out": written}, {"the table": table, "the schema": schema})
+        require_apart(
+            {"--out": written},
+            {"the table": table, "the schema": schema, "the limi.toml": file_of(context)},
+        )
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")

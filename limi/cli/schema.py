@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._config import file_of
 
 __all__ = ["schema"]
 
@@ -19,6 +21,7 @@ _NO_TARGET = (
 
 
 def schema(
+    context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     out: Annotated[
         Path | None, Option(help="TOML file to write; standard output if absent.")
@@ -48,7 +51,7 @@ def schema(
     from limi.table.frames import Codec
 
     place = None if out is None else writing.place(out, replace=force)
-    require_apart({"--out": place}, {"the table": table})
+    require_apart({"--out": place}, {"the table": table, "the limi.toml": file_of(context)})
     if is_known(table):
         known = data.load(table)
         frame, inferred = known.frame, known.schema

@@ -154,6 +154,33 @@ def test_no_output_takes_the_place_of_an_input(here, limi, words, says):
     assert {path: path.read_bytes() for path in here.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", "--methods", "real", "--html"),
+        ("fit", "--force", "--out"),
+        ("schema", "--force", "--out"),
+        ("gate", "--rule", "real_rate <= 1 %", "--junit"),
+    ],
+)
+@pytest.mark.parametrize("what", ["people.csv", "limi.toml"])
+def test_no_output_takes_the_place_of_what_a_limi_toml_names_or_of_itself(
+    here, limi, tmp_path, monkeypatch, words, what
+):
+    for name in ("people.csv", "model.py"):
+        (tmp_path / name).write_bytes((here / name).read_bytes())
+    (tmp_path / "limi.toml").write_text(
+        f'table = "people.csv"\nmodel = "{BEFORE}"\ntarget = "approved"\nfavorable = "yes"\n'
+        'protected = ["sex"]\noutput = "score"\ngenerator = "trees"\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    code, out, err = limi(*words, what)
+    assert (code, out, err.count("\n")) == (2, "", 1), err
+    assert "of this command" in err
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_a_run_does_not_replace_the_folder_that_its_schema_lies_in(here, limi):
     import shutil
 

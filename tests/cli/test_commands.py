@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
     )
     frame.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("nobody's", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -288,7 +289,8 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--protected-from", "people.csv"], 2, "--protected-from and --key go together"),
         ([*FULL, "--protected-from", "gone.csv", "--key", "id"], 2, "there is no file 'gone.csv'"),
         ([*FULL, "--protected-from", "people.csv", "--key", "id"], 2, "has no key column 'id'"),
-        ([*FULL, "--out", "model.py"], 2, "is not a folder"),
+        ([*FULL, "--out", "model.py"], 2, "is the model of this command"),
+        ([*FULL, "--out", "notes.txt"], 2, "is not a folder"),
         ([*FULL, "--resume", "--out", "fresh"], 2, "no unfinished run"),
         ([*FULL, "--schema", "none.toml"], 2, "there is no file"),
         ([*FULL, "--model", "model.py"], 2, "KIND:PLACE"),
