@@ -117,7 +117,11 @@ def require_apart(
     Outputs are places by the option that names each, inputs come with what they are. What cannot be
     found is left to whoever opens it.
     """
-    known = [(what, real) for what, path in inputs if (real := _real(path)) and real.exists()]
+    known = [
+        (what, real)
+        for what, path in inputs
+        if (real := _real(path)) and os.path.exists(real)  # False too where nobody may look
+    ]
     for option, path in outputs.items():
         here = _real(path)
         if here is None:
