@@ -126,10 +126,17 @@ def match_label(wanted: Value, labels: tuple[Value, ...]) -> Value | None:
 
 
 def several(wanted: Value | Sequence[Value] | None) -> tuple[Value, ...]:
-    """One label, several or none as a tuple."""
+    """One label, several or none as a tuple, each as plain Python."""
     if wanted is None:
         return ()
-    return (wanted,) if isinstance(wanted, (str, int, float, bool)) else tuple(wanted)
+    if isinstance(wanted, (str, int, float, bool, np.generic)):
+        return (plain(wanted),)
+    try:
+        return tuple(map(plain, wanted))
+    except TypeError:
+        raise InvalidInput(
+            f"favorable is {wanted!r}; give a label of the target column, or a list of them"
+        ) from None
 
 
 def in_words(labels: Value | Sequence[Value]) -> Any:

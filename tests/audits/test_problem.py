@@ -264,3 +264,18 @@ def test_labels_that_became_floats_can_be_named_as_written():
 def test_a_boolean_of_one_value_cannot_be_protected():
     with pytest.raises(InvalidInput, match="one value only"):
         prepared(people().assign(vip=True), protected=["vip"])
+
+
+def test_a_label_of_numpy_is_a_label():
+    frame = pd.DataFrame({"sex": ["f", "m"] * 20, "x": range(40), "y": [0, 1] * 20})
+    given = {"protected": "sex", "target": "y"}
+
+    def score(asked):
+        return asked["x"].to_numpy() / 40
+
+    plain = prepare(score, frame, favorable=1, **given)
+    for label in (np.int64(1), [np.int64(1)], np.array([1]), np.float64(1.0)):
+        made = prepare(score, frame, favorable=label, **given)
+        assert (made.favorable, made.wanted) == (plain.favorable, plain.wanted)
+    with pytest.raises(InvalidInput, match="give a label of the target column"):
+        prepare(score, frame, favorable=object(), **given)
