@@ -454,7 +454,9 @@ def test_the_demo_tests_a_real_model(tmp_path, limi):
 @pytest.mark.parametrize("installed", [True, False])
 def test_the_demo_names_a_next_step_that_works(monkeypatch, installed):
     monkeypatch.setattr(demo, "find_spec", lambda _: installed or None)
-    line = next(line for line in demo._next_steps(Path("here")).splitlines() if "repair" in line)
+    line = next(
+        line for line in demo._next_steps(Path("here")).splitlines() if "limi repair" in line
+    )
     assert line.split()[:5] == ["limi", "repair", "here", "--out", "here-repaired"]
     assert ("--no-model" in line) is not installed
 

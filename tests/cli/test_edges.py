@@ -100,7 +100,7 @@ BIG = 10**20
         ([*TEST, "--schema", LONG], "File name too long"),
         ([*TEST, "--schema", "/dev/zero"], "is a pipe or a device"),
         ([*TEST, "--out", LONG], "cannot be written"),
-        ([*TEST, "--out", ""], "name a new folder"),
+        ([*TEST, "--out", ""], "name another place"),
         ([*COMPARE, "--seed", -1], "seed is -1"),
         ([*COMPARE, "--html", ""], "name a file to write"),
         ([*COMPARE, "--max-queries", BIG], "more than can ever be spent"),
