@@ -1,9 +1,8 @@
 """Progressive GANs in the layout of the public PyTorch zoo, read without running what they bring.
 
-The files are pickles with a configuration object inside, so torch's own safe reader refuses them.
-Here a reader of its own allows tensors and dictionaries, puts an empty object in the place of the
-configuration, and refuses the file where it asks for anything else. The architecture is read from
-the shapes of the weights.
+The files are pickles with a configuration object inside. They are opened by torch's own reader of
+weights, which allows tensors and dictionaries and refuses everything else; an empty object takes
+the place of the configuration. The architecture is read from the shapes of the weights.
 
 The network: latents in units of their root mean square; a linear layer to 4 x 4; pairs of 3 x 3
 convolutions, each scale twice as large as the one before; one 1 x 1 convolution to colours. Weights
@@ -12,20 +11,17 @@ are kept as standard normal numbers, and He's factor scales what a layer gives, 
 
 from __future__ import annotations
 
-import collections
 import math
 import pickle
 import re
 import warnings
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from limi.errors import BadModel, InvalidInput, LimiError
+from limi.errors import BadModel
 from limi.generators._checks import check_latents
 from limi.generators._training import device_of, torch_for
 from limi.images._base import parts
@@ -42,14 +38,7 @@ _NETWORKS = ("avgG", "netG")  # the running mean of the weights makes the better
 _NAMES = re.compile(
     r"(formatLayer|groupScale0\.0|scaleLayers\.\d+\.[01]|toRGBLayers\.\d+)\.(weight|bias)"
 )
-_ALLOWED = {
-    ("collections", "OrderedDict"),
-    ("torch._utils", "_rebuild_tensor"),
-    ("torch._utils", "_rebuild_tensor_v2"),
-    ("torch._utils", "_rebuild_parameter"),
-    ("torch", "Size"),
-}
-_CONFIGURATIONS = {("models.utils.config", "BaseConfig")}
+_CONFIGURATION = "models.utils.config.BaseConfig"
 
 
 class _Configuration:
@@ -57,31 +46,6 @@ class _Configuration:
 
     def __setstate__(self, state: object) -> None:
         """Forget it."""
-
-
-class _Reader(pickle.Unpickler):
-    """Builds tensors and dictionaries, and nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """What a pickle asks for by name, where it is on the list."""
-        if (module, name) in _CONFIGURATIONS:
-            return _Configuration
-        if (module, name) == ("collections", "OrderedDict"):
-            return collections.OrderedDict
-        if (module, name) in _ALLOWED or (module == "torch" and name.endswith("Storage")):
-            return super().find_class(module, name)
-        raise BadModel(
-            f"it asks for {f'{module}.{name}'[:80]!r}, which a generator's weights do not need and "
-            "which could run any program; it was not opened further"
-        )
-
-
-# What torch.load takes the place of `pickle` by.
-_PICKLE = SimpleNamespace(
-    Unpickler=_Reader,
-    load=lambda file, **options: _Reader(file, **options).load(),
-    __name__="limi.images.pggan",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,29 +131,38 @@ def load(place: str, *, device: str = "cpu") -> Pggan:
 
 
 def _read(path: Path) -> Any:
+    """What torch's own reader of weights makes of a file, which runs nothing that it brings.
+
+    It knows tensors and dictionaries by a list, and refuses programs of TorchScript.
+    """
     import torch
 
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as file:
-            names = file.namelist()
-        if any(name.endswith("/constants.pkl") for name in names):
-            raise BadModel(
-                f"{str(path)!r} is a TorchScript program, which runs code while it is read; give a "
-                "checkpoint of weights"
-            )
+    allowed = torch.serialization.safe_globals([(_Configuration, _CONFIGURATION)])
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), allowed:
             warnings.simplefilter("ignore")  # of formats that torch wrote years ago
-            return torch.load(path, map_location="cpu", pickle_module=_PICKLE, weights_only=False)
-    except (InvalidInput, BadModel) as error:
-        raise BadModel(f"{str(path)!r} was refused: {error}") from None
-    except (LimiError, MemoryError):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
         raise
-    except Exception as error:  # a damaged pickle has an exception of any kind
-        refused = error.__cause__ or error.__context__
-        if isinstance(refused, BadModel):
-            raise BadModel(f"{str(path)!r} was refused: {refused}") from None
+    except pickle.UnpicklingError as error:
+        raise BadModel(
+            f"{str(path)!r} was refused: {_cause(error)}; give a checkpoint of weights alone"
+        ) from None
+    except Exception as error:  # a damaged file has an exception of any kind
+        if "TorchScript" in str(error):
+            raise BadModel(
+                f"{str(path)!r} was refused: it is a TorchScript program, which runs code while it "
+                "is read; give a checkpoint of weights alone"
+            ) from None
         raise unreadable(str(path), "a checkpoint of a progressive GAN", error) from None
+
+
+def _cause(error: Exception) -> str:
+    """What a file asked for that weights do not need, as far as torch says it."""
+    asked = re.search(r"GLOBAL ([\w.]+)", str(error))
+    if asked is None:
+        return "it is not a file of weights"
+    return f"it asks for {asked[1][:80]!r}, which could run any program"
 
 
 def _weights(held: Any, place: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Payload:
 def test_a_planted_payload_is_refused_and_not_run(tmp_path, zipped):
     held = {"netG": weights(), "config": Payload()}
     path = save(tmp_path / "evil.pth", held, _use_new_zipfile_serialization=zipped)
-    with pytest.raises(BadModel, match=r"was refused: it asks for '__builtin__.exec'"):
+    with pytest.raises(BadModel, match=r"was refused: it asks for '[\w.]*exec'"):
         pggan.load(path)
     assert not Payload.ran
 
@@ -171,5 +171,5 @@ def test_no_file_and_no_checkpoint(tmp_path):
     with pytest.raises(InvalidInput, match="there is no file"):
         pggan.load(str(tmp_path / "none.pth"))
     (tmp_path / "text.pth").write_text("weights, honestly")
-    with pytest.raises(BadModel, match="cannot be read as a checkpoint"):
+    with pytest.raises(BadModel, match="it is not a file of weights"):
         pggan.load(str(tmp_path / "text.pth"))
