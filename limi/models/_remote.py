@@ -11,11 +11,21 @@ from typing import Any
 from limi.errors import BadModel, spell
 from limi.models._base import Answers, Decision
 from limi.models._function import FunctionModel
+from limi.remote.address import Address
 from limi.remote.client import Malformed
 from limi.remote.exchange import Exchange, Shape
 from limi.remote.options import Remote
 
-__all__ = ["RemoteModel", "connect", "dump", "find", "parse_json", "read_items", "say_where"]
+__all__ = [
+    "AtAddress",
+    "RemoteModel",
+    "connect",
+    "dump",
+    "find",
+    "parse_json",
+    "read_items",
+    "say_where",
+]
 
 _SEEN = 64  # rows that show what the answers are
 _SHARE = 40  # of the queries, the part that may be spent on that
@@ -43,6 +53,23 @@ class RemoteModel(FunctionModel):
     def anew(self, first: int = 0) -> AbstractContextManager[None]:
         """In this block a row that is asked again is really asked again."""
         return self.exchange.anew(first)
+
+
+@dataclass(frozen=True)
+class AtAddress:
+    """What all shapes of servers with an address of their own have in common."""
+
+    address: Address
+
+    @property
+    def host(self) -> str:
+        """Where rows are sent."""
+        return self.address.host
+
+    @property
+    def columns(self) -> list[str] | None:
+        """Columns that the address names; all of the table's where it names none."""
+        return self.address.columns
 
 
 def connect(shape: Shape, decision: Decision, remote: Remote | None) -> RemoteModel:

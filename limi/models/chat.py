@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import Answers, Decision
 from limi.models._offers import ModelOffers
-from limi.models._remote import RemoteModel, dump, find, parse_json, say_where
-from limi.remote.address import Address, parse
+from limi.models._remote import AtAddress, RemoteModel, dump, find, parse_json, say_where
+from limi.remote.address import parse
 from limi.remote.cells import Cells
 from limi.remote.client import Malformed, Request
 from limi.remote.exchange import Exchange
@@ -51,8 +51,7 @@ class ChatModel(RemoteModel):
 
 
 @dataclass(frozen=True)
-class _Chat:
-    address: Address
+class _Chat(AtAddress):
     prompts: Prompts
     answer: str
     settings: dict[str, Any]
@@ -69,14 +68,6 @@ class _Chat:
     def identity(self) -> str:
         about = (self.address.name, self.answer, sorted(self.settings.items()), self.prompts.text)
         return f"chat {self.url} {about}"
-
-    @property
-    def host(self) -> str:
-        return self.address.host
-
-    @property
-    def columns(self) -> list[str] | None:
-        return self.address.columns
 
     @property
     def by_chance(self) -> bool:

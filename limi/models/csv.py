@@ -15,8 +15,8 @@ from typing import Any
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import Decision
 from limi.models._offers import ModelOffers
-from limi.models._remote import RemoteModel, connect
-from limi.remote.address import Address, parse
+from limi.models._remote import AtAddress, RemoteModel, connect
+from limi.remote.address import parse
 from limi.remote.cells import Cells
 from limi.remote.client import Malformed, Request
 from limi.remote.options import Remote
@@ -27,21 +27,12 @@ OFFERS = ModelOffers(by_address=True)
 
 
 @dataclass(frozen=True)
-class _Lines:
-    address: Address
+class _Lines(AtAddress):
     most_rows: int | None = None
 
     @property
     def identity(self) -> str:
         return f"csv {self.address.url} {sorted(self.address.options.items())}"
-
-    @property
-    def host(self) -> str:
-        return self.address.host
-
-    @property
-    def columns(self) -> list[str] | None:
-        return self.address.columns
 
     def request(self, cells: Cells) -> Request:
         text = io.StringIO()

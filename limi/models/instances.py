@@ -11,8 +11,8 @@ from typing import Any
 from limi.errors import InvalidInput, nearest
 from limi.models._base import Decision
 from limi.models._offers import ModelOffers
-from limi.models._remote import RemoteModel, connect, dump, find, parse_json, read_items
-from limi.remote.address import Address, parse
+from limi.models._remote import AtAddress, RemoteModel, connect, dump, find, parse_json, read_items
+from limi.remote.address import parse
 from limi.remote.cells import Cells
 from limi.remote.client import Request
 from limi.remote.options import Remote
@@ -25,21 +25,12 @@ _FORMS = ("objects", "lists")
 
 
 @dataclass(frozen=True)
-class _Instances:
-    address: Address
+class _Instances(AtAddress):
     most_rows: int | None = None
 
     @property
     def identity(self) -> str:
         return f"instances {self.address.url} {sorted(self.address.options.items())}"
-
-    @property
-    def host(self) -> str:
-        return self.address.host
-
-    @property
-    def columns(self) -> list[str] | None:
-        return self.address.columns
 
     def request(self, cells: Cells) -> Request:
         as_lists = self.address.options.get("form") == "lists"

@@ -10,8 +10,8 @@ from typing import Any
 
 from limi.models._base import Decision
 from limi.models._offers import ModelOffers
-from limi.models._remote import RemoteModel, connect, dump, find, parse_json, read_items
-from limi.remote.address import Address, parse
+from limi.models._remote import AtAddress, RemoteModel, connect, dump, find, parse_json, read_items
+from limi.remote.address import parse
 from limi.remote.cells import Cells
 from limi.remote.client import Request
 from limi.remote.options import Remote
@@ -22,21 +22,12 @@ OFFERS = ModelOffers(by_address=True)
 
 
 @dataclass(frozen=True)
-class _Mlflow:
-    address: Address
+class _Mlflow(AtAddress):
     most_rows: int | None = None
 
     @property
     def identity(self) -> str:
         return f"mlflow {self.address.join('/invocations')} {sorted(self.address.options.items())}"
-
-    @property
-    def host(self) -> str:
-        return self.address.host
-
-    @property
-    def columns(self) -> list[str] | None:
-        return self.address.columns
 
     def request(self, cells: Cells) -> Request:
         # Whole numbers stay whole, so that the server's frame has the table's types.

@@ -14,8 +14,8 @@ from typing import Any
 from limi.errors import BadModel, InvalidInput, nearest, spell
 from limi.models._base import Decision
 from limi.models._offers import ModelOffers
-from limi.models._remote import RemoteModel, connect, dump, find, parse_json, read_items
-from limi.remote.address import Address, parse
+from limi.models._remote import AtAddress, RemoteModel, connect, dump, find, parse_json, read_items
+from limi.remote.address import parse
 from limi.remote.cells import Cells
 from limi.remote.client import Malformed, Request
 from limi.remote.options import Remote
@@ -30,8 +30,7 @@ _FACT = "metadata"
 
 
 @dataclass(frozen=True)
-class _Oip:
-    address: Address
+class _Oip(AtAddress):
     form: str = ""
     inputs: tuple[tuple[str, str], ...] = ()  # names and types that the server tells
     most_rows: int | None = None
@@ -43,10 +42,6 @@ class _Oip:
     @property
     def identity(self) -> str:
         return f"oip {self.url} {sorted(self.address.options.items())}"
-
-    @property
-    def host(self) -> str:
-        return self.address.host
 
     @property
     def columns(self) -> list[str] | None:
