@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from limi.decisions import favors
 from limi.images._base import logits, probability
@@ -200,7 +200,7 @@ def _floor(trials: Trials) -> float:
 
 
 def _quantile(n: int) -> float:
-    return float(student.ppf((1 + _CONFIDENCE) / 2, max(1, n - 1)))
+    return float(stdtrit(max(1, n - 1), (1 + _CONFIDENCE) / 2))
 
 
 def _mean(values: Scores | Mask) -> float:

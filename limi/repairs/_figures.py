@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from limi.audits.problem import Problem
 from limi.decisions import favors
@@ -287,7 +287,7 @@ def over_seeds(each: Sequence[RepairFigure]) -> RepairFigure:
         return RepairFigure(None, seeds=tuple(values), reason=lacking[0])
     known = np.array(values, dtype=np.float64)
     spread = float(known.std(ddof=1)) / math.sqrt(len(known))
-    half = float(student.ppf(0.975, len(known) - 1)) * spread
+    half = float(stdtrit(len(known) - 1, 0.975)) * spread
     mean = float(known.mean())
     low, high, interval = max(0.0, mean - half), min(1.0, mean + half), "seeds"
     lows = [figure.low for figure in each if figure.low is not None]

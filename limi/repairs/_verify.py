@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import fisher_exact
 
 from limi import generators, methods
 from limi.audits.problem import Problem
@@ -94,6 +93,8 @@ class Check:
         """
         if self.gone is not None:
             return float(mcnemar(self.gone, self.new))
+        from scipy.stats import fisher_exact  # late, because it takes a second
+
         rows_after = self.rows_after or self.rows
         table = [
             [self.before, max(0, self.rows - self.before)],

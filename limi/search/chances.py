@@ -20,8 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
-from scipy.stats import beta
+from scipy.special import betaincc, betaln
 
 from limi.decisions import favors
 from limi.system.watch import OutOfTime
@@ -63,7 +62,7 @@ def log_evidence(wins: Counts, losses: Counts) -> NDArray[np.float64]:
     [1.0, 1.5, 31.88]
     """
     n = wins + losses
-    upper = beta.logsf(0.5, wins + 1, losses + 1)
+    upper = np.log(betaincc(wins + 1, losses + 1, 0.5))
     told: NDArray[np.float64] = (n + 1) * np.log(2) + betaln(wins + 1, losses + 1) + upper
     return told
 

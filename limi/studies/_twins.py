@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from limi import data
 from limi.decisions import favors
@@ -136,6 +134,9 @@ def match_people(schema: Schema, people: Rows, pool: Rows) -> Index:
             spread = np.nanstd(cells) or 1.0
             axes.append(np.nan_to_num((cells - np.nanmean(cells)) / spread)[:, None])
     space = np.hstack(axes)
+    from scipy.optimize import linear_sum_assignment  # late, because it takes a while
+    from scipy.spatial.distance import cdist
+
     cost = cdist(space[: len(people)], space[len(people) :], "sqeuclidean")
     return np.asarray(linear_sum_assignment(cost)[1], dtype=np.intp)
 

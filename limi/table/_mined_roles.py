@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.special import bdtrc
 
 from limi.table._axes import LEAST_EXPECTED, MOST_BROKEN, MOST_OF_EXPECTED, Axis, count_pairs
 from limi.table.rules import Role
@@ -118,7 +118,7 @@ def _find_own(counts: NDArray[np.int64]) -> dict[int, tuple[int, bool]]:
         value, support = int(column.argmax()), int(column.sum())
         odd, expected = support - int(column[value]), support * (1 - shares[value])
         sure = expected >= LEAST_EXPECTED and odd <= MOST_OF_EXPECTED * expected
-        sure = sure and binom.sf(odd - 1, support, MOST_BROKEN) >= _CHANCE
+        sure = sure and bdtrc(odd - 1, support, MOST_BROKEN) >= _CHANCE
         if sure or (
             expected >= _LEAST_EXPECTED_PERHAPS
             and odd <= min(_MOST_ODD_PERHAPS * support, _MOST_OF_EXPECTED_PERHAPS * expected)

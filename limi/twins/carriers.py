@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
 from limi.decisions import favors, opposes
 from limi.table.schema import Schema
@@ -37,6 +35,9 @@ def find_carriers(schema: Schema, rows: Rows, columns: Sequence[int]) -> list[tu
     Protected columns are a carrier of their own.
     """
     protected = tuple(int(j) for j in schema.protected_index if j in set(columns))
+    from scipy.cluster.hierarchy import fcluster, linkage  # late: they take half a second
+    from scipy.spatial.distance import squareform
+
     free = [j for j in columns if j not in protected]
     some = rows[:: max(len(rows) // _MOST_ROWS, 1)]
     coarse = [_coarse(some[:, j]) for j in free]

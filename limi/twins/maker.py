@@ -21,7 +21,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import ks_2samp
 
 from limi import generators
 from limi.defaults import DEFAULT_GENERATOR
@@ -198,6 +197,8 @@ def _find_bends(
     rng: np.random.Generator,
 ) -> dict[int, NDArray[np.float64]]:
     """Quantiles of the ranks of each group, for columns in which they are not even."""
+    from scipy.stats import ks_2samp  # late, because it takes a second
+
     own = groups.of(rows)
     shares = ndtr(generator.encode(rows, rng))
     members = [own == number for number in range(len(groups))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from limi.decisions import favors
 from limi.defaults import DEFAULT_GENERATOR
@@ -574,7 +574,7 @@ def _widened(hits: int, n: int, fit_error: float) -> Rate:
     if not math.isfinite(fit_error) or not n:
         return rate
     low, high = clopper_pearson(hits, n)
-    reach = float(student.ppf(0.975, REFITS - 1)) * fit_error
+    reach = float(stdtrit(REFITS - 1, 0.975)) * fit_error
     return Rate(
         rate.estimate,
         max(0.0, rate.estimate - math.hypot(rate.estimate - low, reach)),
