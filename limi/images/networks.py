@@ -1,7 +1,7 @@
 """Networks that see attributes: ResNet-18, and a plain stack of convolutions as its judge.
 
 Both are trained here from labels, by one recipe: AdamW, cosine, labels a little smoothed, and
-images turned, scaled, shifted, tinted and partly covered, so that a few hundred faces suffice.
+images turned, scaled, shifted, tinted, blurred and partly covered, so that a few hundred faces suffice.
 Every combination of labels is drawn alike often.
 """
 
@@ -16,16 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import InvalidInput, nearest
-from limi.generators._training import device_of, generator_of, torch_for
+from limi.errors import BadTable, InvalidInput, nearest
+from limi.generators._training import device_of, generator_of, run_steps, set_rate, torch_for
 from limi.images._base import ImageArray
 from limi.images.targets import NetworkScorer
 from limi.models._scores import Outputs
 from limi.types import Mask
 
-__all__ = ["ARCHITECTURES", "Recipe", "augment", "blank", "build", "draw_weights", "fit_scorer"]
+__all__ = [
+    *("ARCHITECTURES", "Recipe", "augment", "blank", "build", "draw_moves", "draw_weights"),
+    *("fit_scorer", "train"),
+]
 
 ARCHITECTURES = ("resnet18", "plain")
+_UNROLL = 10  # steps of a round
+_MOVES = 13  # numbers that an image is moved by
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +133,67 @@ def _plain(width: int) -> Any:
     return nn.Sequential(*layers, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(n_in, 1))
 
 
+def train(
+    network: Any,
+    loss_of: Callable[[dict[str, Any]], Any],
+    draw: Callable[[int], dict[str, Any]],
+    n_steps: int,
+    *,
+    rate: float,
+    decay: float,
+    betas: tuple[float, float] = (0.9, 0.999),
+    warm_up: int = 0,
+    device: Any,
+    on_step: Callable[[float], None] = lambda done: None,
+) -> None:
+    """Train weights by AdamW with a rate that falls as a cosine; on a GPU as one graph per round.
+
+    `draw(k)` gives the random numbers of k steps, for a graph must not draw any itself.
+    """
+    import torch
+
+    on_gpu = device.type == "cuda"
+    optimizer = torch.optim.AdamW(
+        network.parameters(),
+        lr=torch.tensor(0.0, device=device) if on_gpu else 0.0,
+        betas=betas,
+        weight_decay=decay,
+        fused=on_gpu,
+        capturable=on_gpu,
+    )
+
+    def set_for(done: int) -> None:
+        rising = min(1.0, (done + 1) / (warm_up + 1))
+        falling = 0.5 * (1 + math.cos(math.pi * done / max(1, n_steps)))
+        set_rate(optimizer, rate * rising * falling)
+
+    def step(inputs: dict[str, Any]) -> Any:
+        loss = loss_of(inputs)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    def after(done: int, loss: Any) -> bool:
+        set_for(done)
+        on_step(done / n_steps)
+        return True
+
+    network.train()
+    set_for(0)
+    done = run_steps(step, draw, n_steps, unroll=_UNROLL, device=device, after=after)
+    if done < n_steps:
+        raise KeyboardInterrupt
+    network.eval()
+    for weight in network.parameters():
+        weight.requires_grad_(False)
+        weight.grad = None
+    if not all(bool(weight.isfinite().all()) for weight in network.parameters()):
+        raise BadTable(
+            "training diverged: the network's weights are no longer finite; try another seed"
+        )
+
+
 def fit_scorer(
     architecture: str,
     rng: np.random.Generator,
@@ -147,46 +213,48 @@ def fit_scorer(
         pixels = torch.from_numpy(np.ascontiguousarray(images)).to(place)
         wanted = torch.from_numpy(answers.astype(np.float32)).to(place)
         chances = torch.from_numpy(np.asarray(weights, dtype=np.float32)).to(place)
-        optimizer = torch.optim.AdamW(
-            network.parameters(),
-            lr=recipe.rate,
-            weight_decay=recipe.decay,
-            fused=place.type == "cuda",
-        )
-        network.train()
-        for step in range(recipe.steps):
-            for group in optimizer.param_groups:
-                group["lr"] = recipe.rate * 0.5 * (1 + math.cos(math.pi * step / recipe.steps))
-            chosen = torch.multinomial(chances, recipe.batch, replacement=True, generator=draws)
-            inputs = augment(pixels[chosen], recipe, draws)
+
+        def draw(n_steps: int) -> dict[str, Any]:
+            n = n_steps * recipe.batch
+            chosen = torch.multinomial(chances, n, replacement=True, generator=draws)
+            shape = (n_steps, recipe.batch)
+            return {"chosen": chosen.reshape(shape), "moves": draw_moves(shape, draws)}
+
+        def loss_of(inputs: dict[str, Any]) -> Any:
+            chosen = inputs["chosen"]
+            views = augment(pixels[chosen], recipe, inputs["moves"])
             smooth = wanted[chosen] * (1 - recipe.smoothing) + recipe.smoothing / 2
             with torch.autocast(place.type, torch.bfloat16, enabled=place.type == "cuda"):
-                logit = network(inputs.contiguous(memory_format=torch.channels_last))[:, 0]
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logit.float(), smooth)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-        network.eval()
-        for weight in network.parameters():
-            weight.requires_grad_(False)
+                logit = network(views.contiguous(memory_format=torch.channels_last))[:, 0]
+            return torch.nn.functional.binary_cross_entropy_with_logits(logit.float(), smooth)
+
+        train(
+            *(network, loss_of, draw, recipe.steps),
+            rate=recipe.rate,
+            decay=recipe.decay,
+            device=place,
+        )
         return NetworkScorer(network, Outputs(1, "logits"), str(place), half=True)
 
     return fit
 
 
-def augment(pixels: Any, recipe: Recipe, draws: Any) -> Any:
-    """Images turned, scaled, shifted, tinted and partly covered, each in its own way."""
+def draw_moves(shape: tuple[int, ...], draws: Any) -> Any:
+    """What `augment` needs for images of a shape: numbers from -1 to 1."""
     import torch
 
-    n, side = len(pixels), pixels.shape[1]
+    return torch.rand(*shape, _MOVES, generator=draws, device=draws.device) * 2 - 1
 
-    def spread(*shape: int) -> Any:
-        return torch.rand(*shape, generator=draws, device=draws.device) * 2 - 1
 
+def augment(pixels: Any, recipe: Recipe, moves: Any) -> Any:
+    """Images turned, scaled, shifted, tinted, blurred and partly covered, each in its own way."""
+    import torch
+
+    n, height, width = pixels.shape[:3]
     light = pixels.permute(0, 3, 1, 2).float() / 255
-    angle, size = spread(n) * recipe.turn, 1 + spread(n) * recipe.scale
-    mirrored = torch.where(spread(n) > 0, 1.0, -1.0)
-    shift = spread(n, 2) * recipe.shift * 2
+    angle, size = moves[:, 0] * recipe.turn, 1 + moves[:, 1] * recipe.scale
+    mirrored = torch.where(moves[:, 2] > 0, 1.0, -1.0)
+    shift = moves[:, 3:5] * recipe.shift * 2
     cos, sin = angle.cos() * size, angle.sin() * size
     ways = torch.stack(
         [
@@ -197,11 +265,19 @@ def augment(pixels: Any, recipe: Recipe, draws: Any) -> Any:
     )
     grid = torch.nn.functional.affine_grid(ways, light.shape, align_corners=False)
     light = torch.nn.functional.grid_sample(light, grid, padding_mode="border", align_corners=False)
-    light = light * (1 + spread(n, 3, 1, 1) * recipe.tint) + spread(n, 1, 1, 1) * recipe.tint
-    middle = (spread(n, 2, 1) + 1) / 2 * side
-    places = torch.arange(side, device=draws.device) + 0.5
-    near = (places - middle).abs() < recipe.hole * side / 2
-    rows = torch.nn.functional.interpolate(near[:, :1].float(), pixels.shape[1])
-    columns = torch.nn.functional.interpolate(near[:, 1:].float(), pixels.shape[2])
-    hole = rows[:, :, :, None] * columns[:, :, None, :] * (spread(n, 1, 1, 1) > 0)
-    return (light * (1 - hole) + 0.5 * hole).clamp(0, 1)
+    tint, shine = moves[:, 5:8, None, None], moves[:, 8:9, None, None]
+    light = light * (1 + tint * recipe.tint) + shine * recipe.tint
+    soft = torch.nn.functional.avg_pool2d(light, 3, 1, 1, count_include_pad=False)
+    light = torch.lerp(light, soft, moves[:, 9:10, None, None].clamp(min=0))
+    rows = _covered(moves[:, 10:11], height, recipe.hole)
+    columns = _covered(moves[:, 11:12], width, recipe.hole)
+    hole = rows[:, None, :, None] & columns[:, None, None, :] & (moves[:, 12:13, None, None] > 0)
+    return torch.where(hole, 0.5, light).clamp(0, 1)
+
+
+def _covered(middle: Any, side: int, share: float) -> Any:
+    """(n, side): which pixels of a side lie near a middle given from -1 to 1."""
+    import torch
+
+    places = (torch.arange(side, device=middle.device) + 0.5) / side
+    return (places - (middle + 1) / 2).abs() < share / 2

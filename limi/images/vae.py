@@ -22,7 +22,7 @@ from limi.generators._checks import check_latents
 from limi.generators._state import Arrays, facts_of, require
 from limi.generators._training import arrays_of, device_of, generator_of, tensors_of, torch_for
 from limi.images._base import ImageArray, parts
-from limi.images.networks import Recipe, augment, blank, draw_weights
+from limi.images.networks import Recipe, augment, blank, draw_moves, draw_weights, train
 from limi.types import Latents
 
 __all__ = ["Settings", "Vae", "fit", "from_state"]
@@ -32,7 +32,6 @@ _NOISE = 0.2  # of a pixel, as the squared error takes it
 _AT_ONCE = 2048
 _SMALLEST, _LARGEST = 16, 256  # pixels of a side
 _WARM_UP = 100  # steps
-_TOLD = 50  # steps between two words on progress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,9 +232,6 @@ def fit(
     pixels = torch.from_numpy(np.ascontiguousarray(images)).to(place)
     features = _features(pixels, settings, draws) if settings.features else None
     _train(network, pixels, features, settings, draws, on_step)
-    network.eval()
-    for weight in network.parameters():
-        weight.requires_grad_(False)
     both = np.concatenate([images, images[:, :, ::-1]])
     encoded = _encode(network, both, place).astype(np.float64)
     mean = encoded.mean(axis=0)
@@ -252,35 +248,39 @@ def _train(
 ) -> None:
     import torch
 
-    on_gpu = pixels.device.type == "cuda"
-    optimizer = torch.optim.AdamW(
-        network.parameters(), lr=settings.rate, betas=(0.9, 0.99), weight_decay=0.01, fused=on_gpu
-    )
-    size = pixels[0].numel()
-    for step in range(settings.steps):
-        warm = min(1.0, (step + 1) / min(_WARM_UP, 1 + settings.steps // 10))
-        for group in optimizer.param_groups:
-            cosine = 0.5 * (1 + math.cos(math.pi * step / settings.steps))
-            group["lr"] = settings.rate * warm * cosine
-        chosen = torch.randint(len(pixels), (settings.batch,), generator=draws, device=draws.device)
-        light = pixels[chosen].permute(0, 3, 1, 2).float() / 255
-        turned = torch.rand(len(light), generator=draws, device=draws.device) < 0.5
-        light = torch.where(turned[:, None, None, None], light.flip(3), light)
-        with torch.autocast(pixels.device.type, torch.bfloat16, enabled=on_gpu):
+    device, size = pixels.device, pixels[0].numel()
+
+    def draw(n_steps: int) -> dict[str, Any]:
+        shape = (n_steps, settings.batch)
+        options = {"generator": draws, "device": device}
+        return {
+            "chosen": torch.randint(len(pixels), shape, **options),
+            "turned": torch.rand(shape, **options) < 0.5,
+            "noise": torch.randn(*shape, settings.latent, **options),
+        }
+
+    def loss_of(inputs: dict[str, Any]) -> Any:
+        light = pixels[inputs["chosen"]].permute(0, 3, 1, 2).float() / 255
+        light = torch.where(inputs["turned"][:, None, None, None], light.flip(3), light)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             mean, log_spread = network.encode(light)
             mean, log_spread = mean.float(), log_spread.float().clamp(-8, 4)
-            noise = torch.randn(mean.shape, generator=draws, device=draws.device)
-            made = network.decode(mean + (0.5 * log_spread).exp() * noise)
+            made = network.decode(mean + (0.5 * log_spread).exp() * inputs["noise"])
             loss = (made.float() - light).square().mean() / (2 * _NOISE**2)
             if features is not None:
                 loss = loss + settings.features * _apart(features, made, light)
         apart = 0.5 * (mean.square() + log_spread.exp() - 1 - log_spread).sum(1).mean()
-        loss = loss + settings.beta * apart / size
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-        if step % _TOLD == 0:
-            on_step(step / settings.steps, "training the vae")
+        return loss + settings.beta * apart / size
+
+    train(
+        *(network, loss_of, draw, settings.steps),
+        rate=settings.rate,
+        decay=0.01,
+        betas=(0.9, 0.99),
+        warm_up=min(_WARM_UP, settings.steps // 10),
+        device=device,
+        on_step=lambda done: on_step(done, "training the vae"),
+    )
 
 
 def _features(pixels: Any, settings: Settings, draws: Any) -> Any:
@@ -306,24 +306,26 @@ def _features(pixels: Any, settings: Settings, draws: Any) -> Any:
 
     stages = blank(make).to(pixels.device)
     draw_weights(stages, draws)
-    optimizer = torch.optim.AdamW(stages.parameters(), lr=1e-3, weight_decay=0.05)
-    recipe = Recipe()
-    for _ in range(settings.feature_steps):
-        n = min(128, len(pixels))
-        chosen = torch.randperm(len(pixels), generator=draws, device=draws.device)[:n]
-        views = torch.cat([augment(pixels[chosen], recipe, draws) for _ in range(2)])
-        for stage in stages:
-            views = stage(views)
-        codes = torch.nn.functional.normalize(views.mean((2, 3)), dim=1)
+    recipe, n = Recipe(), min(128, len(pixels))
+
+    def draw(n_steps: int) -> dict[str, Any]:
+        keys = torch.rand(n_steps, len(pixels), generator=draws, device=draws.device)
+        return {"chosen": keys.topk(n).indices, "moves": draw_moves((n_steps, 2 * n), draws)}
+
+    def loss_of(inputs: dict[str, Any]) -> Any:
+        views = augment(pixels[inputs["chosen"].repeat(2)], recipe, inputs["moves"])
+        with torch.autocast(pixels.device.type, torch.bfloat16, enabled=pixels.is_cuda):
+            for stage in stages:
+                views = stage(views)
+        codes = torch.nn.functional.normalize(views.float().mean((2, 3)), dim=1)
         alike = codes @ codes.T / 0.2
         alike = alike - 1e9 * torch.eye(2 * n, device=alike.device)
         other = torch.arange(2 * n, device=alike.device).roll(n)
-        loss = torch.nn.functional.cross_entropy(alike, other)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        optimizer.step()
-    for weight in stages.parameters():
-        weight.requires_grad_(False)
+        return torch.nn.functional.cross_entropy(alike, other)
+
+    train(
+        *(stages, loss_of, draw, settings.feature_steps), rate=1e-3, decay=0.05, device=draws.device
+    )
     return stages
 
 
