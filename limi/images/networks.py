@@ -1,8 +1,8 @@
 """Networks that see attributes: ResNet-18, and a plain stack of convolutions as its judge.
 
 Both are trained here from labels, by one recipe: AdamW, cosine, labels a little smoothed, and
-images turned, scaled, shifted, tinted, blurred and partly covered, so that a few hundred faces suffice.
-Every combination of labels is drawn alike often.
+images turned, scaled, shifted, tinted, blurred and partly covered, so that a few hundred faces
+suffice. Every combination of labels is drawn alike often.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ def augment(pixels: Any, recipe: Recipe, moves: Any) -> Any:
     """Images turned, scaled, shifted, tinted, blurred and partly covered, each in its own way."""
     import torch
 
-    n, height, width = pixels.shape[:3]
+    height, width = pixels.shape[1:3]
     light = pixels.permute(0, 3, 1, 2).float() / 255
     angle, size = moves[:, 0] * recipe.turn, 1 + moves[:, 1] * recipe.scale
     mirrored = torch.where(moves[:, 2] > 0, 1.0, -1.0)
