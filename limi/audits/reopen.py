@@ -30,7 +30,7 @@ from limi.search.findings import Found
 from limi.system import writing
 from limi.system.foreign import reason
 from limi.system.reading import is_file
-from limi.table import files
+from limi.table import files, sources
 from limi.table.frames import Codec, Frame
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
@@ -157,13 +157,13 @@ class Run:
         is. None of them is opened."""
         kind, _, place = self.manifest["model"].partition(":")
         tables = [
-            (what, self.base / self.manifest[name])
+            (what, sources.file_of(sources.move(self.manifest[name], self.base)))
             for what, name in (("the table", "table"), ("the protected table", "protected_from"))
             if self.manifest.get(name)
         ]
         return [
             ("the run", self.folder),
-            *((what, path) for what, path in tables if is_file(path)),
+            *((what, path) for what, path in tables if path is not None and is_file(path)),
             *(("the model", path) for path in models.files(f"{kind}:{self.base / place}")),
         ]
 
@@ -266,17 +266,23 @@ def _take_given(table: str | Path | Frame) -> Table:
 
 
 def _table(folder: Path, base: Path, place: str) -> Table:
-    path = base / place
-    if place in data.names() and not path.exists():
+    if place in data.names() and not (base / place).exists():
         return Table(data.load(place).frame, f"the table {place!r}")
-    # A pipe or a device would be waited for; a folder that somebody sent may name any.
-    if not is_file(path):
+    if sources.is_query(place):
         raise InvalidInput(
-            f"the table of the run {str(folder)!r} is not at {_cut(path)!r} (moved, or given in "
-            "memory); say where it is with --table FILE (table= in Python), or repair the result "
-            "itself with limi.repair(result)"
+            f"the table of the run {str(folder)!r} is a query, which reads what it names; if you "
+            f"know who wrote it, give it: --table {shlex.quote(place)}"
         )
-    return Table(files.read(path), f"the table {str(path)!r}")
+    moved = sources.move(place, base)
+    path = sources.file_of(moved)
+    # A pipe or a device would be waited for; a folder that somebody sent may name any.
+    if path is None or not is_file(path):
+        raise InvalidInput(
+            f"the table of the run {str(folder)!r} is not at {_cut(Path(moved))!r} (moved, or "
+            "given in memory); say where it is with --table FILE (table= in Python), or repair "
+            "the result itself with limi.repair(result)"
+        )
+    return Table(files.read(moved), f"the table {moved!r}")
 
 
 def _model(folder: Path, base: Path, uri: str, option: str) -> str:
@@ -318,13 +324,14 @@ def _beside(
         return None
     if given is not None:
         return Beside(_take_given(given).frame, key, name)
-    path = base / name
-    if not is_file(path):
+    moved = sources.move(name, base)
+    path = sources.file_of(moved)
+    if path is None or not is_file(path):
         raise InvalidInput(
-            f"the protected columns of the run {str(folder)!r} came from {_cut(path)!r}, which is "
-            "not there; give that table as protected_from="
+            f"the protected columns of the run {str(folder)!r} came from {_cut(Path(moved))!r}, "
+            "which is not there; give that table as protected_from="
         )
-    return Beside(files.read(path), key, name)
+    return Beside(files.read(moved), key, name)
 
 
 def _cut(path: Path) -> str:

@@ -29,10 +29,14 @@ def require_apart(
     from limi.audits.reopen import Run
     from limi.errors import LimiError
     from limi.models import files
+    from limi.table.sources import file_of, is_source
 
-    told: list[tuple[str, str | Path]] = [
-        (what, path) for what, path in inputs.items() if path is not None and is_file(path)
-    ]
+    told: list[tuple[str, str | Path]] = []
+    for what, given in inputs.items():
+        with suppress(LimiError):  # a source that names no table
+            path = file_of(given) if given is not None and is_source(given) else given
+            if path is not None and is_file(path):
+                told.append((what, path))
     for uri in models:
         with suppress(LimiError):
             told += [("the model", path) for path in files(uri or "")]

@@ -233,7 +233,10 @@ def _as_it_is(beside: Callable[[str], str], value: str) -> str:
 def _table(beside: Callable[[str], str], value: str) -> str:
     from limi import data
     from limi.system.reading import is_file
+    from limi.table.sources import is_source, move
 
+    if is_source(value):
+        return move(value, Path(beside("")))
     return value if value in data.names() and not is_file(beside(value)) else beside(value)
 
 

@@ -14,6 +14,7 @@ from limi.errors import BadTable, InvalidInput, LimiError, nearest
 from limi.system.reading import regular
 from limi.table.frames import Frame, check_names, columns_of, plain, reading_cells
 from limi.table.schema import Column, Kind, Schema, off_steps
+from limi.table.sources import SHEETS, is_source, read_sheet, read_source
 from limi.table.text_files import read_text_table
 from limi.types import Value
 
@@ -29,19 +30,13 @@ _TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")
 
 
 def read(path: str | Path) -> Frame:
-    """The pandas frame of a CSV, Parquet or Feather file, typed as pandas itself would type it.
+    """The pandas frame of a CSV, Parquet, Feather or Excel file, a table of SQLite or a query of
+    DuckDB, typed as pandas itself would type it.
 
     Models are mostly trained on frames that pandas read, so limi reads as pandas does. Parquet
     keeps dtypes and categories; prefer it where a model depends on them. What was understood
     beyond what pandas would (an encoding, decimal commas, repeated names) `notes_of` tells.
     """
-    path = regular(path, "a CSV or Parquet file")
-    name = path.name.lower()
-    if not name.endswith((*_PARQUET, *_FEATHER, *_TEXT)):
-        raise InvalidInput(
-            f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz, "
-            ".parquet or .feather files"
-        )
     try:
         frame, notes = _read_any(path)
     except (LimiError, MemoryError, ImportError):  # of pandas itself, for want of memory
@@ -52,7 +47,8 @@ def read(path: str | Path) -> Frame:
     check_names(list(frame.columns))
     if not len(frame):
         raise BadTable(f"{str(path)!r} holds no rows; a table needs a header and at least one row")
-    frame.attrs[_NOTES] = tuple(f"the table {path.name!r}: {note}" for note in notes)
+    name = str(path) if is_source(path) else Path(path).name
+    frame.attrs[_NOTES] = tuple(f"the table {name!r}: {note}" for note in notes)
     return frame
 
 
@@ -61,8 +57,18 @@ def notes_of(frame: Frame) -> tuple[str, ...]:
     return tuple(getattr(frame, "attrs", {}).get(_NOTES, ()))
 
 
-def _read_any(path: Path) -> tuple[Frame, list[str]]:
+def _read_any(place: str | Path) -> tuple[Frame, list[str]]:
+    if is_source(place):
+        return read_source(str(place))
+    path = regular(place, "a CSV or Parquet file")
     name = path.name.lower()
+    if not name.endswith((*_PARQUET, *_FEATHER, *_TEXT, *SHEETS)):
+        raise InvalidInput(
+            f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz, "
+            ".parquet, .feather or .xlsx files, from sqlite:FILE:TABLE and duckdb:QUERY"
+        )
+    if name.endswith(SHEETS):
+        return read_sheet(path)
     if name.endswith(_PARQUET):
         return _read_parquet(path), []
     if name.endswith(_FEATHER):
