@@ -252,8 +252,7 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
         journal = AnswerLog(draft.log, score, plan.asked.rule)
         searched = conduct(plan, journal.score)
         draft.searched = True
-        if journal.replayed:
-            searched.notes.append(journal.note)
+        searched.notes.extend(journal.notes)
         result = sum_up(plan, searched)
         draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
     return result

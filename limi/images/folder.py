@@ -65,8 +65,7 @@ def write_run(
             draft.searched = True
 
         result = run(journal)
-        if logs[0].replayed:
-            result = replace(result, notes=(*result.notes, logs[0].note))
+        result = replace(result, notes=(*result.notes, *logs[0].notes))
         asked[0].through = asked[0].answer  # the files are asked about anew
         result = _write_pairs(result, asked[0], draft.folder)
         contents: dict[str, writing.Content] = {

@@ -157,8 +157,7 @@ def certify(
             journal = AnswerLog(draft.log, problem.target.score)
             proof = _Work(plan, journal.score, draft).run()
             draft.searched = True
-            if journal.replayed:
-                proof = replace(proof, notes=(*proof.notes, journal.note))
+            proof = replace(proof, notes=(*proof.notes, *journal.notes))
             proof.write(draft)
             return proof
 

@@ -6,7 +6,8 @@ that it does not matter in which batches rows were asked, which hangs on the clo
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
 they must be such as the model may give, and it is asked again for a sample of its answers. A
-record that a kill cut short at the end is asked anew; any other damage is said.
+record that a kill cut short at the end is asked anew. Where one is damaged, the log is cut behind
+the last good record, and that is said: what stood there is asked again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -60,13 +62,15 @@ class AnswerLog:
         self._hashes = hashes
         self._log = log
         self._decision = decision
-        end, logged, scores = _hold_to_its_sums(log, decision)
-        log.truncate(end)
-        self._known = _Known(logged, scores)
+        held = _hold_to_its_sums(log, decision)
+        log.truncate(held.end)
+        self._damage = held.damage
+        self._known = _Known(held.hashes, held.scores)
         # Drawn, not evenly apart: a row's protected values are asked one after another.
-        n = min(len(scores), _ASKED_AGAIN)
-        draw = np.random.default_rng(len(scores))
-        self._sample: Index = np.sort(draw.choice(len(scores), n, replace=False))
+        n_known = len(held.scores)
+        draw = np.random.default_rng(n_known)
+        chosen = draw.choice(n_known, min(n_known, _ASKED_AGAIN), replace=False)
+        self._sample: Index = np.sort(chosen)
 
     def score(self, rows: Any) -> Scores:
         """The scores of rows, from the log where it has them."""
@@ -93,14 +97,18 @@ class AnswerLog:
         return scores
 
     @property
-    def note(self) -> str:
-        """What a report says of a run that was resumed."""
+    def notes(self) -> list[str]:
+        """What a report says of a run that was resumed; nothing of one that was not."""
+        told = [self._damage] if self._damage else []
+        if not self.replayed:
+            return told
         ends = "found that its answers move by themselves" if self._moves else "found the same"
-        return (
+        told.append(
             f"the run was resumed: {self.replayed:,} answers are from the log of the run before; "
             f"asking the model again for some of them, {self.asked_again:,} queries beside the "
             f"budget, {ends}"
         )
+        return told
 
     def _ask_again(self, rows: Any, known: Scores, place: Index) -> None:
         """Hold the log to the model by those of the sample that are among these rows."""
@@ -189,38 +197,57 @@ def _record(hashes: NDArray[np.int64], scores: Scores) -> bytes:
     )
 
 
-def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> tuple[int, NDArray[np.int64], Scores]:
-    """Where the last whole record ends, the hashes of the rows and their scores; CorruptStore
-    where one is not as it was written."""
+@dataclass(frozen=True)
+class _Held:
+    """What a log holds up to its last good record."""
+
+    end: int  # of that record, in bytes
+    hashes: NDArray[np.int64]  # of the rows
+    scores: Scores
+    damage: str  # a sentence on the record behind it, where that is not as it was written
+
+
+def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
+    """The good records of a log; CorruptStore where one is good and no answer of such a model."""
     size = os.fstat(log.fileno()).st_size
     end = n_records = 0
+    why = ""
     hashes, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     while size - end >= _START:
         n_records += 1
         start = _read(log, end, _START)
         head, (sum_of_head,) = start[: _HEAD.size], _SUM.unpack_from(start, _HEAD.size)
-        if head.startswith(_BEFORE):
+        if head.startswith(_BEFORE) and n_records == 1:
             raise CorruptStore(
                 "the unfinished run was begun by an earlier limi, whose log has no checksums; "
                 "start again with --force"
             )
         if not head.startswith(_MAGIC) or zlib.crc32(head) != sum_of_head:
-            raise _damage(n_records, "its head is not as it was written")
+            why = "its head is not as it was written"
+            break
         _, count = _HEAD.unpack(head)
         if size - end < _START + 16 * count + _SUM.size:
             break  # a kill came while it was written
         rest = _read(log, end + _START, 16 * count + _SUM.size)
         body, (sum_of_all,) = rest[: 16 * count], _SUM.unpack_from(rest, 16 * count)
         if zlib.crc32(body, sum_of_head) != sum_of_all:
-            raise _damage(n_records, "its answers are not those that were written")
+            why = "its answers are not those that were written"
+            break
         given = np.frombuffer(body, dtype="<f8", offset=8 * count)
         # A NaN compares as false, so it is caught here too.
         if not decision.allows(given).all():
-            raise _damage(n_records, f"its answers are not {decision.allowed}")
+            raise CorruptStore(
+                f"the log of the unfinished run has answers in record {n_records:,} that are not "
+                f"{decision.allowed}; it is not of this model, so start again with --force"
+            )
         hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
         scores.append(given.astype(np.float64))
         end += _START + len(rest)
-    return end, np.concatenate(hashes), np.concatenate(scores)
+    damage = (
+        f"the log of the run before was damaged at record {n_records:,} ({why}), so it was cut "
+        f"behind the last good one; what stood in its last {size - end:,} bytes was asked again"
+    )
+    return _Held(end, np.concatenate(hashes), np.concatenate(scores), damage if why else "")
 
 
 def _read(log: io.FileIO, start: int, n: int) -> bytes:
@@ -231,10 +258,3 @@ def _read(log: io.FileIO, start: int, n: int) -> bytes:
         parts.append(part)
         n -= len(part)
     return b"".join(parts)
-
-
-def _damage(record: int, why: str) -> CorruptStore:
-    return CorruptStore(
-        f"the log of the unfinished run is damaged at record {record:,}: {why}; its answers cannot "
-        "be used, so start again with --force"
-    )

@@ -279,3 +279,22 @@ def test_a_model_is_settled_on_fewer_rows_where_it_is_slow(table):
     _, took = audit(labelled, clock, model, **given)
     assert took <= 16.5
     assert max(model.slow.calls) <= 60
+
+
+def test_a_clock_that_jumps_changes_no_finding(table, monkeypatch):
+    """A machine that sleeps for a year, one whose clock is set back, and a wall clock at work."""
+    quiet = Clock()
+    given = {"max_seconds": None, "max_rows": 2_000, "rate_rows": 200, "method": "themis"}
+    whole, _ = audit(table, quiet, Slow(quiet), **given)
+
+    class Jumping(Slow):
+        def __call__(self, frame):
+            self.clock.now += (3e7, -5e6, 0.0)[len(self.calls) % 3]
+            return super().__call__(frame)
+
+    times = iter(np.tile([1e9, -1e9, 4e9], 10_000))
+    monkeypatch.setattr("time.time", lambda: float(next(times)))
+    clock = Clock()
+    result, _ = audit(table, clock, Jumping(clock), **given)
+    pd.testing.assert_frame_equal(result.findings, whole.findings)
+    assert result.stop == whole.stop

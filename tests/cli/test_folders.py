@@ -433,16 +433,18 @@ def test_a_run_into_a_small_disk_can_go_on_elsewhere(folder, call):
 
 
 def unfinished(folder):
-    """A run that was killed half-way."""
+    """A run that was killed half-way; it dies as long as there is a file `die`."""
     words = [*TEST, *QUICK, "--max-rows", "3000", "--max-batch", "8", "--out", "out"]
     (folder / "dies.py").write_text(
         "import os, signal\nfrom model import approve as fast\ncalls = []\n"
         "def approve(frame):\n    calls.append(1)\n"
-        "    if len(calls) == 80: os.kill(os.getpid(), signal.SIGKILL)\n    return fast(frame)\n"
+        "    if len(calls) == 80 and os.path.exists('die'):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n    return fast(frame)\n"
     )
     (folder / "model2.py").write_text(MODEL)
     source = (folder / "dies.py").read_text().replace("from model ", "from model2 ")
     (folder / "model.py").write_text(source)
+    (folder / "die").touch()
     env = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}"}
     done = subprocess.run(
         [sys.executable, "-m", "limi", *words],
@@ -455,17 +457,22 @@ def unfinished(folder):
     return words
 
 
-def test_damaged_answers_are_told_as_damage(folder, call, monkeypatch):
+def test_a_damaged_log_is_cut_and_the_run_ends_in_the_same_findings(folder, call, monkeypatch):
     words = unfinished(folder)
     monkeypatch.syspath_prepend(folder)
+    (folder / "die").unlink()
     path = folder / "out.partial" / "journal.bin"
     whole = path.read_bytes()
-    for at in (3, 9, len(whole) // 2, len(whole) - 1):
+    assert call(*words[:-1], "undisturbed")[0] == 0
+    findings = (folder / "undisturbed" / "findings.parquet").read_bytes()
+    for at in (3, len(whole) // 2):
         path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-        code, said = call(*words, "--resume")
-        assert code == 4
-        assert "the log of the unfinished run is damaged at record" in said
-        assert not (folder / "out").exists()
+        assert call(*words, "--resume")[0] == 0
+        told = json.loads((folder / "out" / "summary.json").read_text())["notes"]
+        assert any("was damaged at record" in note and "was cut" in note for note in told)
+        assert (folder / "out" / "findings.parquet").read_bytes() == findings
+        (folder / "out").rename(folder / "out.partial")
+    path.write_bytes(whole)
     with path.open("r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert "another limi is writing" in call(*words, "--resume")[1]

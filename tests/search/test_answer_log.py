@@ -66,8 +66,8 @@ def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut, sizes):
     assert journal.replayed > 0
     assert journal.asked_again == min(256, journal.replayed)
     assert journal.replayed + sum(asked) == whole.queries + journal.asked_again
-    assert f"{journal.replayed:,} answers" in journal.note
-    assert f"{journal.asked_again:,} queries beside the budget, found the same" in journal.note
+    assert f"{journal.replayed:,} answers" in journal.notes[0]
+    assert f"{journal.asked_again:,} queries beside the budget, found the same" in journal.notes[0]
     np.testing.assert_array_equal(resumed.findings.all().rows, whole.findings.all().rows)
     np.testing.assert_array_equal(resumed.findings.all().score, whole.findings.all().score)
 
@@ -145,14 +145,23 @@ def test_a_row_that_was_asked_often_gets_its_answers_in_their_order(tmp_path):
 
 @pytest.mark.parametrize("at", range(RECORD))
 @pytest.mark.parametrize("record", [0, 2])
-def test_any_changed_byte_is_said(tmp_path, at, record):
+def test_at_any_changed_byte_the_log_is_cut_and_that_is_said(tmp_path, at, record):
     path = logged(tmp_path / "j")
-    data = bytearray(path.read_bytes())
+    whole = path.read_bytes()
+    data = bytearray(whole)
     data[record * RECORD + at] ^= 0x10
     path.write_bytes(data)
-    with pytest.raises(CorruptStore, match=rf"damaged at record {record + 1}: .*--force"):
-        replayed(path)
-    assert path.read_bytes() == data
+    journal, scores = replayed(path)
+    assert journal.replayed == 3 * record
+    assert f"damaged at record {record + 1} (its " in journal.notes[0]
+    assert f"last {(3 - record) * RECORD} bytes" in journal.notes[0]
+    np.testing.assert_array_equal(scores, [ANSWERS] * 3)
+    assert path.read_bytes() == whole
+
+
+def test_a_whole_log_has_nothing_to_say_of_damage(tmp_path):
+    assert replayed(tmp_path / "new")[0].notes == []
+    assert "damaged" not in " ".join(replayed(logged(tmp_path / "j"))[0].notes)
 
 
 @pytest.mark.parametrize("left", range(2 * RECORD + 1, 3 * RECORD))
@@ -167,9 +176,9 @@ def test_a_last_record_that_was_cut_short_is_asked_again(tmp_path, left):
 
 
 @pytest.mark.parametrize("score", [np.nan, np.inf, -np.inf, -0.1, 1.1, -1e-300])
-def test_scores_that_no_model_gives_are_damage(tmp_path, score):
+def test_scores_that_no_model_gives_are_refused(tmp_path, score):
     (tmp_path / "j").write_bytes(forged([0.2, score, 0.9]))
-    with pytest.raises(CorruptStore, match=r"answers are not numbers in \[0, 1\]"):
+    with pytest.raises(CorruptStore, match=r"that are not numbers in \[0, 1\]"):
         replayed(tmp_path / "j", 1)
 
 
@@ -199,7 +208,7 @@ def test_a_model_whose_answers_move_can_be_resumed(tmp_path, kind):
         journal._sample = journal._sample[1::2]
         again = [journal.score(PEOPLE) for _ in range(3)]
     np.testing.assert_array_equal(again, known)
-    assert ("move by themselves" in journal.note) == (kind == "by chance")
+    assert ("move by themselves" in journal.notes[0]) == (kind == "by chance")
 
 
 def test_the_sample_is_the_same_every_time_and_spread_over_the_log(tmp_path):
