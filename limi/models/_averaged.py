@@ -127,18 +127,33 @@ class AveragedFunction:
     """A function of a frame or an array that returns scores, averaged in the same way.
 
     `takes` and `columns` say what it is given, as `limi.models` reads them of any function.
+    `reads` says what is averaged: scores as they are (`"probability"`), or their `"log-odds"`.
     """
 
     def __init__(
-        self, score: Any, swaps: Swaps, takes: str = "frame", columns: Sequence[str] | None = None
+        self,
+        score: Any,
+        swaps: Swaps,
+        takes: str = "frame",
+        columns: Sequence[str] | None = None,
+        reads: str = "probability",
     ) -> None:
         self.score = score
         self.swaps = swaps
         self.takes = takes
         self.columns = columns
+        self.reads = reads
 
     def __call__(self, inputs: Any) -> NDArray[np.float64]:
-        return self.swaps.average(inputs, self.score, self.columns)
+        if self.reads != "log-odds":
+            return self.swaps.average(inputs, self.score, self.columns)
+        odds = np.exp(self.swaps.average(inputs, self._log_odds, self.columns))
+        return np.asarray(odds / (1 + odds))
+
+    def _log_odds(self, inputs: Any) -> NDArray[np.float64]:
+        scores = np.asarray(self.score(inputs), dtype=np.float64)
+        for_it, against = (np.clip(share, LEAST_SHARE, 1) for share in (scores, 1 - scores))
+        return np.asarray(np.log(for_it) - np.log(against))
 
 
 class Swaps:

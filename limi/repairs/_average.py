@@ -105,7 +105,13 @@ def average_target(
             _read_as(model, scale),
         )
     else:
-        native = AveragedFunction(model.score, table.swaps, model.takes, target.shown.schema.names)
+        native = AveragedFunction(
+            model.score,
+            table.swaps,
+            model.takes,
+            target.shown.schema.names,
+            scale if target.rule.kind == "favorable" else "probability",
+        )
     return Averaged(_bound(problem, target, native), native, table)
 
 

@@ -92,6 +92,7 @@ def _as_function(
         "weights": swaps.weights.tolist(),
         "along": list(swaps.along),
         "closed": list(swaps.closed),
+        "reads": native.reads,
     }
     words = _SCORE.format(
         model=place.replace("\\", "/").replace('"', "'"),
@@ -114,4 +115,5 @@ def load_averaged(path: str | Path) -> AveragedFunction:
         table=tree["table"],
     )
     swaps = Swaps(dict(tree["values"]), tree["weights"], tree["along"], tree["closed"])
-    return AveragedFunction(model.score, swaps, tree["takes"], tree["columns"] or None)
+    columns = tree["columns"] or None
+    return AveragedFunction(model.score, swaps, tree["takes"], columns, tree["reads"])

@@ -281,6 +281,15 @@ def test_log_odds_have_their_own_mean(fitted, frame):
     assert np.allclose(got[inside], (odds / (1 + odds))[inside])
 
 
+def test_a_function_has_the_log_odds_of_the_classifier_that_it_asks(fitted, frame):
+    table = frame.drop(columns="ok")
+    told = {"schema": SCHEMA.unruled, "scale": "log-odds"}
+    by_function = averaged(fitted_function(fitted), frame, output="score", **told)
+    assert by_function.reads == "log-odds"
+    expected = averaged(fitted, frame, **told).predict_proba(table)[:, 1]
+    assert np.allclose(by_function(table), expected)
+
+
 @pytest.mark.parametrize("wanted", [["high"], ["high", "mid"]])
 def test_several_classes_are_averaged_by_their_probabilities(wanted):
     table = graded()
