@@ -112,8 +112,8 @@ def probability(logit: Any) -> Scores:
     return found
 
 
-def check_decoded(images: Any, n: int, name: str) -> Images:
-    """What a generator decoded, as uint8; BadModel where it is no batch of images.
+def check_decoded(images: Any, n: int, name: str, shape: tuple[int, ...] | None = None) -> Images:
+    """What a generator decoded, as uint8; BadModel where it is no batch of images of the shape.
 
     Numbers with a point are shares of full light, from 0 to 1.
     """
@@ -123,11 +123,16 @@ def check_decoded(images: Any, n: int, name: str) -> Images:
         images = np.asarray(images)
         if images.dtype != np.uint8:
             images = _from_shares(images, name)
-    shape = tuple(images.shape)
-    if len(shape) != 4 or shape[0] != n or shape[3] != 3 or 0 in shape[1:3]:
+    found = tuple(images.shape)
+    if len(found) != 4 or found[0] != n or found[3] != 3 or 0 in found[1:3]:
         raise BadModel(
-            f"{name} decoded {n} latents to an array of the shape {shape}; it must be "
+            f"{name} decoded {n} latents to an array of the shape {found}; it must be "
             f"({n}, height, width, 3)"
+        )
+    if shape is not None and found[1:] != shape:
+        raise BadModel(
+            f"{name} decoded images of {shape[1]} x {shape[0]} at first and of "
+            f"{found[2]} x {found[1]} now; all of them must be of one size"
         )
     return images
 

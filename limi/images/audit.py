@@ -105,11 +105,10 @@ def audit_images(
                     f"start gives images, and the generator {parts.generator.kind} has no encoder "
                     "that finds their latents; use eigenfaces or vae, or start='random'"
                 )
-            own = parts.generator.decode(np.zeros((1, parts.generator.latent_dim), np.float32))
-            if starts.shape[1:] != tuple(own.shape[1:]):
+            if starts.shape[1:] != parts.shape:
                 raise InvalidInput(
                     f"start gives images of {starts.shape[2]} x {starts.shape[1]}, and the "
-                    f"generator makes {own.shape[2]} x {own.shape[1]}; make them alike"
+                    f"generator makes {parts.shape[1]} x {parts.shape[0]}; make them alike"
                 )
             n = min(n, len(starts))
         plan = Plan(
@@ -123,6 +122,7 @@ def audit_images(
             placebo=placebo,
             budget=budget or Budget(),
             seed=seed,
+            shape=parts.shape,
             starts=starts,
         )
         asked = Asked(parts.target, plant=plant, by=parts.protected.scorer)
@@ -218,6 +218,7 @@ class _Parts:
 
     target: Scorer
     generator: ImageGenerator
+    shape: tuple[int, ...]  # of its images
     protected: Attribute
     truth: Attribute | None
     held: tuple[Attribute, ...]
@@ -275,7 +276,7 @@ class _Given:
         held_out = None
         if pictures is not None:
             held_out = pictures.held_out(Stream.IMAGES.rng(self.seed, _SPLIT))
-        generator = makers.open_generator(
+        generator, shape = makers.open_generator(
             self.generator,
             None if pictures is None or held_out is None else pictures.images[~held_out],
             Stream.IMAGES.rng(self.seed, _FIT),
@@ -297,6 +298,7 @@ class _Given:
         return _Parts(
             target,
             generator,
+            shape,
             protected[0],
             truth[0] if truth else None,
             tuple(held),
@@ -444,7 +446,6 @@ def _result(
     parts: _Parts, plan: Plan, ran: Any, asked: Asked, watch: Watch, preset: str, plant: float
 ) -> ImageResult:
     planes = (ran.planes.decision, ran.planes.protected, *ran.planes.held)
-    images = plan.generator.decode(np.zeros((1, plan.generator.latent_dim), dtype=np.float32))
     return ImageResult(
         **figures(ran, placebo=plan.placebo),
         findings=ran.findings,
@@ -463,7 +464,7 @@ def _result(
         target=parts.target_name,
         placebo=plan.placebo,
         planted=plant,
-        size=(int(images.shape[1]), int(images.shape[2])),
+        size=(plan.shape[0], plan.shape[1]),
         seed=plan.seed,
         stop=str(ran.stop),
         queries=asked.queries,

@@ -25,7 +25,7 @@ from limi.images._base import (
 from limi.images.figures import measure_doses, see_effect, see_excess
 from limi.images.planes import Plane, fit_plane
 from limi.images.result import Sheet
-from limi.images.trials import CASES_AT_ONCE, Kept, Planes, Prober, Procedure, Seen, Trials
+from limi.images.trials import Kept, Planes, Prober, Procedure, Seen, Trials, cases_at_once
 from limi.search.budget import Budget, Stop
 from limi.streams import Stream
 from limi.system.watch import Watch
@@ -65,7 +65,13 @@ class Plan:
     placebo: bool
     budget: Budget
     seed: int
+    shape: tuple[int, ...]  # of an image
     starts: ImageArray | None = None  # images that cases start from, instead of samples
+
+    @property
+    def at_once(self) -> int:
+        """Cases of a chunk."""
+        return cases_at_once(self.shape)
 
 
 class Asked:
@@ -126,14 +132,14 @@ def conduct(plan: Plan, target: Asked, watch: Watch) -> Ran:
     )
     random = replace(plan.procedure, start="random", stages=(0.0,))
     args = (plan.generator, target, seen, planes)
-    prober = Prober(*args, random, placebo=plan.placebo)
+    prober = Prober(*args, random, placebo=plan.placebo, shape=plan.shape)
     wanted = min(_MEASURED_CASES, plan.cases)
     share = _left(plan, target) / _MEASURED_SHARE / prober.questions_per_case
     measured = _run(
         prober, _Source(plan, _MEASURED), int(min(wanted, share)), watch, target, Keeper(0, 0)
     )
     watch.enter("search")
-    prober = Prober(*args, plan.procedure, placebo=plan.placebo)
+    prober = Prober(*args, plan.procedure, placebo=plan.placebo, shape=plan.shape)
     keeper = Keeper(plan.pairs, plan.seed)
     affordable = _left(plan, target) / prober.questions_per_case
     n = int(min(plan.cases, affordable))
@@ -170,10 +176,10 @@ def _planes(plan: Plan, target: Asked) -> Planes:
     named: list[tuple[str, Callable[[Images], Scores]]] = [("target", target)]
     looked = (plan.protected, *([plan.truth] if plan.truth else []), *plan.held)
     named += [(f"scorer of {one.name}", _asking(one)) for one in looked]
-    for start in range(0, n, CASES_AT_ONCE):
-        some = np.asarray(latents[start : start + CASES_AT_ONCE], dtype=np.float32)
+    for start in range(0, n, plan.at_once):
+        some = np.asarray(latents[start : start + plan.at_once], dtype=np.float32)
         kind = f"the generator {plan.generator.kind}"
-        images = check_decoded(plan.generator.decode(some), len(some), kind)
+        images = check_decoded(plan.generator.decode(some), len(some), kind, plan.shape)
         told.append([scorer(images) for _, scorer in named])
     planes: list[Plane] = [
         fit_plane(name, latents, np.concatenate([part[number] for part in told]))
@@ -200,12 +206,18 @@ class _Source:
             order = Stream.IMAGES.rng(plan.seed, stream).permutation(len(plan.starts))
             self._pool = plan.generator.encode(plan.starts[order])
 
+    @property
+    def at_once(self) -> int:
+        """Cases of a chunk."""
+        return self._plan.at_once
+
     def take(self, start: int, n: int) -> Latents:
         """n latents from the place of a chunk on."""
         if self._pool is not None:
             return self._pool[start : start + n]
-        rng = Stream.IMAGES.rng(self._plan.seed, self._stream, start // CASES_AT_ONCE)
-        return self._plan.generator.sample_latents(CASES_AT_ONCE, rng)[:n]
+        size = self._plan.at_once
+        rng = Stream.IMAGES.rng(self._plan.seed, self._stream, start // size)
+        return self._plan.generator.sample_latents(size, rng)[:n]
 
 
 def _run(
@@ -220,17 +232,18 @@ def _run(
     """Trials of n cases, fewer where time or the number of findings ends them."""
     found: list[Trials] = []
     done = 0
-    for start in range(0, n, CASES_AT_ONCE):
+    size = source.at_once
+    for start in range(0, n, size):
         if watch.late and found:
             break
-        latents = source.take(start, min(CASES_AT_ONCE, n - start))
+        latents = source.take(start, min(size, n - start))
         trials, images_of = prober.probe(latents, start)
         keeper.add(trials, images_of, done)
         done += len(trials)
         found.append(trials)
         watch.findings = keeper.n_found
         watch.count(target.queries - watch.questions)
-        watch.step(min(1.0, (start + CASES_AT_ONCE) / n))
+        watch.step(min(1.0, (start + size) / n))
         if most_findings is not None and keeper.n_found >= most_findings:
             break
     return Trials.join(found) if found else _nothing()

@@ -59,8 +59,11 @@ def open_generator(
     *,
     device: str = "cpu",
     on_step: OnStep = lambda done, words: None,
-) -> ImageGenerator:
-    """The generator that a user names or gives; InvalidInput where it is none."""
+) -> tuple[ImageGenerator, tuple[int, ...]]:
+    """The generator that a user names or gives, and the shape of its images.
+
+    InvalidInput where it is none, BadModel where it does not make images.
+    """
     made: ImageGenerator = _open(given, images, rng, device, on_step)
     latents = made.sample_latents(_TRIED, np.random.default_rng(0))
     if np.shape(latents) != (_TRIED, made.latent_dim):
@@ -69,8 +72,10 @@ def open_generator(
             f"{(_TRIED, made.latent_dim)} was asked for"
         )
     name = f"the generator {made.kind}"
-    check_decoded(made.decode(np.asarray(latents, dtype=np.float32)), _TRIED, name)
-    return made
+    if not np.isfinite(latents).all():
+        raise BadModel(f"{name} drew latents that are NaN or infinite")
+    images = check_decoded(made.decode(np.asarray(latents, dtype=np.float32)), _TRIED, name)
+    return made, tuple(int(side) for side in images.shape[1:])
 
 
 def _open(
@@ -105,7 +110,7 @@ def _of_object(given: Any) -> Any:
         raise InvalidInput(f"the generator is the class {given.__name__}; give an object of it")
     if hasattr(given, "decode") and hasattr(given, "latent_dim"):
         if hasattr(given, "sample_latents"):
-            return _Named(given)
+            return given if _is_ours(given) else _Guarded(given)
         return Decoder(given.decode, _dim(given))
     if callable(given) and hasattr(given, "latent_dim"):
         return Decoder(given, _dim(given))
@@ -115,6 +120,10 @@ def _of_object(given: Any) -> Any:
     )
 
 
+def _is_ours(given: Any) -> bool:
+    return type(given).__module__.startswith("limi.images.")
+
+
 def _dim(given: Any) -> int:
     dim = given.latent_dim
     if not isinstance(dim, (int, np.integer)) or not 1 <= dim <= 100_000:
@@ -122,16 +131,14 @@ def _dim(given: Any) -> int:
     return int(dim)
 
 
-class _Named:
+class _Guarded:
     """A user's generator, whose errors are sentences and which has a name."""
 
-    def __new__(cls, given: Any) -> Any:
-        if isinstance(getattr(given, "kind", None), str):
-            return given
-        return super().__new__(cls)
-
     def __init__(self, given: Any) -> None:
-        self._given, self.kind = given, type(given).__name__
+        self._given = given
+        kind = getattr(given, "kind", None)
+        self.kind = kind if isinstance(kind, str) else type(given).__name__
+        self.device = getattr(given, "device", "cpu")
         self.latent_dim = _dim(given)
         if hasattr(given, "encode"):
             self.encode = given.encode

@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -105,13 +106,20 @@ class GraphScorer:
 
 def prepare(images: Any, how: str) -> Any:
     """uint8 tensors (n, height, width, 3) as a network takes them: (n, 3, height, width)."""
+    low, span = _light(how, str(images.device))
+    return (images.permute(0, 3, 1, 2).float() - low) / span
+
+
+@cache
+def _light(how: str, device: str) -> tuple[Any, Any]:
+    """What is taken off light, and what it is measured in, on a device."""
     import torch
 
     low, span = (
-        torch.tensor(part, dtype=torch.float32, device=images.device).reshape(-1, 1, 1)
+        torch.tensor(part, dtype=torch.float32, device=device).reshape(-1, 1, 1)
         for part in _INPUTS[how]
     )
-    return (images.permute(0, 3, 1, 2).float() - low) / span
+    return low, span
 
 
 def as_scorer(given: Any, name: str, *, device: str = "cpu", trust_pickle: bool = False) -> Scorer:

@@ -32,13 +32,21 @@ from limi.images.planes import Plane, Vector, condition, mirror, slope_along
 from limi.system.arrays import is_tensor
 from limi.types import Index, Latents, Mask, Scores
 
-__all__ = ["CASES_AT_ONCE", "Kept", "Planes", "Prober", "Procedure", "Seen", "Trials"]
+__all__ = ["Kept", "Planes", "Prober", "Procedure", "Seen", "Trials", "cases_at_once"]
 
-CASES_AT_ONCE = 512  # part of what a seed means, so it is fixed
+_MOST_AT_ONCE, _FEWEST_AT_ONCE = 2048, 32  # cases
+_BYTES_AT_ONCE = 1 << 25  # of their starts
 _CORRECTIONS = 2  # of a twin that the first step leaves short, or carries far beyond
 _LONGEST_CORRECTION = 3.0  # times the step before
 _LEAST_APART = 0.05  # grey levels: less is rounding
 _BEYOND = 0.95  # a twin surer than this went further than it had to
+
+
+def cases_at_once(shape: tuple[int, ...]) -> int:
+    """Cases of a chunk, for images of a shape; part of what a seed means."""
+    fitting = _BYTES_AT_ONCE // int(np.prod(shape))
+    return int(np.clip(1 << max(0, fitting.bit_length() - 1), _FEWEST_AT_ONCE, _MOST_AT_ONCE))
+
 
 Step = Literal["least", "mirror"]
 Start = Literal["boundary", "random"]
@@ -269,7 +277,9 @@ class Prober:
         procedure: Procedure,
         *,
         placebo: bool = True,
+        shape: tuple[int, ...] | None = None,
     ) -> None:
+        self._shape = shape
         self.generator, self.target, self.seen = generator, target, seen
         self.planes, self.procedure, self.with_placebo = planes, procedure, placebo
         self._gain = self._gains() if placebo else np.empty(0)
@@ -433,7 +443,8 @@ class Prober:
 
     def _decode(self, points: Latents) -> Images:
         made = self.generator.decode(np.asarray(points, dtype=np.float32))
-        return check_decoded(made, len(points), f"the generator {self.generator.kind}")
+        kind = f"the generator {self.generator.kind}"
+        return check_decoded(made, len(points), kind, self._shape)
 
 
 def _take(images: Images, chosen: Index) -> Images:

@@ -82,3 +82,24 @@ def test_sides_that_cannot_be_halved_and_odd_settings_are_refused():
         vae.Settings(width=12)
     with pytest.raises(InvalidInput, match="parents or gaussian"):
         vae.Settings(sampling="any")
+
+
+def test_a_doubling_convolution_is_that_of_the_doubled_image():
+    draws = torch.Generator().manual_seed(0)
+    conv = torch.nn.Conv2d(5, 3, 3, 1, 1)
+    small = torch.randn(2, 5, 4, 6, generator=draws)
+    large = torch.nn.functional.interpolate(small, scale_factor=2)
+    assert torch.allclose(vae.doubled(small, conv), conv(large), atol=1e-5)
+
+
+def test_a_decoder_is_the_plain_one_on_images_made_larger_first(made):
+    """Norms and single pixels may come before an image is made larger: nothing else changes."""
+    latents = torch.randn(3, 8, generator=torch.Generator().manual_seed(1))
+    x = made.network.start(latents).reshape(3, -1, 4, 4)
+    blocks = [one for one in made.network.up if hasattr(one, "inner")]
+    for block in blocks:
+        x = torch.nn.functional.interpolate(x, scale_factor=2)
+        x = block.past(x) + block.inner(x)
+    for layer in list(made.network.up)[len(blocks) :]:
+        x = layer(x)
+    assert torch.allclose(made.network.decode(latents), x.sigmoid(), atol=1e-5)
