@@ -15,6 +15,7 @@ from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource, anchored
+from limi.audits.hiding import settle_hidden
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result, files
@@ -77,6 +78,9 @@ def audit(
     generator: str | Path | Generator | None = DEFAULT_GENERATOR,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
+    drop: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    redact: bool | str | Sequence[str] = True,
     budget: Budget | None = None,
     max_rows: int | None = DEFAULT_MAX_ROWS,
     max_queries: int | None = None,
@@ -123,6 +127,11 @@ def audit(
     `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; it gives the natural rate, and rows to the methods that search among them.
+
+    `drop` names columns that the model does not take, or `only` those that it does, where a
+    function or an array model does not tell; without either, dates and identifiers are not given
+    to a model that does not name them. Columns that look like names, addresses, phone numbers or
+    identifiers are hidden in all that is written; `redact` names more of them, False shows them.
 
     `constraints` are rules that every row and every partner keeps, beside those of the schema:
     `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.
@@ -186,6 +195,8 @@ def audit(
         order=order,
         schema=schema,
         constraints=constraints,
+        drop=drop,
+        only=only,
         trust_pickle=trust_pickle,
         trust=trust,
         remote=remote,
@@ -195,6 +206,7 @@ def audit(
         max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
         clock=clock,
     )
+    problem = settle_hidden(problem, redact)
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name, beside)
     if (exchange := exchange_of(problem.target)) is not None:

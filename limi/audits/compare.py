@@ -65,13 +65,14 @@ def compare(
     seed: int = 0,
     device: str = "auto",
     remote: Remote | None = None,
+    settings: Mapping[str, Mapping[str, Any] | Sequence[str]] | None = None,
     on_method: Callable[[str], None] = lambda name: None,
     **given: Any,
 ) -> list[ComparedRun]:
     """One line per method, all with the same table, model, generator, budget and seed.
 
-    The model is opened once, and the generator fitted once. A method that cannot run on this target
-    says why in its line.
+    `settings` are those of each method by its name. The model is opened once, and the generator
+    fitted once. A method that cannot run on this target says why in its line.
     """
     from limi import generators
 
@@ -79,7 +80,7 @@ def compare(
     found = anchored(generator)
     names = (
         *("protected", "target", "favorable", "output", "decision", "order", "schema"),
-        *("constraints", "trust_pickle", "trust", "table_name"),
+        *("constraints", "drop", "only", "trust_pickle", "trust", "table_name"),
     )
     remote = settle_remote(model, remote, max_queries=given.get("max_queries"))
     chosen = {name: given[name] for name in names if name in given}
@@ -102,6 +103,7 @@ def compare(
                 problem.target.model,
                 frame,
                 method=name,
+                settings=(settings or {}).get(name, ()),
                 generator=found,
                 seed=seed,
                 rate_rows=0,

@@ -142,6 +142,8 @@ class Plan:
             "protected_from": None if beside is None else beside.name,
             "key": None if beside is None else beside.key,
             **({"noisy": True} if self.noisy else {}),
+            **({"hidden": list(self.problem.hidden)} if self.problem.hidden else {}),
+            **({"not_given": list(self.problem.not_given)} if self.problem.not_given else {}),
             **self.problem.hashes(),
         }
         text = json.dumps(config, sort_keys=True, default=str)

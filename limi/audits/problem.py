@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from limi import models
 from limi.audits.asked import Asked, Columns, notes_on, read_asked, settle_rule
 from limi.audits.beside import Beside, Joined, join
+from limi.audits.columns import Chosen, leave_out
 from limi.audits.labels import (
     favorable_labels,
     read_favorable,
@@ -86,6 +87,10 @@ class Problem:
     wanted: tuple[Value, ...] = ()  # those of them that are favorable
     held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
+    not_given: tuple[str, ...] = ()  # protected columns that the user keeps from the model
+    personal: Mapping[str, str] = field(default_factory=dict)
+    # ^ columns of the model that look like personal data, and like which
+    hidden: tuple[str, ...] = ()  # columns whose cells are shown and written nowhere
     beside: Joined | None = None  # protected columns that came from another table
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
@@ -146,6 +151,8 @@ def prepare(
     order: str | Sequence[Value] | None = None,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
+    drop: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
@@ -159,7 +166,8 @@ def prepare(
 
     Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
     on real rows takes `max_seconds` at most, where there is such a limit. Unless we `ask`, the
-    model is opened and not a row is put to it.
+    model is opened and not a row is put to it. Columns to `drop`, or all but the `only` ones, are
+    not the model's.
     """
     columns = columns_of(frame)
     _check_columns(columns, target)
@@ -167,6 +175,8 @@ def prepare(
     frame = frame if joined is None else joined.frame
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
+    schema, not_given = leave_out(schema, drop, only)
+    chosen = Chosen.among(model, frame, schema, labelled=target is not None)
     opening = _Opening(
         model,
         frame,
@@ -177,10 +187,14 @@ def prepare(
             trust=tuple(trust),
             table=table_name,
             remote=remote,
-            aside=() if joined is None else joined.aside,
+            aside=(*not_given, *(() if joined is None else joined.aside)),
+            unlikely=chosen.unlikely,
         ),
     )
     bound, asked = opening.open_guessing(asked, columns, target)
+    if ask and chosen.needs_all(bound, frame):
+        opening = replace(opening, terms=replace(opening.terms, unlikely=()))
+        bound, asked = opening.open_guessing(asked, columns, target)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
     agrees, left_out = _agreeing(bound.codec.schema, rows)
@@ -205,10 +219,13 @@ def prepare(
         wanted=several(asked.wanted),
         output=output,
         beside=joined,
+        not_given=not_given,
+        personal=chosen.personal(bound.codec.schema.names),
         notes=(
             *told,
             *notes_on(asked, favorable, bound, rows if ask else None, target),
             *set_aside,
+            *chosen.tell(bound.codec.schema.names),
             *(_notes(bound, rows, opening.schema, table_name, target, joined) if ask else ()),
             *left_out,
         ),

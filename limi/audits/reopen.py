@@ -135,6 +135,7 @@ class Run:
 
     def table(self, given: str | Path | Frame | None = None) -> Table:
         """The table that is given, or else the one that the run names."""
+        _require_whole(self.folder)
         if given is not None:
             return _take_given(given)
         return _table(self.folder, self.base, self.manifest["table"])
@@ -200,6 +201,7 @@ def _problem(
             decision=manifest.get("decision"),
             order=manifest.get("order"),
             schema=run_folder.read_schema(folder),
+            drop=manifest.get("not_given", ()),
             trust_pickle=trust_pickle,
             trust=trust,
             remote=remote,
@@ -362,6 +364,17 @@ def _read_frame(folder: Path) -> Any:
         return pd.read_parquet(path)
 
 
+def _require_whole(folder: Path) -> None:
+    """InvalidInput where cells that the model takes are hidden in the folder."""
+    hidden = run_folder.read_json(folder / "manifest.json").get("hidden")
+    if hidden:
+        raise InvalidInput(
+            f"the run {str(folder)!r} hides {spell(map(repr, map(str, hidden)))}, which the model "
+            "takes, so its people cannot be asked about again; run it again with --show-personal, "
+            "and mind who reads that folder"
+        )
+
+
 def read_findings(folder: Path, codec: Codec, rule: Rule = AS_DECIDED) -> Found:
     """The findings as arrays; when they were found is not kept in the folder."""
     frame = _read_frame(folder)
@@ -372,6 +385,7 @@ def read_findings(folder: Path, codec: Codec, rule: Rule = AS_DECIDED) -> Found:
 def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
     """The schema of a run, its findings as they were written, and as arrays: all that is known of
     them without table and model. Of favorable decisions (`Run.require_favorable`)."""
+    _require_whole(folder)
     schema, frame = run_folder.read_schema(folder), _read_frame(folder)
     with _reading_findings(folder):
         return schema, frame, as_arrays(Codec.learn(frame, schema), frame)

@@ -328,12 +328,17 @@ def files(result: Result) -> dict[str, Content]:
     """The files of a run folder beside its manifest."""
     import pyarrow.parquet as pq
 
+    from limi.audits.hiding import hide_cells, hide_schema
     from limi.report import html
 
-    sink = io.BytesIO()
-    pq.write_table(result.problem.target.codec.backend.to_arrow(result.findings), sink)
+    sink, hidden = io.BytesIO(), result.problem.hidden
+    backend, findings = result.problem.target.codec.backend, result.findings
+    if hidden:
+        cells = {name: backend.column(findings, name) for name in backend.names(findings)}
+        findings = backend.frame(hide_cells(cells, hidden, backend, len(result.found)))
+    pq.write_table(backend.to_arrow(findings), sink)
     return {
-        "schema.toml": dump(result.problem.schema),
+        "schema.toml": dump(hide_schema(result.problem.schema, hidden)),
         "findings.parquet": sink.getvalue(),
         "summary.json": to_json(result.summary.as_dict()) + "\n",
         "report.html": html.render(result.summary),

@@ -10,6 +10,7 @@ import numpy as np
 
 from limi.audits import pictures
 from limi.audits.conduct import Searched
+from limi.audits.hiding import count_real_people, hide_examples, hide_regions
 from limi.audits.noise import Floor, Tested, tell_floor, test_pairs
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
@@ -72,6 +73,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
     where, shown = Where(), None
     if plan.in_time(cut, "where it happens"):
         where, shown = _find_regions(plan, searched, found)
+        where, shown = hide_regions(where, shown, plan.problem.hidden)
     watch.step(0.5)
     summary = _summarize(plan, searched, found, dropped, shown, judged_by)
     notes = (*summary.notes, *cut.values())
@@ -368,7 +370,9 @@ def _summarize(
             regions=in_regions,
         ),
         favorable_findings=favorable_findings(problem.schema, found),
-        examples=examples(problem.schema, found, decision=rule),
+        examples=hide_examples(examples(problem.schema, found, decision=rule), problem.hidden),
+        hidden=problem.hidden,
+        real_people=count_real_people(problem, found),
         notes=_notes(plan, searched, found, dropped),
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),

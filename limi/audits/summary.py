@@ -188,6 +188,8 @@ class Summary:
     noise: dict[str, Any] = field(default_factory=dict)
     # ^ of a model that answers by chance: pairs, error and noise floor; see limi.audits.noise
     twins: Twins | None = None  # the twin question with its answers, where it was asked
+    hidden: tuple[str, ...] = ()  # columns whose cells are shown nowhere
+    real_people: int | None = None  # findings that hold a person of the table, on either side
     command: str = ""  # how to repeat the run
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)
@@ -232,6 +234,7 @@ class Summary:
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
+        values["hidden"] = tuple(tree.get("hidden", ()))
         values["classes"] = tuple(tree.get("classes", ()))
         values["outcomes"] = tuple(map(Outcomes.from_dict, tree.get("outcomes", ())))
         if tree.get("rules") is not None:

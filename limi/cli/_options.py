@@ -16,18 +16,56 @@ __all__ = [
     "Concurrency",
     "Constraints",
     "DecisionRule",
+    "Drop",
     "FavorableLabels",
     "Fill",
     "Header",
     "LabelOrder",
+    "Only",
     "Price",
+    "Redact",
     "Rename",
+    "ShowPersonal",
     "Trust",
     "TrustPickle",
+    "Verbose",
+    "redacted",
     "remote_of",
 ]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
+
+Drop = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COLUMN",
+        help="Column that the model does not take, where it does not say so itself. Repeatable, "
+        "or with commas.",
+    ),
+]
+
+Only = Annotated[
+    list[str] | None,
+    Option(metavar="COLUMN,...", help="The columns that the model takes, in place of --drop."),
+]
+
+Redact = Annotated[
+    list[str] | None,
+    Option(
+        metavar="COLUMN",
+        help="Column whose cells are hidden in page, tables and text, beside those that look like "
+        "names, addresses, phone numbers or identifiers. Repeatable.",
+    ),
+]
+
+ShowPersonal = Annotated[
+    bool, Option("--show-personal", help="Hide no column that looks like personal data.")
+]
+
+Verbose = Annotated[
+    bool,
+    Option("--verbose", help="Say of every column what was understood, and how to change it."),
+]
 
 Constraints = Annotated[
     list[str] | None,
@@ -104,6 +142,15 @@ Cache = Annotated[
 Price = Annotated[
     float | None, Option(help="What 1,000 queries cost; the report then states the cost.")
 ]
+
+
+def redacted(columns: list[str] | None, show: bool) -> bool | list[str]:
+    """Which columns are hidden, as `limi.audit` takes it."""
+    from limi.errors import InvalidInput
+
+    if columns and show:
+        raise InvalidInput("--redact hides columns and --show-personal hides none; give one")
+    return columns or not show
 
 
 def remote_of(

@@ -9,11 +9,12 @@ from limi import data
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.table import files, schema_files
 from limi.table.frames import Codec
+from limi.table.recognised import Recognised, recognise, tell_aside
 from limi.table.rule_checks import add_constraints, require_kept, set_target_aside
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["check_target", "features", "is_known", "schema_for", "source"]
+__all__ = ["check_target", "features", "is_known", "schema_for", "set_aside", "source"]
 
 
 def is_known(table: str) -> bool:
@@ -43,12 +44,10 @@ def source(
             "constraints": rules,
         }
     frame = files.read(table)
-    if target is None:
-        raise InvalidInput(
-            f"--target is missing: name the column of {table!r} that the model predicts"
-        )
-    check_target(table, frame, target)
-    inferred = None if schema is None else schema_files.read_for(frame, schema, exclude=(target,))
+    if target is not None:
+        check_target(table, frame, target)
+    left_out = () if target is None else (target,)
+    inferred = None if schema is None else schema_files.read_for(frame, schema, exclude=left_out)
     return {
         "frame": frame,
         "target": target,
@@ -87,11 +86,22 @@ def features(
         inferred = schema_files.read_for(frame, schema, exclude=left_out)
     if inferred is None:
         inferred = files.infer(frame, exclude=left_out)
+    inferred, aside = set_aside(frame, inferred)
     inferred, notes = set_target_aside(inferred, target)
     inferred = add_constraints(inferred, constraints or (), target=target)
     rows = Codec.learn(frame, inferred).encode(frame)
     require_kept(inferred, rows)
-    return inferred, rows, (*files.notes_of(frame), *notes)
+    return inferred, rows, (*files.notes_of(frame), *tell_aside(aside, aside), *notes)
+
+
+def set_aside(frame: Any, schema: Schema) -> tuple[Schema, dict[str, Recognised]]:
+    """The schema without dates and identifiers that nobody described, and these."""
+    found = recognise(frame, schema, schema.guessed - set(schema.protected))
+    aside = {name: seen for name, seen in found.items() if seen.is_aside}
+    left = [name for name in schema.names if name not in aside]
+    if not aside or not left:
+        return schema, {}
+    return schema.select(left), aside
 
 
 def check_target(table: str, frame: Any, target: str) -> None:

@@ -18,9 +18,11 @@ from limi.cli._options import (
     Concurrency,
     Constraints,
     DecisionRule,
+    Drop,
     FavorableLabels,
     Header,
     LabelOrder,
+    Only,
     Price,
     TrustPickle,
     remote_of,
@@ -51,6 +53,16 @@ def compare(
     generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
+    drop: Drop = None,
+    only: Only = None,
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="METHOD.NAME=VALUE",
+            help="Setting of one method, or of all that have it: limi.step=0.5. Repeatable.",
+        ),
+    ] = None,
     max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
     max_seconds: Annotated[float | None, Option(help="Seconds for each method.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
@@ -73,6 +85,7 @@ def compare(
     from limi.system import writing
 
     names = _method_names(methods)
+    chosen = _settings_of(names, settings or [])
     place = None if html is None else writing.place(html)
     files = {"the table": table, "the schema": schema, "the limi.toml": file_of(context)}
     require_apart({"--html": place}, files | {"the generator": generator}, models=[model])
@@ -86,6 +99,9 @@ def compare(
             output=output,
             decision=decision,
             order=order,
+            drop=drop or (),
+            only=only or (),
+            settings=chosen,
             generator=generator,
             max_rows=None,
             max_queries=max_queries,
@@ -120,6 +136,42 @@ def _method_names(given: str) -> list[str]:
     for name in names:
         methods.parse(name)
     return names
+
+
+def _settings_of(names: Sequence[str], settings: Sequence[str]) -> dict[str, list[str]]:
+    """The settings of each method; one without a method's name goes to all that know it."""
+    from limi import methods
+    from limi.errors import InvalidInput
+    from limi.system.settings import pairs_of
+
+    chosen: dict[str, list[str]] = {name: [] for name in names}
+    for (key, value), text in zip(pairs_of(settings), settings, strict=True):
+        part, dot, rest = key.partition(".")
+        if dot and part in names:
+            chosen[part].append(f"{rest}={value}")
+            continue
+        able = [name for name in names if _knows(name, text)]
+        if not able:
+            raise InvalidInput(
+                f"setting {key!r} is none of {', '.join(names)} with that value; write "
+                f"METHOD.NAME=VALUE, for example {names[0]}.NAME=VALUE (limi list methods --json)"
+            )
+        for name in able:
+            chosen[name].append(text)
+    for name, texts in chosen.items():
+        methods.parse(name, texts)
+    return chosen
+
+
+def _knows(name: str, text: str) -> bool:
+    from limi import methods
+    from limi.errors import InvalidInput
+
+    try:
+        methods.parse(name, [text])
+    except InvalidInput:
+        return False
+    return True
 
 
 def _show(title: str, lines: Sequence[ComparedRun]) -> None:

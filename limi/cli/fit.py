@@ -32,6 +32,10 @@ def fit(
     target: Annotated[str | None, Option(help="Label column, which is left out.")] = None,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
+    settings: Annotated[
+        list[str] | None,
+        Option("--set", metavar="NAME=VALUE", help="Setting of the generator. Repeatable."),
+    ] = None,
     held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
     seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
     device: Annotated[
@@ -62,7 +66,7 @@ def fit(
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
-    generators.get(generator)
+    chosen = generators.read_settings_of(generator, settings or ())
     where = choose_device(device, None, generator)
     known, rows, notes = features(table, target, schema, constraint)
     for note in notes:
@@ -73,7 +77,9 @@ def fit(
     training, kept = rows[order[n_kept:]], rows[order[:n_kept]]
     start = time.perf_counter()
     with _console.steps(f"fitting {generator}") as on_step:
-        made = generators.fit(generator, training, known, rng, device=where, on_step=on_step)
+        made = generators.fit(
+            generator, training, known, rng, settings=chosen, device=where, on_step=on_step
+        )
     seconds = time.perf_counter() - start
     judged = {
         "generator": generator,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +39,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a limi.toml: what is guessed from the table, confirmed on a terminal, ready to edit."""
-    from limi.cli._tables import is_known
+    from limi.cli._tables import is_known, set_aside
     from limi.system import writing
     from limi.table import schema_files
 
@@ -50,8 +51,11 @@ def init(
     text = _render(table, guessed, n_rows, place.parent, schema=beside is not None)
     contents: dict[Path, Any] = {place: text}
     if beside is not None:
-        features = _without(schema, guessed["target"])
-        contents[beside] = schema_files.dump(features)
+        features = _without(schema, guessed["target"]).protect(guessed["protected"])
+        features, aside = set_aside(shipped["frame"], features)
+        features = replace(features, protected=(), protected_codes=())  # the limi.toml names them
+        ignored = {name: seen.said for name, seen in aside.items()}
+        contents[beside] = schema_files.dump(features, ignored=ignored)
     writing.write_all(contents)
     if as_json:
         _console.print_json({"file": str(out), "schema": beside and _SCHEMA, **guessed})
@@ -76,7 +80,7 @@ def _look(table: str) -> tuple[Schema, int, dict[str, Any]]:
             {"target": known.target, "favorable": known.favorable},
         )
     frame = files.read(table)
-    return files.infer(frame), len(frame), {}
+    return files.infer(frame), len(frame), {"frame": frame}
 
 
 def _settle(
@@ -101,7 +105,7 @@ def _settle(
         raise InvalidInput("--model is missing: name what is tested, such as onnx:model.onnx")
     split_uri(model)  # its file may still be to come, its kind not
     target = target or first.target
-    if asks and not shipped:
+    if asks and "target" not in shipped:
         target = _ask("Column the model predicts", target)
     if target is None:
         raise InvalidInput(
@@ -112,7 +116,7 @@ def _settle(
     second = guess(schema, target=target)
     known = shipped.get("favorable") if target == shipped.get("target") else second.favorable
     wanted: Any = favorable or known
-    if asks and not favorable and not shipped:
+    if asks and not favorable and "target" not in shipped:
         wanted = _ask(f"Label of {target} that people want", wanted)
     if wanted is None:
         raise InvalidInput(
@@ -169,9 +173,7 @@ def _others(guessed: Guess, chosen: list[str]) -> list[str]:
 
 
 def _without(schema: Schema, target: str) -> Schema:
-    from limi.table.schema import Schema
-
-    return Schema(tuple(column for column in schema.columns if column.name != target))
+    return schema.select([name for name in schema.names if name != target])
 
 
 def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, schema: bool) -> str:
@@ -223,6 +225,13 @@ def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, sche
 
 def _from(folder: Path, path: str) -> str:
     """A path as seen from the file's folder; an absolute one stays."""
+    from limi.table import sources
+
+    if sources.is_query(path):
+        return path
+    if sources.is_source(path):
+        file, _, name = path.removeprefix("sqlite:").rpartition(":")
+        return f"sqlite:{_from(folder, file)}:{name}"
     if os.path.isabs(path):
         return path
     seen = os.path.relpath(path, folder)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from rich.table import Table
 from typer import Argument
@@ -32,7 +32,7 @@ def list_names(
     """List methods, models, generators, metrics or data sets with a line each."""
     entries = _entries(noun)
     if as_json:
-        _console.print_json(entries)
+        _console.print_json(_described(noun, entries))
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for name, words in entries.items():
@@ -52,6 +52,32 @@ def _entries(noun: Noun) -> dict[str, str]:
         return {name: _line(inspect.getmodule(one)) or _line(one) for name, one in known.items()}
     package = models if noun is Noun.MODELS else generators
     return {name: _line(package.get(name)) for name in package.names()}
+
+
+def _described(noun: Noun, entries: dict[str, str]) -> dict[str, Any]:
+    """Methods and generators with their settings; of all else the line."""
+    from limi import generators, methods
+    from limi.system.settings import describe_settings
+
+    if noun is Noun.METHODS:
+        return {
+            name: {
+                "line": line,
+                "settings": describe_settings(methods.get(name)),
+                "presets": {key: dict(value) for key, value in methods.presets(name).items()},
+            }
+            for name, line in entries.items()
+        }
+    if noun is Noun.GENERATORS:
+        kinds = {name: generators.settings_of(name) for name in entries}
+        return {
+            name: {
+                "line": line,
+                "settings": {} if (kind := kinds[name]) is None else describe_settings(kind),
+            }
+            for name, line in entries.items()
+        }
+    return dict(entries)
 
 
 def _line(thing: object) -> str:

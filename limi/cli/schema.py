@@ -45,7 +45,7 @@ def schema(
     """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
     from limi import data
     from limi.cli._apart import require_apart
-    from limi.cli._tables import check_target, is_known
+    from limi.cli._tables import check_target, is_known, set_aside
     from limi.system import writing
     from limi.table import files, mining, schema_files
     from limi.table.frames import Codec
@@ -64,13 +64,14 @@ def schema(
         inferred = files.infer(frame, exclude=() if target is None else (target,))
     if protected:
         inferred = inferred.protect(protected)
+    inferred, aside = set_aside(frame, inferred)
     found = None
     if mine:
         rows = Codec.learn(frame, inferred).encode(frame)
         found = mining.mine(inferred, rows, inferred.protected)
         if target is None and not is_known(table):
             found = replace(found, caution=_NO_TARGET)
-    words = schema_files.dump(inferred, found)
+    words = schema_files.dump(inferred, found, {name: seen.said for name, seen in aside.items()})
     if place is None:
         _console.print_text(words)
         return

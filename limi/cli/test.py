@@ -18,12 +18,18 @@ from limi.cli._options import (
     Concurrency,
     Constraints,
     DecisionRule,
+    Drop,
     FavorableLabels,
     Header,
     LabelOrder,
+    Only,
     Price,
+    Redact,
+    ShowPersonal,
     Trust,
     TrustPickle,
+    Verbose,
+    redacted,
     remote_of,
 )
 from limi.defaults import DEFAULT_GENERATOR, DEFAULT_MAX_ROWS, MEASURED_ROWS
@@ -78,6 +84,10 @@ def test(
         Path | None, Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON.")
     ] = None,
     constraint: Constraints = None,
+    drop: Drop = None,
+    only: Only = None,
+    redact: Redact = None,
+    show_personal: ShowPersonal = False,
     max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
     max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
     max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
@@ -138,12 +148,15 @@ def test(
     plan: Annotated[
         bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
     ] = False,
+    verbose: Verbose = False,
     as_json: AsJson = False,
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
     from limi.cli._apart import require_apart
+    from limi.cli._fitting import showing_command
     from limi.cli._tables import source
+    from limi.cli._understood import say_understood
     from limi.table import files
 
     check_log(None if plan or dry_run else log)
@@ -161,9 +174,13 @@ def test(
         models=[model],
     )
     given = source(table, target, favorable, schema, constraint)
+    say_understood(table, given, verbose=verbose)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
-    with nullcontext(lambda progress: None) if shown else _console.run_progress() as show:
+    with (
+        showing_command(),
+        nullcontext(lambda progress: None) if shown else _console.run_progress() as show,
+    ):
         result = limi.audit(
             model,
             given.pop("frame"),
@@ -187,6 +204,9 @@ def test(
             protected_from=None if protected_from is None else files.read(protected_from),
             protected_from_name=protected_from or "the protected table",
             key=key,
+            drop=drop or (),
+            only=only or (),
+            redact=redacted(redact, show_personal),
             seed=seed,
             max_batch=max_batch,
             device=device,

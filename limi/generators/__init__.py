@@ -11,7 +11,8 @@ the ctgan package by `from_ctgan`; these have no name and are not fitted here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -28,6 +29,7 @@ from limi.generators._ctgan_package import from_ctgan
 from limi.generators._obedient import draw, draws, fit_to, learned_schema, obey
 from limi.generators._state import read, require
 from limi.system import writing
+from limi.system.settings import read_settings
 from limi.table.schema import Schema
 from limi.table.schema_files import dump, parse
 from limi.types import Rows
@@ -50,8 +52,10 @@ __all__ = [
     "names",
     "obey",
     "offers",
+    "read_settings_of",
     "require_rows",
     "save",
+    "settings_of",
 ]
 
 _REGISTRY = Registry("limi.generators", "generator")
@@ -73,6 +77,22 @@ def offers(name: str) -> GeneratorOffers:
     """What a generator declares of itself; nothing where its module is silent."""
     declared = vars(get(name)).get("OFFERS")
     return declared if isinstance(declared, GeneratorOffers) else GeneratorOffers()
+
+
+def read_settings_of(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Any:
+    """The settings of a generator, given as a mapping or as NAME=VALUE; None for its defaults."""
+    kind = settings_of(name)
+    if not settings:
+        return None
+    if kind is None:
+        raise InvalidInput(f"generator {name!r} has no settings")
+    return kind(**read_settings(settings, kind, f"generator {name!r}"))
+
+
+def settings_of(name: str) -> type[Any] | None:
+    """The dataclass of a generator's settings; None where it has none."""
+    kind = vars(get(name)).get("Settings")
+    return kind if isinstance(kind, type) and dataclasses.is_dataclass(kind) else None
 
 
 def fit(

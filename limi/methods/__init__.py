@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import types
 import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -15,6 +14,7 @@ from limi.search import method as members
 from limi.search.check import Checked
 from limi.search.method import Exploiter, Explorer, Method, Named
 from limi.search.session import Session
+from limi.system.settings import pairs_of, read_settings, read_value
 
 __all__ = [
     "Checked",
@@ -75,21 +75,7 @@ def parse(name: str, settings: Sequence[str] | Mapping[str, Any] = ()) -> Method
     if "+" in name:
         return _parse_pair(name, settings)
     method = get(name)
-    types_of = typing.get_type_hints(method)
-    fields = [f.name for f in dataclasses.fields(method)]  # type: ignore[arg-type]
-    values: dict[str, Any] = {}
-    known = members.presets(method)
-    for key, value in _take_given(settings):
-        if key == "preset" and known:
-            if value not in known:
-                raise InvalidInput(
-                    f"method {name!r} has no preset {value!r}; {nearest(value, known)}"
-                )
-            values = {**known[value], **values}
-            continue
-        if key not in fields:
-            raise InvalidInput(f"method {name!r} has no setting {key!r}; {nearest(key, fields)}")
-        values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
+    values = read_settings(settings, method, f"method {name!r}", members.presets(method))
     return method(**values)
 
 
@@ -110,12 +96,12 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
     own = ["n_seeds", "explore_rows"]
     values: dict[str, Any] = {}
     of_part: dict[str, dict[str, Any]] = {part: {} for part in parts}
-    for key, value in _take_given(settings):
+    for key, value in pairs_of(settings):
         part, dot, rest = key.partition(".")
         if dot and part in of_part:
             of_part[part][rest] = value
         elif key in own:
-            values[key] = _read(value, types_of[key], key) if isinstance(value, str) else value
+            values[key] = read_value(value, types_of[key], key) if isinstance(value, str) else value
         else:
             raise InvalidInput(
                 f"method {name!r} has no setting {key!r}; its own are {spell(own)}, those of its "
@@ -129,36 +115,3 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
         exploiter=searcher,
         **values,
     )
-
-
-def _take_given(settings: Sequence[str] | Mapping[str, Any]) -> list[tuple[str, Any]]:
-    if isinstance(settings, Mapping):
-        return list(settings.items())
-    pairs = []
-    for text in settings:
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise InvalidInput(f"setting {text!r} is not of the form NAME=VALUE")
-        pairs.append((key.strip(), value.strip()))
-    return pairs
-
-
-def _read(text: str, kind: Any, key: str) -> Any:
-    """A text as the type of its field."""
-    origin, options = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Literal:
-        if text in options:
-            return text
-        raise InvalidInput(f"setting {key} is {text!r}; {nearest(text, map(str, options))}")
-    if origin in (typing.Union, types.UnionType):
-        if text.lower() == "none" and type(None) in options:
-            return None
-        kind = next(option for option in options if option is not type(None))
-    try:
-        if kind is bool:
-            return {"true": True, "false": False}[text.lower()]
-        return kind(text)
-    except (ValueError, KeyError):
-        raise InvalidInput(
-            f"setting {key} is {text!r}; it must be of type {kind.__name__}"
-        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,13 +19,16 @@ from limi.models._base import Decides, Model, Remembers, Settles, notes_of
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
+from limi.table.guesses import names_target
 from limi.types import Index, Rows, Scores
 
-__all__ = ["CONTRACT_ROWS", "Target", "bind", "settling_rows"]
+__all__ = ["CONTRACT_ROWS", "SAME_COMMAND", "Target", "bind", "settling_rows"]
 
 _SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
 _TIMED_ROWS = 8  # asked first where time is short
 CONTRACT_ROWS = 16
+SAME_COMMAND = "the same command with "
+"""Before what a command line lacks, so that it can be shown whole."""
 
 T = TypeVar("T")
 
@@ -185,12 +189,18 @@ class Target:
 
 
 def bind(
-    model: Model, codec: Codec, *, aside: Sequence[str] = (), rule: Rule = AS_DECIDED
+    model: Model,
+    codec: Codec,
+    *,
+    aside: Sequence[str] = (),
+    unlikely: Sequence[str] = (),
+    rule: Rule = AS_DECIDED,
 ) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit.
 
-    Columns that stand `aside` are not the model's, unless it names them. Protected ones that it
-    does not take stay with its rows, unseen.
+    Columns that stand `aside` are not the model's, unless it names them; `unlikely` ones are not,
+    unless it names them or counts them in. Protected ones that it does not take stay with its
+    rows, unseen.
     """
     schema = codec.schema
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
@@ -199,7 +209,7 @@ def bind(
         wanted: Sequence[str] = _match(columns, schema.names)
     else:
         wanted = _count_out(
-            n_columns, [n for n in schema.names if n not in aside], schema.protected
+            n_columns, [n for n in schema.names if n not in aside], schema.protected, unlikely
         )
     unseen = tuple(name for name in schema.protected if name not in wanted)
     if [*wanted, *unseen] != schema.names:
@@ -215,17 +225,50 @@ def bind(
 
 
 def _count_out(
-    n_columns: int | None, names: Sequence[str], protected: Sequence[str]
+    n_columns: int | None,
+    names: Sequence[str],
+    protected: Sequence[str],
+    unlikely: Sequence[str],
 ) -> Sequence[str]:
     """The columns of a model that names none; one that wants too few may lack the protected."""
-    free = [name for name in names if name not in protected]
-    if n_columns in (None, len(names)):
-        return names
-    if n_columns == len(free):
-        return free
+    likely = [name for name in names if name not in unlikely]
+    if n_columns is None:
+        return likely
+    for some in (likely, names):
+        free = [name for name in some if name not in protected]
+        for columns in (some, free):
+            if n_columns == len(columns):
+                return columns
     raise BadModel(
         f"the model wants {n_columns} columns and the table has {len(names)} beside "
-        f"the target: {spell(names)}"
+        f"the target: {spell(names)}; {_fit(n_columns, names, protected, unlikely)}"
+    )
+
+
+def _fit(
+    n_columns: int, names: Sequence[str], protected: Sequence[str], unlikely: Sequence[str]
+) -> str:
+    """What to add to a command so that as many columns are left as the model wants."""
+    excess = len(names) - n_columns
+    if excess < 0:
+        return "give the table with all columns that the model was trained on"
+    labels = [name for name in names if names_target(name) and name not in protected]
+    likely = [*unlikely, *(name for name in reversed(labels) if name not in unlikely)]
+    if len(likely) < excess:
+        return f"say which ones it takes: {SAME_COMMAND}--only COLUMN,COLUMN,..."
+    left_out = " ".join(f"--drop {shlex.quote(name)}" for name in likely[:excess])
+    return f"if it does not take {spell(map(repr, likely[:excess]))}: {SAME_COMMAND}{left_out}"
+
+
+def _hint_at_one_hot(absent: Sequence[str], names: Sequence[str]) -> str:
+    """What to do where the columns that are wanted look made from those that are there."""
+    made = [name for name in absent if any(name.startswith(known) for known in names)]
+    if len(made) < len(absent):
+        return ""
+    return (
+        "; they look as if they were made from these, so save the model in one pipeline with the "
+        "step that makes them, or write a Python function that makes them and asks the model "
+        "(--model python:FILE.py:NAME)"
     )
 
 
@@ -243,7 +286,7 @@ def _match(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
     if absent:
         raise BadModel(
             f"the model wants the columns {spell(absent)} that the table lacks; "
-            f"the table has {spell(names)}"
+            f"the table has {spell(names)}{_hint_at_one_hot(absent, names)}"
         )
     return [place for (place,) in found]
 

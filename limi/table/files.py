@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,14 @@ from limi.table.sources import SHEETS, is_source, read_sheet, read_source
 from limi.table.text_files import read_text_table
 from limi.types import Value
 
-__all__ = ["infer", "notes_of", "read"]
+__all__ = ["FEW_LEVELS", "as_numbers", "infer", "notes_of", "read"]
+
+FEW_LEVELS = 20
+"""A column of no more values than these may well be codes; of more, they are measured or named."""
 
 _LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
 _NOTES = "limi.notes"
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
 
 _PARQUET = (".parquet", ".pq")
@@ -124,7 +129,9 @@ def infer(
             found.append(column)
     if not found:
         raise BadTable("every cell is missing in every column; a table needs people")
-    return Schema(tuple(found))
+    return Schema(
+        tuple(found), guessed=frozenset(column.name for column in found if column.name not in kinds)
+    )
 
 
 def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column | None:
@@ -158,9 +165,20 @@ def _infer(name: str, series: Any, backend: Any, kind: Kind | None) -> Column | 
         order = {plain(value): place for place, value in enumerate(categories[0])}
         levels.sort(key=order.__getitem__)
         kind = kind or ("ordered" if categories[1] else "categorical")
+    elif numbers_in_text := as_numbers(levels):
+        # As they are written, because a model may know these texts alone; but in their order.
+        levels.sort(key=numbers_in_text.__getitem__)
+        kind = kind or ("ordered" if len(levels) > FEW_LEVELS else "categorical")
     else:
         levels.sort(key=_sort_key)
     return Column(name=name, kind=kind or "categorical", levels=tuple(levels), missing=missing)
+
+
+def as_numbers(levels: Sequence[Value]) -> dict[Value, tuple[float, str]]:
+    """The numbers that texts stand for, by the text; empty unless each of them is one."""
+    if not all(isinstance(level, str) and _NUMBER.fullmatch(level.strip()) for level in levels):
+        return {}
+    return {level: (float(str(level)), str(level)) for level in levels}
 
 
 def _sort_key(value: Value) -> tuple[bool, float, str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from limi.table.schema import Column, Schema
 from limi.types import Value
 
-__all__ = ["Guess", "guess"]
+__all__ = ["Guess", "guess", "names_target", "parts_of", "says"]
 
 # Parts of names, as they stand between underscores, spaces, dots, hyphens and capitals.
 _TARGETS = (
@@ -64,9 +64,9 @@ def guess(schema: Schema, *, target: str | None = None) -> Guess:
         target = _target(schema.columns)
     favorable = None if target is None else _favorable(schema[target])
     others = [column for column in schema.columns if column.name != target]
-    named = [column for column in others if _says(column.name, _PROTECTED)]
+    named = [column for column in others if says(column.name, _PROTECTED)]
     sure = [column for column in named if _size(column) <= _MOST_VALUES]
-    maybe = [c for c in others if _says(c.name, _MAYBE_PROTECTED) or (c in named and c not in sure)]
+    maybe = [c for c in others if says(c.name, _MAYBE_PROTECTED) or (c in named and c not in sure)]
     return Guess(
         target,
         favorable,
@@ -75,13 +75,20 @@ def guess(schema: Schema, *, target: str | None = None) -> Guess:
     )
 
 
-def _parts(name: str) -> list[str]:
+def names_target(name: str) -> bool:
+    """Is a column called as label columns are, and not as protected ones are?"""
+    return says(name, _TARGETS) and not says(name, (*_PROTECTED, *_MAYBE_PROTECTED))
+
+
+def parts_of(name: str) -> list[str]:
+    """The words of a name, as they stand between underscores, spaces, dots, digits and capitals."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
     return [part for part in re.split(r"[\W_\d]+", spaced.casefold()) if part]
 
 
-def _says(name: str, words: Sequence[str]) -> bool:
-    return any(part in words for part in _parts(name))
+def says(name: str, words: Collection[str]) -> bool:
+    """Is one of these words a part of the name?"""
+    return any(part in words for part in parts_of(name))
 
 
 def _size(column: Column) -> float:
@@ -94,11 +101,11 @@ def _target(columns: Sequence[Column]) -> str | None:
     """The last column with two values and a telling name, or the last one if it has two."""
     able = [column for column in columns if _size(column) == 2]
     unlikely = (*_PROTECTED, *_MAYBE_PROTECTED)
-    telling = [c for c in able if _says(c.name, _TARGETS) and not _says(c.name, unlikely)]
+    telling = [c for c in able if names_target(c.name)]
     if telling:
         return telling[-1].name
     last = columns[-1]
-    return last.name if last in able and not _says(last.name, unlikely) else None
+    return last.name if last in able and not says(last.name, unlikely) else None
 
 
 def _favorable(column: Column) -> Value | None:
@@ -106,12 +113,12 @@ def _favorable(column: Column) -> Value | None:
     if column.kind == "numerical":
         if (column.low, column.high) != (0.0, 1.0):
             return None
-        return 0 if _says(column.name, _UNWANTED) else 1
+        return 0 if says(column.name, _UNWANTED) else 1
     if len(column.levels) != 2:
         return None
     words = [" ".join(str(level).casefold().split()) for level in column.levels]
     if {*words} == {"0", "1"} or {*words} == {"false", "true"} or {*words} == {"no", "yes"}:
-        wanted = ("0", "false", "no") if _says(column.name, _UNWANTED) else ("1", "true", "yes")
+        wanted = ("0", "false", "no") if says(column.name, _UNWANTED) else ("1", "true", "yes")
         return column.levels[0 if words[0] in wanted else 1]
     good = [word in _GOOD or word.startswith(">") for word in words]
     bad = [word in _BAD or word.startswith("<") for word in words]

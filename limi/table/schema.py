@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Literal, get_args
@@ -235,6 +235,8 @@ class Schema:
     protected: tuple[str, ...] = ()
     protected_codes: tuple[tuple[float, ...], ...] = ()
     rules: Rules = _NO_RULES
+    guessed: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    # ^ columns that nobody described: what they may hold is what a table's cells suggest
 
     def __post_init__(self) -> None:
         names = self.names
@@ -273,7 +275,8 @@ class Schema:
         kept = [p for p in self.protected if p in wanted]
         codes = [self.protected_codes[self.protected.index(p)] for p in kept]
         rules = self.enforcer.among(wanted) if self.enforcer is not None else self.rules
-        return Schema(tuple(self[name] for name in names), tuple(kept), tuple(codes), rules)
+        columns = tuple(self[name] for name in names)
+        return Schema(columns, tuple(kept), tuple(codes), rules, self.guessed & wanted)
 
     # -- rules --------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
@@ -25,6 +26,8 @@ from limi.types import Value
 __all__ = ["dump", "load", "parse", "read_for"]
 
 FORMATS = (1, 2)  # the second has rules; what has none is written as the first
+
+_IGNORED = "ignored"  # the kind of a column that is neither generated nor the model's
 
 _KINDS_OF_FILE = "a schema as TOML (`limi schema`), or SDV metadata as JSON"
 
@@ -56,8 +59,12 @@ _SDV_KINDS: dict[str, Kind | None] = {
 }
 
 
-def dump(schema: Schema, mined: Mined | None = None) -> str:
+def dump(
+    schema: Schema, mined: Mined | None = None, ignored: Mapping[str, str] | None = None
+) -> str:
     """The schema as TOML that a person can edit; with mined rules in place of its own.
+
+    `ignored` are columns that the table has beside those of the schema, each with the reason.
 
     Written by hand because the standard library reads TOML but does not write it, and the few
     kinds of values here need no library.
@@ -92,6 +99,9 @@ def dump(schema: Schema, mined: Mined | None = None) -> str:
             lines.append(f"labels = {to_toml(list(column.labels))}")
         if column.meaning:
             lines.append(f"meaning = {to_toml(column.meaning)}")
+    for name, why in (ignored or {}).items():
+        lines += ["", f"[columns.{to_toml(name)}]"]
+        lines.append(f'kind = "{_IGNORED}"  # it {clean(why)}; "categorical" keeps it')
     lines += dump_rules(rules) if mined is None else _dump_mined(mined)
     return "\n".join(lines) + "\n"
 
@@ -149,19 +159,28 @@ def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -
         return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
     name = str(path)
     tree = _read_tree(read_text(path, _KINDS_OF_FILE), name)
-    given = _read_columns(tree, name)
-    inferred = infer(frame, exclude=exclude)
-    given_names = dict.fromkeys(name for name in given.names if name not in exclude)
-    for column in given_names:
-        inferred.position(column)
-    columns = [given[c.name] if c.name in given_names else c for c in inferred.columns]
-    spoken_of = {*given.names, *(exclude if tree.keys() & SECTIONS else ())}
+    tables = _tables(tree, name)
+    ignored = {key for key, table in tables.items() if _is_ignored(table)}
+    bare = {key: table["kind"] for key, table in tables.items() if _is_bare(table)}
+    given = {
+        key: _column(key, table, name)
+        for key, table in tables.items()
+        if key not in {*ignored, *bare}
+    }
+    kinds = {key: kind for key, kind in bare.items() if key not in exclude}
+    inferred = infer(frame, exclude=(*exclude, *(ignored - set(exclude))), kinds=kinds)
+    for column in given:
+        if column not in exclude:
+            inferred.position(column)
+    columns = [given.get(column.name, column) for column in inferred.columns]
+    spoken_of = {*tables, *(exclude if tree.keys() & SECTIONS else ())} - ignored
     left_out = [
-        given[column] if column in given.names else infer(frame)[column]
+        given[column] if column in given else infer(frame)[column]
         for column in exclude
         if column in spoken_of
     ]
-    whole = Schema((*columns, *left_out), given.protected, given.protected_codes)
+    whole = Schema((*columns, *left_out), guessed=inferred.guessed - set(tables))
+    whole = _protect(whole, tree, name)
     return _with_rules(whole, read_rules(tree, whole, name), name)
 
 
@@ -185,11 +204,30 @@ def _read_tree(text: str, name: str) -> dict[str, Any]:
     return tree
 
 
-def _read_columns(tree: dict[str, Any], name: str) -> Schema:
+def _tables(tree: dict[str, Any], name: str) -> dict[str, Any]:
     tables = tree.get("columns")
     if not isinstance(tables, dict) or not tables:
         raise InvalidInput(f"{name} lists no columns; write a [columns.NAME] table for each")
-    schema = Schema(tuple(_column(key, table, name) for key, table in tables.items()))
+    return tables
+
+
+def _is_ignored(table: Any) -> bool:
+    """Is a column said to be nobody's?"""
+    return isinstance(table, dict) and table.get("kind") == _IGNORED
+
+
+def _is_bare(table: Any) -> bool:
+    """Is a column's kind all that is said, so that the table's cells tell the rest?"""
+    return isinstance(table, dict) and [*table] == ["kind"] and table["kind"] in get_args(Kind)
+
+
+def _read_columns(tree: dict[str, Any], name: str) -> Schema:
+    columns = {key: t for key, t in _tables(tree, name).items() if not _is_ignored(t)}
+    schema = Schema(tuple(_column(key, table, name) for key, table in columns.items()))
+    return _protect(schema, tree, name)
+
+
+def _protect(schema: Schema, tree: dict[str, Any], name: str) -> Schema:
     protected = tree.get("protected")
     if protected is not None and not isinstance(protected, dict):
         raise InvalidInput(f"{name}: [protected] is a table of columns and their values")

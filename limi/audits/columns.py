@@ -1,0 +1,118 @@
+"""Which columns of a table are the model's: what the user says, and what the columns look like."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from limi import models
+from limi.errors import BadModel, InvalidInput, LimiError, nearest, spell
+from limi.models.target import Target
+from limi.table.frames import Frame
+from limi.table.recognised import Recognised, recognise, tell_aside
+from limi.table.schema import Schema
+
+__all__ = ["Chosen", "leave_out"]
+
+_FIRST = 2  # rows that show whether a function does without a column
+
+
+def leave_out(
+    schema: Schema, drop: str | Sequence[str], only: str | Sequence[str]
+) -> tuple[Schema, tuple[str, ...]]:
+    """The schema without columns that the user says are not the model's, and which protected
+    ones stay although it is not given them."""
+    dropped = _read_names(drop, schema.names, "--drop")
+    kept = _read_names(only, schema.names, "--only")
+    if dropped and kept:
+        raise InvalidInput(
+            "--drop and --only were both given; name the model's columns (--only), or those that "
+            "it does not take (--drop)"
+        )
+    not_taken = [name for name in schema.names if name in dropped or (kept and name not in kept)]
+    if not not_taken:
+        return schema, ()
+    left = [name for name in schema.names if name not in not_taken or name in schema.protected]
+    if set(not_taken) >= set(schema.names):
+        raise InvalidInput("no column is left for the model; drop fewer")
+    return schema.select(left), tuple(name for name in not_taken if name in schema.protected)
+
+
+def _read_names(given: str | Sequence[str], names: Sequence[str], option: str) -> list[str]:
+    """Columns as they were named, one by one or several with commas between them."""
+    texts = [given] if isinstance(given, str) else list(given)
+    found = [
+        name
+        for text in texts
+        for name in ([text] if text in names else [part.strip() for part in text.split(",")])
+    ]
+    for name in found:
+        if name not in names:
+            raise InvalidInput(
+                f"{option} names {name!r}, which is not a column; {nearest(name, names)}"
+            )
+    return found
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the columns of a table look like, and which are not the model's unless it takes them."""
+
+    found: dict[str, Recognised]
+    unlikely: tuple[str, ...]
+
+    @staticmethod
+    def among(model: Any, frame: Frame, schema: Schema, *, labelled: bool) -> Chosen:
+        """Of the columns that nobody described; a model behind an address is given them all,
+        because every try costs rows."""
+        found = recognise(frame, schema, labelled=labelled)
+        if isinstance(model, str) and _is_elsewhere(model):
+            return Chosen(found, ())
+        return Chosen(
+            found,
+            tuple(
+                name
+                for name in schema.names
+                if name in schema.guessed and name not in schema.protected and found[name].is_aside
+            ),
+        )
+
+    def needs_all(self, bound: Target, frame: Frame) -> bool:
+        """Does a function that names no columns fail without the unlikely ones?"""
+        model = bound.model
+        if not self.unlikely or model.columns is not None or model.n_columns is not None:
+            return False
+        try:
+            bound.score(bound.codec.encode(frame)[:_FIRST])
+        except BadModel:
+            return True
+        except LimiError:
+            return False
+        return False
+
+    def tell(self, taken: Collection[str]) -> tuple[str, ...]:
+        """Sentences on columns that were set aside, and on such that the model takes."""
+        aside = [name for name in self.unlikely if name not in taken]
+        used = [name for name in self.unlikely if name in taken]
+        told = tell_aside(self.found, aside)
+        if used:
+            told += (
+                f"the model takes {spell(map(repr, used))}, which "
+                f"{'look' if len(used) > 1 else 'looks'} like dates, names, "
+                "identifiers or labels; people are made with such values of the table",
+            )
+        return told
+
+    def personal(self, names: Collection[str]) -> dict[str, str]:
+        """Columns among these that look like personal data, and like which."""
+        return {
+            name: found.personal
+            for name, found in self.found.items()
+            if found.personal and name in names
+        }
+
+
+def _is_elsewhere(uri: str) -> bool:
+    kind = uri.partition(":")[0]
+    return kind in models.names() and models.offers(kind).by_address
