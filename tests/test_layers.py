@@ -53,10 +53,12 @@ MOST_LINES = 80
 # Functions that are longer, and why; ruff counts their branches (C901 in pyproject.toml).
 LONG = {
     ("audits/audit.py", "audit"): "the public signature and what each argument means",
+    ("audits/problem.py", "prepare"): "whatever may be said of a model and a table, in its order",
     ("changes/_diff.py", "diff"): "the public signature and what each argument means",
     ("gates/_run.py", "gate"): "the public signature and what each argument means",
     ("images/audit.py", "audit_images"): "the public signature and what each argument means",
     ("proofs/_run.py", "certify"): "the public signature and what each argument means",
+    ("cli/compare.py", "compare"): "every option of the command with its help",
     ("cli/gate.py", "gate"): "every option of the command with its help",
     ("cli/images.py", "test"): "every option of the command with its help",
     ("cli/repair.py", "repair"): "every option of the command with its help",

@@ -172,7 +172,7 @@ def prepare(
     columns = columns_of(frame)
     _check_columns(columns, target)
     joined = None if beside is None else join(frame, beside, _names(protected, schema))
-    frame = frame if joined is None else joined.frame
+    frame, aside = (frame, ()) if joined is None else (joined.frame, joined.aside)
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
     schema, not_given = leave_out(schema, drop, only)
@@ -187,18 +187,17 @@ def prepare(
             trust=tuple(trust),
             table=table_name,
             remote=remote,
-            aside=(*not_given, *(() if joined is None else joined.aside)),
+            aside=(*not_given, *aside),
             unlikely=chosen.unlikely,
         ),
     )
     bound, asked = opening.open_guessing(asked, columns, target)
     if ask and chosen.needs_all(bound, frame):
-        opening = replace(opening, terms=replace(opening.terms, unlikely=()))
-        bound, asked = opening.open_guessing(asked, columns, target)
+        bound, asked = opening.giving_all().open_guessing(asked, columns, target)
     rows = bound.codec.encode(frame)
     require_kept(bound.codec.schema, rows)
     agrees, left_out = _agreeing(bound.codec.schema, rows)
-    rows = rows[agrees]
+    rows, names = rows[agrees], bound.codec.schema.names
     bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
     truth = _some(asked.answers(columns, target), agrees)
     told: list[str] = []
@@ -220,12 +219,12 @@ def prepare(
         output=output,
         beside=joined,
         not_given=not_given,
-        personal=chosen.personal(bound.codec.schema.names),
+        personal=chosen.personal(names),
         notes=(
             *told,
             *notes_on(asked, favorable, bound, rows if ask else None, target),
             *set_aside,
-            *chosen.tell(bound.codec.schema.names),
+            *chosen.tell(names),
             *(_notes(bound, rows, opening.schema, table_name, target, joined) if ask else ()),
             *left_out,
         ),
@@ -326,6 +325,10 @@ class _Opening:
     def codec(self) -> Codec:
         """Of the table."""
         return Codec.learn(self.frame, self.schema)
+
+    def giving_all(self) -> _Opening:
+        """The same with all columns for the model, unlikely ones too."""
+        return replace(self, terms=replace(self.terms, unlikely=()))
 
     def open(self, asked: Asked) -> Target:
         """The model bound by a rule."""

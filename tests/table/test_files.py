@@ -27,7 +27,7 @@ def test_csv_and_parquet_read_as_pandas_reads_them(tmp_path):
     ("name", "content", "error", "words"),
     [
         ("none.csv", None, InvalidInput, "there is no file"),
-        ("t.xlsx", b"x", InvalidInput, "unknown ending"),
+        ("t.ods", b"x", InvalidInput, "unknown ending"),
         ("t.csv", b"", BadTable, "is empty"),
         ("t.csv", b"a,b\n", BadTable, "holds no rows"),
         ("t.csv", b"a,b\n1,2\n1,2,3,4\n", BadTable, "cannot be read as a table"),
