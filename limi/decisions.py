@@ -63,8 +63,9 @@ EDGE = 10.0**-_DIGITS
 """How near 0.5 a score is on the edge."""
 
 PRECISION = 1e-6
-"""How near two numbers are that rounding may have moved apart, as a part of the larger one: what
-single precision leaves open of a sum of many terms. It is `EDGE` for numbers of any size."""
+"""How near two numbers are that rounding may have moved apart, as a part of the larger one, or of
+the spread of a model's numbers where that is more: what single precision leaves open of a sum of
+many terms, which may nearly cancel. It is `EDGE` for numbers of any size."""
 
 _ROUNDING = 1e-3  # sums in another order differ in the last digits; that is not another answer
 
@@ -351,11 +352,11 @@ class Numbers(_Pairwise):
         return abs(answers) < math.inf
 
     def rank(self, answers: Any, mine: Any) -> Any:
-        """The difference, as a part of what is largest in a line: digits that single precision
-        leaves open are then under the edge."""
+        """The difference, as a part of what is largest in a line, or of the spread: digits that
+        single precision leaves open are then under the edge."""
         known = where(answers == answers, abs(answers), 0.0)
         largest = find_highest(known)[:, None] + abs(mine)
-        return abs(answers - mine) / where(largest > 0, largest, 1.0)
+        return abs(answers - mine) / where(largest > 2 * self.spread, largest, 2 * self.spread)
 
     def as_score(self, answers: Any) -> Any:
         """Above 0.5 beyond the middle, on the scale of real rows."""
@@ -378,7 +379,12 @@ class Numbers(_Pairwise):
     def moved(self, one: Any, other: Any) -> Any:
         """Where they differ by a thousandth of the spread, and by more than rounding."""
         _, high = _by_size(one, other)
-        return abs(one - other) > _ROUNDING * self.spread + PRECISION * high
+        return abs(one - other) > _ROUNDING * self.spread + self._tolerance(high)
+
+    def _tolerance(self, size: Any) -> Any:
+        """What rounding may have added to numbers of this size. Near 0 it is that of the terms they
+        are sums of, for which the spread of the numbers stands."""
+        return PRECISION * where(size > self.spread, size, self.spread)
 
 
 @dataclass(frozen=True)
@@ -397,17 +403,13 @@ class Difference(Numbers):
             )
 
     def __str__(self) -> str:
-        return (
-            f"difference > {100 * self.least!r} %"
-            if self.relative
-            else (f"difference > {self.least!r}")
-        )
+        return f"difference > {_percent(self.least) if self.relative else _plain(self.least)}"
 
     def differ(self, one: Any, other: Any) -> Any:
         """Where the difference is larger by more than rounding."""
         low, high = _by_size(one, other)
         least = self.least * low if self.relative else self.least
-        return abs(one - other) > least + PRECISION * high
+        return abs(one - other) > least + self._tolerance(high)
 
     def gap(self, one: Any, other: Any) -> Any:
         """The difference, in the unit of the numbers."""
@@ -429,7 +431,7 @@ class Bands(Numbers):
             )
 
     def __str__(self) -> str:
-        return f"bands = {', '.join(map(repr, self.cuts))}"
+        return f"bands = {', '.join(map(_plain, self.cuts))}"
 
     def band(self, numbers: Any) -> Any:
         """The band of each number, from 0, as a float."""
@@ -446,6 +448,14 @@ class Bands(Numbers):
         """How many bands apart: how severe a flip is."""
         return abs(self.band(one) - self.band(other))
 
+    def span(self, answers: Any) -> Any:
+        """(n,) of (n, G) numbers: how many bands they span, from the lowest to the highest that is
+        clear of every cut; 1 where all are in one, 0 where none is clear."""
+        band, clear = self.band(answers), self._is_clear(answers)
+        highest = find_highest(where(clear, band, -1.0))
+        lowest = -find_highest(where(clear, -band, -1.0 - len(self.cuts)))
+        return where(highest < 0, 0.0, highest - lowest + 1.0)
+
     def rank(self, answers: Any, mine: Any) -> Any:
         """Bands first, and among equals the difference of the numbers."""
         bands = where(self.differ(answers, mine), self.gap(answers, mine), 0.0)
@@ -458,8 +468,27 @@ class Bands(Numbers):
     def _is_clear(self, numbers: Any) -> Any:
         clear = numbers == numbers  # not where it is NaN
         for cut in self.cuts:
-            clear = clear & (abs(numbers - cut) > PRECISION * max(abs(cut), PRECISION))
+            clear = clear & (abs(numbers - cut) > PRECISION * max(abs(cut), self.spread))
         return clear
+
+
+def _plain(number: float) -> str:
+    """A number as people write it, and as it reads back.
+
+    >>> _plain(25.0), _plain(0.1)
+    ('25', '0.1')
+    """
+    return repr(int(number)) if number % 1 == 0 and abs(number) < 1e15 else repr(number)
+
+
+def _percent(share: float) -> str:
+    """A share in percent that reads back as itself.
+
+    >>> _percent(0.07), _percent(1 / 3)
+    ('7 %', '33.33333333333333 %')
+    """
+    shown = (float(f"{100 * share:.{digits}g}") for digits in (15, 16, 17))
+    return f"{_plain(next((n for n in shown if n / 100 == share), 100 * share))} %"
 
 
 def _by_size(one: Any, other: Any) -> tuple[Any, Any]:
@@ -504,8 +533,10 @@ def parse_rule(text: str | None) -> Rule:
     >>> parse_rule("score > 0.3")
     Favorable(threshold=0.3)
     >>> str(parse_rule("bands = 300, 580"))
-    'bands = 300.0, 580.0'
+    'bands = 300, 580'
     """
+    if text is not None and not isinstance(text, str):
+        raise InvalidInput(f"decision is {text!r}; it can be {_FORMS}")
     words = "favorable" if text is None else " ".join(text.split())
     if words == "favorable":
         return AS_DECIDED

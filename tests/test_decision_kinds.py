@@ -14,9 +14,10 @@ import limi
 from limi import methods, models
 from limi.audits.problem import prepare
 from limi.audits.summary import Summary
-from limi.decisions import Bands, Classes, Difference, parse_rule
+from limi.decisions import AS_DECIDED, Bands, Classes, Difference, Favorable, parse_rule
 from limi.errors import BadModel, BadTable, GivesNumbers, InvalidInput
 from limi.metrics.outcomes import quantile_interval
+from limi.report import gate as gate_words
 from limi.report import html, outcomes, text
 from limi.search.check import check_rows
 from tests.naive import decisions as naive
@@ -153,19 +154,40 @@ def test_noise_of_half_the_tolerance_makes_no_flip_of_equals(rule):
     assert ((as_score >= 0) & (as_score <= 1)).all()
 
 
+def edgy(rows, edge, step):
+    """Numbers on an edge, beside it and far away: (n,) of group 0 to 2 and x 0 to 9."""
+    group, x = rows.T
+    return edge + np.where(x < 4, 0.0, step * (group - 1) * (x > 6) + step * (group == 2) * (x < 7))
+
+
+def classes_on_edge(rows):
+    """Places with a lead that is nothing for some, and for others clear."""
+    group, x = rows.T
+    return np.where(x < 4, 0.0, np.where(x > 6, group, 2.0 * (group == 1))) + np.where(
+        x == 5, 0.5e-6, 0.2
+    )
+
+
 @pytest.mark.parametrize(
-    ("rule", "answers"),
+    ("rule", "answers", "size"),
     [
+        (AS_DECIDED, lambda rows: edgy(rows, 0.5, 0.1), 1.0),
+        (Favorable(0.3), lambda rows: edgy(rows, 0.3, 0.1), 1.0),
         (
             Difference(30.0),
             lambda rows: 1e4 + 30 * (rows[:, 0] == 2) + 90 * ((rows[:, 0] == 1) & (rows[:, 1] > 5)),
+            1e4,
         ),
-        (Bands((1e4,)), lambda rows: 1e4 + (rows[:, 1] > 2) * 5.0 * (rows[:, 0] - 1)),
-        (Classes(tuple("abc")), lambda rows: rows[:, 0] * (rows[:, 1] > 2) + 0.1),
+        (Difference(0.0, spread=50.0), lambda rows: edgy(rows, 0.0, 0.01), 50.0),
+        (Difference(0.1, relative=True), lambda rows: edgy(rows, 100.0, 10.0), 100.0),
+        (Bands((1e4,)), lambda rows: edgy(rows, 1e4, 5.0), 1e4),
+        (Bands((0.0, 1.0), spread=50.0), lambda rows: edgy(rows, 0.0, 1.5), 50.0),
+        (Classes(tuple("abc")), classes_on_edge, 0.4),
+        (Classes(tuple("abc"), ordered=True), classes_on_edge, 0.4),
     ],
-    ids=["difference", "bands", "class"],
+    ids=str,
 )
-def test_verdicts_hold_under_noise_of_half_the_tolerance_and_in_any_order(rule, answers):
+def test_verdicts_hold_under_noise_of_half_the_tolerance_and_in_any_order(rule, answers, size):
     schema = limi.Schema(
         (
             limi.Column(name="g", kind="numerical", high=2, step=1),
@@ -174,14 +196,18 @@ def test_verdicts_hold_under_noise_of_half_the_tolerance_and_in_any_order(rule, 
     ).protect({"g": [0, 1, 2]})
     rng = np.random.default_rng(8)
     rows = np.column_stack([rng.integers(0, 3, 60), rng.integers(0, 10, 60)]).astype(float)
-    size = 1e4 if rule.kind == "number" else 1.0
+
+    def exact(asked):
+        told = answers(asked)
+        return rule.move(told) if rule.kind == "favorable" else told
 
     def noisy(asked):
-        return answers(asked) + rng.uniform(-0.5e-6, 0.5e-6, len(asked)) * size
+        told = answers(asked) + rng.uniform(-0.5e-6, 0.5e-6, len(asked)) * size
+        return rule.move(told) if rule.kind == "favorable" else told
 
-    plain = check_rows(answers, schema, rows, decision=rule)
+    plain = check_rows(exact, schema, rows, decision=rule)
     order = rng.permutation(len(rows))
-    for score, batch in ((answers, 7), (noisy, 5), (noisy, 1 << 10)):
+    for score, batch in ((exact, 7), (noisy, 5), (noisy, 1 << 10)):
         again = check_rows(score, schema, rows[order], decision=rule, max_batch=batch)
         assert np.array_equal(again.flips, plain.flips[order])
         assert np.array_equal(again.partner, plain.partner[order])
@@ -189,7 +215,14 @@ def test_verdicts_hold_under_noise_of_half_the_tolerance_and_in_any_order(rule, 
 
 
 @pytest.mark.parametrize(
-    "text", ["class", "difference > 25.0", "difference > 10.0 %", "bands = 300.0, 580.0"]
+    "text",
+    [
+        "class",
+        "difference > 25",
+        "difference > 0.1",
+        *(f"difference > {n} %" for n in (7, 10, 0.3, 33.3333333333)),
+        "bands = -1.5, 300, 580",
+    ],
 )
 def test_a_rule_reads_as_it_is_written(text):
     assert str(parse_rule(text)) == text
@@ -205,6 +238,7 @@ def test_a_rule_reads_as_it_is_written(text):
         ("score > 30", "scores lie between 0 and 1"),
         ("score > 30 %", "it can be 'favorable'"),
         ("klass", "it can be 'favorable'"),
+        (3, "decision is 3; it can be"),
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_with_what_would_do(text, words):
@@ -243,8 +277,40 @@ def test_findings_of_bands_are_those_of_a_loop_over_people(table):
     cuts = [250.0, 270.0, 330.0]
     flips = naive_flips(table, lambda a, b: naive.bands_apart(a, b, cuts) > 0)
     assert len(result.findings) == distinct_flips(table, flips)
-    assert set(result.findings["severity"]) == {1.0, 2.0}
-    assert result.summary.decision == "bands = 250.0, 270.0, 330.0"
+    assert set(result.findings["severity"]) == {2.0, 3.0}  # one band apart, or two
+    assert result.summary.decision == "bands = 250, 270, 330"
+    assert "bands over all protected values" in text.render(result.summary)
+
+
+def test_the_severity_of_bands_is_how_many_all_variants_span(tmp_path):
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"town": rng.choice(["a", "b", "c"], 90), "km": rng.integers(0, 30, 90)})
+    towns = {"a": 0.0, "b": 10.0, "c": -10.0}
+    frame["price"] = frame.km + 0.0
+
+    def price(asked):
+        return (asked.km + asked.town.map(towns).astype(float)).to_numpy()
+
+    cuts = [5.5, 15.5, 25.5]
+    given = {"protected": "town", "target": "price", "method": "real", "generator": None}
+    decision = "bands = 5.5, 15.5, 25.5"
+    result = limi.audit(price, frame, decision=decision, out=tmp_path / "run", **given)
+    wanted = [
+        naive.bands_spanned([km + shift for shift in towns.values()], cuts)
+        for km in result.findings.km
+    ]
+    assert result.findings.severity.tolist() == wanted
+    assert set(wanted) == {2, 3}
+    # From the middle town the widest partner is one band away, and the variants span three.
+    apart = (result.findings.prediction - result.findings.partner_prediction).abs()
+    assert ((apart == 10) & (result.findings.severity == 3)).any()
+    spans = [naive.bands_spanned([km + s for s in towns.values()], cuts) for km in frame.km]
+    (outcome,) = (one for one in result.summary.outcomes if one.population == "real")
+    assert list(outcome.spans) == np.bincount(spans)[1:].tolist()
+    again = limi.reopen(tmp_path / "run", table=frame, model=price)
+    assert again.found.span.tolist() == wanted
+    few = limi.audit(price, frame, decision=decision, max_queries=60, rate_rows=0, **given)
+    assert (few.findings.severity >= 2).all()
 
 
 def test_findings_of_classes_are_those_of_a_loop_over_people(table):
@@ -294,6 +360,53 @@ def test_an_estimator_that_predicts_numbers_is_guessed(table):
         find(model, frame.assign(yes=frame.km % 2), "yes", decision="favorable")
 
 
+@pytest.mark.parametrize(
+    ("target", "model", "decision", "shown"),
+    [
+        ("price", quote, "difference > 25", "prediction"),
+        ("price", quote, "bands = 251, 271, 331.5", "prediction"),
+        ("grade", shares_of, "class", "class"),
+    ],
+)
+def test_a_gate_counts_flips_by_the_rule(table, target, model, decision, shown):
+    given = {"protected": "sex", "target": target, "decision": decision}
+    frame = table[[*COLUMNS, target]]
+    rate = find(model, table, target, decision=decision).rates["real"].estimate
+    assert 0.05 < rate < 0.9
+    broken = limi.gate(model, frame, "real_rate <= 1 %", generator=None, **given)
+    assert (broken.answer, broken.decision) == ("fail", decision)
+    told = gate_words.example(broken.examples[0], broken)
+    assert f": {shown} " in told
+    if target == "grade":
+        assert any(f"{one} -> {other};" in told for one in GRADES for other in GRADES)
+    kept = limi.gate(model, frame, f"real_rate <= {100 * rate + 1:.2f} %", generator=None, **given)
+    (judged,) = kept.rules
+    assert kept.answer == "pass"
+    assert judged.estimate.value == pytest.approx(rate)
+
+
+def test_a_regressor_that_cannot_be_opened_is_not_blamed_on_its_target(table):
+    with pytest.raises(InvalidInput, match="is not of the form KIND:PLACE"):
+        find("price.skops", table, "price")
+
+
+def test_errors_of_groups_are_told_of_held_out_rows(table):
+    frame = numeric(table)
+    model = LinearRegression().fit(frame[COLUMNS], frame.price)
+    held = people(80, seed=5).pipe(numeric)
+    result = find(model, frame, "price", held_out=held[[*COLUMNS, "price"]])
+    outcome = next(one for one in result.summary.outcomes if one.population == "held-out")
+    errors = (model.predict(held[COLUMNS]) - held.price).abs().groupby(held.sex).mean()
+    told = {group.value: group.mean_absolute_error for group in outcome.groups}
+    assert told == pytest.approx({"0": errors[0], "1": errors[1]})
+    assert outcome.gaps["mean_absolute_error_difference"] == pytest.approx(np.ptp(errors))
+    forest = RandomForestClassifier(9, random_state=0).fit(frame[COLUMNS], frame.grade)
+    result = find(forest, frame, "grade", decision="class", held_out=held[[*COLUMNS, "grade"]])
+    outcome = next(one for one in result.summary.outcomes if one.population == "held-out")
+    right = (forest.predict(held[COLUMNS]) == held.grade).groupby(held.sex).mean()
+    assert [group.accuracy for group in outcome.groups] == pytest.approx(list(right))
+
+
 def test_three_labels_without_a_rule_get_a_sentence_with_the_choices(table):
     with pytest.raises(InvalidInput, match=r"--favorable.*--decision class.*--order"):
         find(shares_of, table, "grade")
@@ -309,6 +422,7 @@ def test_three_labels_without_a_rule_get_a_sentence_with_the_choices(table):
         ({"order": "low,medium,high,top,top"}, "names a label twice"),
         ({"order": "low,medium,high,best"}, "'best', which is not in the target column"),
         ({"order": GRADES, "decision": "score > 0.3"}, "belongs to the decision 'class'"),
+        ({"order": 5}, "order is 5; name every label, the worst first"),
     ],
 )
 def test_an_order_names_every_label_once(table, given, words):

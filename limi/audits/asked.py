@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from limi.errors import InvalidInput, LimiError, nearest, spell
 from limi.models.target import Target, settling_rows
 from limi.types import Labels, Rows, Value
 
-__all__ = ["Asked", "Columns", "notes_on", "read_asked", "settle_rule"]
+__all__ = ["Asked", "Columns", "notes_on", "read_answers", "read_asked", "settle_rule"]
 
 Columns = list[tuple[str, Any, Any]]
 
@@ -79,12 +79,7 @@ class Asked:
     def answers(self, columns: Columns, target: str | None) -> NDArray[np.float64] | None:
         """What the target column holds as answers of the rule, NaN where unknown; None of scores,
         or without a column."""
-        if isinstance(self.rule, Favorable) or target is None:
-            return None
-        if isinstance(self.rule, Classes):
-            return places_of(columns, target, self.rule.labels)
-        known = numbers_of(columns, target)
-        return known if len(known) else None
+        return read_answers(self.rule, columns, target)
 
 
 def read_asked(
@@ -123,6 +118,17 @@ def read_asked(
     return Asked(rule, labels, wanted, guessed=decision is None)
 
 
+def read_answers(rule: Rule, columns: Columns, target: str | None) -> NDArray[np.float64] | None:
+    """What a target column holds as answers of a rule, NaN where unknown; None of scores, without
+    a column, or where it holds no numbers and the rule compares them."""
+    if isinstance(rule, Favorable) or target is None:
+        return None
+    if isinstance(rule, Classes):
+        return places_of(columns, target, rule.labels)
+    known = numbers_of(columns, target)
+    return known if len(known) else None
+
+
 def in_words_back(given: tuple[Value, ...]) -> Value | tuple[Value, ...] | None:
     """One label as it is, several as they are, none as None."""
     return given[0] if len(given) == 1 else given or None
@@ -141,13 +147,13 @@ def _read_classes(
     favorable: Value | Sequence[Value] | None,
     order: str | Sequence[Value] | None,
 ) -> Asked:
-    given = [part.strip() for part in order.split(",")] if isinstance(order, str) else order
+    given = _in_order(order)
     if target is None and not given:
         raise InvalidInput(
             "the decision 'class' needs to know the labels; name the target column, or say them "
             "in their order with --order low,medium,high (order=[...] in Python)"
         )
-    labels = read_labels(columns, target) if target is not None else tuple(given or ())
+    labels = read_labels(columns, target) if target is not None else tuple(given)
     if given:
         labels = _ordered(given, labels, target)
     wanted: Any = None
@@ -156,6 +162,20 @@ def _read_classes(
         wanted = read_favorable(favorable, labels, target)
         places = tuple(labels.index(label) for label in several(wanted))
     return Asked(Classes(labels, bool(given), places), labels, wanted)
+
+
+def _in_order(order: str | Sequence[Value] | None) -> list[Value]:
+    """The labels of an order: a list, or one text with commas; none where there is none."""
+    if order is None:
+        return []
+    if isinstance(order, str):
+        return [part.strip() for part in order.split(",")]
+    if isinstance(order, (int, float, np.generic)) or not isinstance(order, Iterable):
+        raise InvalidInput(
+            f"order is {order!r}; name every label, the worst first, as in "
+            "order=['low', 'medium', 'high']"
+        )
+    return list(order)
 
 
 def _ordered(

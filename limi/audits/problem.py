@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi import models
-from limi.audits.asked import Asked, Columns, notes_on, read_asked, settle_rule
+from limi.audits.asked import (
+    Asked,
+    Columns,
+    notes_on,
+    read_answers,
+    read_asked,
+    settle_rule,
+)
 from limi.audits.beside import Beside, Joined, join
 from limi.audits.columns import Chosen, leave_out
 from limi.audits.labels import (
@@ -60,11 +67,13 @@ class HeldOut:
     name: str
     rows: Rows
     labels: Labels | None  # as those of a problem
+    truth: NDArray[np.float64] | None = None
 
     @property
     def sha256(self) -> str:
         """Of rows and labels."""
-        labels = b"" if self.labels is None else self.labels.tobytes()
+        known = [part for part in (self.labels, self.truth) if part is not None]
+        labels = b"".join(part.tobytes() for part in known)
         return digest(np.ascontiguousarray(self.rows).tobytes(), labels)
 
 
@@ -297,7 +306,8 @@ def with_held_out(
             f"{int((~agrees).sum())} of {len(rows)} held-out rows ({name}) do not hold what the "
             "rules derive; they are of another table, or the rules are"
         )
-    held = HeldOut(name, rows[agrees], _some(labels, agrees))
+    truth = read_answers(problem.target.rule, columns, target if known else None)
+    held = HeldOut(name, rows[agrees], _some(labels, agrees), _some(_some(truth, fits), agrees))
     notes = problem.notes + left_out
     if left:
         notes += (
@@ -349,16 +359,27 @@ class _Opening:
                 raise
             asked = asked.as_numbers()
             return self.open(asked), asked
-        except LimiError:
+        except LimiError as error:
             if not (asked.guessed and asked.suggested):
                 raise
             # Numbers in the target column, and yet a classifier: they are labels then.
-            labels = read_labels(columns, target)
+            labels = self._labels(columns, target)
+            if labels is None:
+                raise error
             asked = Asked(AS_DECIDED, labels, read_favorable(None, labels, target))
             return self.open(asked), asked
         if asked.refusal is not None:
             raise asked.refusal
         return bound, asked
+
+    def _labels(self, columns: Columns, target: str | None) -> tuple[Value, ...] | None:
+        """The labels of the target column; None where the model does not decide between them."""
+        try:
+            labels = read_labels(columns, target)
+            self.open(Asked(AS_DECIDED, labels, labels[-1:] if len(labels) > 2 else labels[-1]))
+        except LimiError:
+            return None
+        return labels
 
 
 def _some(labels: Any, where: Mask) -> Any:

@@ -21,7 +21,7 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.result import Result, partner_columns
 from limi.audits.sending import settle_remote
 from limi.audits.summary import Summary, causes_in_words, rules_of
-from limi.decisions import AS_DECIDED, Classes, Rule, parse_rule
+from limi.decisions import AS_DECIDED, Bands, Classes, Rule, parse_rule
 from limi.errors import BadModel, BadTable, CorruptStore, InvalidInput, spell
 from limi.models.target import Target
 from limi.remote.options import Remote
@@ -420,7 +420,11 @@ def as_arrays(codec: Codec, frame: Any, rule: Rule = AS_DECIDED) -> Found:
     causes = _causes(schema, frame)
     mine, other = (np.empty(0) if np.isnan(told).all() else told for told in natural)
     seconds = np.zeros(len(rows))
-    return Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
+    told = Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
+    if not isinstance(rule, Bands):
+        return told
+    severity = frame[_free("severity", schema.names)].to_numpy(dtype=np.float64)
+    return replace(told, span=severity)
 
 
 def sides_of(frame: Any, schema: Schema) -> tuple[Any, Any]:

@@ -24,7 +24,7 @@ from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.privileged import Privileged
 from limi.metrics.regions import Rule
 from limi.metrics.representative import representative
-from limi.metrics.severity import priority
+from limi.metrics.severity import priority, severity_of
 from limi.models.target import Target
 from limi.search.check import cause_names
 from limi.search.findings import Found
@@ -153,7 +153,8 @@ class Result:
 
         Where the decision is a class there are `class` and `lead` (how far it is ahead of the next,
         from 0 to 0.5) in place of the score, and `severity` counts places of ordered classes; where
-        it is a number there is `prediction`, and `severity` is the difference, or counts bands."""
+        it is a number there is `prediction`, and `severity` is the difference, or how many bands
+        all protected variants span."""
         return findings_frame(self.problem.target, self.found)
 
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
@@ -284,7 +285,7 @@ def findings_frame(target: Target, found: Found) -> Frame:
         **answer_columns(rule, found.score),
         **{f"partner_{k}": v for k, v in answer_columns(rule, found.partner_score).items()},
         "origin": found.origin,
-        "severity": np.asarray(rule.gap(found.score, found.partner_score)),
+        "severity": severity_of(rule, found),
         "naturalness": found.naturalness if told else unknown,
         "partner_naturalness": found.partner_naturalness if told else unknown,
     }
@@ -313,7 +314,7 @@ def ranking(rule: DecisionRule, found: Found) -> Index:
     natural = np.full(len(found), np.nan)
     if len(found.naturalness):
         natural = np.minimum(found.naturalness, found.partner_naturalness)
-    weight = priority(np.asarray(rule.gap(found.score, found.partner_score)), natural)
+    weight = priority(severity_of(rule, found), natural)
     return np.argsort(-weight, kind="stable")
 
 

@@ -18,7 +18,7 @@ from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.rule_report import report_rules, whole_people
 from limi.audits.sending import describe, tell
 from limi.audits.summary import Regions, Summary, examples, keep_flips, regions
-from limi.audits.verify import Dropped, verify
+from limi.audits.verify import Dropped, count_bands, verify
 from limi.audits.what_if import (
     WhatIf,
     families,
@@ -67,6 +67,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
             f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
             "was no time to ask for them again"
         )
+    found = count_bands(plan, searched, found)
     watch.enter("metrics")
     found, judged_by = _judge(plan, found) if plan.in_time(cut, _ODD) else (found, "")
     watch.step(0.25)
@@ -164,10 +165,14 @@ def _outcomes(plan: Plan, searched: Searched) -> tuple[Outcomes, ...]:
     problem, measured = plan.problem, searched.measured
     if problem.target.rule.kind == "favorable" or searched.steadiness.in_company:
         return ()
-    truth = None
-    if problem.truth is not None and "real" in measured.places:
-        truth = problem.truth[measured.places["real"]]
-    return compare_outcomes(problem.schema, problem.target.rule, measured.checked, {"real": truth})
+    held = problem.held_out
+    known = {"real": problem.truth, "held-out": None if held is None else held.truth}
+    truths = {
+        name: truth[measured.places[name]]
+        for name, truth in known.items()
+        if truth is not None and name in measured.places
+    }
+    return compare_outcomes(problem.schema, problem.target.rule, measured.checked, truths)
 
 
 def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:

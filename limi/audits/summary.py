@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from limi.audits.rule_report import RuleReport
 from limi.audits.what_if import WhatIf
-from limi.decisions import AS_DECIDED, round_scores
+from limi.decisions import AS_DECIDED, Bands, round_scores
 from limi.decisions import Rule as DecisionRule
 from limi.metrics import collect
 from limi.metrics.effectiveness import findings_per_thousand_queries
@@ -22,6 +22,7 @@ from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
 from limi.metrics.outcomes import Outcomes
 from limi.metrics.regions import Condition, Rule, Where
+from limi.metrics.severity import severity_of
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.system.words import both, either
@@ -76,6 +77,7 @@ class Example:
     partner_score: float
     origin: str
     flipped_by: str = ""  # as `causes_in_words` says it; empty where it is not known
+    span: int = 0  # of decisions that are bands: how many of them all protected variants span
 
     @property
     def gap(self) -> float:
@@ -449,10 +451,13 @@ def examples(
     schema: Schema, found: Found, most: int = 10, decision: DecisionRule = AS_DECIDED
 ) -> tuple[Example, ...]:
     """The findings with the widest gap between the two answers."""
-    gap = round_scores(np.asarray(decision.gap(found.score, found.partner_score)))
+    gap = round_scores(severity_of(decision, found))
     if decision.kind == "class":  # among equals, the classes that are furthest ahead
         leads = [part - np.floor(part) for part in (found.score, found.partner_score)]
         gap = round_scores(gap + np.minimum(*leads))
+    if isinstance(decision, Bands):  # among equals, the numbers that are furthest apart
+        sides = (found.partner_score[:, None], found.score[:, None])
+        gap = round_scores(gap + decision.rank(*sides)[:, 0])
     strongest = np.argsort(-gap, kind="stable")[:most]
     return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
 
@@ -473,4 +478,5 @@ def _example(schema: Schema, found: Found, place: int) -> Example:
         float(found.partner_score[place]),
         str(found.origin[place]),
         str(causes_in_words(schema, found.causes[place : place + 1])[0]),
+        int(found.span[place]) if len(found.span) else 0,
     )

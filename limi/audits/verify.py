@@ -9,14 +9,16 @@ import numpy as np
 
 from limi.audits.conduct import Searched
 from limi.audits.plan import Plan
+from limi.decisions import Bands
 from limi.models.target import Target
 from limi.search import steadiness
+from limi.search.check import check_rows
 from limi.search.findings import Found
 from limi.streams import Stream
 from limi.system.watch import OutOfTime, Watch
 from limi.types import Mask, Rows
 
-__all__ = ["Dropped", "ask_again", "verify"]
+__all__ = ["Dropped", "ask_again", "count_bands", "verify"]
 
 _CONFIRMED_AT_ONCE = 256  # where time is short: what is confirmed by then is kept
 _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
@@ -69,6 +71,35 @@ def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Ro
             break
         kept.append(always)
     return np.concatenate(kept)
+
+
+def count_bands(plan: Plan, searched: Searched, found: Found) -> Found:
+    """Findings with how many bands all protected variants of each span, where decisions are bands.
+
+    Where queries were few, or time is over, it is told of the pair alone.
+    """
+    target, watch = plan.problem.target, plan.watch
+    rule = target.rule
+    if not isinstance(rule, Bands):
+        return found
+    variants = np.stack([found.score, found.partner_score], axis=1)
+    span = np.asarray(rule.span(variants)) if len(found) else np.empty(0)
+    score = watch.counted(watch.timed(target.score))
+    for start in range(0, 0 if searched.run.session.frugal else len(found), _VERIFIED_AT_ONCE):
+        part = slice(start, start + _VERIFIED_AT_ONCE)
+        try:
+            told = check_rows(
+                score,
+                plan.problem.schema,
+                found.rows[part],
+                max_batch=watch.at_once(plan.max_batch),
+                keep_scores=True,
+                decision=rule,
+            )
+        except OutOfTime:
+            break
+        span[part] = rule.span(np.concatenate([told.scores, variants[part]], axis=1))
+    return dataclasses.replace(found, span=span)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ _WORDS = {
     str: "text",
     Path: "a path",
 }
+_LABELS = {"favorable", "order"}  # that one text names with commas, and a list may name too
 _LONGEST = 80  # characters of a value that are quoted
 
 _COMMANDS: dict[str, dict[str, _Key]] = {}
@@ -197,7 +198,8 @@ class _Reader:
         if key == "schema" and isinstance(value, dict):
             return self.name  # [schema.columns...]: the file is its own schema
         if not wanted.several:
-            return self._one(where, key, wanted, value)
+            listed = key in _LABELS and isinstance(value, list)
+            return self._one(where, key, wanted, _join(where, key, value) if listed else value)
         if isinstance(value, dict):
             # NAME=VALUE, as the option is typed.
             value = [f"{name}={_cell(where, key, cell)}" for name, cell in value.items()]
@@ -224,6 +226,19 @@ class _Reader:
     def _beside(self, place: str) -> str:
         """A path of the file, as seen from here."""
         return str(self.folder / place) if self.folder != Path() else place
+
+
+def _join(where: str, key: str, labels: list[Any]) -> str:
+    """Labels of a list as one text, as the option is typed."""
+    for label in labels:
+        if isinstance(label, bool) or not isinstance(label, (str, int, float)):
+            raise InvalidInput(f"{key!r} in {where} holds {_cut(label)}; it must hold labels")
+        if "," in str(label):
+            raise InvalidInput(
+                f"{key!r} in {where} holds {_cut(label)}, and a comma parts labels; call limi from "
+                "Python, where a list of labels may hold any"
+            )
+    return ",".join(map(str, labels))
 
 
 def _as_it_is(beside: Callable[[str], str], value: str) -> str:

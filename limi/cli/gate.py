@@ -286,4 +286,4 @@ def _show(answered: Gate) -> None:
     if answered.failed and answered.examples:
         _console.out.print("Decisions that flip:")
         for found in answered.examples:
-            _console.out.print(f"  {page.example(found)}", soft_wrap=True)
+            _console.out.print(f"  {page.example(found, answered)}", soft_wrap=True)

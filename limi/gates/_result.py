@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from limi.audits.summary import Example
+from limi.decisions import Kind
 from limi.gates._measures import Estimate, RegionRate
 from limi.gates._rules import Rule
 
@@ -94,6 +95,9 @@ class Gate:
     hashes: dict[str, str | None]
     versions: dict[str, str]
     command: str = ""
+    decision: str = "favorable"  # what counted as one
+    kind: Kind = "favorable"
+    classes: tuple[str, ...] = ()  # where decisions are classes
 
     @property
     def failed(self) -> tuple[Judged, ...]:

@@ -23,6 +23,7 @@ from limi.audits.problem import Problem, prepare, protected_values, with_held_ou
 from limi.audits.run_folder import versions
 from limi.audits.sending import exchange_of, settle_remote
 from limi.audits.summary import examples
+from limi.decisions import Classes
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR, MEASURED_ROWS
 from limi.errors import InvalidInput
 from limi.gates._baseline import Baseline
@@ -321,9 +322,13 @@ class _Looks:
 
     def __init__(self, plan: _Plan, score: Callable[[Rows], Scores]) -> None:
         self._plan, self._watch = plan, plan.watch
-        self._task = Task(plan.problem.schema, score, plan.problem.rows, max_batch=plan.max_batch)
+        problem = plan.problem
+        decision = problem.target.rule
+        self._task = Task(
+            problem.schema, score, problem.rows, max_batch=plan.max_batch, decision=decision
+        )
         self._compared = plan.baseline_rates()
-        self._ledger = Findings(plan.problem.schema)
+        self._ledger = Findings(problem.schema, sided=decision.kind == "favorable")
         self._told = Steadiness(0, 0)
         self._asked: dict[str, int] = {}
         self._alone: dict[tuple[str, str], list[int]] = {}
@@ -363,6 +368,7 @@ class _Looks:
                 Stream.STEADINESS.rng(self._plan.seed),
                 n=_STEADY_ROWS,
                 max_batch=self._plan.max_batch,
+                decision=target.rule,
             )
 
     def _set_to_work(self, rule: Rule) -> _Work:
@@ -491,6 +497,7 @@ class _Looks:
             answer = Answer.FAIL
         elif answers == {Answer.PASS}:
             answer = Answer.PASS
+        rule = problem.target.rule
         return Gate(
             answer=answer,
             rules=tuple(
@@ -511,7 +518,10 @@ class _Looks:
                 ColumnRate(column, population, *counts)
                 for (column, population), counts in self._alone.items()
             ),
-            examples=examples(problem.schema, self._ledger.all(), _EXAMPLES),
+            examples=examples(problem.schema, self._ledger.all(), _EXAMPLES, rule),
+            decision=str(rule),
+            kind=rule.kind,
+            classes=tuple(map(str, rule.labels)) if isinstance(rule, Classes) else (),
             notes=(
                 *problem.notes,
                 *_passed_by_definition(problem, plan.rules),

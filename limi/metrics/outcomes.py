@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import PRECISION, Classes, Rule
+from limi.decisions import PRECISION, Bands, Classes, Rule
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 
@@ -99,6 +99,7 @@ class Outcomes:
     moves: tuple[Moves, ...] = ()
     groups: tuple[Group, ...] = ()
     gaps: dict[str, float] = field(default_factory=dict)  # see `group_gaps`
+    spans: tuple[int, ...] = ()  # where decisions are bands: people whose variants span 1, 2, ...
 
     @staticmethod
     def from_dict(tree: Mapping[str, Any]) -> Outcomes:
@@ -121,8 +122,9 @@ class Outcomes:
             Group(**dict(group) | {"selection_rates": tuple(group["selection_rates"])})
             for group in tree["groups"]
         )
+        spans = tuple(tree.get("spans", ()))
         return Outcomes(
-            tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"])
+            tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"]), spans
         )
 
 
@@ -135,7 +137,7 @@ def compare_outcomes(
     schema: Schema,
     rule: Rule,
     samples: Mapping[str, Checked],
-    truths: Mapping[str, NDArray[np.float64] | None],
+    truths: Mapping[str, NDArray[np.float64]],
 ) -> tuple[Outcomes, ...]:
     """For each population of people and each protected column; `truths` are what the target column
     holds for the people of a population, as answers of the rule."""
@@ -166,9 +168,18 @@ def _compare(
         moves = [_move(rule, a, b, under[a], under[b]) for a, b in pairs]
         moves.sort(key=lambda one: -one.moved)
         return Outcomes(population, column.name, moves=tuple(moves[:_MOST_PAIRS]), **shown)
+    if isinstance(rule, Bands):
+        shown["spans"] = _spans(rule, np.stack(list(under.values()), axis=1))
     shifts = [_shift(a, b, under[a], under[b]) for a, b in pairs]
     told = sorted((s for s in shifts if s is not None), key=lambda one: -abs(one.median.value))
     return Outcomes(population, column.name, shifts=tuple(told[:_MOST_PAIRS]), **shown)
+
+
+def _spans(rule: Bands, variants: NDArray[np.float64]) -> tuple[int, ...]:
+    """How many people span one band under the values of a column, how many two, and so on."""
+    spans = rule.span(variants).astype(np.intp)
+    counts = np.bincount(np.maximum(spans, 1), minlength=2)[1:]
+    return tuple(np.trim_zeros(counts, "b").tolist())
 
 
 def _some(codes: Any) -> list[float]:

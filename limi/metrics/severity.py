@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.metrics._base import SEVERITY, Evidence, Figure, Part, Tree, metric
 from limi.metrics._populations import name_population
 from limi.metrics._rate import Rate, clopper_pearson
+from limi.search.findings import Found
 from limi.system.words import count
 from limi.types import Scores
 
@@ -21,6 +23,7 @@ __all__ = [
     "margin",
     "priority",
     "score_gap",
+    "severity_of",
 ]
 
 _MOST_PEOPLE = 10**12
@@ -77,6 +80,14 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
     )
 
 
+def severity_of(rule: Rule, found: Found) -> NDArray[np.float64]:
+    """How severe each finding is, in the rule's own unit: how far the two answers are apart, and
+    of bands how many of them all protected variants span."""
+    if len(found.span):
+        return found.span
+    return np.asarray(rule.gap(found.score, found.partner_score), dtype=np.float64)
+
+
 def priority(severity: Scores, naturalness: NDArray[np.float64]) -> NDArray[np.float64]:
     """Severity times naturalness: what to look at first, from 0 to 1.
 
@@ -126,21 +137,22 @@ def _measure_margin(evidence: Evidence) -> Figure | None:
 @metric(
     SEVERITY,
     name="answer_gap",
-    formula="distance of the two answers, mean over the findings: the difference of numbers, bands "
-    "between them, or places between ordered classes; the column `severity` of them",
+    formula="distance of the two answers, mean over the findings: the difference of numbers, or "
+    "places between ordered classes; where decisions are bands, how many of them the protected "
+    "variants span; the column `severity` of them",
     range="from 0",
     better="lower",
     beside="largest {largest}",
 )
 def _measure_answer_gap(evidence: Evidence) -> Figure | None:
-    """How far apart the two answers of a pair are, mean over the findings: in the unit of numbers,
-    in bands, or in places of ordered classes."""
+    """How far apart the two answers of a pair are, mean over the findings: in the unit of numbers
+    or in places of ordered classes; of bands, how many all protected variants span."""
     found = evidence.found
     rule = evidence.decision
     plain = rule.kind == "class" and not getattr(rule, "ordered", False)
     if not len(found) or rule.kind == "favorable" or plain:
         return None
-    return _spread(np.asarray(rule.gap(found.score, found.partner_score)))
+    return _spread(severity_of(rule, found))
 
 
 def _spread(values: Scores) -> Figure:

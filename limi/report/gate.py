@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 
 from limi.audits.summary import Example, causes_first, tell_causes
+from limi.decisions import OTHER_CLASS
 from limi.gates import Answer, Gate, Judged
 from limi.metrics._populations import name_population
+from limi.report.wording import figure
 from limi.system.shown import clean
 from limi.system.words import both, count, markdown
 
@@ -104,7 +106,7 @@ def why(judged: Judged) -> str:
     return clean(f"{rule.name}: {told}, limits {limits(judged)}{note}.")
 
 
-def example(found: Example) -> str:
+def example(found: Example, gate: Gate) -> str:
     """A finding in one line."""
     protected = [f.name for f in found.fields if f.protected]
     moved = [(f.name, f"{f.value} -> {f.partner}") for f in found.fields if f.changed]
@@ -113,8 +115,17 @@ def example(found: Example) -> str:
     if found.flipped_by:
         changed += f" (by {tell_causes(found.flipped_by, protected)})"
     others = [f"{f.name} {f.value}" for f in found.fields if not f.changed]
-    scores = f"score {found.score:.3f} -> {found.partner_score:.3f}"
-    return clean(f"{changed}: {scores}; {', '.join(others)}")
+    sides = " -> ".join(_answer(gate, answer) for answer in (found.score, found.partner_score))
+    what = {"favorable": "score", "class": "class", "number": "prediction"}[gate.kind]
+    return clean(f"{changed}: {what} {sides}; {', '.join(others)}")
+
+
+def _answer(gate: Gate, answer: float) -> str:
+    """What a model said of a person."""
+    if gate.kind == "class":
+        place = math.floor(answer)
+        return gate.classes[place] if place < len(gate.classes) else OTHER_CLASS
+    return figure(answer) if gate.kind == "number" else f"{answer:.3f}"
 
 
 def render_markdown(gate: Gate) -> str:
@@ -137,7 +148,7 @@ def render_markdown(gate: Gate) -> str:
     lines += ["", *(f"- {markdown(note)}" for note in notes)] if notes else []
     if gate.failed and gate.examples:
         lines += ["", "Decisions that flip:", ""]
-        lines += [f"- {markdown(example(found))}" for found in gate.examples]
+        lines += [f"- {markdown(example(found, gate))}" for found in gate.examples]
     tested = f"Model {gate.model} on {gate.table}, protected {', '.join(gate.protected)}, seed "
     return "\n".join([*lines, "", markdown(f"{tested}{gate.seed}."), ""])
 

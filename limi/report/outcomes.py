@@ -82,6 +82,8 @@ def _tell(summary: Summary, outcome: Outcomes) -> OutcomeWords:
         for move in outcome.moves
         if move.moved and len(move.counts) <= _MOST_CELLS
     )
+    if len(outcome.spans) > 1:
+        sentences.append(_tell_spans(column, people, outcome.spans))
     several = len(summary.protected) > 1
     title = column + (" alone" if several else "")
     return OutcomeWords(title, tuple(sentences), matrices[:3], _tell_groups(summary, outcome))
@@ -106,6 +108,15 @@ def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str
         f"the widest apart is {number(shift.worst)}. "
         f"{wording.share(shift.higher, shift.n)} get more as {mine}, "
         f"{wording.share(shift.lower, shift.n)} less."
+    )
+
+
+def _tell_spans(column: str, people: str, spans: tuple[int, ...]) -> str:
+    """How many bands people span under all values of a column."""
+    wide = [f"{words.count(n)} span {k}" for k, n in enumerate(spans[1:], 2) if n]
+    return (
+        f"Bands under all values of {column}: {words.count(spans[0])} {people} stay in one; "
+        f"{words.both(wide)}."
     )
 
 

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from limi.audits.rule_report import RuleReport
 from limi.audits.summary import Example, Field, Region, Summary, split_causes
 from limi.audits.what_if import Versus, WhatIf
-from limi.decisions import OTHER_CLASS, favors, parse_rule
+from limi.decisions import OTHER_CLASS, favors
 from limi.errors import spell
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import POPULATIONS
@@ -669,11 +667,7 @@ def apart(summary: Summary, example: Example) -> tuple[str, str]:
         leads = [value - math.floor(value) for value in (one, other)]
         return "lead over the next class", f"{leads[0]:.3f} and {leads[1]:.3f}"
     if summary.kind == "number":
-        bands = ""
-        if summary.decision.startswith("bands"):
-            rule = parse_rule(summary.decision)
-            n = int(rule.gap(np.array(one), np.array(other)))
-            bands = f", {n} {'band' if n == 1 else 'bands'} apart"
+        bands = f"; {example.span} bands over all protected values" if example.span else ""
         return (
             "predictions",
             f"{figure(one)} and {figure(other)}, gap {figure(abs(one - other))}{bands}",

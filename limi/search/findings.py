@@ -34,6 +34,8 @@ class Found:
     chances: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 7)))
     # ^ of a model that answers by chance: how often each side was asked, and for the row and its
     #   partner the chance of the favorable answer with the ends of its interval
+    span: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    # ^ where decisions are bands: how many of them all protected variants of a row span
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -51,6 +53,7 @@ class Found:
             self.partner_naturalness[index] if len(self.naturalness) else self.naturalness,
             self.bits[index] if len(self.bits) else self.bits,
             self.chances[index] if len(self.chances) else self.chances,
+            self.span[index] if len(self.span) else self.span,
         )
 
 

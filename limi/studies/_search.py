@@ -49,6 +49,7 @@ def search_cell(
         problem.rows,
         generator=shop.generator(cell),
         gradients=gradients.of(problem.target),
+        decision=problem.target.rule,
     )
     method = methods.parse(cell.method, cell.settings)
     ran = run(method, task, _budget(cell), cell.seed, clock=clock)

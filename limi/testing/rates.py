@@ -59,5 +59,5 @@ def _explain(answer: Gate) -> str:
     lines = [words.sentence(answer), *(words.why(judged) for judged in answer.rules)]
     if answer.answer == Answer.INCONCLUSIVE:
         lines.append('Allow more with max_queries=, or say inconclusive="pass".')
-    lines += [f"  {words.example(found)}" for found in answer.examples]
+    lines += [f"  {words.example(found, answer)}" for found in answer.examples]
     return "\n".join(lines)

@@ -61,6 +61,48 @@ def test_a_test_needs_no_words_in_a_folder_with_a_file(folder, limi):
     assert told["rates"]["real"]["n"] == 40
 
 
+GRADES = """
+def grade(frame):
+    places = (frame["age"] > 40).astype(int) + (frame["sex"] == "M") * (frame["age"] > 55)
+    return places.map({0: "low", 1: "medium", 2: "high"}).to_numpy()
+"""
+
+
+@pytest.mark.parametrize("order", ['"low, medium, high"', '["low", "medium", "high"]'])
+def test_a_file_may_order_classes(folder, limi, order):
+    people = pd.read_csv("people.csv")
+    people["ok"] = np.array(["low", "medium", "high"])[np.arange(90) % 3]
+    people.to_csv("people.csv", index=False)
+    (folder / "model.py").write_text(GRADES, encoding="utf-8")
+    text = TEXT.replace("approve", "grade").replace("favorable = 1", f"order = {order}")
+    (folder / "limi.toml").write_text(text, encoding="utf-8")
+    code, out, err = limi("test", "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    assert (told["decision"], told["ordered"]) == ("class", True)
+    assert told["classes"] == ["low", "medium", "high"]
+    older = int((people.age > 55).sum())
+    (move,) = next(one for one in told["outcomes"] if one["population"] == "real")["moves"]
+    assert 0 < sum(map(sum, move["counts"])) - np.trace(move["counts"]) <= older
+    assert limi("gate")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('["a,b", "c"]', "a comma parts labels"),
+        ("[true, 1]", "it must hold labels"),
+        ("{low = 1}", "it must be text"),
+    ],
+)
+def test_an_order_of_a_file_that_names_no_labels_is_refused(folder, limi, said, words):
+    text = TEXT.replace("favorable = 1", f"order = {said}")
+    (folder / "limi.toml").write_text(text, encoding="utf-8")
+    code, out, err = limi("test")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
 def test_the_schema_may_stand_in_the_file_itself(folder, limi):
     text = TEXT.replace(
         "[settings]",

@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from onnx import TensorProto, helper
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
+import limi
 from limi import models
 from limi.audits.problem import prepare
 from limi.errors import BadModel, InvalidInput, MissingDependency
@@ -233,6 +234,51 @@ def test_several_of_many_labels(tmp_path, zipmap):
     mine, other = shares[:, [0, 2]].max(axis=1), shares[:, [1, 3]].max(axis=1)
     np.testing.assert_allclose(scores, mine / (mine + other), rtol=0, atol=1e-4)
     assert len(set(scores.tolist())) > 10
+
+
+@pytest.mark.parametrize("zipmap", [True, False])
+@pytest.mark.parametrize("order", [None, ("g4", "g2", "g1", "g3")])
+def test_classes_of_a_graph_are_those_of_the_model_it_was_made_from(tmp_path, zipmap, order):
+    model = LogisticRegression(max_iter=2000).fit(numbers(), people().grade.map("g{}".format))
+    problem = prepare(
+        _matrix(model, tmp_path, zipmap=zipmap),
+        numbers().assign(g=people().grade.map("g{}".format)),
+        protected="age",
+        target="g",
+        decision="class",
+        order=order,
+    )
+    rule, answers = problem.target.rule, problem.target.score(problem.rows)
+    assert rule.labels == (order or ("g1", "g2", "g3", "g4"))
+    assert [rule.show(answer) for answer in answers] == model.predict(numbers()).tolist()
+    best, second = np.sort(model.predict_proba(numbers()), axis=1)[:, [-1, -2]].T
+    leads = np.minimum(best / (best + second) - 0.5, 0.499)
+    np.testing.assert_allclose(answers - np.floor(answers), leads, rtol=0, atol=1e-4)
+
+
+def test_numbers_of_a_graph_are_those_of_the_regressor_it_was_made_from(tmp_path):
+    price = 3.0 * numbers().age + 50 * numbers().member + numbers().index % 7
+    model = LinearRegression().fit(numbers(), price)
+    uri = _matrix(model, tmp_path)
+    table = numbers().assign(price=price)
+    problem = prepare(uri, table, protected="age", target="price", decision="difference > 5")
+    answers = problem.target.score(problem.rows)
+    np.testing.assert_allclose(answers, model.predict(numbers()), rtol=1e-5)
+    told = {
+        name: limi.audit(
+            given,
+            table,
+            protected={"age": [20, 60]},
+            target="price",
+            method="real",
+            generator=None,
+            rate_rows=0,
+        )
+        for name, given in {"graph": uri, "model": model}.items()
+    }
+    graph, live = told["graph"].summary, told["model"].summary
+    assert (graph.kind, graph.decision) == ("number", live.decision)
+    assert graph.findings == live.findings > 0
 
 
 def test_a_frame_of_one_column(tmp_path):

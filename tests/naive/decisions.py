@@ -40,3 +40,9 @@ def bands_apart(one: float, other: float, cuts: list[float]) -> int:
     if any(abs(x - cut) <= PRECISION * abs(cut) for x in (one, other) for cut in cuts):
         return 0
     return abs(sum(one >= cut for cut in cuts) - sum(other >= cut for cut in cuts))
+
+
+def bands_spanned(numbers: list[float], cuts: list[float]) -> int:
+    """How many bands numbers span, from the lowest to the highest; all are clear of the cuts."""
+    bands = [sum(number >= cut for cut in cuts) for number in numbers]
+    return max(bands) - min(bands) + 1

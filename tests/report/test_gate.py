@@ -71,7 +71,7 @@ def cases(xml):
 
 def test_an_example_names_the_column_that_flips_it_first(failed):
     for found in failed.examples:
-        line = page.example(found)
+        line = page.example(found, failed)
         assert line.startswith("sex ")
         assert " (by sex): score " in line
 
