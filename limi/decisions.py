@@ -231,6 +231,24 @@ class Favorable(Rule):
         """Scores, moved so that above 0.5 they are favorable by this rule."""
         return scores if self.threshold is None else move_threshold(scores, self.threshold)
 
+    def widen(self, gap: Any) -> Any:
+        """How far two scores can be apart once they were moved, if they were so far apart before.
+
+        The side of the threshold that is the narrower is stretched the more, so the widest gap
+        holds as much of it as there is.
+
+        >>> import numpy as np
+        >>> Favorable(0.2).widen(np.array([0.0, 0.1, 0.6])).round(3).tolist()
+        [0.0, 0.25, 0.75]
+        """
+        if self.threshold is None:
+            return gap
+        narrow = min(self.threshold, 1 - self.threshold)
+        over = where(gap > narrow, gap - narrow, 0.0)
+        moved = (gap - over) / (2 * narrow) + over / (2 * (1 - narrow))
+        # What is near the threshold is moved off the edge.
+        return where(gap > 0, moved + 4 * EDGE, 0.0 * gap)
+
     @property
     def log_odds(self) -> float:
         """Of the threshold: what a margin is compared with."""

@@ -29,6 +29,7 @@ from limi.system.shown import to_json
 __all__ = ["Draft"]
 
 _JOURNAL, _MANIFEST, _REPAIR, _PROOF = "journal.bin", "manifest.json", "repair.json", "proof.json"
+_PROGRESS = "progress.json"  # of a proof
 _IMAGES = "images.json"
 _RUN_FILES = {
     *(_MANIFEST, "summary.json", "schema.toml", "metrics.json", "findings.parquet"),
@@ -39,7 +40,7 @@ _REPAIR_FILES = {
     *("model.skops", "model.npz", "model.onnx", "averaging.json", "score.py"),
 }
 _PROOF_FILES = {
-    *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", "progress.json", _JOURNAL)
+    *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", _PROGRESS, _JOURNAL)
 }
 _IMAGE_FILES = {_IMAGES, _MANIFEST, "findings.parquet", "report.html", _JOURNAL}
 _PAIR = re.compile(r"pair-\d{5}-(start|twin)\.png")
@@ -166,6 +167,7 @@ class Draft:
         # Until here the answers were needed: without them, a kill before the rename loses the run.
         with suppress(OSError):
             if not keep_journal:
+                (self.place / _PROGRESS).unlink(missing_ok=True)
                 (self.place / _JOURNAL).unlink()
             if old is not None:
                 _remove(old)

@@ -219,6 +219,18 @@ class Swaps:
             counts[some] = usable[some]
         return _to_one(counts)
 
+    def agree(self, X: Any, others: Any) -> NDArray[np.bool_]:
+        """(n,): for which rows of two tables the same is averaged: equal partners that count alike,
+        so that any model gives both the same answer."""
+        pairs = [list(self.swapped(each)) for each in (X, others)]
+        counts = [self.count(X, pairs[0]), self.count(others, pairs[1])]
+        same: NDArray[np.bool_] = (counts[0] == counts[1]).all(axis=1)
+        for one, other in zip(*pairs, strict=True):
+            for column in _columns(one):
+                (cells, missing), (theirs, gone) = _cells(one, column), _cells(other, column)
+                same &= (missing & gone) | (~missing & ~gone & np.asarray(cells == theirs))
+        return same
+
 
 def _to_one(counts: NDArray[np.float64]) -> NDArray[np.float64]:
     shares: NDArray[np.float64] = counts / counts.sum(axis=1, keepdims=True)
@@ -248,6 +260,14 @@ def _places(
 
 
 # -- frames of pandas and polars, and arrays, without importing either -------------------
+
+
+def _columns(X: Any) -> Sequence[str | int]:
+    """Names of the columns, or their places."""
+    if isinstance(X, np.ndarray):
+        return range(X.shape[1])
+    names: Sequence[str] = X.column_names if hasattr(X, "set_column") else list(X.columns)
+    return names
 
 
 def _cells(X: Any, column: str | int) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -74,7 +74,7 @@ class Proof:
     kind: str
     near: str
     slack: float
-    apart: float  # of the reading from the model, on rows of the table
+    apart: float | None  # of the reading from the model, on rows of the table; None if not read
     seed: int
     queries: int
     seconds: float

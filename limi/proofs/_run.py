@@ -27,6 +27,8 @@ from limi.models import Meaning
 from limi.models.target import settling_rows
 from limi.proofs._result import Domain, Proof
 from limi.proofs._store import Store
+from limi.proofs.alone import mark_alone
+from limi.proofs.averaged import Averaging, find_averaging, prove_by_averaging
 from limi.proofs.domain import bound_domain
 from limi.proofs.near import Near, NearBy, parse_near
 from limi.proofs.networks import Network, NetworkProof, find_network
@@ -275,22 +277,23 @@ class _Work:
     def run(self) -> Proof:
         """All blocks, and the whole domain where it is asked for."""
         plan, problem = self._plan, self._plan.problem
+        averaging = find_averaging(problem.target)
+        if averaging is not None:
+            self._refuse_domain("is averaged")
+            people = self._take_all(partial(self._decide_by_averaging, averaging))
+            return self._sum_up(averaging, people, None, 0.0)
         network = find_network(problem.target)
-        reading = network or read_trees(problem.target)
-        apart = self._conform(reading)
-        blocks = np.split(plan.chosen, range(_BLOCK, len(plan.chosen), _BLOCK))
-        if isinstance(reading, Network):
-            if plan.domain_seconds:
-                raise InvalidInput(
-                    "the largest gap in the whole domain can be bounded for models made of trees, "
-                    "and this one is a network; leave --domain out"
-                )
-            decide = partial(self._decide_by_network, reading)
-            people = [self._take(n, block, decide) for n, block in enumerate(blocks)]
-            return self._sum_up(reading, people, apart, self._slack)
+        if network is not None:
+            self._refuse_domain("is a network")
+            apart = network.conform(self._choose_rows())
+            people = self._take_all(partial(self._decide_by_network, network))
+            return self._sum_up(network, people, apart, self._slack)
+        reading = read_trees(problem.target)
+        rows = self._choose_rows()
+        apart = reading.conform(rows)
         lattice = build_lattice(reading, problem.rows[:1], find_followed(problem.schema))
-        decide = partial(self._decide_by_trees, lattice)
-        people = [self._take(n, block, decide) for n, block in enumerate(blocks)]
+        lattice.conform(rows)
+        people = self._take_all(partial(self._decide_by_trees, lattice))
         proof = self._sum_up(reading, people, apart, reading.ensemble.slack)
         if not plan.domain_seconds:
             return proof
@@ -306,15 +309,27 @@ class _Work:
         )
         return replace(proof, domain=domain, seconds=plan.seconds)
 
-    def _conform(self, reading: Reading | Network) -> float:
-        """Hold the reading to the model, on rows of the table and on their partners."""
+    def _refuse_domain(self, what: str) -> None:
+        if self._plan.domain_seconds:
+            raise InvalidInput(
+                "the largest gap in the whole domain can be bounded for models made of trees, and "
+                f"this one {what}; leave --domain out"
+            )
+
+    def _choose_rows(self) -> Rows:
+        """Rows of the table and partners of theirs, on which a reading is held to the model."""
         problem = self._plan.problem
         some = problem.rows[settling_rows(len(problem.rows), _CONFORM_ROWS)]
         asked, is_open = expand(problem.schema, some[:64], problem.schema.combinations)
         partners = asked.reshape(-1, asked.shape[2]) if is_open is None else asked[is_open]
         rows = np.concatenate([some, partners[:_CONFORM_ROWS]])
         self._queries += len(rows)
-        return reading.conform(rows)
+        return rows
+
+    def _take_all(self, decide: Callable[[People, int], None]) -> list[People]:
+        chosen = self._plan.chosen
+        blocks = np.split(chosen, range(_BLOCK, len(chosen), _BLOCK))
+        return [self._take(number, block, decide) for number, block in enumerate(blocks)]
 
     def _take(self, number: int, block: Index, decide: Callable[[People, int], None]) -> People:
         """Decide a block of people, or take up what is known of it."""
@@ -323,6 +338,7 @@ class _Work:
         if self._store is None or not self._store.restore(number, people):
             if not plan.late:
                 decide(people, number)
+                mark_alone(people, plan.near)
             if self._store is not None and not plan.late:
                 self._store.keep(number, people)
         self._queries += people.queries
@@ -363,6 +379,9 @@ class _Work:
         )
         self._slack = max(self._slack, work.slack)
 
+    def _decide_by_averaging(self, averaging: Averaging, people: People, number: int) -> None:
+        prove_by_averaging(averaging, self._plan.near, people, lambda: self._plan.late)
+
     def _tell(self, phase: str, people: People | None = None) -> None:
         counts = self._counts.copy()
         if people is not None:
@@ -379,7 +398,11 @@ class _Work:
         )
 
     def _sum_up(
-        self, reading: Reading | Network, blocks: list[People], apart: float, slack: float
+        self,
+        reading: Reading | Network | Averaging,
+        blocks: list[People],
+        apart: float | None,
+        slack: float,
     ) -> Proof:
         plan, problem = self._plan, self._plan.problem
 

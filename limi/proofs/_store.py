@@ -41,7 +41,7 @@ class Store:
         self._blocks[str(number)] = {
             "answer": people.answer.tolist(),
             "stage": people.stage.tolist(),
-            "gap": people.gap.tolist(),
+            "gap": [None if np.isinf(gap) else gap for gap in people.gap.tolist()],
             "witness": [
                 [None if np.isnan(cell) else cell for cell in row]
                 for row in people.witness[flips].tolist()
@@ -74,7 +74,7 @@ class Store:
             )
         others = np.setdiff1d(np.arange(len(answer)), flips)
         people.answer[others], people.stage[others] = answer[others], stage[others]
-        people.gap[:] = np.array(known["gap"])
+        people.gap[:] = [np.inf if gap is None else gap for gap in known["gap"]]
         return True
 
 

@@ -58,11 +58,13 @@ def parse_near(schema: Schema, rows: Rows, near: NearBy) -> Near:
                 wide = max(_SHARE * float(spread[place]), column.step)
                 reach[place] = _whole_steps(column, wide)
         return Near(reach, _say(schema, reach))
+    named = set[int]()
     for name, value in _pairs(near):
         place = schema.position(name)
         _require_movable(schema, name, movable)
-        if reach[place]:
+        if place in named:
             raise InvalidInput(f"near names {name!r} twice; say once how far it may move")
+        named.add(place)
         reach[place] = _read_reach(schema.columns[place], value)
     return Near(reach, _say(schema, reach))
 

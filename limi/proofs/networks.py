@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from limi.decisions import Favorable, favors, opposes
+from limi.decisions import EDGE, Favorable, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import WithModule
 from limi.models.target import Target
@@ -70,7 +70,11 @@ class Network:
 
     def widest(self, gap: Any) -> Any:
         """How far two scores can be apart at most, if the margins are so far apart."""
-        return 2 * expit(np.asarray(gap) / 2) - 1
+        rule = self.target.rule
+        assert isinstance(rule, Favorable)
+        gap = np.asarray(gap)
+        told = np.where(gap > 0, 2 * expit(gap / 2) - 1 + 4 * EDGE, 0.0)
+        return rule.widen(np.minimum(told, 1.0))
 
     def conform(self, rows: Rows) -> float:
         """The largest difference to the model's scores; BadModel where it decides otherwise."""
@@ -83,7 +87,7 @@ class Network:
         assert isinstance(rule, Favorable)
         apart = np.abs(rule.move(expit(margins + self.edge)) - theirs)
         # A network on unscaled columns adds up large numbers, whose last digits are many.
-        wrong |= clear & (apart > 1e-5 + slack)
+        wrong |= clear & (apart > rule.widen(1e-5 + slack))
         if wrong.any():
             raise BadModel(
                 f"the layers of this network were read, but on {int(wrong.sum())} of {len(rows)} "
@@ -281,18 +285,21 @@ class NetworkProof:
         people.prove(np.flatnonzero(people.is_open & ~has_partner), Stage.PERSON, Answer.ALONE)
         part, low, high = np.flatnonzero(there), self._low[there], self._high[there]
         people.gap[:] = 0.0
+        waits = np.zeros(len(self._person), dtype=bool)  # boxes that were never bounded
+        waits[part] = True
         stage, unseen = Stage.BOUNDS, len(part)
         # Boxes that were given up keep their person open.
         left = np.zeros(len(people.rows), dtype=bool)
         while len(part) and not enough():
             now, later = np.arange(min(_BATCH, len(part))), np.arange(_BATCH, len(part))
             new = self._look(part[now], low[now], high[now], first=stage == Stage.BOUNDS)
+            waits[part[now]] = False
             part, low, high = (
                 np.concatenate([old[later], made])
                 for old, made in zip((part, low, high), new, strict=True)
             )
-            keeps = people.is_open[person[part]]
-            gives_up = keeps & (self.spent[person[part]] >= most)
+            keeps = people.is_open[person[part]] | waits[part]  # each is bounded once
+            gives_up = keeps & ~waits[part] & (self.spent[person[part]] >= most)
             left[person[part[gives_up]]] = True
             keeps &= ~gives_up
             part, low, high = part[keeps], low[keeps], high[keeps]
@@ -304,6 +311,7 @@ class NetworkProof:
             unseen -= len(now)
             stage = Stage.BOUNDS if unseen > 0 else Stage.SPLITTING
             on_round()
+        people.gap[person[waits]] = np.inf  # nothing is known of how far scores are apart there
 
     def _look(self, part: Index, low: Rows, high: Rows, first: bool) -> tuple[Index, Rows, Rows]:
         """Bound boxes; halves of those that stay open."""

@@ -39,6 +39,7 @@ class Stage(IntEnum):
     SEARCH = 3
     SPLITTING = 4
     SOLVER = 5
+    CONSTRUCTION = 6  # of an averaged model
 
 
 @dataclass(eq=False)

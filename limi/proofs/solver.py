@@ -28,6 +28,7 @@ __all__ = ["Found", "Solve", "require_solver"]
 Ints = NDArray[np.int64]
 
 _BITS = 30  # of a scaled leaf
+_SUM_BITS = 58  # of a scaled sum
 
 
 def require_solver() -> Any:
@@ -105,7 +106,9 @@ class _Model:
         self.cp = module.CpModel()
         ensemble = asked.lattice.ensemble
         largest = np.abs(ensemble.value).max(initial=0.0)
-        self.scale = 2.0 ** (_BITS - (math.frexp(largest)[1] if largest else 0))
+        fine = _BITS - (math.frexp(largest)[1] if largest else 0)
+        # The base may be far larger than any leaf, and sums must stay within the solver's numbers.
+        self.scale = 2.0 ** min(fine, _SUM_BITS - math.frexp(ensemble.largest + 1)[1])
         self._is_moving = np.zeros(len(asked.low), dtype=bool)
         self._is_moving[asked.moving] = True
         self._beyond: dict[tuple[int, int], dict[int, Any]] = {}  # by side and column: by atom

@@ -88,7 +88,9 @@ class Splitting:
         wanted = np.flatnonzero(there)
         frontier = self._bound(wanted, question.boxes.low[wanted], question.boxes.high[wanted])
         people.gap[:] = 0.0
-        np.maximum.at(people.gap, question.person[wanted], self._last_gap)
+        # What rounding leaves open, once for each of the two sums.
+        spare = np.where(self._last_gap > 0, 2 * self._lattice.ensemble.slack, 0.0)
+        np.maximum.at(people.gap, question.person[wanted], self._last_gap + spare)
         self._settle(frontier, Stage.BOUNDS)
         frontier = self._still_open(frontier)
         self._search(frontier)

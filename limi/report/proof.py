@@ -28,6 +28,7 @@ _STAGES = {
     "search": "a short search near the person",
     "splitting": "cutting the neighbourhood into boxes",
     "solver": "the solver",
+    "construction": "the construction of the model",
 }
 _LIMITS = (
     "A proof is about the neighbourhood that was named, the protected values that were tried, and "
@@ -105,12 +106,24 @@ def remarks(tree: Tree) -> list[str]:
     by = {name: n for name, n in tree["decided_by"].items() if n and name in _STAGES}
     parts = words.both([f"{_STAGES[name]} ({words.count(n)})" for name, n in by.items()])
     return [
-        f"Decided by {parts}.",
-        f"The {tree['kind']} was read to within {tree['read_within']:.1e} of its own scores; "
-        f"proofs keep {tree['margin']:.1e} between a sum and the edge, more than its rounding.",
-        f"{words.count(tree['queries'])} queries of the model; every flip was shown by it.",
+        *([f"Decided by {parts}."] if by else []),
+        _say_reading(tree),
+        f"{words.count(tree['queries'])} queries of the model"
+        + ("; every flip was shown by it." if tree["answers"]["flips"] else "."),
         *tree["notes"],
     ]
+
+
+def _say_reading(tree: Tree) -> str:
+    if tree["read_within"] is None:
+        return (
+            f"This is a {tree['kind']}: where the same is put into it for a row and for its "
+            "partner, it gives both the same answer, whatever the model inside."
+        )
+    return (
+        f"The {tree['kind']} was read to within {tree['read_within']:.1e} of its own scores; "
+        f"proofs keep {tree['margin']:.1e} between a sum and the edge, more than its rounding."
+    )
 
 
 def progress(people: int, proven: int, flips: int) -> str:

@@ -100,7 +100,7 @@ def _tree(tree: dict[str, str], scale: float) -> Tree:
         right=place_of("right_child"),
         value=np.append(np.zeros(n), scale * value),
         missing_left=_padded(missing_left, n + 1),
-        zero_missing=_padded((how == _ZERO_TOO) & ~by_set, n + 1),
+        hole=_padded((how == _ZERO_TOO) & ~by_set, n + 1),
         categories=sets,
     )
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadModel, missing, spell
 from limi.trees._read import Read
-from limi.trees.ensemble import SINGLE, Categories, Tree, join_trees
+from limi.trees.ensemble import SINGLE, Categories, Ensemble, Tree, join_trees
 
 if TYPE_CHECKING:
     from limi.models.onnx import OnnxModel
@@ -67,7 +67,11 @@ def read(model: OnnxModel) -> Read:
         (cells,) = [feed[wanted]] if session is None else session.run([wanted], feed)
         return np.asarray(cells, dtype=np.float32)
 
-    return Read(_ensemble(told, model), numbers, None if encoded else ())
+    joined = _ensemble(told, model)
+    by_set = joined.feature[joined.set_of >= 0]
+    # Without a step before them, the trees' numbers are the columns.
+    jumps = tuple(np.unique(by_set).tolist()) if session is None else None if len(by_set) else ()
+    return Read(joined, numbers, None if encoded else jumps)
 
 
 def _check_before(graph: Any, trees: Any) -> bool:
@@ -83,12 +87,25 @@ def _check_before(graph: Any, trees: Any) -> bool:
                 f"the graph has a step {node.op_type} before its trees, through which nothing can "
                 f"be proven; steps that can be read are {spell((*_IN_ORDER, *_ENCODERS))}"
             )
-        encoded |= node.op_type in _ENCODERS
+        encoded |= node.op_type in _ENCODERS or not _keeps_order(node)
         waiting += node.input
     return encoded
 
 
-def _ensemble(told: dict[str, Any], model: OnnxModel) -> Any:
+def _keeps_order(node: Any) -> bool:
+    """Does a step never turn two numbers around? Not if it replaces one, or has few for many."""
+    import onnx
+
+    told = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    if node.op_type == "Imputer":
+        return bool(np.isnan(told.get("replaced_value_float", 0.0)))
+    if node.op_type == "Cast":
+        kind = onnx.TensorProto
+        return told["to"] in (kind.FLOAT, kind.DOUBLE, kind.INT32, kind.INT64)
+    return True
+
+
+def _ensemble(told: dict[str, Any], model: OnnxModel) -> Ensemble:
     labels = [*told.get("classlabels_int64s", ()), *told.get("classlabels_strings", ())]
     labels = [label.decode() if isinstance(label, bytes) else label for label in labels]
     after = told.get("post_transform", b"NONE").decode()
@@ -144,7 +161,11 @@ def _tree(
     modes = np.array([told["nodes_modes"][k].decode() for k in here])
     known = ("LEAF", "BRANCH_LEQ", "BRANCH_LT", "BRANCH_EQ", *_LARGER)
     if not np.isin(modes, known).all():
-        raise BadModel(f"the graph's trees ask in a way that is not known: {modes[0]}")
+        odd = spell(sorted(set(modes.tolist()) - set(known)))
+        raise BadModel(
+            f"the graph's trees ask in a way that cannot be read ({odd}), so nothing can be proven "
+            "of it"
+        )
     leaf, larger = modes == "LEAF", np.isin(modes, _LARGER)
     true, false = (place[np.array(told[f"nodes_{n}nodeids"])[here]] for n in ("true", "false"))
     numbers = np.array(told["nodes_values"], dtype=np.float32)[here].astype(np.float64)
@@ -157,7 +178,7 @@ def _tree(
             raise BadModel("the graph's trees compare with == what is not a category")
         goes = np.zeros(int(number) + 1, dtype=bool)
         goes[-1] = True
-        sets[int(node)] = Categories(goes)
+        sets[int(node)] = Categories(goes, exact=True)
     return Tree(
         feature=np.where(leaf, -1, np.array(told["nodes_featureids"])[here]),
         threshold=numbers,

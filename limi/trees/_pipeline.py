@@ -1,8 +1,9 @@
 """Pipelines of scikit-learn: what stands before the trees, if every step looks at one column.
 
 Steps are on an allow-list. Each of them makes a number from one column and from nothing else.
-Scalers and imputers keep the order of numbers, to the last digit: a difference, a quotient by a
-positive number and a cast never turn two numbers around. Encoders need not.
+Scalers and imputers of missing cells keep the order of numbers, to the last digit: a difference, a
+quotient by a positive number and a cast never turn two numbers around. Encoders need not, nor
+imputers that replace a number.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ def _encodes(step: Any) -> bool:
         return sum(_encodes(inner) for _, inner in step.steps) > 0  # each is looked at
     if _is_own(step, "ColumnTransformer"):
         return sum(_encodes(inner) for _, inner, _ in step.transformers_) > 0
+    if _is_own(step, "SimpleImputer"):
+        return not _is_missing(step.missing_values)
     if _is_own(step, *_IN_ORDER) or (_is_own(step, "FunctionTransformer") and step.func is None):
         return False
     if _is_own(step, *_ENCODERS):
@@ -81,6 +84,11 @@ def _encodes(step: Any) -> bool:
         f"the model's pipeline has a step of type {type(step).__name__}, through which nothing can "
         f"be proven; steps that can be read are {spell(known)}"
     )
+
+
+def _is_missing(value: Any) -> bool:
+    """Does it stand for no value: None, NaN, or what pandas has for it?"""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
 def _is_nothing(step: Any) -> bool:

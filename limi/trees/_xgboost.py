@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,10 @@ def read(native: Any, favorable: int) -> Read:
     share = float(np.float32(start.strip("[]")))
     base = share if objective == "binary:logitraw" else float(np.log(share) - np.log1p(-share))
     joined = join_trees(trees, base=sign * base, link="logistic", unit=SINGLE, kind="XGBoost model")
+    gone = np.float32(np.nan if is_booster else native.missing)
+    if not np.isnan(gone):  # an estimator may have a number that counts as missing
+        ends = (float(gone), float(gone))
+        joined = replace(joined, hole=np.ones_like(joined.hole), hole_ends=ends)
     kinds = booster.feature_types or ()
     return Read(joined, _numbers, tuple(place for place, kind in enumerate(kinds) if kind == "c"))
 

@@ -9,16 +9,19 @@ Rounding
 A library adds its leaves in float32 or float64, in an order of its own. Whatever the order, a sum
 of n terms is off by at most g(n) = n u / (1 - n u) times the sum of the terms' sizes, where u is
 half the distance from 1 to the next number (Higham, Accuracy and Stability, 2002, section 4.2).
-`slack` is that bound for the largest leaf of every tree, with three more operations for the scale,
-the mean or the starting value of the library, plus the same bound in float64 for sums of our own.
+`slack` is that bound for the largest leaf of every tree, with a few more operations for the scale,
+the mean or the starting value of the library and for weighted differences of ours, plus the same
+bound in float64 for sums of our own.
 (The starting value may be the logarithm of odds, which is off by a few u where it is near 0; so 1
 is added to the sizes.)
 What is proven with `slack` to spare holds for the library's own sum, and what lies nearer to the
 edge is proven by nothing but the library's own answer.
 
 From a sum to a score the library rounds again. A score counts as decided where it is more than 1e-6
-from the edge (`limi.decisions`), and a sigmoid in float32 is off by less than a quarter of that, so
-a score that counts has a sum on the same side.
+from the edge, or from the user's threshold (`limi.decisions`), and a sigmoid in float32 is off by
+less than a quarter of that, so a score that counts has a sum on the same side. Even votes are moved
+off the edge by twice as much, so two scores are up to four times 1e-6 further apart than their sums
+say (`widest`).
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from limi.decisions import EDGE
 from limi.types import Scores
 
 __all__ = ["DOUBLE", "SINGLE", "TINY", "Categories", "Ensemble", "Link", "Tree", "join_trees"]
@@ -43,7 +47,7 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 
 TINY = float(np.float32(1e-35))
 """What LightGBM takes for zero."""
-_MORE_OPERATIONS = 3  # beside the sum: a scale, a mean, a starting value
+_MORE_OPERATIONS = 8  # beside the sum: a scale, a mean, a starting value, two weights
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,16 +56,23 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """A set of categories by number: which of them go left, and where any other number goes."""
+    """A set of categories by number: which of them go left, and where any other number goes.
+
+    Of numbers that are not whole most libraries cut what stands behind the point; with `exact` they
+    are numbers of no category.
+    """
 
     left: Bools
     otherwise: bool = False
+    exact: bool = False
 
     def goes_left(self, values: Floats) -> Bools:
-        """For whole or other numbers; libraries cut what stands behind the point."""
+        """For whole or other numbers."""
         with np.errstate(invalid="ignore"):
             number = np.where(np.isfinite(values), values, -1.0).astype(np.int64)
         inside = (values > -1) & (number >= 0) & (number < len(self.left))
+        if self.exact:
+            inside &= number == values
         found: Bools = np.where(
             inside, np.append(self.left, False)[np.where(inside, number, -1)], self.otherwise
         )
@@ -79,7 +90,7 @@ class Tree:
     value: Any  # of a leaf; others are ignored
     missing_left: Any
     strict: Any = False
-    zero_missing: Any = False  # does zero count as missing?
+    hole: Any = False  # do the numbers in the ensemble's hole count as missing?
     categories: dict[int, Categories] = field(default_factory=dict)  # by node
 
 
@@ -94,7 +105,7 @@ class Ensemble:
     value: Floats  # of leaves; 0 elsewhere
     missing_left: Bools
     strict: Bools
-    zero_missing: Bools
+    hole: Bools
     set_of: Ints  # of the node's categories in `sets`; -1 for a threshold
     sets: tuple[Categories, ...]
     roots: Ints
@@ -103,6 +114,7 @@ class Ensemble:
     link: Link
     unit: float  # of the library's sums: SINGLE or DOUBLE
     kind: str  # what it is, for people
+    hole_ends: tuple[float, float] = (-TINY, TINY)  # numbers that count as missing at some nodes
 
     @property
     def n_trees(self) -> int:
@@ -142,11 +154,12 @@ class Ensemble:
         limit = self.threshold[nodes]
         below = values <= limit
         below &= ~(self.strict[nodes] & (values == limit))
-        gone = np.isnan(values) | (self.zero_missing[nodes] & (np.abs(values) <= TINY))
+        first, last = self.hole_ends
+        gone = np.isnan(values) | (self.hole[nodes] & (values >= first) & (values <= last))
         answer = np.where(gone, self.missing_left[nodes], below)
         chosen = self.set_of[nodes]
         for number in np.unique(chosen[chosen >= 0]):
-            here = np.flatnonzero((chosen == number) & ~np.isnan(values))
+            here = np.flatnonzero((chosen == number) & ~gone)
             answer[here] = self.sets[number].goes_left(values[here])
         return np.asarray(answer, dtype=bool)
 
@@ -177,7 +190,9 @@ class Ensemble:
 
         The logistic function is steepest around 0, so there the same way makes the largest gap.
         """
-        return 2 * expit(np.asarray(gap) / 2) - 1 if self.link == "logistic" else gap / 2
+        gap = np.asarray(gap)
+        told = 2 * expit(gap / 2) - 1 if self.link == "logistic" else gap / 2
+        return np.where(gap > 0, told + 4 * EDGE, 0.0)
 
 
 def _growth(n: int, unit: float) -> float:
@@ -213,7 +228,7 @@ def join_trees(trees: list[Tree], *, base: float, link: Link, unit: float, kind:
         value=np.where(leaf, joined("value", np.float64), 0.0),
         missing_left=joined("missing_left", bool),
         strict=joined("strict", bool),
-        zero_missing=joined("zero_missing", bool),
+        hole=joined("hole", bool),
         set_of=set_of,
         sets=tuple(sets),
         roots=starts[:-1],

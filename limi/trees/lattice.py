@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from limi.errors import BadModel
 from limi.table.rows import snap
 from limi.table.schema import Schema
-from limi.trees.ensemble import TINY, Ensemble
+from limi.trees.ensemble import Ensemble
 from limi.trees.reading import Reading
 from limi.types import Rows
 
@@ -139,6 +139,17 @@ class Lattice:
             n_left = self.counts[line, behind] - self.counts[line, first]
             left[odd], right[odd] = n_left > 0, n_left < behind - first
         return left, right
+
+    def conform(self, rows: Rows) -> None:
+        """Hold atoms to the trees on these rows; BadModel where they end in other leaves."""
+        apart = np.abs(self.margins(self.atoms(rows)) - self.reading.margins(rows))
+        if (apart > self.ensemble.slack).any():
+            raise BadModel(
+                f"the columns of this {self.ensemble.kind} were cut where its trees ask, but "
+                f"{int((apart > self.ensemble.slack).sum())} of {len(rows)} rows came out "
+                "otherwise than the trees say, so nothing can be proven of it; does its "
+                "preprocessing change the order of a column?"
+            )
 
     @cached_property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -295,7 +306,7 @@ def _distinct_tests(ensemble: Ensemble, nodes: Ints) -> tuple[Ints, Ints]:
             ensemble.threshold[nodes],
             ensemble.strict[nodes],
             ensemble.missing_left[nodes],
-            ensemble.zero_missing[nodes],
+            ensemble.hole[nodes],
             ensemble.set_of[nodes],
         ],
         axis=1,
@@ -342,6 +353,7 @@ class _Probe:
             if self._is_small(j):
                 codes = self._grid(j, np.arange(schema.sizes[j], dtype=np.float64))
             else:
+                self._require_order(j)  # else the ends would not tell what moves between them
                 codes = np.array([schema.low[j], schema.high[j]])
             if schema.may_miss[j]:
                 codes = np.append(codes, np.nan)
@@ -391,14 +403,14 @@ class _Probe:
         schema, ensemble = self._schema, self._ensemble
         features, limits = ensemble.feature[nodes], ensemble.threshold[nodes]
         strict = ensemble.strict[nodes]
-        if ensemble.zero_missing[nodes].any():
-            touched = np.unique(features[ensemble.zero_missing[nodes]])
+        if ensemble.hole[nodes].any():
+            touched = np.unique(features[ensemble.hole[nodes]])
             features = np.concatenate([features, touched, touched])
-            limits = np.concatenate([limits, np.full(len(touched), -TINY), [TINY] * len(touched)])
-            strict = np.concatenate([strict, np.ones(len(touched), bool), [False] * len(touched)])
+            limits = np.concatenate([limits, np.repeat(ensemble.hole_ends, len(touched))])
+            strict = np.concatenate([strict, np.repeat([True, False], len(touched))])
         told = np.unique(np.stack([features, limits, strict], axis=1), axis=0)
         features, limits, strict = told[:, 0].astype(np.int64), told[:, 1], told[:, 2] > 0
-        self._require_order(j, np.unique(features))
+        self._require_rise(j, np.unique(features))
 
         def below(places: Floats) -> NDArray[np.bool_]:
             numbers = self._features(j, self._grid(j, places))[np.arange(len(places)), features]
@@ -421,16 +433,22 @@ class _Probe:
             bottom = np.where(open_ & goes, tried, bottom)
             top = np.where(open_ & ~goes, tried, top)
 
-    def _require_order(self, j: int, features: Ints) -> None:
-        """BadModel where a number may fall as its column rises: halving would not be exact."""
-        schema = self._schema
-        ends = self._features(j, np.array([schema.low[j], schema.high[j]]))[:, features]
-        jumps = self._reading.jumps
+    def _require_order(self, j: int) -> None:
+        """BadModel where numbers may rise and fall again as a column of many values rises."""
+        schema, jumps = self._schema, self._reading.jumps
+        if schema.names[j] in self._reading.target.unseen:
+            return
         if jumps is None or j in jumps:
             raise BadModel(
                 f"column {schema.names[j]!r} has more than {_FEW} values and goes through an "
-                "encoder, so nothing can be proven"
+                "encoder, or an imputer that replaces a number, so nothing can be proven; leave "
+                "that step to columns of fewer values"
             )
+
+    def _require_rise(self, j: int, features: Ints) -> None:
+        """BadModel where a number falls as its column rises: halving would not be exact."""
+        schema = self._schema
+        ends = self._features(j, np.array([schema.low[j], schema.high[j]]))[:, features]
         if not (ends[0] <= ends[1]).all():
             raise BadModel(
                 f"the model's preprocessing turns the order of column {schema.names[j]!r} around, "

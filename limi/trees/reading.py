@@ -58,7 +58,9 @@ class Reading:
 
     def widest(self, gap: Any) -> Any:
         """How far two scores can be apart at most, if their sums are so far apart."""
-        return self.ensemble.widest(gap)
+        rule = self.target.rule
+        told = np.minimum(self.ensemble.widest(gap), 1.0)
+        return rule.widen(told) if isinstance(rule, Favorable) else told
 
     def features(self, rows: Rows) -> NDArray[np.float64]:
         """(n, features): what the trees are given for rows."""
@@ -89,7 +91,8 @@ class Reading:
         clear = np.abs(margins) > self.ensemble.slack
         wrong = clear & ((favors(theirs) & (margins < 0)) | (opposes(theirs) & (margins > 0)))
         apart = np.where(clear, np.abs(self.scores(margins) - theirs), 0.0)
-        wrong |= apart > TOLERANCE
+        rule = self.target.rule
+        wrong |= apart > (rule.widen(TOLERANCE) if isinstance(rule, Favorable) else TOLERANCE)
         if wrong.any():
             raise BadModel(
                 f"the trees of this {self.ensemble.kind} were read, but on {int(wrong.sum())} of "

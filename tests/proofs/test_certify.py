@@ -18,8 +18,12 @@ from limi.audits.problem import prepare
 from limi.errors import CorruptStore, InvalidInput, MissingDependency
 from limi.proofs import Answer, Stage
 from limi.proofs.near import parse_near
+from limi.proofs.solver import Solve
+from limi.search.check import check_rows
 from limi.table.files import infer
 from limi.table.rules import Derived, Role, Rules
+from limi.trees.lattice import build_lattice
+from limi.trees.reading import read_trees
 from tests.proofs.brute import flips_near
 from tests.trees.cases import CASES, coded, draw_table, split, with_gaps
 
@@ -245,7 +249,7 @@ def test_a_killed_run_goes_on_where_it_stopped(boosted, tmp_path, monkeypatch):
             tree.pop(moved)
     assert trees[0] == trees[1]
     names = {path.name for path in (tmp_path / "part").iterdir()}
-    assert names >= {"proof.json", "report.html", "people.parquet", "manifest.json"}
+    assert names == {"manifest.json", "people.parquet", "proof.json", "report.html", "schema.toml"}
 
 
 def test_what_was_stored_is_not_taken_on_trust(boosted, tmp_path, monkeypatch):
@@ -301,6 +305,7 @@ def test_a_proof_has_a_page_of_plain_text(boosted):
         ("age", "COLUMN=NUMBER"),
         ("ag=1", "there is no column 'ag'"),
         ("age=1,age=2", "twice"),
+        ("age=0,age=2", "twice"),
         ({"age": True}, "number from 0"),
     ],
 )
@@ -383,3 +388,75 @@ def test_people_without_a_partner_are_not_proven():
     alone = frame.pregnant == "yes"
     assert ((proof.answer == Answer.ALONE) == alone).all()
     assert proof.asked == (~alone).sum()
+
+
+def test_people_nobody_near_whom_has_a_partner_are_alone_and_not_proven():
+    """A rule that binds partners names a column that moves, so that a neighbour may have one."""
+    frame = draw_table(np.random.default_rng(8), 220)
+    frame = frame[~((frame.level > 2) & (frame.sex == "F"))].reset_index(drop=True)
+    steps = make_column_transformer((OrdinalEncoder(), ["sex", "job"]), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(4, max_depth=3, random_state=0))
+    model.fit(*split(frame))
+    told = {"protected": "sex", "target": "good", "favorable": 1, "near": {"level": 1}}
+    rules = ['sex == "F" implies level <= 2']
+    for how in ({"workers": 0}, {"workers": 1, "max_boxes": 1}):
+        proof = limi.certify(model, frame, rows=60, constraints=rules, **how, **told)
+        level = frame.level.to_numpy()[proof.chosen]
+        men = frame.sex.to_numpy()[proof.chosen] == "M"
+        assert ((proof.answer == Answer.ALONE) == (men & (level > 3))).all()
+        assert (men & (level == 3)).any()  # who have no partner, and a neighbour who has
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.85])
+def test_gaps_hold_for_scores_that_a_threshold_moves(threshold):
+    frame = coded(draw_table(np.random.default_rng(5), 300))
+    model = RandomForestClassifier(6, max_depth=5, random_state=0).fit(*split(frame))
+    told = {"protected": "sex", "target": "good", "favorable": 1, "near": {"age": 1}}
+    proof = limi.certify(
+        model, frame, decision=f"score > {threshold}", rows=100, domain=True, workers=1, **told
+    )
+    assert proof.own_gap.max() > 0.5
+    assert (proof.own_gap <= proof.gap).all()
+    assert proof.own_gap.max() <= proof.domain.score_bound
+
+
+@pytest.mark.parametrize("protected", [["age=20-35:5"], ["age=20-35:5", "level=0,4"]])
+def test_the_domain_holds_rows_whose_own_value_is_not_tried(protected):
+    frame = coded(draw_table(np.random.default_rng(5), 300))
+    frame["good"] = ((frame.age % 7 == 3) ^ (frame.sex == 1) ^ (frame.level == 1)).astype(int)
+    model = RandomForestClassifier(4, max_depth=8, random_state=0).fit(*split(frame))
+    proof = limi.certify(
+        model, frame, protected=protected, target="good", favorable=1, near={"pay": 0.1},
+        rows=None, workers=0, domain=True, domain_seconds=20,
+    )  # fmt: skip
+    assert proof.domain.optimal
+    assert proof.own_gap.max() <= proof.domain.score_bound
+    # Forty people, as they would be at any age.
+    problem = proof.problem
+    some = np.repeat(problem.rows[:40], 20, axis=0)
+    some[:, problem.schema.position("age")] = np.tile(np.arange(20, 40), 40)
+    checked = check_rows(problem.target.score, problem.schema, some, keep_scores=True)
+    gap = np.abs(checked.scores - checked.score[:, None]).max()
+    assert 0.5 < gap <= proof.domain.score_bound
+
+
+def test_leaves_that_are_tiny_beside_the_base_fit_the_solver():
+    frame = coded(draw_table(np.random.default_rng(5), 200))
+    model = GradientBoostingClassifier(
+        n_estimators=3, max_depth=2, learning_rate=1e-13, random_state=0
+    ).fit(*split(frame.assign(good=frame.sex & (frame.age < 22))))
+    problem = prepare(model, frame, protected="sex", target="good", favorable=1)
+    schema = problem.schema
+    lattice = build_lattice(
+        read_trees(problem.target), problem.rows[:1], np.zeros(len(schema), dtype=bool)
+    )
+    low, high = np.zeros(len(schema), dtype=np.int64), lattice.sizes - 1
+    partner, sex = low.copy(), schema.protected_index
+    high[sex], partner[sex] = 0, 1
+    theirs = high.copy()
+    theirs[sex] = 1
+    solve = Solve(lattice, low, high, partner, theirs, sex)
+    assert solve.find_flip(falls=True, seconds=5).status == "nothing"
+    gap = solve.find_gap(seconds=5, workers=1)
+    assert gap.status == "candidate"
+    assert gap.value <= gap.bound < 1e-9

@@ -103,3 +103,21 @@ def test_what_a_network_cannot_be_asked_is_told(small):
     module.output = "logits"
     with pytest.raises(BadModel, match="plain networks"):
         limi.certify(module.eval(), small[1], rows=5, **TOLD)
+
+
+def test_gaps_that_were_never_bounded_are_not_told_as_small(small):
+    """The time was over before anything was bounded."""
+    ticks = iter(range(10_000))
+    proof = limi.certify(*small, rows=40, max_seconds=2.0, clock=lambda: float(next(ticks)), **TOLD)
+    assert (proof.own_gap > 0).any()
+    assert (proof.gap[proof.answer == Answer.UNDECIDED] == 1).all()
+    assert (proof.own_gap <= proof.gap).all()
+
+
+def test_every_box_is_bounded_once_even_of_people_who_flip(small, monkeypatch):
+    from limi.proofs import networks
+
+    monkeypatch.setattr(networks, "_BATCH", 7)
+    proof = limi.certify(*small, rows=40, near="age=3,level=1", **TOLD)
+    assert (proof.answer == Answer.FLIPS).any()
+    assert (proof.own_gap <= proof.gap).all()

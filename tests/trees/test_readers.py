@@ -1,15 +1,22 @@
 """Readers: the trees of a library say what the library says, on every row."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from limi.audits.problem import prepare
 from limi.errors import BadModel
 from limi.table.rows import uniform
 from limi.trees import _catboost
-from limi.trees.ensemble import DOUBLE, SINGLE, Tree, join_trees
+from limi.trees.ensemble import DOUBLE, SINGLE, Categories, Tree, join_trees
 from limi.trees.lattice import build_lattice
 from limi.trees.reading import TOLERANCE, read_trees
 from tests.trees.cases import CASES, coded, draw_table, split, with_gaps
@@ -134,10 +141,8 @@ def test_sums_of_libraries_stay_within_the_slack():
 )
 def test_what_cannot_be_read_is_told_in_one_sentence(model, words):
     from catboost import CatBoostClassifier
-    from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import FixedThresholdClassifier
-    from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
 
     frame = coded(draw_table(np.random.default_rng(6), 80))
@@ -162,3 +167,99 @@ def test_a_reading_that_says_something_else_is_refused(monkeypatch):
     monkeypatch.setitem(reading.ensemble.__dict__, "base", reading.ensemble.base + 0.01)
     with pytest.raises(BadModel, match="something else than the model"):
         reading.conform(problem.rows)
+
+
+def long_frame(seed=0, n=600):
+    """A real-valued column in which one number stands for nothing, and a protected one."""
+    rng = np.random.default_rng(seed)
+    pay = np.where(rng.random(n) < 0.3, -1.0, rng.normal(0, 1, n))
+    sex = rng.integers(0, 2, n) + 10.0
+    pull = np.where(pay == -1, 6 * sex - 63, pay)
+    good = (pull + rng.normal(0, 0.3, n) > 0).astype(int)
+    return pd.DataFrame({"pay": pay, "sex": sex, "good": good})
+
+
+def test_an_imputer_that_replaces_a_number_breaks_the_order_of_a_long_column():
+    frame = long_frame()
+    imputer = SimpleImputer(missing_values=-1.0, strategy="constant", fill_value=5.0)
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0)
+    model = make_pipeline(imputer, forest).fit(*split(frame))
+    reading = read_trees(prepare(model, frame, protected="sex", target="good", favorable=1).target)
+    assert reading.jumps is None
+    with pytest.raises(BadModel, match="imputer that replaces a number"):
+        build_lattice(reading, frame.drop(columns="good").to_numpy()[:1], NOTHING_WHOLE[:2])
+    # Of few values each is asked, whatever becomes of it.
+    few = frame.assign(pay=frame.pay.round(1))
+    problem = prepare(model, few, protected="sex", target="good", favorable=1)
+    reading = read_trees(problem.target)
+    lattice = build_lattice(reading, problem.rows[:1], NOTHING_WHOLE[:2])
+    rows = uniform(problem.schema, 500, np.random.default_rng(1))
+    assert np.array_equal(lattice.margins(lattice.atoms(rows)), reading.margins(rows))
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_a_number_that_xgboost_takes_for_missing_goes_its_own_way(digits):
+    import xgboost
+
+    frame = long_frame().assign(pay=lambda f: f.pay.round(digits))
+    model = xgboost.XGBClassifier(n_estimators=6, max_depth=3, missing=-1.0, n_jobs=1)
+    problem = prepare(model.fit(*split(frame)), frame, protected="sex", target="good", favorable=1)
+    reading = read_trees(problem.target)
+    near = np.array([-1.0, np.nextafter(-1, 0), np.nextafter(-1, -2), -0.9999999, -1.01, 0.3])
+    rows = np.array([[pay, sex] for pay in near for sex in (10.0, 11.0)])
+    rows = np.concatenate([problem.rows, rows if digits == 9 else rows.round(1)])
+    assert reading.conform(rows) <= TOLERANCE
+    lattice = build_lattice(reading, problem.rows[:1], NOTHING_WHOLE[:2])
+    lattice.conform(rows)
+
+
+def test_an_encoded_column_of_many_values_is_refused_even_if_no_tree_asks_for_its_ends():
+    rng = np.random.default_rng(0)
+    place = np.arange(5000)
+    frame = pd.DataFrame({"place": place, "sex": rng.integers(0, 2, 5000)})
+    frame["good"] = np.where(place % 1000 == 500, frame.sex, frame.sex * 0)
+    encoder = OneHotEncoder(categories=[[500, 1500, 2500]], handle_unknown="ignore")
+    steps = make_column_transformer((encoder, ["place"]), remainder="passthrough")
+    model = make_pipeline(steps, RandomForestClassifier(3, random_state=0)).fit(*split(frame))
+    problem = prepare(model, frame, protected="sex", target="good", favorable=1)
+    with pytest.raises(BadModel, match="goes through an encoder"):
+        build_lattice(read_trees(problem.target), problem.rows[:1], NOTHING_WHOLE[:2])
+
+
+def test_atoms_that_do_not_end_where_the_trees_do_are_refused():
+    problem = problem_of("forest")
+    lattice = build_lattice(read_trees(problem.target), problem.rows[:1], NOTHING_WHOLE)
+    lattice.conform(problem.rows)
+    shifted = replace(lattice, cut=lattice.cut + 1)
+    with pytest.raises(BadModel, match="came out otherwise"):
+        shifted.conform(problem.rows)
+
+
+@pytest.mark.parametrize("threshold", [0.002, 0.9995])
+def test_thresholds_near_the_ends_are_read_as_any_other(threshold):
+    """Scores are stretched there, and with them what float32 leaves open."""
+    problem = problem_of("xgboost", decision=f"score > {threshold}")
+    read_trees(problem.target).conform(problem.rows)
+
+
+def test_a_comparison_with_one_number_is_exact_and_no_set():
+    """BRANCH_EQ of ONNX: 2.5 is not 2, and a long column has no order for it."""
+    exact = Categories(np.array([False, False, True]), exact=True)
+    assert exact.goes_left(np.array([2.0, 2.5, 3.0, -0.5])).tolist() == [True, False, False, False]
+    cut = Categories(np.array([True, False, True]))
+    assert cut.goes_left(np.array([2.0, 2.5, 3.0, -0.5])).tolist() == [True, True, False, True]
+
+
+def test_steps_of_a_graph_that_replace_numbers_keep_no_order():
+    from onnx import TensorProto, helper
+
+    from limi.trees._onnx import _keeps_order
+
+    def step(kind, **told):
+        return helper.make_node(kind, ["x"], ["y"], **told)
+
+    assert _keeps_order(step("Scaler", offset=[1.0], scale=[2.0]))
+    assert _keeps_order(step("Cast", to=TensorProto.FLOAT))
+    assert not _keeps_order(step("Cast", to=TensorProto.BOOL))
+    assert _keeps_order(step("Imputer", imputed_value_floats=[1.0], replaced_value_float=np.nan))
+    assert not _keeps_order(step("Imputer", imputed_value_floats=[1.0], replaced_value_float=-1.0))
