@@ -9,7 +9,6 @@ The faces are not shipped; LIMI_DATA names the folder that holds `faces/faces64.
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -18,8 +17,8 @@ sys.path[0] = str(Path(__file__).parents[1])  # `limi` is the package, not the s
 
 import numpy as np
 
-from limi.images import attributes, audit_images, makers, read_pictures
-from limi.images._base import parts, probability
+from limi.images import attributes, audit_images, makers
+from limi.studies._images import find_faces, fit_thumbnails
 
 
 def main():
@@ -30,10 +29,7 @@ def main():
     asked.add_argument("--cases", type=int)
     asked.add_argument("--json", type=Path)
     given = asked.parse_args()
-    place = Path(os.environ["LIMI_DATA"]) / "faces"
-    people = read_pictures(
-        place / "faces64.npz", place / "labels.csv", names=["gender", "smile"], hold=["source"]
-    )
+    people = find_faces()
     told = on_gpu(people, given) if given.gpu else on_cores(people, given)
     if given.json:
         given.json.write_text(json.dumps(told, indent=2))
@@ -41,7 +37,7 @@ def main():
 
 def on_cores(people, given):
     """Eigenfaces, a target that looks at small grey images, scorers of pixels, judge of edges."""
-    target = small_target(people)
+    target = fit_thumbnails(people, ["gender"])
     cases = given.cases or 6_000
     return [
         audit(target, "eigenfaces", people, seed=seed, plant=dose, cases=cases)
@@ -119,29 +115,6 @@ def audit(target, generator, people, **options):
             "findings": result.n_findings,
         }
     )
-
-
-def small_target(people):
-    """A logistic regression on grey thumbnails, every combination of labels weighing the same."""
-
-    def look(images):
-        grey = images.astype(np.float32).mean(axis=3) / 255
-        small = grey.reshape(len(grey), 16, 4, 16, 4).mean(axis=(2, 4)).reshape(len(grey), -1)
-        spread = small.std(axis=1, keepdims=True) + 0.05
-        return (small - small.mean(axis=1, keepdims=True)) / spread
-
-    chosen = ~people.split
-    images = people.images[chosen]
-    inputs = look(np.concatenate([images, images[:, :, ::-1]])).astype(np.float64)
-    labels = [people.labels[name][chosen] for name in ("smile", "gender")]
-    weights = np.tile(attributes.balance(labels), 2)
-    slope, intercept = attributes._logistic(inputs, np.tile(labels[0] == 1, 2), weights, 0.01)
-
-    def target(images):
-        sums = [look(images[part]) @ slope for part in parts(len(images))]
-        return probability(np.concatenate(sums) + intercept)
-
-    return target
 
 
 def timed(work):

@@ -22,7 +22,16 @@ from limi.images.eigenfaces import Eigenfaces
 from limi.system.arrays import is_tensor
 from limi.types import Mask, Scores
 
-__all__ = ["EdgeScorer", "Learned", "PixelScorer", "balance", "fit_edges", "fit_pixels", "learn"]
+__all__ = [
+    "EdgeScorer",
+    "Learned",
+    "PixelScorer",
+    "balance",
+    "fit_edges",
+    "fit_logistic",
+    "fit_pixels",
+    "learn",
+]
 
 _PENALTY_PIXELS = 0.01  # C of the regression
 _PENALTY_EDGES = 0.001
@@ -130,7 +139,7 @@ def fit_pixels(faces: Eigenfaces) -> _Fit:
 
     def fit(images: ImageArray, answers: Mask, weights: Any) -> PixelScorer:
         inputs = np.asarray(faces.encode(images), dtype=np.float64)
-        slope, intercept = _logistic(inputs, answers, weights, _PENALTY_PIXELS)
+        slope, intercept = fit_logistic(inputs, answers, weights, _PENALTY_PIXELS)
         per_light = (slope / faces.spread).astype(np.float32) @ faces.directions
         return PixelScorer(
             (per_light / 255).astype(np.float32), intercept - float(faces.mean @ per_light)
@@ -141,7 +150,9 @@ def fit_pixels(faces: Eigenfaces) -> _Fit:
 
 def fit_edges(images: ImageArray, answers: Mask, weights: Any) -> EdgeScorer:
     """A scorer of edges."""
-    slope, intercept = _logistic(edges(images).astype(np.float64), answers, weights, _PENALTY_EDGES)
+    slope, intercept = fit_logistic(
+        edges(images).astype(np.float64), answers, weights, _PENALTY_EDGES
+    )
     return EdgeScorer(slope.astype(np.float32), intercept)
 
 
@@ -184,7 +195,7 @@ def _averaging(n: int, n_parts: int) -> NDArray[np.float32]:
     return matrix
 
 
-def _logistic(
+def fit_logistic(
     inputs: NDArray[np.float64], answers: Mask, weights: Any, penalty: float
 ) -> tuple[NDArray[np.float64], float]:
     """Slope and intercept of a logistic regression on inputs in units of their spread."""

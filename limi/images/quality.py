@@ -11,7 +11,7 @@ from limi.images._base import ImageArray, ImageGenerator, as_array, check_decode
 from limi.images.attributes import edges
 from limi.types import Mask
 
-__all__ = ["Quality", "frechet", "judge_generator"]
+__all__ = ["Quality", "frechet", "judge_generator", "thumbnails"]
 
 _DRAWN = 1000
 _FEATURES = 32
@@ -51,7 +51,7 @@ def judge_generator(
 
     there = coordinates(features[held_out])
     made = coordinates(edges(drawn).astype(np.float64))
-    thumbs = [_thumbnails(some) for some in (seen, unseen, drawn)]
+    thumbs = [thumbnails(some) for some in (seen, unseen, drawn)]
     bar = float(np.quantile(_nearest(thumbs[1], thumbs[0]), _NEAR))
     return Quality(
         frechet(made, there),
@@ -72,7 +72,7 @@ def frechet(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
     return max(0.0, float(means @ means + spread - 2 * np.sqrt(np.maximum(both, 0)).sum()))
 
 
-def _thumbnails(images: ImageArray) -> NDArray[np.float64]:
+def thumbnails(images: ImageArray) -> NDArray[np.float64]:
     """(n, cells): small grey copies."""
     n, height, width = images.shape[:3]
     rows, columns = min(_THUMBNAIL, height), min(_THUMBNAIL, width)

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 SCALES = ("smoke", "small", "paper")
-KINDS = ("search", "boundary", "repair", "densities", "twins")
+KINDS = ("search", "boundary", "repair", "densities", "twins", "images")
 _NOT_STUDIES = ("scales",)
 _WATCH = "watch"  # run by `limi study check`, no study of its own
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")

@@ -42,6 +42,10 @@ def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
         from limi.studies import _twins
 
         return _twins.measure_twins(cell, shop)
+    if cell.kind == "images":
+        from limi.studies import _images
+
+        return _images.measure_images(cell, shop)
     of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
     return of_kind[cell.kind](cell, shop)
 

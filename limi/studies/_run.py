@@ -285,12 +285,23 @@ class _Book:
 def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
     """Why a table cannot be had, for those that cannot."""
     absent = {}
+    faces = {cell.table for cell in cells if cell.kind == "images"}
     for table in dict.fromkeys(cell.table for cell in cells if cell.table not in DRAWN):
         try:
-            data.load(table)
+            if table in faces:
+                _look_for_faces(table)
+            else:
+                data.load(table)
         except LimiError as error:
             absent[table] = str(error)
     return absent
+
+
+def _look_for_faces(table: str) -> None:
+    from limi.studies import _images  # late, because it brings scikit-learn
+
+    if table not in _images.DRAWN:
+        _images.find_faces()
 
 
 def _work(shop: Workshop, out: Path, job: Need | Cell) -> Outcome | None:

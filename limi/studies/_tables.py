@@ -87,6 +87,21 @@ MEASURES = {
     "twin_auc": Measure("AUC", ".3f", False),
     "right": Measure("right", ".1%"),
     "speed": Measure("speed ratio", ".2f"),
+    "flip_share": Measure("flips", ".1%", None),
+    "valid_share": Measure("twins that count", ".1%", None),
+    "twin_flips": Measure("twins that flip", ".1%", None),
+    "floor_flips": Measure("placebos that flip", ".1%", None),
+    "excess": Measure("excess", "+.1%", None),
+    "excess_low": Measure("from", "+.1%", None),
+    "excess_high": Measure("to", "+.1%", None),
+    "excess_seen": Measure("excess seen", ".0%", None),
+    "effect": Measure("effect", "+.2f", None),
+    "effect_low": Measure("from", "+.2f", None),
+    "effect_high": Measure("to", "+.2f", None),
+    "effect_floor": Measure("floor", ".2f", None),
+    "effect_size": Measure("size of the effect", ".2f", None),
+    "direction": Measure("direction", ".0%", None),
+    "effect_seen": Measure("effect seen", ".0%", None),
 }
 
 
@@ -217,7 +232,7 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         size = load(study.uses).scale(results.scale)
     made = "; some cells ".join(map(_machine, [results.made, *results.made.get("earlier", ())]))
     n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
-    if study.kind == "twins":  # nothing of the paper's to differ from
+    if study.kind in ("twins", "images"):  # what differs from the paper stands in their notes
         seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
         return (f"{size.words[:1].upper()}{size.words[1:]}; {seeds}. Machine: {made}.",)
     said = [
@@ -384,7 +399,8 @@ def _benchmarks(
 ) -> list[str]:
     """The benchmarks to show, and the means that make sense of them."""
     shown = list(_run_benchmarks(study, results))
-    means = [MEAN] if len(shown) > 1 else []
+    # Doses of a bias have no mean worth showing.
+    means = [MEAN] if len(shown) > 1 and study.kind != "images" else []
     means += [key for m in paper.values() for key in m if key.startswith(f"{MEAN} of ")]
     return [*shown, *dict.fromkeys(means)]
 

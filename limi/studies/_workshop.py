@@ -142,7 +142,7 @@ def needs_of(cells: Sequence[Cell]) -> list[list[Need]]:
     first: dict[Any, Need] = {}
     second: dict[Any, Need] = {}
     for cell in cells:
-        if cell.kind == "twins":  # its models see no protected column, and are trained in passing
+        if cell.kind in ("twins", "images"):  # they train models of their own in passing
             continue
         target = (cell.target, cell.target_seed)
         first.setdefault(("model", cell.table, target), Need("model", cell))

@@ -2,33 +2,11 @@
 
 import numpy as np
 
-SIDE = 16
+from limi.studies._images import draw_faces as draw
+
+__all__ = ["GROUPS", "draw", "look_at_mouth", "pictures"]
+
 GROUPS = ("F", "M")
-
-
-def draw(n, rng, side=SIDE):
-    """Images with brow (the group), mouth (the smile), ground, and shades that mean nothing."""
-    group = rng.integers(0, 2, n)
-    smile = (rng.random(n) < np.where(group == 1, 0.35, 0.65)).astype(int)
-    ground = rng.integers(0, 2, n)
-    rows, columns = np.mgrid[0:side, 0:side] / side
-    brow = np.exp(-(((rows - 0.3) / 0.08) ** 2)) * (np.abs(columns - 0.5) < 0.35)
-    mouth = np.exp(-(((rows - 0.75 - (columns - 0.5) ** 2) / 0.07) ** 2))
-    mouth = mouth * (np.abs(columns - 0.5) < 0.25)
-    around = (np.hypot(rows - 0.5, columns - 0.5) > 0.48).astype(float)
-    shades = [np.cos(np.pi * (a * rows + b * columns)) for a, b in SHADES]
-    light = np.full((n, side, side), 0.5)
-    light -= (0.05 + 0.12 * (group + 0.35 * rng.standard_normal(n)))[:, None, None] * brow
-    light += (0.12 * (smile - 0.5 + 0.3 * rng.standard_normal(n)))[:, None, None] * mouth
-    light += (0.1 * (ground - 0.5 + 0.2 * rng.standard_normal(n)))[:, None, None] * around
-    light += np.tensordot(0.012 * rng.standard_normal((n, len(shades))), np.array(shades), 1)
-    light += 0.01 * rng.standard_normal(light.shape)
-    colours = light[..., None] * np.array([1.0, 0.9, 0.8]) * 255
-    labels = {"gender": group, "smile": smile, "ground": ground}
-    return np.clip(colours, 0, 255).astype(np.uint8), labels
-
-
-SHADES = [(1, 0), (0, 1), (1, 1), (2, 0), (0, 2), (2, 1), (1, 2), (2, 2), (3, 0), (0, 3)]
 
 
 def look_at_mouth(images):
