@@ -91,12 +91,13 @@ def see_excess(trials: Trials) -> Excess:
     gap = mine - other
     between = _between_directions(some)
     n_directions = len(np.unique(some.direction))
-    wide = _clustered_variance(gap, some.case) + between * (1 + 1 / n_directions)
+    # Two pairs more, of which one twin flips and one placebo: none seen is not none there.
+    unseen = 2 / (n + 2) ** 2
+    wide = _clustered_variance(gap, some.case) + between * (1 + 1 / n_directions) + unseen
     half = _quantile(n_directions) * math.sqrt(wide)
     excess = float(gap.mean())
-    return Excess(
-        n, _mean(mine), _mean(other), excess, excess - half, excess + half, math.sqrt(between)
-    )
+    low, high = max(-1.0, excess - half), min(1.0, excess + half)
+    return Excess(n, _mean(mine), _mean(other), excess, low, high, math.sqrt(between))
 
 
 def see_effect(trials: Trials) -> Effect:
@@ -162,15 +163,13 @@ def _clustered_variance(values: Scores, cluster: Index) -> float:
     return float((sums**2).sum() / len(values) ** 2 * n / (n - 1))
 
 
-def _by_direction(values: Scores, direction: Index) -> tuple[Scores, Scores]:
-    """Mean, and the variance of it, of each direction that has two values or more."""
+def _by_direction(values: Scores, direction: Index) -> Scores:
+    """The mean of each direction that has two values or more."""
     _, place = np.unique(direction, return_inverse=True)
     n = np.bincount(place)
     mean = np.bincount(place, weights=values) / n
-    spread = np.bincount(place, weights=(values - mean[place]) ** 2)
-    enough = n >= _FEWEST
-    n, mean, spread = n[enough], mean[enough], spread[enough]
-    return mean, spread / (n - 1) / n
+    means: Scores = mean[n >= _FEWEST]
+    return means
 
 
 def _between_directions(trials: Trials) -> float:
@@ -179,7 +178,7 @@ def _between_directions(trials: Trials) -> float:
     Few cases have one direction, and their rate is mostly chance. How far a direction moves scores
     is known much better, so each is given the rate that its mean move would have on all cases.
     """
-    moves, _ = _by_direction(trials.effect_placebo, trials.direction)
+    moves = _by_direction(trials.effect_placebo, trials.direction)
     if len(moves) < _FEWEST:
         return 0.0
     here = logits(trials.score)[:, None]
@@ -190,13 +189,14 @@ def _between_directions(trials: Trials) -> float:
 def _floor(trials: Trials) -> float:
     """How far a direction of the placebo moves the score, as 95 of 100 stay within.
 
-    Which way a direction points is chance, so the mean over directions is zero.
+    Which way a direction points is chance, so the mean over directions is zero. What the few cases
+    of a direction add by chance stays in, so that a small run has a high floor and not none.
     """
     asked = ~np.isnan(trials.placebo)
-    mean, noise = _by_direction(trials.effect_placebo[asked], trials.direction[asked])
+    mean = _by_direction(trials.effect_placebo[asked], trials.direction[asked])
     if len(mean) < _FEWEST:
         return math.nan
-    return _quantile(len(mean)) * math.sqrt(max(0.0, float((mean**2 - noise).mean())))
+    return _quantile(len(mean)) * math.sqrt(float((mean**2).mean()))
 
 
 def _quantile(n: int) -> float:

@@ -120,3 +120,20 @@ def test_nothing_to_measure_is_unknown():
     unmoved = replace(make(60), placebo=np.full(60, np.nan))
     assert math.isnan(see_effect(unmoved).floor)
     assert not see_effect(unmoved).seen
+
+
+def test_a_small_run_has_a_high_floor_and_a_wide_interval_and_accuses_nobody():
+    """A floor less its own noise was 0 where noise was large, and no flip at all was certainty."""
+    for seed in range(20):
+        few = make(60, seed=seed, directions=20)
+        assert see_effect(few).floor > 0.3
+        assert not see_effect(few).seen
+    still = make(12)
+    still = replace(still, twin=still.score, placebo=still.score, truth_twin=still.truth)
+    still = replace(still, truth_placebo=still.truth, valid=np.ones(12, dtype=bool))
+    still = replace(still, judged=still.protected, judged_twin=still.protected_twin)
+    none = see_excess(still)
+    assert (none.rate, none.floor, none.excess) == (0, 0, 0)
+    assert none.low < -0.1
+    assert none.high > 0.1
+    assert -1 <= see_excess(make(14)).low <= see_excess(make(14)).high <= 1
