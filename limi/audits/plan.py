@@ -144,6 +144,7 @@ class Plan:
             **({"noisy": True} if self.noisy else {}),
             **({"hidden": list(self.problem.hidden)} if self.problem.hidden else {}),
             **({"not_given": list(self.problem.not_given)} if self.problem.not_given else {}),
+            **({} if self.problem.whole is None else {"fit_rows": len(self.problem.rows)}),
             **self.problem.hashes(),
         }
         text = json.dumps(config, sort_keys=True, default=str)

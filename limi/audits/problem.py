@@ -52,6 +52,7 @@ from limi.table.rule_checks import (
 from limi.table.rules import Rules
 from limi.table.schema import Column, Schema
 from limi.table.schema_files import dump
+from limi.table.whole import Whole, whole_of
 from limi.types import Labels, Mask, Rows, Value
 
 __all__ = ["HeldOut", "Problem", "describe_untaken", "prepare", "protected_values", "with_held_out"]
@@ -101,6 +102,7 @@ class Problem:
     # ^ columns of the model that look like personal data, and like which
     hidden: tuple[str, ...] = ()  # columns whose cells are shown and written nowhere
     beside: Joined | None = None  # protected columns that came from another table
+    whole: Whole | None = None  # the table, where the rows are a sample of it
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
 
     @property
@@ -134,6 +136,11 @@ class Problem:
         return "held-out", held.rows, held.labels
 
     @property
+    def n_table(self) -> int:
+        """Rows of the table, of which ours may be a sample."""
+        return len(self.rows) if self.whole is None else self.whole.n_rows
+
+    @property
     def labels_sha256(self) -> str | None:
         """Of the label column, which no search depends on but every repair does."""
         held = self.truth if self.labels is None else self.labels
@@ -142,8 +149,9 @@ class Problem:
     def hashes(self) -> dict[str, str | None]:
         """What the run depends on, by content."""
         schema = dump(self.schema).encode()
+        whole = () if self.whole is None else (self.whole.sha256.encode(),)
         return {
-            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes()),
+            "data_sha256": digest(schema, np.ascontiguousarray(self.rows).tobytes(), *whole),
             "model_sha256": self.model_sha256,
         }
 
@@ -180,7 +188,8 @@ def prepare(
     """
     columns = columns_of(frame)
     _check_columns(columns, target)
-    joined = None if beside is None else join(frame, beside, _names(protected, schema))
+    whole = whole_of(frame)
+    joined = _join(frame, beside, _names(protected, schema))
     frame, aside = (frame, ()) if joined is None else (joined.frame, joined.aside)
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
@@ -229,6 +238,7 @@ def prepare(
         beside=joined,
         not_given=not_given,
         personal=chosen.personal(names),
+        whole=whole,
         notes=(
             *told,
             *notes_on(asked, favorable, bound, rows if ask else None, target),
@@ -238,6 +248,20 @@ def prepare(
             *left_out,
         ),
     )
+
+
+def _join(frame: Frame, beside: Beside | None, names: list[str]) -> Joined | None:
+    """The protected columns of the table beside it; InvalidInput where not all rows are here."""
+    if beside is None:
+        return None
+    whole = whole_of(frame)
+    if whole is not None:
+        raise InvalidInput(
+            f"the table has {whole.n_rows:,} rows, of which a sample is held in memory, and "
+            "protected columns of another table are joined to all rows or none; write one table "
+            "with both"
+        )
+    return join(frame, beside, names)
 
 
 def _check_columns(columns: list[tuple[str, Any, Any]], target: str | None) -> None:
@@ -557,7 +581,11 @@ def _protect(
             )
     cells = {name: (series, backend) for name, series, backend in columns_of(frame)}
 
+    whole = whole_of(frame)
+
     def numbers_of(name: str) -> NDArray[np.float64]:
+        if whole is not None:
+            return whole.quantiles[name]
         series, backend = cells[name]
         found: NDArray[np.float64] = backend.numbers(series)
         return found

@@ -32,6 +32,7 @@ from limi.system.foreign import reason
 from limi.system.reading import is_file
 from limi.table import files, sources
 from limi.table.frames import Codec, Frame
+from limi.table.parts import is_many
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
@@ -137,8 +138,8 @@ class Run:
         """The table that is given, or else the one that the run names."""
         _require_whole(self.folder)
         if given is not None:
-            return _take_given(given)
-        return _table(self.folder, self.base, self.manifest["table"])
+            return _take_given(given, self.manifest.get("fit_rows"))
+        return _table(self.folder, self.base, self.manifest)
 
     def model(self, given: Any = None, *, option: str = "--model") -> Any:
         """The model that is given, or else the one that the run names, if its file is only data.
@@ -234,6 +235,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         *(name for name in _TEXT if not isinstance(tree[name], str)),
         *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
         *(name for name in ("favorable",) if not _are_labels(tree[name])),
+        *(name for name in ("fit_rows",) if not isinstance(tree.get(name), (int, NoneType))),
     ]
     if odd:
         raise CorruptStore(
@@ -259,15 +261,16 @@ def _base(folder: Path, manifest: dict[str, Any]) -> Path:
     return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
 
 
-def _take_given(table: str | Path | Frame) -> Table:
+def _take_given(table: str | Path | Frame, fit_rows: int | None = None) -> Table:
     if not isinstance(table, (str, Path)):
         return Table(table, "the frame")
     if str(table) in data.names() and not Path(table).exists():
         return Table(data.load(str(table)).frame, f"the table {str(table)!r}")
-    return Table(files.read(table), f"the table {str(table)!r}")
+    return Table(files.read(table, fit_rows=fit_rows), f"the table {str(table)!r}")
 
 
-def _table(folder: Path, base: Path, place: str) -> Table:
+def _table(folder: Path, base: Path, manifest: dict[str, Any]) -> Table:
+    place = manifest["table"]
     if place in data.names() and not (base / place).exists():
         return Table(data.load(place).frame, f"the table {place!r}")
     if sources.is_query(place):
@@ -278,13 +281,13 @@ def _table(folder: Path, base: Path, place: str) -> Table:
     moved = sources.move(place, base)
     path = sources.file_of(moved)
     # A pipe or a device would be waited for; a folder that somebody sent may name any.
-    if path is None or not is_file(path):
+    if path is None or not (is_file(path) or is_many(path)):
         raise InvalidInput(
             f"the table of the run {str(folder)!r} is not at {_cut(Path(moved))!r} (moved, or "
             "given in memory); say where it is with --table FILE (table= in Python), or repair "
             "the result itself with limi.repair(result)"
         )
-    return Table(files.read(moved), f"the table {moved!r}")
+    return Table(files.read(moved, fit_rows=manifest.get("fit_rows")), f"the table {moved!r}")
 
 
 def _model(folder: Path, base: Path, uri: str, option: str) -> str:
@@ -328,7 +331,7 @@ def _beside(
         return Beside(_take_given(given).frame, key, name)
     moved = sources.move(name, base)
     path = sources.file_of(moved)
-    if path is None or not is_file(path):
+    if path is None or not (is_file(path) or is_many(path)):
         raise InvalidInput(
             f"the protected columns of the run {str(folder)!r} came from {_cut(Path(moved))!r}, "
             "which is not there; give that table as protected_from="

@@ -329,7 +329,7 @@ def _summarize(
     metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by)
     return Summary(
         table=problem.table_name,
-        n_rows=len(problem.rows),
+        n_rows=problem.n_table,
         n_columns=len(problem.schema),
         model=problem.model_name,
         target=problem.label_column,

@@ -139,6 +139,14 @@ Cache = Annotated[
     Option(metavar="FILE", help="Keeps the answers of a model behind an address, for all runs."),
 ]
 
+FitRows = Annotated[
+    int | None,
+    Option(
+        help="Rows to draw from the table: for the generator, rates and metrics. By default all "
+        "rows, or 200,000 where the table has more than 100 million cells."
+    ),
+]
+
 Price = Annotated[
     float | None, Option(help="What 1,000 queries cost; the report then states the cost.")
 ]

@@ -28,12 +28,14 @@ def source(
     favorable: str | None,
     schema: Path | None,
     constraints: list[str] | None,
+    fit_rows: int | None = None,
 ) -> dict[str, Any]:
     """The table, its target, favorable label, schema and rules, as `limi.audit` takes them."""
     rules = tuple(constraints or ())
     if is_known(table):
         known = data.load(table)
         given = known.schema
+        _refuse_to_draw(table, fit_rows, len(known.frame))
         if schema is not None:
             given = schema_files.read_for(known.frame, schema, exclude=(known.target,))
         return {
@@ -43,7 +45,7 @@ def source(
             "schema": given,
             "constraints": rules,
         }
-    frame = files.read(table)
+    frame = files.read(table, fit_rows=fit_rows)
     if target is not None:
         check_target(table, frame, target)
     left_out = () if target is None else (target,)
@@ -70,14 +72,19 @@ def schema_for(table: str | None, schema: Path | None) -> Schema | None:
 
 
 def features(
-    table: str, target: str | None, schema: Path | None, constraints: list[str] | None
+    table: str,
+    target: str | None,
+    schema: Path | None,
+    constraints: list[str] | None,
+    fit_rows: int | None = None,
 ) -> tuple[Schema, Rows, tuple[str, ...]]:
     """Schema and rows of a table without its target, and what is to be said of its rules."""
     if is_known(table):
         known = data.load(table)
         frame, target, inferred = known.frame, known.target, known.schema
+        _refuse_to_draw(table, fit_rows, len(frame))
     else:
-        frame = files.read(table)
+        frame = files.read(table, fit_rows=fit_rows)
         if target is not None:
             check_target(table, frame, target)
         inferred = None
@@ -102,6 +109,15 @@ def set_aside(frame: Any, schema: Schema) -> tuple[Schema, dict[str, Recognised]
     if not aside or not left:
         return schema, {}
     return schema.select(left), aside
+
+
+def _refuse_to_draw(table: str, fit_rows: int | None, n_rows: int) -> None:
+    """InvalidInput where fewer rows are wished for than a known data set has."""
+    if fit_rows is not None and fit_rows < n_rows:
+        raise InvalidInput(
+            f"fit-rows is {fit_rows}, but {table!r} is a known data set of {n_rows:,} rows, which "
+            "is used as a whole; leave --fit-rows out"
+        )
 
 
 def check_target(table: str, frame: Any, target: str) -> None:

@@ -28,6 +28,7 @@ def say_understood(table: str, given: dict[str, Any], *, verbose: bool) -> None:
         return
     from limi.table import files
     from limi.table.recognised import recognise
+    from limi.table.whole import count_rows
 
     frame, target = given["frame"], given["target"]
     left_out = () if target is None else (target,)
@@ -35,7 +36,9 @@ def say_understood(table: str, given: dict[str, Any], *, verbose: bool) -> None:
     found = recognise(frame, schema, labelled=target is not None)
     known = {*schema.names, *left_out}
     absent = [name for name in map(str, frame.columns) if name not in known]
-    paragraph = " ".join(_tell(table, len(frame), schema, found, absent, target, verbose=verbose))
+    paragraph = " ".join(
+        _tell(table, count_rows(frame), schema, found, absent, target, verbose=verbose)
+    )
     _console.err.print(paragraph, soft_wrap=True)
     if verbose:
         _print_columns(schema, found, absent)

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._config import file_of
-from limi.cli._options import AsJson, Constraints
+from limi.cli._options import AsJson, Constraints, FitRows
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def fit(
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="Setting of the generator. Repeatable."),
     ] = None,
+    fit_rows: FitRows = None,
     held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
     seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
     device: Annotated[
@@ -68,7 +69,7 @@ def fit(
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")
     chosen = generators.read_settings_of(generator, settings or ())
     where = choose_device(device, None, generator)
-    known, rows, notes = features(table, target, schema, constraint)
+    known, rows, notes = features(table, target, schema, constraint, fit_rows)
     for note in notes:
         _console.err.print(f"Note: {note}.", soft_wrap=True)
     rng = np.random.default_rng(seed)

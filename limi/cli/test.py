@@ -20,6 +20,7 @@ from limi.cli._options import (
     DecisionRule,
     Drop,
     FavorableLabels,
+    FitRows,
     Header,
     LabelOrder,
     Only,
@@ -97,6 +98,7 @@ def test(
     rate_rows: Annotated[
         int, Option(help="Rows to measure each population's rate on; 0 for none.")
     ] = MEASURED_ROWS,
+    fit_rows: FitRows = None,
     twin: Annotated[
         bool,
         Option(
@@ -173,7 +175,7 @@ def test(
         },
         models=[model],
     )
-    given = source(table, target, favorable, schema, constraint)
+    given = source(table, target, favorable, schema, constraint, fit_rows)
     say_understood(table, given, verbose=verbose)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)

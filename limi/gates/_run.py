@@ -439,9 +439,11 @@ class _Looks:
         return {"real": problem.rows, "held-out": held}.get(population)
 
     def _asked_all(self, population: str) -> bool:
-        """Was every row of a table asked? None is asked twice."""
+        """Was every row of a table asked? None is asked twice; a sample is not all of it."""
         table = self._table(population)
-        return table is not None and self._asked.get(population, 0) == len(table)
+        if table is None or (population == "real" and self._plan.problem.whole is not None):
+            return False
+        return self._asked.get(population, 0) == len(table)
 
     def _score(self, rows: Rows, places: Index) -> Asked:
         return Asked(rows, self._session.scores(rows), places)

@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 from limi.errors import BadTable, InvalidInput, LimiError, nearest
 from limi.system.reading import regular
 from limi.table.frames import Frame, check_names, columns_of, plain, reading_cells
+from limi.table.large import DEFAULT_FIT_ROWS, MOST_CELLS, read_parts
+from limi.table.parts import PARQUET, TEXT, find_parts, is_many
 from limi.table.schema import Column, Kind, Schema, off_steps
 from limi.table.sources import SHEETS, is_source, read_sheet, read_source
 from limi.table.text_files import read_text_table
+from limi.table.whole import shown_by
 from limi.types import Value
 
 __all__ = ["FEW_LEVELS", "as_numbers", "infer", "notes_of", "read"]
@@ -29,21 +32,26 @@ _NOTES = "limi.notes"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
 
-_PARQUET = (".parquet", ".pq")
 _FEATHER = (".feather", ".arrow")
-_TEXT = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".txt")
 
 
-def read(path: str | Path) -> Frame:
+def read(path: str | Path, *, fit_rows: int | None = None, most_cells: int = MOST_CELLS) -> Frame:
     """The pandas frame of a CSV, Parquet, Feather or Excel file, a table of SQLite or a query of
     DuckDB, typed as pandas itself would type it.
 
     Models are mostly trained on frames that pandas read, so limi reads as pandas does. Parquet
     keeps dtypes and categories; prefer it where a model depends on them. What was understood
     beyond what pandas would (an encoding, decimal commas, repeated names) `notes_of` tells.
+
+    A folder of CSV or Parquet files is one table, and so is a pattern (`people-*.parquet`). Of a
+    table of more than `most_cells` cells, `fit_rows` rows are drawn at random (200,000 where
+    nobody says), and of a smaller one where `fit_rows` are given; `limi.table.whole` tells what
+    all of it holds.
     """
+    if fit_rows is not None and fit_rows < 1:
+        raise InvalidInput(f"fit-rows is {fit_rows}; it must be at least 1")
     try:
-        frame, notes = _read_any(path)
+        frame, notes = _read_any(path, fit_rows, most_cells)
     except (LimiError, MemoryError, ImportError):  # of pandas itself, for want of memory
         raise
     except Exception as error:  # parsers have an exception for each kind of damage
@@ -62,23 +70,45 @@ def notes_of(frame: Frame) -> tuple[str, ...]:
     return tuple(getattr(frame, "attrs", {}).get(_NOTES, ()))
 
 
-def _read_any(place: str | Path) -> tuple[Frame, list[str]]:
+def _read_any(place: str | Path, fit_rows: int | None, most_cells: int) -> tuple[Frame, list[str]]:
     if is_source(place):
-        return read_source(str(place))
+        return _some_of(*read_source(str(place)), fit_rows)
+    if is_many(place):
+        return _read_in_parts(place, fit_rows, most_cells)
     path = regular(place, "a CSV or Parquet file")
     name = path.name.lower()
-    if not name.endswith((*_PARQUET, *_FEATHER, *_TEXT, *SHEETS)):
+    if not name.endswith((*PARQUET, *_FEATHER, *TEXT, *SHEETS)):
         raise InvalidInput(
             f"{str(path)!r} has an unknown ending; tables are read from .csv, .tsv, .csv.gz, "
-            ".parquet, .feather or .xlsx files, from sqlite:FILE:TABLE and duckdb:QUERY"
+            ".parquet, .feather or .xlsx files, from folders of CSV or Parquet files, from "
+            "sqlite:FILE:TABLE and duckdb:QUERY"
         )
     if name.endswith(SHEETS):
-        return read_sheet(path)
-    if name.endswith(_PARQUET):
-        return _read_parquet(path), []
+        return _some_of(*read_sheet(path), fit_rows)
     if name.endswith(_FEATHER):
-        return _read_feather(path), []
-    return read_text_table(path)
+        return _some_of(_read_feather(path), [], fit_rows)
+    if fit_rows is not None or find_parts(path).n_cells > most_cells:
+        return _read_in_parts(path, fit_rows, most_cells)
+    return (_read_parquet(path), []) if name.endswith(PARQUET) else read_text_table(path)
+
+
+def _read_in_parts(
+    place: str | Path, fit_rows: int | None, most_cells: int
+) -> tuple[Frame, list[str]]:
+    parts = find_parts(place)
+    if fit_rows is None and parts.n_cells > most_cells:
+        fit_rows = DEFAULT_FIT_ROWS
+    return read_parts(parts, fit_rows)
+
+
+def _some_of(frame: Frame, notes: list[str], fit_rows: int | None) -> tuple[Frame, list[str]]:
+    """A frame that is in memory as a whole, if no fewer rows are wished for."""
+    if fit_rows is not None and fit_rows < len(frame):
+        raise InvalidInput(
+            f"fit-rows is {fit_rows}, and rows are drawn from CSV and Parquet files only; store "
+            "the table as one of these, or leave --fit-rows out"
+        )
+    return frame, notes
 
 
 def _read_feather(path: Path) -> Frame:
@@ -113,7 +143,7 @@ def infer(
     which every cell is missing tell nothing and are left out.
     """
     kinds = dict(kinds or {})
-    columns = columns_of(frame)
+    columns = columns_of(shown_by(frame))
     names = dict.fromkeys(name for name, _, _ in columns)
     for name in [*exclude, *kinds]:
         if name not in names:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, LimiError, find_repeated, spell
 from limi.table.schema import LARGEST, Column, Schema, is_text, off_steps
+from limi.table.whole import shown_by
 from limi.types import Index, Mask, Rows, Value
 
 __all__ = [
@@ -46,8 +47,8 @@ class Codec:
 
     @staticmethod
     def learn(frame: Frame, schema: Schema) -> Codec:
-        """Remember how `frame` stores the columns of `schema`."""
-        backend, native = _open(frame)
+        """Remember how `frame` stores the columns of `schema`, or the table that it is of."""
+        backend, native = _open(shown_by(frame))
         present = set(backend.names(native))
         absent = [name for name in schema.names if name not in present]
         if absent:

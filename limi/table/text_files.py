@@ -20,7 +20,24 @@ import numpy as np
 
 from limi.errors import BadTable, spell
 
-__all__ = ["read_text_table"]
+__all__ = [
+    "COUNTER",
+    "Matches",
+    "as_written",
+    "choose_marks",
+    "encodings",
+    "read_header",
+    "read_text_table",
+    "tell_encoding",
+    "tell_marks",
+    "tell_renamed",
+    "to_numbers",
+]
+
+COUNTER = (
+    "its first column has no name and counts the rows, so it was left out; give it a name if the "
+    "model takes it"
+)
 
 _LONGEST_LINE = 1 << 24  # characters of a header
 _SEPARATORS = ",;\t|"
@@ -41,23 +58,27 @@ _DECIMAL_COMMA = r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 def read_text_table(path: Path) -> tuple[Any, list[str]]:
     """The pandas frame of a CSV or TSV file, and what was not as pandas expects it."""
     last: UnicodeDecodeError | None = None
-    for encoding in _encodings(path):
+    for encoding in encodings(path):
         try:
             frame, notes = _read(path, encoding)
         except UnicodeDecodeError as error:
             last = error
             continue
-        if encoding not in ("utf-8", "utf-8-sig"):
-            notes.insert(
-                0,
-                f"it is not in UTF-8 and was read as {encoding}; if names or cells look wrong, "
-                "save it as UTF-8",
-            )
-        return frame, notes
+        return frame, tell_encoding(encoding) + notes
     raise BadTable(f"{str(path)!r} cannot be read as a table: {last}")
 
 
-def _encodings(path: Path) -> Sequence[str]:
+def tell_encoding(encoding: str) -> list[str]:
+    """A sentence on an encoding that is not UTF-8."""
+    if encoding in ("utf-8", "utf-8-sig"):
+        return []
+    return [
+        f"it is not in UTF-8 and was read as {encoding}; if names or cells look wrong, save it as "
+        "UTF-8"
+    ]
+
+
+def encodings(path: Path) -> Sequence[str]:
     """Encodings to try, likeliest first."""
     with _open_bytes(path) as file:
         start = file.read(_PROBED)
@@ -81,23 +102,23 @@ def _open_bytes(path: Path) -> Iterator[IO[bytes]]:
 def _read(path: Path, encoding: str) -> tuple[Any, list[str]]:
     import pandas as pd
 
-    header, separator = _read_header(path, encoding)
+    header, separator = read_header(path, encoding)
     # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
     frame = pd.read_csv(
-        path, sep=separator, encoding=encoding, low_memory=False, **_as_written(pd.__version__)
+        path, sep=separator, encoding=encoding, low_memory=False, **as_written(pd.__version__)
     )
     if not isinstance(frame.index, pd.RangeIndex):
         raise BadTable(
             f"{str(path)!r} has rows with more cells than the header has names; "
             "is there a separator at the end of the lines, or a name missing?"
         )
-    notes = _tell_renamed(header, list(frame.columns))
+    notes = tell_renamed(header, list(frame.columns))
     frame, dropped = _drop_counter(frame, header)
     frame, numbers = _read_numbers(frame, separator)
     return frame, notes + dropped + numbers
 
 
-def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
+def read_header(path: Path, encoding: str) -> tuple[list[str], str]:
     """The names as they stand there, and the separator."""
     with _open_bytes(path) as raw:
         file = codecs.getreader(encoding)(raw)
@@ -141,7 +162,7 @@ def _fit(records: list[list[str]]) -> tuple[float, int]:
     return sum(cells == width for cells in others) / max(len(others), 1) + 0.5, width
 
 
-def _as_written(version: str) -> dict[str, Any]:
+def as_written(version: str) -> dict[str, Any]:
     """What makes pandas read the number that stands there, so that a table reads as it was written.
 
     Before 3.1 it took the number beside it now and then, unless told otherwise; since then it
@@ -151,7 +172,8 @@ def _as_written(version: str) -> dict[str, Any]:
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def _tell_renamed(header: list[str], names: list[str]) -> list[str]:
+def tell_renamed(header: list[str], names: list[str]) -> list[str]:
+    """Sentences on columns that pandas named otherwise than the file."""
     renamed = [
         f"{new!r}" for old, new in zip(header, names, strict=False) if old and str(old) != str(new)
     ]
@@ -177,41 +199,66 @@ def _drop_counter(frame: Any, header: list[str]) -> tuple[Any, list[str]]:
     cells = frame[first].to_numpy()
     if cells.dtype.kind not in "iu" or not (np.diff(cells) == 1).all() or cells[0] not in (0, 1):
         return frame, []
-    return frame.drop(columns=first), [
-        "its first column has no name and counts the rows, so it was left out; give it a name if "
-        "the model takes it"
-    ]
+    return frame.drop(columns=first), [COUNTER]
 
 
 def _read_numbers(frame: Any, separator: str) -> tuple[Any, list[str]]:
     """The frame with numbers for columns whose cells all are numbers written with commas."""
-    decimal, grouped, either = [], [], []
+    matches = {}
     for name in frame.columns[[not _is_plain(frame[c].dtype) for c in frame.columns]]:
-        cells = frame[name].dropna()
-        by_comma, by_point = _all_match(cells, _GROUPS_BY_COMMA), _all_match(cells, _DECIMAL_COMMA)
-        if by_comma and by_point:
-            either.append(name)
-        elif by_comma:
-            grouped.append(name)
-        elif by_point:
-            decimal.append(name)
+        matches[name] = Matches()
+        matches[name].look(frame[name].dropna())
+    marks = choose_marks(matches, separator)
+    examples = {name: str(frame[name].dropna().iloc[0]) for name in marks}
+    numbers = {name: to_numbers(frame[name], *signs) for name, signs in marks.items()}
+    return frame.assign(**numbers), tell_marks(marks, examples)
+
+
+_DECIMAL, _GROUPED = (".", ","), (",", ".")  # what groups digits, and the point
+
+
+class Matches:
+    """Whether the cells of a column are numbers written with commas, part by part."""
+
+    def __init__(self) -> None:
+        self.grouped = self.decimal = True  # can all be read so?
+        self.comma = False  # is there one in any of them?
+
+    @property
+    def possible(self) -> bool:
+        """Can they still be such numbers?"""
+        return self.grouped or self.decimal
+
+    def look(self, cells: Any) -> None:
+        """Look at a part of the column, without its gaps."""
+        self.grouped = self.grouped and _all_match(cells, _GROUPS_BY_COMMA)
+        self.decimal = self.decimal and _all_match(cells, _DECIMAL_COMMA)
+        if self.possible and len(cells) and not self.comma:
+            self.comma = bool(cells.astype(str).str.contains(",", regex=False).any())
+
+
+def choose_marks(matches: dict[str, Matches], separator: str) -> dict[str, tuple[str, str]]:
+    """For columns of numbers with commas, what groups their digits and what is their point."""
+    found = {name: one for name, one in matches.items() if one.possible and one.comma}
+    decimal = [name for name, one in found.items() if one.decimal and not one.grouped]
+    grouped = [name for name, one in found.items() if one.grouped and not one.decimal]
     # "1,234" may be either: as in the other columns, else as the separator lets expect.
     many = decimal if bool(decimal) > bool(grouped) or separator != "," else grouped
-    many.extend(either)
+    many.extend(name for name, one in found.items() if one.decimal and one.grouped)
+    return dict.fromkeys(decimal, _DECIMAL) | dict.fromkeys(grouped, _GROUPED)
+
+
+def tell_marks(marks: dict[str, tuple[str, str]], examples: dict[str, str]) -> list[str]:
+    """A sentence on the columns of each way to write a number."""
     notes = []
-    for names, group, point, words in (
-        (decimal, ".", ",", "a decimal comma"),
-        (grouped, ",", ".", "commas between thousands"),
-    ):
-        if not names:
-            continue
-        example = frame[names[0]].dropna().iloc[0]
-        notes.append(
-            f"{spell(map(repr, names))} {'are' if len(names) > 1 else 'is'} written with {words}, "
-            f"as in {str(example)[:40]!r}, and read as numbers"
-        )
-        frame = frame.assign(**{name: _to_numbers(frame[name], group, point) for name in names})
-    return frame, notes
+    for signs, words in ((_DECIMAL, "a decimal comma"), (_GROUPED, "commas between thousands")):
+        names = [name for name, held in marks.items() if held == signs]
+        if names:
+            notes.append(
+                f"{spell(map(repr, names))} {'are' if len(names) > 1 else 'is'} written with "
+                f"{words}, as in {examples[names[0]][:40]!r}, and read as numbers"
+            )
+    return notes
 
 
 def _is_plain(dtype: Any) -> bool:
@@ -220,16 +267,16 @@ def _is_plain(dtype: Any) -> bool:
 
 
 def _all_match(cells: Any, pattern: str) -> bool:
-    """Are all cells such numbers, and is there a comma in one of them?"""
-    if not len(cells) or not all(isinstance(cell, str) for cell in cells.iloc[:_PROBED]):
+    """Are all cells text of such numbers?"""
+    if not all(isinstance(cell, str) for cell in cells.iloc[:_PROBED]):
         return False
     if not all(re.fullmatch(pattern, cell.strip()) for cell in cells.iloc[:_PROBED]):
         return False
-    text = cells.astype(str).str.strip()
-    return bool(text.str.fullmatch(pattern).all() and text.str.contains(",", regex=False).any())
+    return bool(cells.astype(str).str.strip().str.fullmatch(pattern).all())
 
 
-def _to_numbers(cells: Any, group: str, point: str) -> Any:
+def to_numbers(cells: Any, group: str, point: str) -> Any:
+    """Numbers that are written with commas, as numbers."""
     import pandas as pd
 
     plain = cells.str.strip().str.replace(group, "", regex=False)

@@ -1,0 +1,156 @@
+"""Large tables and many findings: time and memory; one JSON line per figure.
+
+    python benchmarks/scale.py table     a table of ten million rows and fifty columns, end to end
+    python benchmarks/scale.py fit-rows  naturalness by the number of rows a generator is fitted to
+
+Memory is that of a process of its own, as the system counts it (peak resident set). Tables are
+written into a scratch folder (`--scratch`, about 2 GB) and left there for the next time.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+ROWS, COLUMNS = 10_000_000, 50
+PART = 500_000  # rows of a file
+JOBS = [f"job {n}" for n in range(40)]
+PLACES = [f"place {n}" for n in range(300)]
+MODEL = """
+import numpy as np
+
+def approve(frame):
+    lead = frame["age"] / 10 + frame["n0"] - frame["n1"] + (frame["sex"] == "M") * 0.4
+    return 1 / (1 + np.exp(-(lead.to_numpy(dtype=float) - 5)))
+"""
+
+
+def people(n: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Rows in which columns hang together: two hidden traits move most of them."""
+    one, two = rng.normal(size=(2, n))
+    sex = np.where(rng.random(n) < 0.5 + 0.1 * np.tanh(one), "M", "F")
+    columns: dict[str, Any] = {
+        "age": np.clip(np.rint(45 + 12 * one + 4 * rng.normal(size=n)), 18, 90).astype(np.int64),
+        "sex": sex,
+        "job": np.take(JOBS, np.clip(20 + 8 * two + 4 * rng.normal(size=n), 0, 39).astype(int)),
+        "place": np.take(PLACES, (300 * rng.random(n) ** 2).astype(int)),
+    }
+    for number in range(COLUMNS - 5):
+        mixed = one * np.cos(number) + two * np.sin(number) + rng.normal(size=n)
+        if number % 3 == 0:
+            columns[f"n{number}"] = mixed.round(2)
+        elif number % 3 == 1:
+            columns[f"n{number}"] = np.rint(10 * mixed).astype(np.int64)
+        else:
+            columns[f"n{number}"] = np.where(rng.random(n) < 0.05, np.nan, mixed)
+    columns["ok"] = np.where(one + rng.normal(size=n) > 0, "yes", "no")
+    return pd.DataFrame(columns)
+
+
+def written(folder: Path, rows: int) -> Path:
+    """The table as Parquet files, written once."""
+    place = folder / f"people-{rows}"
+    if not place.exists():
+        draft = folder / f"people-{rows}.draft"
+        draft.mkdir(parents=True, exist_ok=True)
+        for number, start in enumerate(range(0, rows, PART)):
+            rng = np.random.default_rng([7, number])
+            part = people(min(PART, rows - start), rng)
+            part.to_parquet(draft / f"part-{number:03}.parquet", row_group_size=100_000)
+        draft.rename(place)
+    return place
+
+
+def measured(folder: Path, words: list[str]) -> tuple[float, float, str]:
+    """Seconds and peak memory in GB of `limi` with these words, and what it printed."""
+    start = time.perf_counter()
+    env = {**os.environ, "PYTHONPATH": sys.path[0]}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "limi", *words], cwd=folder, env=env, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    said = process.stdout.read().decode()
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, said
+    return time.perf_counter() - start, usage.ru_maxrss / 2**20, said
+
+
+def table(folder: Path, rows: int) -> None:
+    """`limi test` on a table that does not fit into memory."""
+    place = written(folder, rows)
+    (folder / "scale_model.py").write_text(MODEL)
+    size = sum(path.stat().st_size for path in place.iterdir()) / 2**30
+    words = ["test", str(place), "--model", "python:scale_model.py:approve", "--target", "ok"]
+    words += ["--favorable", "yes", "--protected", "sex", "--json"]
+    seconds, memory, said = measured(folder, words)
+    summary = json.loads(said)
+    tell(
+        "table",
+        rows=summary["n_rows"],
+        columns=COLUMNS,
+        gb_on_disk=round(size, 2),
+        seconds=round(seconds, 1),
+        peak_gb=round(memory, 2),
+        findings=summary["findings"],
+        real_rate=summary["rates"]["real"],
+    )
+
+
+def fit_rows(folder: Path, rows: int) -> None:
+    """How natural rows are by the number of rows that the generator was fitted to."""
+    from limi import generators
+    from limi.metrics.naturalness import average_tabular_naturalness
+    from limi.table.files import infer, read
+    from limi.table.frames import Codec
+
+    frame = read(written(folder, rows), fit_rows=1_050_000)
+    schema = infer(frame, exclude=("ok",))
+    every = Codec.learn(frame, schema).encode(frame)
+    del frame
+    order = np.random.default_rng(0).permutation(len(every))
+    judges, every = every[order[:50_000]], every[order[50_000:]]
+    for n in (25_000, 50_000, 100_000, 200_000, 400_000, 1_000_000):
+        start = time.perf_counter()
+        made = generators.fit("trees", every[:n], schema, np.random.default_rng(1))
+        seconds = time.perf_counter() - start
+        drawn, _ = generators.draw(made, len(judges), np.random.default_rng(2))
+        natural = average_tabular_naturalness(judges, drawn, schema).score
+        tell("fit-rows", rows=n, seconds=round(seconds, 1), naturalness=round(natural, 4))
+
+
+def tell(part: str, **figures: Any) -> None:
+    """One line of figures."""
+    print(json.dumps({"part": part, **figures}), flush=True)
+
+
+PARTS: dict[str, Callable[[Path, int], None]] = {"table": table, "fit-rows": fit_rows}
+
+
+def main() -> None:
+    """Measure the parts that are named, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()) / "limi-scale")
+    given = parser.parse_args()
+    given.scratch.mkdir(parents=True, exist_ok=True)
+    for name in given.parts or PARTS:
+        PARTS[name](given.scratch, given.rows)
+
+
+if __name__ == "__main__":
+    main()
