@@ -54,6 +54,7 @@ __all__ = [
     "move_threshold",
     "opposes",
     "parse_rule",
+    "restore_threshold",
     "round_scores",
     "sides",
 ]
@@ -534,6 +535,17 @@ def move_threshold(scores: Any, threshold: float) -> Any:
     on_edge = 0 * scores + 0.5  # NaN stays NaN
     moved = where(scores < threshold - EDGE, below, on_edge)
     return where(scores > threshold + EDGE, above, moved)
+
+
+def restore_threshold(moved: float, threshold: float) -> float:
+    """The score that `move_threshold` moved to this one.
+
+    >>> restore_threshold(0.25, 0.3), restore_threshold(0.75, 0.3)
+    (0.15, 0.65)
+    """
+    if moved <= 0.5:
+        return 2 * threshold * moved
+    return threshold + 2 * (1 - threshold) * (moved - 0.5)
 
 
 _FORMS = (

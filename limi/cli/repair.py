@@ -55,6 +55,22 @@ def repair(
     max_accuracy_loss: Annotated[
         float, Option(help="Accuracy on held-out rows that may be lost; 0.01 is one point.")
     ] = 0.01,
+    weights: Annotated[
+        list[str] | None,
+        Option(
+            metavar="table|uniform|COLUMN=VALUE:SHARE,...",
+            help="Of average: what each protected value counts. Repeatable.",
+        ),
+    ] = None,
+    scale: Annotated[str, Option(help="Of average: probability or log-odds.")] = "probability",
+    same_share: Annotated[
+        bool,
+        Option(
+            "--same-share",
+            help="Move the threshold of averaged and dropped models until as many people as "
+            "before get a favorable decision.",
+        ),
+    ] = False,
     sweep: Annotated[
         bool, Option("--sweep", help="Try several fractions and draw fairness against accuracy.")
     ] = False,
@@ -75,8 +91,8 @@ def repair(
     from limi.audits.reopen import reopen
     from limi.cli._apart import require_apart
     from limi.models.python import attribute
+    from limi.repairs import parse_weights, require_saving
     from limi.repairs import repair as run_repair
-    from limi.repairs import require_saving
 
     trainer = None if fit is None else fit.rpartition(":")[0]
     require_apart(
@@ -113,6 +129,9 @@ def repair(
                 held_out=held_out,
                 privileged=privileged or (),
                 max_accuracy_loss=max_accuracy_loss,
+                weights=parse_weights(weights or ()),
+                scale=scale,  # type: ignore[arg-type]
+                same_share=same_share,
                 sweep=sweep,
                 command=_console.command_line(),
                 on_step=on_step,

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 
+from limi.decisions import move_threshold
+
 __all__ = ["LEAST_SHARE", "AveragedClassifier", "AveragedFunction", "Swaps"]
 
 LEAST_SHARE = 1e-3
@@ -40,8 +42,9 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     all of whose partners are left out is averaged over all of them.
 
     `reads` says what is averaged: `"probability"`, `"log-odds"`, `"margin"` (`decision_function`),
-    or `"label"` for a vote. A frame may lack the protected columns. `fit` trains the model inside
-    again.
+    or `"label"` for a vote. `threshold` is where the second of two classes is decided, of its mean
+    probability or margin; None for the higher one. A frame may lack the protected columns. `fit`
+    trains the model inside again.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         along: Sequence[Mapping[str, Any]] = (),
         closed: Sequence[Mapping[str, Any]] = (),
         reads: str = "probability",
+        threshold: float | None = None,
     ) -> None:
         self.estimator = estimator
         self.values = values
@@ -59,6 +63,10 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.along = along
         self.closed = closed
         self.reads = reads
+        self.threshold = threshold
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self.model, "classes_")
 
     def fit(self, X: Any, y: Any) -> AveragedClassifier:
         """Train a copy of the model inside; what is averaged over stays."""
@@ -98,15 +106,23 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._average(X)
 
     def predict(self, X: Any) -> Any:
-        """The class with the highest mean; the first of equal ones."""
-        if self.reads != "margin":
-            return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
-        margin = self._average(X)
-        return self.classes_[
-            (margin > 0).astype(int) if margin.ndim == 1 else np.argmax(margin, axis=1)
-        ]
+        """The class with the highest mean, the first of equal ones; or by the threshold."""
+        if self.reads == "margin":
+            means = self._average(X)
+            second = means if means.ndim == 1 else means[:, -1]
+        else:
+            means = self.predict_proba(X)
+            second = means[:, -1]
+        if self.threshold is not None:
+            return self.classes_[(second >= self.threshold).astype(int)]
+        if means.ndim == 1:
+            return self.classes_[(means > 0).astype(int)]
+        return self.classes_[np.argmax(means, axis=1)]
 
     def _average(self, X: Any) -> NDArray[np.float64]:
+        if not len(X):  # which many a model refuses
+            is_line = self.reads == "margin" and len(self.classes_) == 2
+            return np.empty(0) if is_line else np.empty((0, len(self.classes_)))
         swaps = Swaps(self.values, self.weights, self.along, self.closed)
         return swaps.average(X, self._answer, getattr(self.model, "feature_names_in_", None))
 
@@ -128,6 +144,7 @@ class AveragedFunction:
 
     `takes` and `columns` say what it is given, as `limi.models` reads them of any function.
     `reads` says what is averaged: scores as they are (`"probability"`), or their `"log-odds"`.
+    With a `threshold` scores are moved so that it comes to lie at 0.5.
     """
 
     def __init__(
@@ -137,14 +154,22 @@ class AveragedFunction:
         takes: str = "frame",
         columns: Sequence[str] | None = None,
         reads: str = "probability",
+        threshold: float | None = None,
     ) -> None:
         self.score = score
         self.swaps = swaps
         self.takes = takes
         self.columns = columns
         self.reads = reads
+        self.threshold = threshold
 
     def __call__(self, inputs: Any) -> NDArray[np.float64]:
+        if not len(inputs):
+            return np.empty(0)
+        scores = self._average(inputs)
+        return scores if self.threshold is None else move_threshold(scores, self.threshold)
+
+    def _average(self, inputs: Any) -> NDArray[np.float64]:
         if self.reads != "log-odds":
             return self.swaps.average(inputs, self.score, self.columns)
         odds = np.exp(self.swaps.average(inputs, self._log_odds, self.columns))

@@ -19,6 +19,7 @@ from limi.decisions import (
     move_threshold,
 )
 from limi.errors import BadModel, GivesNumbers, InvalidInput
+from limi.models._averaged import AveragedClassifier
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
 from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
@@ -272,8 +273,8 @@ def _is_fitted(target: Any) -> bool:
 
 @dataclass(frozen=True)
 class OwnThreshold:
-    """The threshold of scikit-learn's threshold classifiers, read from them: its score is known,
-    where their `predict` tells a label alone."""
+    """The threshold of scikit-learn's threshold classifiers and of averaged ones, read from them:
+    its score is known, where their `predict` tells a label alone."""
 
     value: float
     column: int  # the class that is decided at or above it
@@ -283,13 +284,16 @@ class OwnThreshold:
     def of(target: Any) -> OwnThreshold | None:
         """That of an estimator, inside pipelines and searches; None where it has none."""
         last = _last(target)
+        if isinstance(last, AveragedClassifier):
+            way: Reads = "margin" if last.reads == "margin" else "probability"
+            return None if last.threshold is None else OwnThreshold(last.threshold, 1, way)
         if type(last).__name__ not in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):
             return None
-        way = last.response_method
-        if way == "auto":
+        method = last.response_method
+        if method == "auto":
             has = hasattr(getattr(last, "estimator_", last.estimator), "predict_proba")
-            way = "predict_proba" if has else "decision_function"
-        reads: Reads = "probability" if way == "predict_proba" else "margin"
+            method = "predict_proba" if has else "decision_function"
+        reads: Reads = "probability" if method == "predict_proba" else "margin"
         value = getattr(last, "best_threshold_", None)
         value = last.threshold if value is None else value
         if isinstance(value, str):  # "auto"
@@ -300,6 +304,13 @@ class OwnThreshold:
         positive = last.pos_label if scorer is None else scorer._get_pos_label()
         places = np.flatnonzero(np.asarray(last.classes_) == positive)
         return OwnThreshold(float(value), int(places[0]) if len(places) else 1, reads)
+
+    @property
+    def of_second(self) -> float:
+        """Where the second class is decided, whichever of the two this one is of."""
+        if self.column == 1:
+            return self.value
+        return -self.value if self.reads == "margin" else 1 - self.value
 
     def scores(self, raw: Any, favorable_column: Favored) -> Scores:
         """Scores of probabilities or margins, moved so that this threshold lies at 0.5."""

@@ -21,6 +21,7 @@ from limi.repairs._saving import require_saving
 from limi.repairs._shipping import load_averaged
 from limi.repairs._side_by_side import Repairs, Tried
 from limi.repairs._ways import HOWS
+from limi.repairs._weights import parse_weights
 
 # `repair` puts these parts together; who follows another protocol puts them together otherwise.
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "groups",
     "load_averaged",
     "mix_rows",
+    "parse_weights",
     "refit_of",
     "repair",
     "require_saving",

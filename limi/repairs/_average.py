@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import logit
 
 from limi import models
 from limi.audits.problem import Problem, prepare
+from limi.decisions import Favorable, restore_threshold
 from limi.errors import InvalidInput
 from limi.models import Meaning
 from limi.models._averaged import AveragedClassifier, AveragedFunction
@@ -28,7 +30,7 @@ from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Column, Schema
 from limi.types import Value
 
-__all__ = ["Averaged", "Scale", "average", "average_target"]
+__all__ = ["Averaged", "Scale", "average", "average_target", "check_scale", "tell_threshold"]
 
 Scale = Literal["probability", "log-odds"]
 
@@ -70,8 +72,7 @@ def average(
     that gives labels alone is averaged by vote, and a regressor's numbers by their mean, as a
     function.
     """
-    if scale not in ("probability", "log-odds"):
-        raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
+    check_scale(scale)
     if frame is None:
         return _average_alone(model, protected, weights, scale)
     problem = prepare(
@@ -90,10 +91,23 @@ def average(
     return average_target(problem, problem.target, table, scale).native
 
 
+def check_scale(scale: str) -> None:
+    """InvalidInput where nobody knows what that is."""
+    if scale not in ("probability", "log-odds"):
+        raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
+
+
 def average_target(
-    problem: Problem, target: Target, table: PartnerTable, scale: Scale = "probability"
+    problem: Problem,
+    target: Target,
+    table: PartnerTable,
+    scale: Scale = "probability",
+    threshold: float | None = None,
 ) -> Averaged:
-    """The averaged model of a target of this problem, as something to ask and to ship."""
+    """The averaged model of a target of this problem, as something to ask and to ship.
+
+    `threshold` is the mean favorable score above which it decides so, in place of 0.5.
+    """
     model = target.model
     if isinstance(model, SklearnModel):
         native: AveragedClassifier | AveragedFunction = AveragedClassifier(
@@ -103,6 +117,7 @@ def average_target(
             table.along,
             table.closed,
             _read_as(model, scale),
+            _threshold_of(model, threshold),
         )
     else:
         native = AveragedFunction(
@@ -111,15 +126,38 @@ def average_target(
             model.takes,
             target.shown.schema.names,
             scale if target.rule.kind == "favorable" else "probability",
+            threshold,
         )
     return Averaged(_bound(problem, target, native), native, table)
 
 
 def _read_as(model: SklearnModel, scale: Scale) -> str:
     """What of a classifier is averaged: what its decisions follow."""
-    if model.own is not None:
-        return "label"  # a threshold of its own decides, which a mean would forget
     return scale if model.reads == "probability" else model.reads
+
+
+def _threshold_of(model: SklearnModel, given: float | None) -> float | None:
+    """Where the second class of a classifier is decided; None where its mean is the higher one."""
+    own = None if model.own is None or model.reads == "label" else model.own.of_second
+    if given is None:
+        return own
+    second = given if model.favorable_column == 1 else 1 - given
+    if model.reads == "margin":
+        return float(logit(second)) + (own or 0.0)
+    return second if own is None else restore_threshold(second, own)
+
+
+def tell_threshold(target: Target, given: float) -> float:
+    """A threshold of a target's scores, as a favorable score that its model itself would give:
+    scores may have been moved because the model or the user has a threshold already."""
+    model, rule = target.model, target.rule
+    if isinstance(rule, Favorable) and rule.threshold is not None:
+        return restore_threshold(given, rule.threshold)
+    if isinstance(model, SklearnModel) and model.own is not None and model.reads == "probability":
+        second = _threshold_of(model, given)
+        assert second is not None
+        return second if model.favorable_column == 1 else 1 - second
+    return given
 
 
 def _bound(problem: Problem, target: Target, native: Any) -> Target:
@@ -143,12 +181,12 @@ def _average_alone(
     scale: Scale,
 ) -> AveragedClassifier:
     """Without a table: the values are those that weights are given for."""
-    if isinstance(weights, str):
+    if not isinstance(weights, Mapping):
         raise InvalidInput(
             "without a table nobody knows the protected values; give the table as the second "
             "argument, or weights such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
-    named = [protected] if isinstance(protected, str) else list(protected)
+    named = [protected] if isinstance(protected, str) else _listed(protected)
     known = getattr(model, "feature_names_in_", None)
     if known is None or not hasattr(model, "classes_"):
         raise InvalidInput(
@@ -177,6 +215,18 @@ def _average_alone(
     if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
         reads = "label"
     return AveragedClassifier(model, values, [float(w) for w in counted], reads=reads)
+
+
+def _listed(protected: Any) -> list[str]:
+    try:
+        named = list(protected)
+    except TypeError:
+        named = []
+    if not named or not all(isinstance(name, str) for name in named):
+        raise InvalidInput(
+            f"protected is {protected!r}; it names the columns to average over, such as ['sex']"
+        )
+    return named
 
 
 def _values(weights: Mapping[str, Mapping[Any, float]], name: str) -> list[Any]:

@@ -195,6 +195,7 @@ def describe_run(result: Result) -> dict[str, Any]:
         "protected": dict(run.protected),
         "target": problem.label_column,
         "favorable": problem.favorable,
+        "decision": run.decision,
         "method": run.method,
         "generator": run.generator,
         "seed": run.seed,

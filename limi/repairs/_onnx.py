@@ -23,13 +23,8 @@ _INNER = "asked_"
 _MISSING_TEXT = ("nan", "None", "<NA>")  # as limi and skl2onnx spell a missing cell of text
 
 
-def export(
-    model: AveragedClassifier, example: Any, *, threshold: tuple[int, float] | None = None
-) -> bytes:
-    """The graph as bytes; `example` is a row or more as the model takes them.
-
-    `threshold` is a class's place and the probability at which it is decided.
-    """
+def export(model: AveragedClassifier, example: Any) -> bytes:
+    """The graph as bytes; `example` is a row or more as the model takes them."""
     try:
         import onnx.compose
         import skl2onnx  # noqa: F401
@@ -41,7 +36,7 @@ def export(
             "ONNX; the model is in the skops file"
         )
     inner = _convert(model.model, example)
-    graph = _Graph(onnx.compose.add_prefix(inner, _INNER), model, threshold)
+    graph = _Graph(onnx.compose.add_prefix(inner, _INNER), model)
     made = graph.build()
     onnx.checker.check_model(made)
     content: bytes = made.SerializeToString()
@@ -84,12 +79,9 @@ def _is_number(series: Any) -> bool:
 class _Graph:
     """Nodes in front of and behind the model's own graph."""
 
-    def __init__(
-        self, inner: Any, model: AveragedClassifier, threshold: tuple[int, float] | None
-    ) -> None:
+    def __init__(self, inner: Any, model: AveragedClassifier) -> None:
         self.inner = inner
         self.model = model
-        self.threshold = threshold
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.places = {place.name.removeprefix(_INNER): place for place in inner.graph.input}
@@ -280,14 +272,12 @@ class _Graph:
     def _decide(self, shares: str) -> str:
         """(n,): the class with the highest mean, or by the threshold."""
         classes = self._constant(self._spelled()[0])
-        if self.threshold is None:
+        if self.model.threshold is None:
             place = self._add("ArgMax", [shares], axis=1, keepdims=0)
             return self._add("Gather", [classes, place], "label", axis=0)
-        wanted, least = self.threshold
-        mine = self._add("Gather", [shares, self._constant(np.array(wanted))], axis=1)
-        above = self._add("GreaterOrEqual", [mine, self._constant(np.array(least))])
-        yes, no = (self._constant(np.array(p)) for p in (wanted, 1 - wanted))
-        place = self._add("Where", [above, yes, no])
+        second = self._add("Gather", [shares, self._constant(np.array(1))], axis=1)
+        least = self._constant(np.array(self.model.threshold))
+        place = self._add("Cast", [self._add("GreaterOrEqual", [second, least])], to=7)
         return self._add("Gather", [classes, place], "label", axis=0)
 
     # -- parts --------------------------------------------------------------------------

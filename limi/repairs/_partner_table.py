@@ -221,7 +221,7 @@ def _find_taken(target: Target, rows: Rows, cells: Rows) -> tuple[Index, tuple[s
     if not refused:
         return np.array(taken), ()
     names = ", ".join(_name(schema, cells[refused]))
-    return np.array(taken), (f"{names} was left out, for the model refuses it: {why}",)
+    return np.array(taken), (f"{names} was left out, because the model refuses it: {why}",)
 
 
 def _name(schema: Schema, cells: Rows) -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from limi.audits.result import Result
 from limi.errors import InvalidInput
 from limi.metrics.privileged import Privileged
+from limi.repairs._average import Scale
 from limi.repairs._core import (
     OnStep,
     Steps,
@@ -20,9 +21,16 @@ from limi.repairs._core import (
     repair_with_findings,
 )
 from limi.repairs._labels import Policy
+from limi.repairs._partner_table import Weights
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Repair
-from limi.repairs._settings import Settings, check_labels, choose_preset
+from limi.repairs._settings import (
+    Averaging,
+    Settings,
+    check_labels,
+    check_threshold,
+    choose_preset,
+)
 from limi.repairs._side_by_side import Repairs, compare_repairs
 from limi.repairs._ways import WAYS, check_how
 from limi.system import cores
@@ -48,6 +56,9 @@ def repair(
     test: Frame | None = None,
     privileged: Privileged = (),
     max_accuracy_loss: float = 0.01,
+    weights: Weights = "table",
+    scale: Scale = "probability",
+    same_share: bool = False,
     sweep: bool | Sequence[float] = False,
     command: str = "",
     on_step: OnStep = lambda done, words: None,
@@ -65,6 +76,9 @@ def repair(
     share of the rows trained on) replace what it says. `fit` is a function of a frame and its
     labels that returns a fitted model; scikit-learn estimators and benchmark models need none.
     `privileged` states whose decisions the others' are compared with, as `"sex=Male"`.
+
+    `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
+    and dropped models until as many people as before get a favorable decision.
 
     Each of the seeds holds out other rows (or measures on `test`, a frame with the target column),
     and trains on the rest. The model that is kept is made from all rows. `held_out=0` trains on
@@ -99,8 +113,10 @@ def repair(
         seed=seed,
         held_out=held_out,
         max_accuracy_loss=max_accuracy_loss,
+        averaging=Averaging(weights, scale, same_share),
     )
     check_labels(result)
+    check_threshold(result, settings.averaging)
     _check_sight(result)
     refit, why = _refit(result, fit, how)
     compared, codes = compare_groups(result, settings, privileged)

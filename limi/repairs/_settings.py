@@ -9,17 +9,41 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from limi.audits.result import Result
+from limi.decisions import Favorable
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.repairs import _labels, _recipes
+from limi.repairs._average import Scale, check_scale
 from limi.repairs._labels import Policy
 from limi.repairs._mixing import PAPER_FRACTION, PRESETS, Preset
+from limi.repairs._partner_table import Weights
 from limi.search.budget import check_seed
 
-__all__ = ["SWEPT", "Settings", "check_labels", "check_run", "choose_preset", "choose_swept"]
+__all__ = [
+    "SWEPT",
+    "Averaging",
+    "Settings",
+    "check_labels",
+    "check_run",
+    "check_threshold",
+    "choose_preset",
+    "choose_swept",
+]
 
 SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
 _MOST_SEEDS = 1_000
+
+
+@dataclass(frozen=True)
+class Averaging:
+    """How a model is averaged."""
+
+    weights: Weights = "table"
+    scale: Scale = "probability"
+    same_share: bool = False  # is the threshold moved until as many are favored as before?
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
 
 
 @dataclass(frozen=True)
@@ -34,6 +58,7 @@ class Settings:
     held_out: float  # share of the rows
     max_accuracy_loss: float
     swept: tuple[float, ...] = ()  # fractions that are tried beside that of `mixing`
+    averaging: Averaging = Averaging()
 
     def __post_init__(self) -> None:
         _check_fraction(self.mixing.fraction)
@@ -126,6 +151,17 @@ def check_labels(result: Result) -> None:
         )
     if len(np.unique(labels[labels >= 0])) < 2:
         raise BadTable("the target column holds one label only; a model needs both to be trained")
+
+
+def check_threshold(result: Result, averaging: Averaging) -> None:
+    """Refuse to move a threshold that the run itself names."""
+    rule = result.problem.target.rule
+    if averaging.same_share and isinstance(rule, Favorable) and rule.threshold is not None:
+        raise InvalidInput(
+            f"the run decides by {str(rule)!r}, a threshold of its own, which a model's file does "
+            "not hold; repair without the same share, and the report names the threshold that "
+            "keeps it"
+        )
 
 
 def _check_fraction(fraction: float) -> None:

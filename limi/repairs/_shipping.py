@@ -93,6 +93,7 @@ def _as_function(
         "along": list(swaps.along),
         "closed": list(swaps.closed),
         "reads": native.reads,
+        "threshold": native.threshold,
     }
     words = _SCORE.format(
         model=place.replace("\\", "/").replace('"', "'"),
@@ -116,4 +117,6 @@ def load_averaged(path: str | Path) -> AveragedFunction:
     )
     swaps = Swaps(dict(tree["values"]), tree["weights"], tree["along"], tree["closed"])
     columns = tree["columns"] or None
-    return AveragedFunction(model.score, swaps, tree["takes"], columns, tree["reads"])
+    return AveragedFunction(
+        model.score, swaps, tree["takes"], columns, tree["reads"], tree["threshold"]
+    )

@@ -15,12 +15,14 @@ from limi.audits.result import Result
 from limi.audits.run_folder import versions
 from limi.decisions import favors
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import InvalidInput, spell
+from limi.errors import BadModel, InvalidInput, spell
 from limi.generators import Generator
 from limi.metrics._populations import draw_people
 from limi.metrics.individual import rate_of
+from limi.metrics.what_if import mcnemar
 from limi.models.target import Target
 from limi.repairs import _shipping, _verify
+from limi.repairs._average import tell_threshold
 from limi.repairs._compared import (
     COMPARED,
     Comparison,
@@ -30,7 +32,9 @@ from limi.repairs._compared import (
 )
 from limi.repairs._core import Work, describe_run
 from limi.repairs._figures import Figures, RepairGroups, over_seeds
+from limi.repairs._partner_table import Weights
 from limi.repairs._recipes import Training
+from limi.repairs._share import choose_some, keep_share
 from limi.repairs._ways import WAYS, Made
 from limi.search.check import check_rows
 from limi.streams import Stream
@@ -61,12 +65,25 @@ class Tried:
     asked: int  # questions to the model inside for one answer
     seconds: float  # to make it
     why: str = ""  # it is the one to take, or is not
+    threshold: float | None = None  # that keeps the share of favorable decisions
     made: Made = field(default=None, repr=False)  # type: ignore[assignment]
 
     @property
     def people(self) -> _verify.Check:
         """The fresh people that both models were asked about."""
         return self.checks[-1]
+
+    def _share(self) -> dict[str, Any]:
+        """What became of the share of favorable decisions, and which threshold keeps it."""
+        gained = sum(one.gained for one in self.moved)
+        lost = sum(one.lost for one in self.moved)
+        return {
+            "gained": gained,
+            "lost": lost,
+            "p_value": float(f"{float(mcnemar(gained, lost)):.3g}"),
+            "threshold_to_keep_it": None if self.threshold is None else round(self.threshold, 6),
+            "was_moved": self.made.threshold is not None,
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -79,6 +96,7 @@ class Tried:
             "accuracy_loss": self.loss.as_dict(),
             "checks": [check.as_dict() for check in self.checks],
             "moved": describe(self.moved),
+            "share": self._share(),
             "questions_per_answer": self.asked,
             "seconds": round(self.seconds, 3),
             "notes": list(self.made.notes),
@@ -180,19 +198,21 @@ def compare_repairs(
     """Try these ways, over seeds and then for keeps, and recommend one."""
     inquiry = _Inquiry(result, work, tuple(hows), can_train)
     trials = inquiry.run_trials()
+    if not inquiry.able:
+        raise next(iter(inquiry.failed.values()))
     fresh = _verify.Fresh.beside(
         result.summary.method, result.summary.generator, result.summary.seed
     )
     judge = _Judge.prepare(work, fresh)
-    tried = [inquiry.conclude(how, trials, judge) for how in hows]
+    concluded = [inquiry.conclude(how, trials, judge) for how in inquiry.able]
     before = _join([trial.before for trial in trials])
-    tried, recommended = recommend(tried, work.settings.max_accuracy_loss)
+    tried, recommended = recommend(concluded, work.settings.max_accuracy_loss)
     return Repairs(
         work.problem,
         before,
         tuple(tried),
         recommended,
-        dict(skipped),
+        {**skipped, **{how: str(error) for how, error in inquiry.failed.items()}},
         work.groups,
         inquiry.describe_settings(),
         describe_run(result),
@@ -212,6 +232,7 @@ class _Trial:
     places: Index
     moved: Mapping[str, Sequence[Moved]]
     seconds: Mapping[str, float]
+    thresholds: Mapping[str, float]  # that would keep the share of favorable decisions
 
 
 @dataclass(frozen=True)
@@ -222,6 +243,20 @@ class _Inquiry:
     work: Work
     hows: tuple[str, ...]
     can_train: bool
+    failed: dict[str, BadModel] = field(default_factory=dict)  # of several, those that broke
+
+    @property
+    def able(self) -> list[str]:
+        """The ways that have not failed."""
+        return [how for how in self.hows if how not in self.failed]
+
+    def _make(self, how: str, plain: Target, training: Training, place: int) -> Made | None:
+        """A repair; None where the model breaks, as long as there are others to compare."""
+        try:
+            return WAYS[how].timed(self.work, plain, training, place)
+        except BadModel as error:
+            self.failed[how] = error
+            return None
 
     @property
     def seeds(self) -> int:
@@ -250,16 +285,32 @@ class _Inquiry:
         )
         decided = favors(plain.score(rows))
         before = comparison.figures(plain, rows, truth, 1)
-        after, right, moved, seconds = {}, {}, {}, {}
-        for how in self.hows:
+        after, right, moved, seconds, thresholds = {}, {}, {}, {}, {}
+        some = choose_some(len(rows), Stream.REPAIR_HELD_OUT.rng(work.seed, place, 1))
+        for how in self.able:
             work.steps.next(f"{told}: {how}")
-            made = WAYS[how].timed(work, plain, training, place)
+            made = self._make(how, plain, training, place)
+            if made is None:
+                continue
+            if made.remade is not None:
+                wanted = int(decided[some].sum())
+                thresholds[how] = keep_share(made.target.score(rows[some]), wanted)
+                made = self._move(made, thresholds[how])
             after[how] = comparison.figures(made.target, rows, truth, made.asked)
             now = favors(made.target.score(rows))
             right[how] = now == (truth == 1)
             moved[how] = comparison.moved(rows, decided, now)
             seconds[how] = made.seconds
-        return _Trial(before, after, decided == (truth == 1), right, places, moved, seconds)
+        right_before = decided == (truth == 1)
+        return _Trial(before, after, right_before, right, places, moved, seconds, thresholds)
+
+    def _move(self, made: Made, threshold: float) -> Made:
+        """The same, at the threshold that keeps the share where that was asked for."""
+        return made.decide_above(threshold) if self._moves else made
+
+    @property
+    def _moves(self) -> bool:
+        return self.work.settings.averaging.same_share
 
     def _split(self, place: int) -> tuple[Training, Rows, Labels, Index]:
         """Rows to train on, and those to measure on with their labels and places."""
@@ -278,6 +329,10 @@ class _Inquiry:
         work.steps.next(f"{how}, for keeps")
         training = work.training(work.known)
         made = WAYS[how].timed(work, work.problem.target, training, 0)
+        threshold = None
+        if made.remade is not None:
+            threshold = float(np.median([trial.thresholds[how] for trial in trials]))
+            made = self._move(made, threshold)
         checks = judge.check(made)
         before = _join([trial.before for trial in trials])
         figures = _join([trial.after[how] for trial in trials])
@@ -297,6 +352,7 @@ class _Inquiry:
             add_moved([trial.moved[how] for trial in trials]),
             made.asked,
             float(np.mean([trial.seconds[how] for trial in trials])),
+            threshold=None if threshold is None else tell_threshold(work.problem.target, threshold),
             made=made,
         )
 
@@ -312,6 +368,12 @@ class _Inquiry:
         people = checks[-1]
         if not WAYS[how].exact or any(check.after for check in checks):
             return _verify.judge(checks, people, loss, before, after, max_accuracy_loss=most)
+        if not any(check.before for check in checks):
+            return _verify.Verdict(
+                "unchanged",
+                f"none of {people.rows:,} fresh people flipped before, so there is nothing to "
+                "remove",
+            )
         columns = " or ".join(self.work.problem.schema.protected)
         flips = _verify.Verdict(
             "removed",
@@ -330,7 +392,7 @@ class _Inquiry:
         """For JSON."""
         work, settings = self.work, self.work.settings
         return {
-            "how": list(self.hows),
+            "how": self.able,
             "preset": settings.preset,
             "recipe": settings.mixing.recipe,
             "label": settings.mixing.label,
@@ -342,6 +404,9 @@ class _Inquiry:
             "max_accuracy_loss": settings.max_accuracy_loss,
             "trained_by": work.refit.words if self.can_train else "",
             "rows": len(work.problem.rows),
+            "weights": _describe_weights(settings.averaging.weights),
+            "scale": settings.averaging.scale,
+            "same_share": settings.averaging.same_share,
         }
 
 
@@ -427,7 +492,7 @@ def recommend(tried: Sequence[Tried], max_accuracy_loss: float) -> tuple[list[Tr
     explained = []
     for one in tried:
         if one is best:
-            why = "recommended: " + _praise(best, fewest, near)
+            why = "recommended: " + _praise(best, fewest, near, len(tried))
         elif one not in able:
             why = _word(one, max_accuracy_loss)
         elif one not in fewest:
@@ -456,8 +521,10 @@ def _flips(one: Tried) -> float:
     return rate_of(one.people.after, one.people.rows_after or one.people.rows).high
 
 
-def _praise(best: Tried, fewest: Sequence[Tried], near: Sequence[Tried]) -> str:
+def _praise(best: Tried, fewest: Sequence[Tried], near: Sequence[Tried], n_tried: int) -> str:
     told = "it removes the flips" if _flips(best) == 0 else "it leaves fewest flips"
+    if n_tried == 1:
+        return told if _flips(best) == 0 else "it makes flips rarer"
     if len(fewest) == 1:
         return f"{told}, and no other does" if _flips(best) == 0 else told
     if len(near) == 1:
@@ -467,7 +534,8 @@ def _praise(best: Tried, fewest: Sequence[Tried], near: Sequence[Tried]) -> str:
 
 def _word(one: Tried, max_accuracy_loss: float) -> str:
     if one.verdict.word == "unchanged":
-        return "flips are not rarer"
+        some = any(check.before for check in one.checks)
+        return "flips are not rarer" if some else "nobody flipped before"
     if one.verdict.word == "worse":
         return "flips are more common"
     if one.loss.value > max_accuracy_loss:
@@ -486,6 +554,13 @@ def _still(one: Tried) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %"
+
+
+def _describe_weights(weights: Weights) -> Any:
+    """For JSON, in which every value is text."""
+    if isinstance(weights, str):
+        return weights
+    return {name: {str(v): share for v, share in of.items()} for name, of in weights.items()}
 
 
 def _join(each: Sequence[Figures]) -> Figures:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from limi.decisions import favors
 from limi.errors import InvalidInput, nearest
 from limi.models._base import LearnsPairs
 from limi.models.target import Target
-from limi.repairs._average import Scale, average_target
+from limi.repairs._average import Averaged, average_target
 from limi.repairs._core import Work
 from limi.repairs._figures import Blinded
 from limi.repairs._mixing import MixedTable
-from limi.repairs._partner_table import POINTS, Weights, choose_cells, make_table
+from limi.repairs._partner_table import POINTS, choose_cells, make_table
 from limi.repairs._recipes import Training
 from limi.repairs._refit import Fitted
 from limi.search.check import check_rows
@@ -47,6 +48,14 @@ class Made:
     mix: MixedTable | None = None  # what it was trained on, where rows were added
     inner: Fitted | None = None  # the model that is asked, where it is not the tested one
     notes: tuple[str, ...] = ()
+    remade: Callable[..., Averaged] | None = field(default=None, repr=False)
+    threshold: float | None = None  # where it was moved
+
+    def decide_above(self, threshold: float) -> Made:
+        """The same with another threshold of the favorable score."""
+        assert self.remade is not None
+        moved = self.remade(threshold=threshold)
+        return replace(self, target=moved.target, native=moved.native, threshold=threshold)
 
 
 @dataclass(frozen=True)
@@ -77,21 +86,13 @@ def check_how(how: str) -> tuple[str, ...]:
     return (how,)
 
 
-def average_plain(
-    work: Work,
-    plain: Target,
-    training: Training,
-    weights: Weights = "table",
-    scale: Scale = "probability",
-) -> Made:
-    """The model as it is, averaged over the protected values of the table."""
-    table = make_table(plain, training.rows, weights=weights)
-    averaged = average_target(work.problem, plain, table, scale)
-    return Made(averaged.target, averaged.native, table.asked, notes=table.notes)
-
-
 def _average(work: Work, plain: Target, training: Training, place: int) -> Made:
-    return average_plain(work, plain, training)
+    """The model as it is, averaged over the protected values of the table."""
+    told = work.settings.averaging
+    table = make_table(plain, training.rows, weights=told.weights)
+    remade = partial(average_target, work.problem, plain, table, told.scale)
+    averaged = remade()
+    return Made(averaged.target, averaged.native, table.asked, notes=table.notes, remade=remade)
 
 
 def _drop(work: Work, plain: Target, training: Training, place: int) -> Made:
@@ -101,8 +102,9 @@ def _drop(work: Work, plain: Target, training: Training, place: int) -> Made:
     hidden = Blinded.hide(schema, training.rows, cells)
     fitted = work.refit(hidden, training.labels, work.seed + place)
     table = make_table(fitted.target, training.rows, weights="uniform", only=cells[None])
-    held = average_target(work.problem, fitted.target, table)
-    return Made(held.target, held.native, inner=fitted)
+    remade = partial(average_target, work.problem, fitted.target, table)
+    held = remade()
+    return Made(held.target, held.native, inner=fitted, remade=remade)
 
 
 def _copies(work: Work, plain: Target, training: Training, place: int) -> Made:

@@ -5,6 +5,7 @@ Everything is drawn from the plain tree that `repair.json` holds, so no two of t
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ RULE = (
     "within 0.1 points are equal); then the one that asks the model least for an answer, then the "
     "quickest to make."
 )
+
+_LEVEL = 0.05  # an error rate under which a difference counts as one
 
 _LIMITS = (
     "Flips are measured for the protected values of the run and for the named populations; a low "
@@ -160,7 +163,7 @@ def remarks(tree: Tree) -> list[str]:
     told = [_measured_on(settings)]
     if settings["trained_again"]:
         told.append(f"Models are trained again by {settings['trained_by']}.")
-    told += [f"{how} was not tried: {why}." for how, why in tree["skipped"].items()]
+    told += _skipped(tree)
     told += [f"{one['how']}: {note}." for one in tree["tried"] for note in one["notes"]]
     if any(one["how"] == "findings" for one in tree["tried"]):
         told.append(
@@ -168,12 +171,47 @@ def remarks(tree: Tree) -> list[str]:
             f"{settings['label']}, {settings['fraction']:.0%} of the rows; the paper's own recipe "
             "is --how findings --preset paper."
         )
+    told += _share_words(tree)
     told.append(_twin_words(tree))
     told.append(
         f"Groups of SPD and equal opportunity: {groups['privileged']} against all others "
         f"({groups['why']})."
     )
     return [one for one in told if one]
+
+
+def _skipped(tree: Tree) -> list[str]:
+    """Ways that were not tried, by their reason."""
+    by_reason: dict[str, list[str]] = {}
+    for how, why in tree["skipped"].items():
+        by_reason.setdefault(why, []).append(how)
+    return [
+        f"{_list(hows)} {'was' if len(hows) == 1 else 'were'} not tried: {why}."
+        for why, hows in by_reason.items()
+    ]
+
+
+def _list(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _share_words(tree: Tree) -> list[str]:
+    """Where the share of favorable decisions moved, and the threshold that keeps it."""
+    found = []
+    for one in tree["tried"]:
+        share, at = one["share"], one["share"]["threshold_to_keep_it"]
+        if share["was_moved"]:
+            found.append(
+                f"{one['how']} decides above {at:.3g}, so that as many people as before get a "
+                "favorable decision; chosen on half of the rows measured on, without their labels."
+            )
+        elif share["p_value"] < _LEVEL:
+            keeps = "" if at is None else f" A threshold of {at:.3g} keeps it (--same-share)."
+            found.append(
+                f"{one['how']} moves the share of favorable decisions beyond chance: "
+                f"{share['gained']:,} people gain one, {share['lost']:,} lose one.{keeps}"
+            )
+    return found
 
 
 def _twin_words(tree: Tree) -> str:
@@ -224,14 +262,29 @@ def files(tree: Tree) -> list[str]:
 def use(tree: Tree) -> list[str]:
     """How the files of the model are used."""
     told = list(tree.get("model_notes", ()))
-    if "score.py" in tree["model_files"]:
+    names = tree["model_files"]
+    if "score.py" in names:
         # The other files are what it opens.
-        return [*told, "limi test TABLE --model python:score.py:score ... tests it again."]
-    for name in tree["model_files"]:
-        kind = models.kind_of_file(name)
-        if kind is not None:
-            told.append(f"limi test TABLE --model {kind}:{name} ... tests it again.")
+        told.append(f"It is tested again by: {_test(tree, 'python:score.py:score')}")
+    else:
+        places = [f"{kind}:{name}" for name in names if (kind := models.kind_of_file(name))]
+        told += [f"It is tested again by: {_test(tree, place)}" for place in places]
+    others = [one["how"] for one in tree["tried"] if one["how"] != tree["recommended"]]
+    if names and others:
+        told.append(f"To have another of these models instead: --how {' or '.join(others)}.")
     return told
+
+
+def _test(tree: Tree, model: str) -> str:
+    """The command that tests a model of this folder."""
+    run = tree["run"]
+    told = ["limi", "test", run["table"], "--model", model, "--target", str(run["target"])]
+    told += ["--favorable", str(run["favorable"])]
+    for name in run["protected"]:
+        told += ["--protected", name]
+    if ">" in (run.get("decision") or ""):
+        told += ["--decision", run["decision"]]
+    return shlex.join(told)
 
 
 def card(tree: Tree) -> str:

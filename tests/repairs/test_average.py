@@ -11,17 +11,22 @@ import skops.io as sio
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.svm import LinearSVC
+from sklearn.utils.validation import check_is_fitted
 
 import limi
 from limi import models
 from limi.errors import InvalidInput
-from limi.repairs import average
+from limi.repairs import average, parse_weights
+from limi.repairs._average import average_target, tell_threshold
 from limi.repairs._onnx import export
 from limi.repairs._partner_table import make_table
+from limi.repairs._share import keep_share
 from limi.search.check import check_rows
 from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Column, Schema
@@ -327,6 +332,85 @@ def test_it_trains_again_as_any_estimator(frame):
     assert np.array_equal(again.predict(swapped[some]), again.predict(table[some]))
 
 
+# -- thresholds -------------------------------------------------------------------------
+
+
+def test_a_threshold_of_the_model_is_kept_and_its_probabilities_are_averaged(frame):
+    table = frame.drop(columns="ok")
+    inner = pipeline(LogisticRegression(max_iter=500))
+    model = FixedThresholdClassifier(inner, threshold=0.3, pos_label="yes").fit(table, frame["ok"])
+    fair = averaged(model, frame, schema=SCHEMA.unruled)
+    assert (fair.reads, fair.threshold) == ("probability", 0.3)
+    shares = fair.predict_proba(table)[:, 1]
+    assert np.array_equal(fair.predict(table) == "yes", shares >= 0.3)
+    target = prepared(fair, frame, ["sex"], SCHEMA.unruled).target
+    assert np.array_equal(target.score(target.codec.encode(table)) > 0.5, shares >= 0.3)
+
+
+@pytest.mark.parametrize("positive", ["yes", "no"])
+def test_a_threshold_that_was_moved_decides_in_every_file(frame, positive, tmp_path):
+    import onnxruntime
+
+    table = frame.drop(columns="ok")
+    inner = pipeline(LogisticRegression(max_iter=500))
+    model = FixedThresholdClassifier(inner, threshold=0.4, pos_label=positive)
+    problem = prepared(model.fit(table, frame["ok"]), frame, ["sex"], SCHEMA.unruled)
+    partners = make_table(problem.target, problem.rows)
+    plain = average_target(problem, problem.target, partners)
+    scores = plain.target.score(problem.rows)
+    moved = average_target(problem, problem.target, partners, threshold=0.6)
+    at = tell_threshold(problem.target, 0.6)
+    clear = np.abs(scores - 0.6) > 1e-6
+    expected = scores[clear] > 0.6
+    assert np.array_equal(moved.target.score(problem.rows)[clear] > 0.5, expected)
+    shares = moved.native.predict_proba(table)[:, 1]
+    assert np.array_equal(shares[clear] > at, expected)
+    sio.dump(moved.native, tmp_path / "fair.skops")
+    again = prepared(f"skops:{tmp_path / 'fair.skops'}", frame, ["sex"], SCHEMA.unruled)
+    assert np.array_equal(again.target.score(problem.rows)[clear] > 0.5, expected)
+    on_pipeline = limi.AveragedClassifier(
+        **{**moved.native.get_params(deep=False), "estimator": moved.native.estimator.estimator_}
+    )
+    session = onnxruntime.InferenceSession(export(on_pipeline, table))
+    label, _ = session.run(None, feed(session, table))
+    assert np.array_equal(label[clear] == "yes", expected)
+
+
+def test_a_function_moves_its_scores_and_a_margin_its_zero(fitted, frame):
+    by_function = prepared(fitted_function(fitted), frame, ["sex"], SCHEMA.unruled)
+    linear = pipeline(LinearSVC()).fit(frame.drop(columns="ok"), frame["ok"])
+    for problem in (by_function, prepared(linear, frame, ["sex"], SCHEMA.unruled)):
+        partners = make_table(problem.target, problem.rows)
+        scores = average_target(problem, problem.target, partners).target.score(problem.rows)
+        moved = average_target(problem, problem.target, partners, threshold=0.35)
+        clear = np.abs(scores - 0.35) > 1e-6
+        after = moved.target.score(problem.rows)
+        assert np.array_equal(after[clear] > 0.5, scores[clear] > 0.35)
+
+
+@pytest.mark.parametrize(
+    ("scores", "wanted", "threshold"),
+    [
+        ([0.1, 0.2, 0.4, 0.45], 2, 0.3),
+        ([0.1, 0.2, 0.4, 0.45], 0, 0.725),
+        ([0.1, 0.2, 0.4, 0.45], 4, 0.05),
+        ([0.2, 0.6, 0.6, 0.6], 2, 0.4),  # three are nearer than none
+        ([0.3, 0.3, 0.8, 0.8], 3, 0.55),  # two or four: the one nearer to 0.5
+    ],
+)
+def test_the_threshold_that_keeps_a_share_lies_between_two_scores(scores, wanted, threshold):
+    assert keep_share(np.array(scores), wanted) == pytest.approx(threshold)
+
+
+def test_scikit_learn_takes_it_for_fitted_and_nobody_for_nobody(fitted, frame):
+    fair = averaged(fitted, frame)
+    check_is_fitted(fair)
+    assert fair.predict_proba(frame.drop(columns="ok")[:0]).shape == (0, 2)
+    assert not hasattr(clone(fair), "estimator_")
+    with pytest.raises(NotFittedError):
+        check_is_fitted(limi.AveragedClassifier(LogisticRegression(), {"sex": ["F"]}, [1.0]))
+
+
 # -- files ------------------------------------------------------------------------------
 
 
@@ -417,6 +501,30 @@ def test_what_makes_no_sense_is_one_sentence(fitted, frame, told, words):
         averaged(fitted, frame, **told)
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["uniform", "table"], "for each column once"),
+        (["sex=F:0.5,M"], "a colon"),
+        (["sex=F:1.0", "sex=M:1.0"], "for each column once"),
+        (["=F:1.0"], "for each column once"),
+    ],
+)
+def test_weights_on_the_command_line_that_make_no_sense(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        parse_weights(given)
+
+
+def test_weights_on_the_command_line():
+    assert parse_weights([]) == "table"
+    assert parse_weights(["uniform"]) == "uniform"
+    given = ["sex=F:0.25,M:0.75", "place=a:b:0.5,c:0.5"]
+    assert parse_weights(given) == {
+        "sex": {"F": 0.25, "M": 0.75},
+        "place": {"a:b": 0.5, "c": 0.5},
+    }
+
+
 def test_a_blind_model_has_nothing_to_average(frame):
     schema = SCHEMA.unruled
     blind = LogisticRegression(max_iter=500).fit(frame[["age", "income"]], frame["ok"])
@@ -443,6 +551,11 @@ def test_without_a_table_the_weights_name_the_values(fitted, frame):
         average(fitted, protected="sex")
     with pytest.raises(InvalidInput, match="nothing to average"):
         average(fitted, protected="race", weights={"race": {"a": 0.5, "b": 0.5}})
+    with pytest.raises(InvalidInput, match="table as the second"):
+        average(fitted, protected="sex", weights=None)
+    for protected in (3, [], [4]):
+        with pytest.raises(InvalidInput, match="columns to average over"):
+            average(fitted, protected=protected, weights={"sex": {"F": 0.5, "M": 0.5}})
 
 
 def test_a_rule_over_too_many_values_is_told(frame):

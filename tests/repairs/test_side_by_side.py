@@ -9,13 +9,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import limi
-from limi.errors import InvalidInput
+from limi.errors import BadModel, InvalidInput
 from limi.models import benchmark
 from limi.repairs import _side_by_side, _verify, _ways, load_averaged
 from limi.repairs._compared import expected_calibration_error, rank_auc
 from limi.repairs._recipes import Training
 from limi.repairs._side_by_side import Tried, recommend
 from limi.repairs._ways import copy_under_all
+from limi.report import repairs as page
 from limi.search.check import check_rows
 from limi.table.schema import Column, Schema
 from tests.repairs.test_repair import Stubborn, audited, people, pipeline
@@ -129,6 +130,65 @@ def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, mo
     assert gaps[1] < gaps[0] / 2
 
 
+def test_the_share_of_favorable_decisions_is_kept_where_that_is_wanted(result):
+    told = {"how": "average", "seeds": 2, "max_accuracy_loss": 0.5, "weights": {"sex": {"M": 1.0}}}
+    plain, kept = (limi.repair(result, **told, same_share=same) for same in (False, True))
+    assert plain["average"].made.native.threshold is None
+    (share,) = (one["share"] for one in plain.as_dict()["tried"])
+    assert share["gained"] > 15 > share["lost"]
+    words = "\n".join(page.remarks(plain.as_dict()))
+    assert "beyond chance" in words
+    assert f"A threshold of {share['threshold_to_keep_it']:.3g} keeps it (--same-share)" in words
+    at = kept["average"].made.native.threshold
+    assert at == pytest.approx(share["threshold_to_keep_it"])
+    assert f"average decides above {at:.3g}" in "\n".join(page.remarks(kept.as_dict()))
+    before = kept.before["favorable"].value
+    assert abs(kept["average"].figures["favorable"].value - before) < 0.03
+    assert plain["average"].figures["favorable"].value - before > 0.05
+
+
+def test_a_threshold_of_the_run_is_named_and_not_moved():
+    frame = people()
+    model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+    result = audited(model, frame, decision="score > 0.3")
+    with pytest.raises(InvalidInput, match=r"score > 0\.3"):
+        limi.repair(result, how="average", same_share=True)
+    told = {"weights": {"sex": {"M": 1.0}}, "max_accuracy_loss": 0.5}
+    tree = limi.repair(result, how="average", seeds=1, **told).as_dict()
+    assert tree["tried"][0]["share"]["threshold_to_keep_it"] > 0.35  # of the model's own scores
+    tree["model_files"] = ["model.skops"]
+    (line,) = page.use(tree)
+    assert line.endswith("--favorable yes --protected sex --decision 'score > 0.3'")
+
+
+def test_nothing_is_removed_where_nobody_flipped():
+    result = audited(lambda frame: frame["income"].to_numpy() / 30, people(), output="score")
+    made = limi.repair(result, how="average")
+    assert made.recommended is None
+    assert str(made["average"].verdict).startswith("unchanged: none of")
+    assert made["average"].why == "not recommended: nobody flipped before"
+
+
+def test_a_way_that_breaks_is_skipped_and_alone_it_is_told():
+    frame = people()
+    fit = pipeline().fit
+    calls = []
+
+    def train(table, labels):
+        calls.append(len(table))
+        if table["sex"].nunique() == 1:
+            raise ValueError("only one sex")
+        return fit(table, labels)
+
+    result = audited(fit(frame.drop(columns="ok"), frame["ok"]), frame)
+    made = limi.repair(result, fit=train, seeds=1, max_accuracy_loss=0.5)
+    assert [one.how for one in made.tried] == ["average", "copies", "findings"]
+    assert "only one sex" in made.skipped["drop"]
+    assert made.as_dict()["settings"]["how"] == ["average", "copies", "findings"]
+    with pytest.raises(BadModel, match="only one sex"):
+        limi.repair(result, fit=train, seeds=1, how="drop")
+
+
 def test_a_blind_model_is_refused_with_the_way_to_go():
     frame = people()
     blind = LogisticRegression().fit(frame[["income", "debt"]], frame["ok"])
@@ -237,9 +297,21 @@ def test_auc_and_calibration_are_those_of_their_definitions():
     assert expected_calibration_error(np.full(10, 0.9), np.ones(10)) == pytest.approx(0.1)
 
 
-def test_a_page_without_a_recommendation_says_why(repairs):
-    from limi.report import repairs as page
+def test_reasons_that_several_ways_share_are_told_once(repairs):
+    tree = replace(repairs, skipped={"drop": "why", "copies": "why", "pairs": "other"}).as_dict()
+    words = page.remarks(tree)
+    assert "drop and copies were not tried: why." in words
+    assert "pairs was not tried: other." in words
 
+
+def test_the_page_says_how_the_model_is_tested_and_how_others_are_had(repairs):
+    tree = {**repairs.as_dict(), "model_files": ["model.skops"], "model_notes": []}
+    told = page.use(tree)
+    assert told[0].endswith("--model skops:model.skops --target ok --favorable yes --protected sex")
+    assert told[1].startswith("To have another of these models instead: --how ")
+
+
+def test_a_page_without_a_recommendation_says_why(repairs):
     none = replace(repairs, recommended=None).as_dict()
     assert page.sentence(none) == "None of these repairs is recommended."
     assert 'class="taken"' not in page.render(none)

@@ -1,0 +1,45 @@
+"""What averaging is asked for, as one writes it on a command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limi.errors import InvalidInput
+from limi.repairs._partner_table import Weights
+
+__all__ = ["parse_weights"]
+
+_EXAMPLE = "sex=Male:0.5,Female:0.5"
+
+
+def parse_weights(given: Sequence[str]) -> Weights:
+    """`table`, `uniform`, or `COLUMN=VALUE:SHARE,VALUE:SHARE` once for each column.
+
+    >>> parse_weights(["sex=Male:0.5,Female:0.5"])
+    {'sex': {'Male': 0.5, 'Female': 0.5}}
+    """
+    if not given:
+        return "table"
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]  # what it means is known where it is used
+    found: dict[str, dict[str, float]] = {}
+    for text in given:
+        column, is_column, told = text.partition("=")
+        if not is_column or not column or column in found:
+            raise InvalidInput(
+                f"--weights is {text!r}; give table, uniform, or for each column once the share of "
+                f"every value, such as {_EXAMPLE}"
+            )
+        found[column] = dict(_share(column, one) for one in told.split(","))
+    return {**found}
+
+
+def _share(column: str, text: str) -> tuple[str, float]:
+    value, _, share = text.rpartition(":")
+    try:
+        return value, float(share)
+    except ValueError:
+        raise InvalidInput(
+            f"--weights gives {column!r} {text!r}; after each value stands a colon and what it "
+            f"counts, such as {_EXAMPLE}"
+        ) from None
