@@ -115,8 +115,23 @@ def repair(
         max_accuracy_loss=max_accuracy_loss,
         averaging=Averaging(weights, scale, same_share),
     )
-    check_labels(result)
     check_threshold(result, settings.averaging)
+    return _side_by_side(result, how, hows, settings, fit, test, privileged, command, on_step)
+
+
+def _side_by_side(
+    result: Result,
+    how: str,
+    hows: Sequence[str],
+    settings: Settings,
+    fit: Fit | None,
+    test: Frame | None,
+    privileged: Privileged,
+    command: str,
+    on_step: OnStep,
+) -> Repairs:
+    """All that these ways need, and the comparison of those that the model allows."""
+    check_labels(result)
     _check_sight(result)
     refit, why = _refit(result, fit, how)
     compared, codes = compare_groups(result, settings, privileged)
@@ -124,7 +139,7 @@ def repair(
     steps = Steps(1, on_step)
     work = Work(result.problem, result.found, settings, refit, compared, codes, tested, steps)
     able, skipped = _choose(work, hows, why)
-    rounds = seeds if not why else 1
+    rounds = settings.seeds if not why else 1
     work = replace(work, steps=Steps((1 + len(able)) * rounds + 2 + len(able), on_step))
     return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
 
