@@ -30,6 +30,7 @@ from limi.audits.labels import (
     values_of,
 )
 from limi.audits.run_folder import digest, file_digest
+from limi.audits.sending import tidying
 from limi.decisions import AS_DECIDED
 from limi.errors import BadTable, GivesNumbers, InvalidInput, LimiError, nearest, spell
 from limi.models import Meaning, trial
@@ -209,18 +210,19 @@ def prepare(
             unlikely=chosen.unlikely,
         ),
     )
-    bound, asked = opening.open_guessing(asked, columns, target)
-    if ask and chosen.needs_all(bound, frame):
-        bound, asked = opening.giving_all().open_guessing(asked, columns, target)
-    rows = bound.codec.encode(frame)
-    require_kept(bound.codec.schema, rows)
-    agrees, left_out = _agreeing(bound.codec.schema, rows)
-    rows, names = rows[agrees], bound.codec.schema.names
-    bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
-    truth = _some(asked.answers(columns, target), agrees)
     told: list[str] = []
-    if ask:
-        bound, told = settle_rule(asked, bound, rows, truth)
+    with tidying(remote):
+        bound, asked = opening.open_guessing(asked, columns, target)
+        if ask and chosen.needs_all(bound, frame):
+            bound, asked = opening.giving_all().open_guessing(asked, columns, target)
+        rows = bound.codec.encode(frame)
+        require_kept(bound.codec.schema, rows)
+        agrees, left_out = _agreeing(bound.codec.schema, rows)
+        rows, names = rows[agrees], bound.codec.schema.names
+        bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
+        truth = _some(asked.answers(columns, target), agrees)
+        if ask:
+            bound, told = settle_rule(asked, bound, rows, truth)
     return Problem(
         target=bound,
         rows=rows,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from limi import models
 from limi.errors import InvalidInput, LimiError
 from limi.models._remote import RemoteModel
 from limi.models.target import Target
 from limi.remote.exchange import Exchange
+from limi.remote.memory import remove_empty
 from limi.remote.options import Remote
 from limi.system.words import both
 
-__all__ = ["describe", "exchange_of", "settle_remote", "tell"]
+__all__ = ["describe", "destination", "exchange_of", "settle_remote", "tell", "tidying"]
 
 _FEWEST = 100  # queries with which a model is looked at, measured and searched
 _ENDING = ".answers"
@@ -55,6 +59,28 @@ def settle_remote(
         cache = out.with_name(out.name + _ENDING)
     run = "" if out is None else str(out)
     return replace(remote, max_queries=max_queries, cache=cache, run=run, resume=resume)
+
+
+@contextmanager
+def tidying(remote: Remote | None) -> Iterator[None]:
+    """A block that opens a model; where that fails, no cache is left in which nothing stands."""
+    kept = None if remote is None or remote.cache is None else Path(remote.cache)
+    made = kept is not None and not kept.exists()
+    try:
+        yield
+    except LimiError:
+        if made and kept is not None:
+            remove_empty(kept)
+        raise
+
+
+def destination(model: Any) -> str | None:
+    """Where rows would be sent, in words; None for a model that is here."""
+    if not isinstance(model, str) or not _is_by_address(model):
+        return None
+    place = model.partition(":")[2]
+    address = place.partition("#")[0]
+    return urlsplit(address).netloc or f"the address in {place}"
 
 
 def _is_by_address(uri: str) -> bool:

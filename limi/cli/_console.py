@@ -126,6 +126,14 @@ def announce(estimate: Estimate) -> None:
         err.print(str(estimate), soft_wrap=True)
 
 
+def announce_sending(model: str | None) -> None:
+    """That rows will leave this machine, before the first does; for somebody who sits and waits."""
+    from limi.audits.sending import destination
+
+    if err.is_terminal and (host := destination(model)) is not None:
+        err.print(f"rows are sent to {host} to be decided there, and nowhere else", soft_wrap=True)
+
+
 @contextmanager
 def run_progress() -> Iterator[Callable[[RunProgress], None]]:
     """A bar over the phases of a run, with findings, speed, and the time that all will take yet."""

@@ -90,6 +90,7 @@ def compare(
     files = {"the table": table, "the schema": schema, "the limi.toml": file_of(context)}
     require_apart({"--html": place}, files | {"the generator": generator}, models=[model])
     given = source(table, target, favorable, schema, constraint)
+    _console.announce_sending(model)
     with _console.steps("comparing") as on_step:
         lines = run_all(
             model,

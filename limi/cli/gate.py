@@ -131,6 +131,7 @@ def gate(
         runs=[baseline],
     )
     given = source(table, target, favorable, schema, constraint)
+    _console.announce_sending(model)
     with _console.run_progress() as show:
         answered = run_gate(
             model,

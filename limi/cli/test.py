@@ -179,6 +179,7 @@ def test(
     say_understood(table, given, verbose=verbose)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
+    _console.announce_sending(None if shown else model)
     with (
         showing_command(),
         nullcontext(lambda progress: None) if shown else _console.run_progress() as show,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
-from limi.errors import BadModel, spell
+from limi.errors import BadModel, missing, spell
 from limi.models._base import Answers, Decision
 from limi.models._function import FunctionModel
 from limi.remote.address import Address
@@ -30,6 +31,7 @@ __all__ = [
 _SEEN = 64  # rows that show what the answers are
 _SHARE = 40  # of the queries, the part that may be spent on that
 _FEWEST = 8
+_PLACE = re.compile("-?[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class AtAddress:
         return self.address.host
 
     @property
+    def url(self) -> str:
+        """The address itself, where a kind adds nothing to it."""
+        return self.address.url
+
+    @property
     def columns(self) -> list[str] | None:
         """Columns that the address names; all of the table's where it names none."""
         return self.address.columns
@@ -88,19 +95,32 @@ def say_where(host: str) -> str:
 
 def dump(tree: Any) -> bytes:
     """JSON for a request."""
-    return json.dumps(tree, separators=(",", ":"), allow_nan=False).encode()
+    encoded: bytes = _msgspec().encode(tree)
+    return encoded
 
 
 def parse_json(body: bytes) -> Any:
     """The tree of a body; Malformed where it is not JSON, BadModel where it holds NaN."""
     try:
+        return _msgspec().decode(body)
+    except (ValueError, RecursionError):
+        pass
+    try:  # Python's own reader takes NaN and 1e999, about which there is more to say
         return json.loads(body, parse_constant=_refuse)
     except BadModel:
         raise
     except (ValueError, RecursionError):
-        start = body[:40].decode("utf-8", "replace").strip()
-        what = f"no JSON ({start!r} ...)" if start else "an empty body"
-        raise Malformed(what) from None
+        pass
+    start = body[:40].decode("utf-8", "replace").strip()
+    raise Malformed(f"no JSON ({start!r} ...)" if start else "an empty body")
+
+
+def _msgspec() -> Any:
+    try:
+        import msgspec.json
+    except ImportError:
+        raise missing("msgspec", "remote", "a model behind an address") from None
+    return msgspec.json
 
 
 def _refuse(constant: str) -> None:
@@ -114,7 +134,7 @@ def find(tree: Any, path: Sequence[str], whole: str) -> Any:
     name, rest = path[0], path[1:]
     if name == "*" and isinstance(tree, list):
         return [find(item, rest, whole) for item in tree]
-    if isinstance(tree, list) and name.lstrip("-").isdigit() and int(name) < len(tree):
+    if isinstance(tree, list) and _PLACE.fullmatch(name) and -len(tree) <= int(name) < len(tree):
         return find(tree[int(name)], rest, whole)
     if isinstance(tree, dict) and name in tree:
         return find(tree[name], rest, whole)
@@ -127,7 +147,8 @@ def read_items(items: Any, field: str | None = None) -> list[Any]:
     Malformed where it is no such list, BadModel where an answer is missing."""
     if not isinstance(items, list):
         raise Malformed(f"no list of answers, but a {_say_type(items)}")
-    if items and all(isinstance(item, dict) for item in items):
+    kinds = set(map(type, items))
+    if kinds == {dict}:
         if field is None and len(items[0]) != 1:
             raise BadModel(
                 f"the server's answers have several fields ({spell(items[0])}); say which one "
@@ -135,7 +156,8 @@ def read_items(items: Any, field: str | None = None) -> list[Any]:
             )
         name = next(iter(items[0])) if field is None else field
         items = find(items, ["*", name], f"*.{name}")
-    if any(item is None or isinstance(item, dict) for item in items):
+        kinds = set(map(type, items))
+    if kinds & {type(None), dict}:
         raise BadModel("the server leaves answers out (null); every row needs one")
     return list(items)
 

@@ -14,6 +14,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,10 +60,12 @@ class _Chat(AtAddress):
 
     @property
     def url(self) -> str:
-        base = self.address.url.rstrip("/")
-        if base.endswith("/chat/completions"):
-            return base
-        return f"{base}/chat/completions" if base.endswith("/v1") else f"{base}/v1/chat/completions"
+        base = urlsplit(self.address.url).path.rstrip("/")
+        whole = "/v1/chat/completions"
+        shorter = (
+            whole.removeprefix("/v1") if base.endswith(("/v1", "/chat/completions")) else whole
+        )
+        return self.address.join(shorter)
 
     @property
     def identity(self) -> str:
@@ -109,7 +112,7 @@ class _Chat(AtAddress):
         found = _OBJECT.search(text)
         try:
             tree = json.loads(found[0]) if found else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         score = tree.get("score")
         if isinstance(score, (int, float)) and not isinstance(score, bool):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,11 @@ __all__ = ["load"]
 
 OFFERS = ModelOffers(by_address=True)
 
+_WHOLE = re.compile("[+-]?[0-9]{1,300}")
+_NUMBER = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf|infinity)", re.IGNORECASE
+)
+
 
 @dataclass(frozen=True)
 class _Lines(AtAddress):
@@ -32,7 +38,7 @@ class _Lines(AtAddress):
 
     @property
     def identity(self) -> str:
-        return f"csv {self.address.url} {sorted(self.address.options.items())}"
+        return f"csv {self.url} {sorted(self.address.options.items())}"
 
     def request(self, cells: Cells) -> Request:
         text = io.StringIO()
@@ -41,14 +47,17 @@ class _Lines(AtAddress):
             writer.writerow(cells.names)
         writer.writerows(cells.rows)
         body = text.getvalue().encode()
-        return Request(self.address.url, body, content_type="text/csv", accept="text/csv")
+        return Request(self.url, body, content_type="text/csv", accept="text/csv")
 
     def read(self, body: bytes, n: int) -> list[Any]:
         try:
             text = body.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise Malformed("bytes that are not text") from None
-        lines = [line for line in csv.reader(io.StringIO(text)) if line]
+        try:
+            lines = [line for line in csv.reader(text.splitlines()) if line]
+        except csv.Error as error:
+            raise Malformed(f"lines that are no CSV ({error})") from None
         if len(lines) == 1 < n:
             lines = [[cell] for cell in lines[0]]
         rows = [[_number(cell) for cell in line] for line in lines]
@@ -58,14 +67,11 @@ class _Lines(AtAddress):
 def _number(cell: str) -> Any:
     """A number where the text is one, else the text; BadModel where it is not finite."""
     text = cell.strip()
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
+    if not _NUMBER.fullmatch(text):
         return text
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    number = float(text)
     if not math.isfinite(number):
         raise BadModel(f"the server answers {text}; every row needs a decision or a finite score")
     return number

@@ -30,12 +30,12 @@ class _Instances(AtAddress):
 
     @property
     def identity(self) -> str:
-        return f"instances {self.address.url} {sorted(self.address.options.items())}"
+        return f"instances {self.url} {sorted(self.address.options.items())}"
 
     def request(self, cells: Cells) -> Request:
         as_lists = self.address.options.get("form") == "lists"
         rows: Any = cells.rows if as_lists else cells.records
-        return Request(self.address.url, dump({"instances": rows}))
+        return Request(self.url, dump({"instances": rows}))
 
     def read(self, body: bytes, n: int) -> list[Any]:
         answers = find(parse_json(body), ["predictions"], "predictions")

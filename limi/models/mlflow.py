@@ -26,13 +26,17 @@ class _Mlflow(AtAddress):
     most_rows: int | None = None
 
     @property
+    def url(self) -> str:
+        return self.address.join("/invocations")
+
+    @property
     def identity(self) -> str:
-        return f"mlflow {self.address.join('/invocations')} {sorted(self.address.options.items())}"
+        return f"mlflow {self.url} {sorted(self.address.options.items())}"
 
     def request(self, cells: Cells) -> Request:
         # Whole numbers stay whole, so that the server's frame has the table's types.
         split = {"columns": cells.names, "data": cells.rows}
-        return Request(self.address.join("/invocations"), dump({"dataframe_split": split}))
+        return Request(self.url, dump({"dataframe_split": split}))
 
     def read(self, body: bytes, n: int) -> list[Any]:
         answers = find(parse_json(body), ["predictions"], "predictions")

@@ -27,6 +27,7 @@ OFFERS = ModelOffers(by_address=True)
 _FORMS = ("columns", "frame", "matrix")
 _SCORES = ("predict_proba", "probabilities", "output_probability", "scores")
 _FACT = "metadata"
+_TYPES = {"b": "BOOL", "i": "INT64", "u": "UINT64", "f": "FP64", "s": "BYTES"}
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class _Oip(AtAddress):
 
     @property
     def url(self) -> str:
-        return f"{self.address.url.rstrip('/')}/v2/models/{self.address.name}"
+        return self.address.join(f"/v2/models/{self.address.name}")
 
     @property
     def identity(self) -> str:
@@ -77,14 +78,14 @@ class _Oip(AtAddress):
                 ]
             }
         else:
-            pairs = zip(cells.names, cells.columns, strict=True)
-            tree = {"inputs": [_input(name, column, known.get(name)) for name, column in pairs]}
+            given = zip(cells.names, cells.columns, cells.kinds, strict=True)
+            tree = {"inputs": [_input(*column, known.get(column[0])) for column in given]}
         if self.form == "frame":
             tree["parameters"] = {"content_type": "pd"}
         wanted = self.address.options.get("output")
         if wanted is not None:
             tree["outputs"] = [{"name": wanted}]
-        return Request(f"{self.url}/infer", dump(tree))
+        return Request(self.address.join(f"/v2/models/{self.address.name}/infer"), dump(tree))
 
     def read(self, body: bytes, n: int) -> list[Any]:
         outputs = find(parse_json(body), ["outputs"], "outputs")
@@ -117,19 +118,37 @@ class _Oip(AtAddress):
         )
 
 
-def _input(name: str, column: list[Any], kind: str | None) -> dict[str, Any]:
-    kind = _guess(column) if kind is None else kind
-    if kind.startswith(("INT", "UINT")):
-        column = [None if cell is None else int(cell) for cell in column]
-    tree: dict[str, Any] = {"name": name, "datatype": kind, "shape": [len(column), 1]}
-    if kind == "BYTES":
+def _input(name: str, column: list[Any], kind: str, wanted: str | None) -> dict[str, Any]:
+    """A column as an input of the type that the server wants; BadModel where it cannot have it."""
+    wanted = _TYPES.get(kind) or _guess(column) if wanted is None else wanted
+    if wanted.startswith(("INT", "UINT")):
+        column = _whole(name, column, wanted)
+    elif wanted.startswith(("FP", "BF")) and any(isinstance(cell, str) for cell in column):
+        raise _unfit(name, wanted, next(cell for cell in column if isinstance(cell, str)))
+    tree: dict[str, Any] = {"name": name, "datatype": wanted, "shape": [len(column), 1]}
+    if wanted == "BYTES":
         tree["parameters"] = {"content_type": "str"}
         column = [cell if cell is None or isinstance(cell, str) else str(cell) for cell in column]
     return tree | {"data": column}
 
 
+def _whole(name: str, column: list[Any], wanted: str) -> list[Any]:
+    """The cells as whole numbers, which they must be: a half that is cut off is another row."""
+    for cell in column:
+        if isinstance(cell, str) or (isinstance(cell, float) and not cell.is_integer()):
+            raise _unfit(name, wanted, cell)
+    return [None if cell is None else int(cell) for cell in column]
+
+
+def _unfit(name: str, wanted: str, cell: Any) -> BadModel:
+    return BadModel(
+        f"the server says that {name!r} is {wanted}, and the table has {cell!r} there; give the "
+        "table as the model takes it, or name another model"
+    )
+
+
 def _guess(column: list[Any]) -> str:
-    """The type of a column's cells."""
+    """The type of a column whose cells are of several kinds."""
     kinds = {type(cell) for cell in column} - {type(None)}
     for kind, name in ((bool, "BOOL"), (int, "INT64"), (float, "FP64")):
         if kinds == {kind}:
@@ -151,7 +170,7 @@ def load(place: str, decision: Decision, *, remote: Remote | None = None) -> Rem
     if known is None:
         told = exchange.get(shape.url)
         shape = shape.told(told)
-        exchange.memory.keep_fact(_FACT, json.dumps(json.loads(told)))
+        exchange.keep_fact(_FACT, json.dumps(json.loads(told)))
     else:
         shape = shape.told(known.encode())
     exchange.shape = shape

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from limi.errors import InvalidInput, nearest
+from limi.remote.secrets import check_address
 
 __all__ = ["Address", "parse"]
 
@@ -28,8 +29,9 @@ class Address:
 
     def join(self, path: str) -> str:
         """The address of a path below this one; where it ends so already, itself."""
-        base = self.url.rstrip("/")
-        return base if base.endswith(path) else base + path
+        parts = urlsplit(self.url)
+        base = parts.path.rstrip("/")
+        return urlunsplit(parts._replace(path=base if base.endswith(path) else base + path))
 
     @property
     def columns(self) -> list[str] | None:
@@ -47,6 +49,7 @@ def parse(place: str, form: str, *, known: Sequence[str] = (), named: bool = Fal
     try:
         parts = urlsplit(bare)
         host, _ = parts.hostname, parts.port  # a port that is not a number raises
+        (host or "").encode("idna")  # so does a label that is empty or too long
     except ValueError as error:
         raise InvalidInput(f"{_cut(place)!r} is not an address: {error}; write {form}") from None
     if parts.scheme not in ("http", "https") or not host:
@@ -56,6 +59,7 @@ def parse(place: str, form: str, *, known: Sequence[str] = (), named: bool = Fal
             f"the address of {host!r} holds a user or a password, which would be shown; give it as "
             '--header "Authorization: Basic $TOKEN" with TOKEN in the environment'
         )
+    check_address(bare)
     name, mark, text = fragment.partition("?")
     if not named and not mark and "=" in name:
         name, text = "", name

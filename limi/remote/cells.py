@@ -1,4 +1,4 @@
-"""Rows as they travel: JSON cells by column, and a key of the exact bytes of each row.
+"""Rows as they travel: cells by column, and a key of the exact bytes of each row.
 
 A key is 128 bits of the cells' own types and values, with the columns' names and places. Rows with
 equal keys are the same question; it is the key that a cache keeps, and never the row.
@@ -16,35 +16,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.errors import BadTable
 from limi.generators._counter_rng import mix
+from limi.types import Index
 
 __all__ = ["Cells", "Keys", "names", "read", "turned"]
 
 Keys = NDArray[np.int64]
 """(n, 2): two halves of each key."""
 
+_NUMBERS = "iubf"
+_TEXT = "s"
+_OTHER = "o"
+
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows by column, each cell what JSON can hold; None where it is missing."""
+    """Rows by column, each cell what JSON can hold; None where it is missing.
+
+    A kind is `i`, `u`, `b` or `f` for numbers, as numpy has it, `s` for text, `o` for others.
+    """
 
     names: list[str]
-    columns: list[list[Any]]
+    arrays: list[NDArray[Any]]
+    kinds: list[str]
     turns: list[int] = field(default_factory=list)  # how often each row was asked before
 
     def __len__(self) -> int:
-        return len(self.columns[0]) if self.columns else 0
+        return len(self.arrays[0]) if self.arrays else 0
 
     def __getitem__(self, part: slice) -> Cells:
-        return Cells(self.names, [column[part] for column in self.columns], self.turns[part])
+        return Cells(self.names, [a[part] for a in self.arrays], self.kinds, self.turns[part])
 
-    def take(self, places: Sequence[int]) -> Cells:
+    def take(self, places: Index) -> Cells:
         """Some rows."""
         if len(places) == len(self):
             return self
-        chosen = [list(map(c.__getitem__, places)) for c in self.columns]
-        turns = list(map(self.turns.__getitem__, places)) if self.turns else []
-        return Cells(self.names, chosen, turns)
+        turns = list(map(self.turns.__getitem__, places.tolist())) if self.turns else []
+        return Cells(self.names, [array[places] for array in self.arrays], self.kinds, turns)
+
+    @property
+    def columns(self) -> list[list[Any]]:
+        """Column by column."""
+        return [array.tolist() for array in self.arrays]
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
@@ -69,11 +83,31 @@ def read(frame: Any) -> tuple[Cells, Keys]:
         import narwhals as nw
 
         frame = nw.from_native(frame, eager_only=True).to_pandas()
-    keys = np.zeros((2, len(frame)), dtype=np.int64)
-    columns, known = [], [str(name) for name in frame.columns]
-    for place, (name, (_, series)) in enumerate(zip(known, frame.items(), strict=True)):
-        columns.append(_read_column(series, f"{place}:{name}", keys))
-    return Cells(known, columns), np.stack([mix(half) for half in keys], axis=1)
+    known = [str(name) for name in frame.columns]
+    columns = [series for _, series in frame.items()]
+    kinds = [_kind(series) for series in columns]
+    bits = np.empty((2, len(columns), len(frame)), dtype=np.int64)
+    arrays: list[Any] = [None] * len(columns)
+    plain = [
+        isinstance(series.dtype, np.dtype) and kind in _NUMBERS
+        for series, kind in zip(columns, kinds, strict=True)
+    ]
+    text = [at for at, series in enumerate(columns) if isinstance(series.dtype, pd.StringDtype)]
+    if text:
+        codes, distinct = _factorize([columns[at] for at in text])
+        bits[:, text] = _digests(distinct)[:, codes]
+        for at, cells in zip(text, _objects(distinct)[codes], strict=True):
+            arrays[at] = cells
+    for at, (name, series) in enumerate(zip(known, columns, strict=True)):
+        if plain[at]:
+            arrays[at], bits[:, at] = _read_numbers(name, series.to_numpy())
+        elif arrays[at] is None:
+            codes, distinct = _factorize_others(series)
+            arrays[at], bits[:, at] = _objects(distinct)[codes], _digests(distinct)[:, codes]
+    # Text is text, whichever type a library keeps it in.
+    salted = [kind if number else "t" for kind, number in zip(kinds, plain, strict=True)]
+    bits ^= _salts(tuple(zip(salted, known, strict=True)))[:, :, None]
+    return Cells(known, arrays, kinds), mix(mix(bits).sum(axis=1)).T
 
 
 def names(keys: Keys) -> list[bytes]:
@@ -90,38 +124,58 @@ def turned(keys: Keys, turns: NDArray[np.int64]) -> Keys:
     return moved
 
 
-def _read_column(series: Any, column: str, keys: Keys) -> list[Any]:
-    """A column's cells for JSON; their numbers are added to the halves of the keys."""
-    kind = getattr(series.dtype, "kind", "O")
-    if not isinstance(series.dtype, np.dtype) or kind not in "iubf":
-        return _read_others(series, column, keys)
-    values = series.to_numpy()
-    cells: Any = values
-    if kind == "f":
-        values = values.astype(np.float64)
-        gaps = np.isnan(values)
-        if gaps.any():
-            cells = values.astype(object)
-            cells[gaps] = None
-            values[gaps] = np.nan  # all kinds of NaN are one missing cell
-        bits = values.view(np.int64)
-    else:
-        bits = values.astype(np.int64)
-    for half, salt in zip(keys, _digest(f"{kind}:{column}"), strict=True):
-        half += mix(bits ^ salt)
-    told: list[Any] = cells.tolist()
-    return told
+def _kind(series: Any) -> str:
+    """What a column holds by its type, which is the same in every batch of rows."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.StringDtype):
+        return _TEXT
+    if isinstance(dtype, pd.CategoricalDtype):
+        return _kind(dtype.categories)
+    kind = getattr(dtype, "kind", "O")
+    return kind if kind in _NUMBERS else _OTHER
 
 
-def _read_others(series: Any, column: str, keys: Keys) -> list[Any]:
-    """Text, categories and whatever else: each distinct cell is spelled as JSON once."""
+def _read_numbers(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """A column of numbers: its cells, and their bits."""
+    if values.dtype.kind != "f":
+        return values, values.astype(np.int64)
+    values = values.astype(np.float64)
+    if np.isfinite(values).all():
+        return values, values.view(np.int64)
+    gaps = np.isnan(values)
+    if np.isinf(values).any():
+        raise BadTable(f"column {name!r} holds infinite values, which JSON cannot say")
+    cells = values.astype(object)
+    cells[gaps] = None
+    values[gaps] = np.nan  # all kinds of NaN are one missing cell
+    return cells, values.view(np.int64)
+
+
+def _factorize(columns: Sequence[Any]) -> tuple[Index, list[str]]:
+    """Text columns together: (columns, n) places among distinct texts, the last for missing ones.
+
+    All of them at once, because a dictionary for each column would cost more than its rows.
+    """
+    import pyarrow as pa
+
+    chunks: list[Any] = []
+    for column in columns:
+        told = pa.array(column.array, type=pa.large_string(), from_pandas=True)
+        chunks.extend(told.chunks if isinstance(told, pa.ChunkedArray) else [told])
+    coded = pa.concat_arrays(chunks).dictionary_encode()
+    distinct: list[str] = coded.dictionary.to_pylist()
+    codes = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+    return codes.reshape(len(columns), -1), distinct
+
+
+def _factorize_others(series: Any) -> tuple[Index, list[Any]]:
+    """Categories and whatever else: each distinct cell is spelled as JSON once."""
     import pandas as pd
 
     if isinstance(series.dtype, pd.CategoricalDtype):
-        codes, distinct = series.cat.codes.to_numpy(), series.cat.categories.to_numpy()
-    elif isinstance(series.dtype, pd.StringDtype):
-        codes, found = pd.factorize(series)
-        distinct = found.to_numpy(dtype=object)
+        codes, distinct = series.array.codes, series.cat.categories.to_numpy()
     else:
         values = series.astype(object)
         if pd.api.types.infer_dtype(values, skipna=True) in ("string", "empty"):
@@ -131,12 +185,27 @@ def _read_others(series: Any, column: str, keys: Keys) -> list[Any]:
             codes, known = pd.factorize(values.map(_spell, na_action="ignore"))
             distinct = np.array([*map(json.loads, known), None], dtype=object)[:-1]
     # Text stands for itself; whatever else is what it is as JSON. Code -1: missing, the last.
-    cells = [one if type(one) is str else json.loads(_spell(one)) for one in distinct.tolist()]
-    texts = [f"s:{one}" if type(one) is str else f"j:{json.dumps(one)}" for one in (*cells, None)]
-    numbers = np.array([_digest(f"{column}:{text}") for text in texts], dtype=np.int64)
-    keys += numbers.T[:, codes]
-    told: list[Any] = np.array([*cells, None], dtype=object)[codes].tolist()
-    return told
+    return codes, [one if type(one) is str else json.loads(_spell(one)) for one in distinct]
+
+
+def _objects(distinct: Sequence[Any]) -> NDArray[Any]:
+    """Distinct cells, and behind them None."""
+    cells = np.empty(len(distinct) + 1, dtype=object)
+    cells[:-1] = distinct
+    return cells
+
+
+def _digests(distinct: Sequence[Any]) -> NDArray[np.int64]:
+    """(2, distinct + 1): the numbers of distinct cells, and behind them that of a missing one."""
+    told = [f"s:{one}" if type(one) is str else f"j:{json.dumps(one)}" for one in (*distinct, None)]
+    return np.array([_digest(text) for text in told], dtype=np.int64).T
+
+
+@lru_cache(maxsize=64)
+def _salts(columns: tuple[tuple[str, str], ...]) -> NDArray[np.int64]:
+    """(2, columns): what tells the same cell in two columns apart."""
+    told = [_digest(f"{kind}:{at}:{name}") for at, (kind, name) in enumerate(columns)]
+    return np.array(told, dtype=np.int64).reshape(-1, 2).T
 
 
 def _spell(cell: Any) -> str:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import ssl
+import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
@@ -29,6 +29,12 @@ _MOST_BYTES = 64 << 20  # of an answer
 _MOST_WORDS = 200  # characters of a server's words that are quoted
 _MOST_REDIRECTS = 3
 _BUSY = (408, 425, 429)
+_NOT_TLS = (
+    "WRONG_VERSION_NUMBER",
+    "HTTP_REQUEST",
+    "PACKET_LENGTH_TOO_LONG",
+    "RECORD_LAYER_FAILURE",
+)
 _MARKUP = re.compile(r"<[^>]*>")
 
 
@@ -64,16 +70,17 @@ class Client:
 
     def __init__(self, host: str, headers: Headers, *, timeout: float, concurrency: int) -> None:
         self.host, self._headers, self._timeout = host, headers, timeout
-        self._make = partial(_make, headers, timeout, concurrency)
+        self._limit = threading.local()  # when the answer to a thread's request must have come
+        self._make = partial(_make, headers, timeout, concurrency, self._limit)
         self._http = self._make()
 
-    def send(self, request: Request, clock: Callable[[], float] = time.perf_counter) -> bytes:
+    def send(self, request: Request) -> bytes:
         """The body of a good answer; Failed where another try may help, else BadModel."""
         import httpx
 
         try:
             for _ in range(_MOST_REDIRECTS):
-                status, headers, body = self._once(request, clock() + self._timeout, clock)
+                status, headers, body = self._once(request)
                 if not 300 <= status < 400:
                     return self._judge(request, status, headers, body)
                 request = self._redirected(request, status, headers.get("location", ""))
@@ -81,11 +88,13 @@ class Client:
         except httpx.TimeoutException as error:
             raise Failed("no answer in time", too_large=_is_of_answer(error)) from None
         except httpx.TransportError as error:
-            self._stop_on_certificate(error)
+            if "location header" in str(error):  # httpx looks at it although it must not follow
+                raise BadModel(f"{self.host} redirects to what is no address") from None
+            self._stop_on_tls(error)
             raise Failed(_name(error)) from None
         except httpx.DecodingError:
             raise Malformed("a body that cannot be unpacked") from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        except httpx.InvalidURL as error:
             raise InvalidInput(f"{request.url!r} is not an address: {error}") from None
 
     def close(self) -> None:
@@ -98,16 +107,18 @@ class Client:
         with suppress(Exception):
             self._http.close()
 
-    def _once(
-        self, request: Request, until: float, clock: Callable[[], float]
-    ) -> tuple[int, Any, bytes]:
-        """Status, headers and body, which must have come by then."""
+    def _once(self, request: Request) -> tuple[int, Any, bytes]:
+        """Status, headers and body, which must all have come within the time."""
         headers = {"Content-Type": request.content_type, "Accept": request.accept}
         if request.method == "GET":
             del headers["Content-Type"]
         parts, size = [], 0
+        self._limit.until = time.monotonic() + self._timeout
         with self._http.stream(
-            request.method, request.url, content=request.content or None, headers=headers
+            request.method,
+            self._headers.fill(request.url),
+            content=request.content or None,
+            headers=headers,
         ) as response:
             for part in response.iter_bytes():
                 parts.append(part)
@@ -117,8 +128,6 @@ class Client:
                         f"{self.host} answers with more than {_MOST_BYTES >> 20} MB; that is no "
                         "list of decisions"
                     )
-                if clock() > until:
-                    raise Failed("an answer that trickles", too_large=True)
             self._drop_surplus(response.extensions.get("network_stream"))
             return response.status_code, response.headers, b"".join(parts)
 
@@ -176,21 +185,25 @@ class Client:
 
     def _redirected(self, request: Request, status: int, location: str) -> Request:
         """The same request elsewhere on the same host."""
+        shown = self._headers.scrub(one_line(location[:_MOST_WORDS]))
         there = urljoin(request.url, location)
-        here = urlsplit(request.url)
-        if not location or urlsplit(there)[:2] != here[:2]:
+        here, to = urlsplit(request.url), urlsplit(there)
+        if not location or to[:2] != here[:2]:
+            where = f"{to.scheme}://{to.netloc}" if to.netloc else "nowhere"
+            where = self._headers.scrub(one_line(where))
             raise BadModel(
-                f"{self.host} redirects to {urlsplit(there).netloc or 'nowhere'!r}; rows are sent "
-                "to the named host alone, so name the other one if you trust it"
+                f"{self.host} redirects to {where}; rows are sent to the named address alone, so "
+                "name the other one if you trust it"
             )
         if status not in (307, 308) and request.method != "GET":
             raise BadModel(
-                f"{self.host} redirects (status {status}) to {urlsplit(there).path!r}, where "
-                "nothing can be sent; is it a login page? Give the address that answers"
+                f"{self.host} redirects (status {status}) to {shown!r}, where nothing can be sent; "
+                "is it a login page? Give the address that answers"
             )
-        return Request(there, request.content, request.content_type, request.method, request.accept)
+        return replace(request, url=there)
 
-    def _stop_on_certificate(self, error: BaseException) -> None:
+    def _stop_on_tls(self, error: BaseException) -> None:
+        """BadModel where no further try would end in a safe connection."""
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
@@ -199,12 +212,18 @@ class Client:
                     "the host that it was made for, or have its authority known to this machine "
                     "(SSL_CERT_FILE)"
                 ) from None
+            if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
+                raise BadModel(
+                    f"{self.host} does not speak https ({cause.reason}); is it an http:// address?"
+                ) from None
             cause = cause.__cause__ or cause.__context__
 
 
-def _make(headers: Headers, timeout: float, concurrency: int) -> Any:
+def _make(headers: Headers, timeout: float, concurrency: int, limit: threading.local) -> Any:
     try:
         import httpx
+
+        from limi.remote._streams import LimitedTransport
     except ImportError:
         raise missing("httpx", "remote", "a model behind an address") from None
     try:
@@ -220,13 +239,9 @@ def _make(headers: Headers, timeout: float, concurrency: int) -> Any:
     return httpx.Client(
         headers=sent,
         timeout=timeout,
-        http2=http2,
         trust_env=False,
         follow_redirects=False,
-        verify=ssl.create_default_context(),
-        limits=httpx.Limits(
-            max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=30
-        ),
+        transport=LimitedTransport(limit, http2=http2, concurrency=concurrency),
     )
 
 

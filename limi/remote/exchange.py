@@ -31,6 +31,7 @@ from limi.remote.pace import Pace
 from limi.remote.secrets import expand
 from limi.remote.tally import Tally
 from limi.system.watch import OutOfQueries
+from limi.types import Index
 
 __all__ = ["Exchange", "Shape"]
 
@@ -58,6 +59,11 @@ class Shape(Protocol):
         ...
 
     @property
+    def url(self) -> str:
+        """The address, with the names of secrets that are filled in."""
+        ...
+
+    @property
     def columns(self) -> Sequence[str] | None:
         """Columns that the model takes, in order; None where nobody says."""
         ...
@@ -81,7 +87,7 @@ class Exchange:
 
     def __init__(self, shape: Shape, remote: Remote) -> None:
         self.shape, self.remote = shape, remote
-        self._headers = expand(remote.headers)
+        self._headers = expand(remote.headers, url=shape.url)
         self._client = Client(
             shape.host, self._headers, timeout=remote.timeout, concurrency=remote.concurrency
         )
@@ -95,6 +101,7 @@ class Exchange:
         self._answered = False  # did anything come back that could be used?
         self._row_of_failures = 0  # one after another, over all requests
         self._lock = threading.Lock()
+        self._free_at = 0.0  # when the server wants to be asked again, which holds for all requests
         self.questions = 0  # rows that were asked for, whoever knew the answer
         self._turns: dict[bytes, int] | None = None
         self._first_turn = 0
@@ -123,34 +130,64 @@ class Exchange:
     def __call__(self, frame: Any) -> NDArray[Any]:
         """The answers to rows, as the server gave them."""
         self.questions += len(frame)
-        all_keys: list[Keys] = []
-        self._fetch(self._read_lacking(frame, all_keys))
-        keys = np.concatenate([np.zeros((0, 2), dtype=np.int64), *all_keys])
-        return np.array(self.memory.answers(self.memory.find(keys).tolist()))
+        blocks: list[_Block] = []
+        self._fetch(self._read_lacking(frame, blocks))
+        answers: list[Any] = []
+        for block in blocks:
+            again = np.flatnonzero(block.places < 0)  # rows that stand there twice
+            if len(again):
+                block.places[again] = self.memory.find(block.select(again))
+            answers += self.memory.answers(block.places.tolist())
+        try:
+            return np.array(answers)
+        except ValueError:
+            raise BadModel(
+                f"{self.shape.host} answers with lists of different lengths; every row needs as "
+                "many numbers"
+            ) from None
 
-    def _read_lacking(self, frame: Any, all_keys: list[Keys]) -> Iterator[_Part]:
+    def _read_lacking(self, frame: Any, blocks: list[_Block]) -> Iterator[_Part]:
         """Rows whose answers are not known, block by block, so that the next ones are read while
-        the first are on their way; the keys of all rows go into the list."""
+        the first are on their way."""
         sent: set[bytes] = set()
+        several = len(frame) > _BLOCK
         for start in range(0, len(frame), _BLOCK):
-            cells, keys = read(frame[start : start + _BLOCK])
+            cells, keys = read(frame[start : start + _BLOCK] if several else frame)
             if self._turns is not None:
                 turns = self._count_turns(keys)
                 keys = turned(keys, turns)
                 cells = replace(cells, turns=turns.tolist())
-            all_keys.append(keys)
-            lacking = np.flatnonzero(self.memory.find(keys) < 0)[::-1].tolist()
-            # Rows that stand in the batch twice are sent once.
-            first = dict(zip(names(keys[lacking]), lacking, strict=True))
-            places = sorted(first[name] for name in first.keys() - sent)
-            sent |= first.keys()
-            self.tally.add(known=len(keys) - len(places))
-            if places:
-                yield _Part(cells.take(places), keys[places], len(frame) <= _BLOCK)
+            block = _Block(names(keys))
+            blocks.append(block)
+            lacking = self._look_up(block)
+            wanted = block.select(lacking)
+            if sent or len(set(wanted)) < len(wanted):
+                # Rows that stand there twice are sent once.
+                first = dict(zip(reversed(wanted), lacking[::-1].tolist(), strict=True))
+                lacking = np.array(sorted(first[key] for key in first.keys() - sent), dtype=np.intp)
+                wanted = block.select(lacking)
+            if several:
+                sent.update(wanted)
+            self.tally.add(known=len(keys) - len(lacking))
+            if len(lacking):
+                yield _Part(cells.take(lacking), wanted, block, lacking, not several)
+
+    def _look_up(self, block: _Block) -> Index:
+        """The rows of a block that nobody was ever answered, as far as is known by now."""
+        block.places[:] = self.memory.find(block.named)
+        lacking = np.flatnonzero(block.places < 0)
+        if len(lacking) and self.memory.refresh():
+            block.places[lacking] = self.memory.find(block.select(lacking))
+            lacking = np.flatnonzero(block.places < 0)
+        return lacking
 
     def get(self, url: str) -> bytes:
         """What a server says of itself; tried again like any request."""
         return bytes(self._persist(lambda: Request(url, method="GET"), lambda body: body, 0))
+
+    def keep_fact(self, name: str, value: str) -> None:
+        """Keep something that the server said of the model, but for secrets that it repeats."""
+        self.memory.keep_fact(name, self._headers.scrub(value))
 
     def rest(self) -> None:
         """Let go of connections, threads and the file, until something is asked again."""
@@ -185,7 +222,7 @@ class Exchange:
                     queue or self._refill(queue, blocks)
                 ):
                     part = queue.popleft()
-                    number = self._reserve(part.keys)
+                    number = self._reserve(part.named)
                     alone = part.alone and not flying and not queue
                     flying[self._submit(part.cells, alone)] = (part, number)
                 if not flying:
@@ -193,28 +230,36 @@ class Exchange:
                 for done in wait(flying, return_when=FIRST_COMPLETED).done:
                     part, number = flying.pop(done)
                     try:
-                        self.memory.end(number, part.keys, done.result())
+                        self._keep(part, number, done.result())
                     except _TooLarge:
-                        queue.extend(part.split(-(-len(part.keys) // 2)))
+                        self.memory.lose(part.named)
+                        queue.extend(part.split(-(-len(part.named) // 2)))
+                    except BaseException:
+                        self.memory.lose(part.named)
+                        raise
         except BaseException:
             self._land(flying)
             raise
+
+    def _keep(self, part: _Part, number: int, answers: list[Any]) -> None:
+        start = self.memory.end(number, part.named, answers)
+        part.block.places[part.at] = np.arange(start, start + len(part.named))
 
     def _refill(self, queue: deque[_Part], blocks: Iterator[_Part]) -> bool:
         """Put the requests of the next block into the queue; False where there is none."""
         block = next(blocks, None)
         if block is None:
             return False
-        queue.extend(block.split(self._pace.size(len(block.keys), self.remote.concurrency)))
+        queue.extend(block.split(self._pace.size(len(block.named), self.remote.concurrency)))
         return True
 
-    def _reserve(self, keys: Keys) -> int:
+    def _reserve(self, named: Sequence[bytes]) -> int:
         """Count rows before they are sent; OutOfQueries where they are more than allowed."""
-        new = self.memory.count_new(keys)
+        new = self.memory.count_new(named)
         if self.max_queries is not None and self.memory.new + new > self.max_queries:
             raise OutOfQueries
-        number = self.memory.begin(keys)
-        self.tally.add(sent=new, again=len(keys) - new)
+        number = self.memory.begin(named)
+        self.tally.add(sent=new, again=len(named) - new)
         return number
 
     def _submit(self, cells: Cells, alone: bool) -> Future[list[Any]]:
@@ -234,10 +279,13 @@ class Exchange:
         """Keep the answers that are still on their way: they are paid for."""
         self._stop.set()
         try:
-            for done in wait(flying, timeout=min(self.remote.timeout, _LANDING)).done:
-                if not done.cancelled() and done.exception() is None:
-                    part, number = flying[done]
-                    self.memory.end(number, part.keys, done.result())
+            landed = wait(flying, timeout=min(self.remote.timeout, _LANDING)).done
+            for done, (part, number) in flying.items():
+                good = done in landed and not done.cancelled() and done.exception() is None
+                if good:
+                    self._keep(part, number, done.result())
+                else:
+                    self.memory.lose(part.named)
         finally:
             self._stop.clear()
 
@@ -256,6 +304,8 @@ class Exchange:
         answers = self.shape.read(body, n)
         if len(answers) != n:
             raise Malformed(f"{len(answers)} answers for {n} rows")
+        if self._headers.hidden and str in set(map(type, answers)):
+            return [self._headers.scrub(one) if type(one) is str else one for one in answers]
         return answers
 
     def _persist(self, make: Any, read: Any, n: int) -> Any:
@@ -263,10 +313,13 @@ class Exchange:
         malformed = 0
         for tries in count(1):
             self._look(tries)
+            self._wait_until(self._free_at)
             self.tally.add(requests=1, again=n if tries > 1 else 0)
             after = None
             try:
                 result = read(self._client.send(make()))
+            except BadModel as error:
+                raise type(error)(self._headers.scrub(str(error))) from None
             except Failed as error:
                 why, kind, after = str(error), error.kind, error.after
                 if error.too_large and n > 1:
@@ -278,7 +331,7 @@ class Exchange:
                         f"{self.shape.host} says that a single row is too large (413)"
                     ) from None
             except Malformed as error:
-                why, kind = str(error), "an answer that cannot be read"
+                why, kind = self._headers.scrub(str(error)), "an answer that cannot be read"
                 malformed += 1
                 if malformed >= _MOST_MALFORMED:
                     raise BadModel(
@@ -326,9 +379,30 @@ class Exchange:
                 f"{self.shape.host} asks to be left alone for {after:,.0f} seconds ({why}); all "
                 "that it gave is kept, and the same command with --resume goes on"
             )
+        if after:
+            with self._lock:
+                self._free_at = max(self._free_at, time.monotonic() + after)
         pause = min(self.remote.backoff * 2 ** (tries - 1), _LONGEST_PAUSE)
         pause *= 0.5 + secrets.randbelow(1000) / 1000
-        self._stop.wait(max(pause, after or 0.0))
+        self._wait_until(time.monotonic() + pause)
+
+    def _wait_until(self, moment: float) -> None:
+        if (left := moment - time.monotonic()) > 0:
+            self._stop.wait(left)
+
+
+class _Block:
+    """Rows that are asked for together, and where their answers are kept; -1 until they are."""
+
+    def __init__(self, named: list[bytes]) -> None:
+        self.named = named
+        self.places = np.full(len(named), -1, dtype=np.intp)
+
+    def select(self, at: Index) -> list[bytes]:
+        """The keys of some of the rows."""
+        if len(at) == len(self.named):
+            return self.named
+        return list(map(self.named.__getitem__, at.tolist()))
 
 
 @dataclass(frozen=True)
@@ -336,13 +410,20 @@ class _Part:
     """Rows of a request, or of several."""
 
     cells: Cells
-    keys: Keys
+    named: list[bytes]
+    block: _Block
+    at: Index  # where in the block they stand
     alone: bool  # are these all rows that are wanted?
 
     def split(self, size: int) -> list[_Part]:
         """Parts of at most so many rows."""
-        cuts = [slice(at, at + size) for at in range(0, len(self.keys), size)]
-        return [_Part(self.cells[cut], self.keys[cut], self.alone) for cut in cuts]
+        if size >= len(self.named):
+            return [self]
+        cuts = [slice(at, at + size) for at in range(0, len(self.named), size)]
+        return [
+            _Part(self.cells[cut], self.named[cut], self.block, self.at[cut], self.alone)
+            for cut in cuts
+        ]
 
 
 class _TooLarge(Exception):

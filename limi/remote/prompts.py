@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, UndefinedError, meta
-from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from limi.errors import InvalidInput, nearest, spell
+from limi.system.foreign import reason
 from limi.system.reading import is_file, read_text
 
 __all__ = ["READY", "Prompts", "read_prompts"]
 
 READY = ("hiring", "insurance", "loans")
 _KEYS = ("favorable", "unfavorable", "system", "prompts")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_FIRST = re.compile(r"[\W_]*([^\W_]+)[*_\"')\]]*\s*(?:[.,;:!\n]|-|\u2013|\u2014|$)")
+_NOT = {"not", "cannot", "never", "neither", "nor", "unable", "without"}
 
 
 @dataclass(frozen=True)
@@ -43,15 +45,15 @@ class Prompts:
 
     @cached_property
     def _compiled(self) -> list[Any]:
-        room = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+        room = _make_room()
         try:
             return [room.from_string(text) for text in self.texts]
-        except TemplateError as error:
+        except (TemplateError, RecursionError) as error:
             raise InvalidInput(f"the template {self.name!r} is not valid: {error}") from None
 
     @cached_property
     def _fields(self) -> set[str]:
-        room = ImmutableSandboxedEnvironment()
+        room = _make_room()
         return {
             name for text in self.texts for name in meta.find_undeclared_variables(room.parse(text))
         }
@@ -74,15 +76,33 @@ class Prompts:
             text: str = template.render({**shown, "person": shown})
         except UndefinedError as error:
             raise InvalidInput(f"the template {self.name!r} asks for more: {error}") from None
-        except (SecurityError, TypeError, ValueError, ArithmeticError) as error:
-            raise InvalidInput(f"the template {self.name!r} cannot be filled: {error}") from None
+        except Exception as error:  # what a template does is as manifold as a program
+            raise InvalidInput(
+                f"the template {self.name!r} cannot be filled: {reason(error)}"
+            ) from None
         return text.strip()
 
     def side(self, answer: str) -> bool | None:
-        """Is an answer favorable? None where it says neither, or both."""
-        words = {word.casefold() for word in _WORD.findall(answer)}
+        """Is an answer favorable? None where it says neither, or both.
+
+        A word that stands alone at the beginning decides, as in "No, I would not approve it".
+        Otherwise it is the words of one side, unless they are denied: "I cannot approve it" may
+        be a refusal to answer as well.
+        """
+        first = _FIRST.match(answer)
+        if first is not None and first[1].casefold() in (*self.favorable, *self.unfavorable):
+            return first[1].casefold() in self.favorable
+        words = {word.casefold().replace("\u2019", "'") for word in _WORD.findall(answer)}
         sides = [any(w in words for w in known) for known in (self.favorable, self.unfavorable)]
-        return None if sides[0] == sides[1] else sides[0]
+        denied = words & _NOT or any(word.endswith("n't") for word in words)
+        return None if sides[0] == sides[1] or denied else sides[0]
+
+
+def _make_room() -> ImmutableSandboxedEnvironment:
+    """Where templates run: in a sandbox, and without chance, so that a row is always one prompt."""
+    room = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    del room.globals["lipsum"], room.filters["random"]
+    return room
 
 
 def read_prompts(name: str) -> Prompts:
@@ -106,15 +126,26 @@ def read_prompts(name: str) -> Prompts:
         name,
         text,
         _texts(name, tree, "prompts"),
-        tuple(word.casefold() for word in _texts(name, tree, "favorable")),
-        tuple(word.casefold() for word in _texts(name, tree, "unfavorable")),
-        str(tree.get("system", "")),
+        _words(name, tree, "favorable"),
+        _words(name, tree, "unfavorable"),
+        tree.get("system", ""),
     )
+    if not isinstance(prompts.system, str):
+        raise InvalidInput(f"system in {name!r} is {prompts.system!r}; it must be a text")
     both = set(prompts.favorable) & set(prompts.unfavorable)
     if both:
         raise InvalidInput(f"{name!r} calls {spell(sorted(both))} favorable and unfavorable")
     prompts.check()
     return prompts
+
+
+def _words(name: str, tree: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """Words that are looked for in an answer; InvalidInput for phrases, which are never found."""
+    words = tuple(word.casefold() for word in _texts(name, tree, key))
+    for word in words:
+        if not _WORD.fullmatch(word):
+            raise InvalidInput(f"{key} in {name!r} has {word!r}; give single words, without signs")
+    return words
 
 
 def _texts(name: str, tree: Mapping[str, Any], key: str) -> tuple[str, ...]:

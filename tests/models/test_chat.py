@@ -198,3 +198,76 @@ def test_a_template_reaches_for_nothing_but_the_row(tmp_path, prompt, words):
 def test_bad_input_is_refused(place, most, words):
     with pytest.raises(InvalidInput, match=words):
         models.load(place, favorable=1, remote=Remote(max_queries=most))
+
+
+@pytest.mark.parametrize(
+    ("said", "side"),
+    [
+        ("Yes", True),
+        ("**Yes**, of course.", True),
+        ("Approved.", True),
+        ("I would approve this.", True),
+        ("No, I would not approve it.", False),
+        ("No.\n\nThe applicant cannot be approved.", False),
+        ("I reject it", False),
+        ("I cannot approve this loan.", None),
+        ("I can't approve or deny that.", None),
+        ("I won\N{RIGHT SINGLE QUOTATION MARK}t approve it", None),
+        ("It was not denied", None),
+        ("Yes or No?", None),
+        ("As a language model I am unable to say yes.", None),
+        ("", None),
+    ],
+)
+def test_a_denied_word_is_no_answer_and_the_first_word_alone_is_one(said, side):
+    assert read_prompts("loans").side(said) is side
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ '{5}'.format(1) }}",
+        "{{ 'a'.encode('nope') }}",
+        "{% macro a() %}{{ a() }}{% endmacro %}{{ a() }}",
+        "{{ person|map('nope')|list }}",
+        "{{ lipsum() }}",
+        "{{ [1, 2]|random }}",
+        "{{ " + "(" * 3000 + "1" + ")" * 3000 + " }}",
+        "{{ ''.__class__.__mro__ }}",
+        "{{ cycler.__init__.__globals__.os }}",
+        "{% include '/etc/passwd' %}",
+    ],
+)
+def test_a_template_that_cannot_be_filled_is_named_and_nothing_is_sent(
+    app, address, table, tmp_path, text
+):
+    path = tmp_path / "odd.toml"
+    words = 'favorable = ["yes"]\nunfavorable = ["no"]\nprompts = [{}]\n'
+    path.write_text(words.format(json.dumps(text)))
+    with pytest.raises(InvalidInput, match=r"the template '.*odd.toml'"):
+        scores(address, f"template={path}", table[COLUMNS][:1])
+    assert app.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('favorable = ["loan granted"]', "give single words"),
+        ("system = 3", "it must be a text"),
+    ],
+)
+def test_words_that_could_never_be_found_are_refused(tmp_path, line, words):
+    key = line.partition(" ")[0]
+    kept = [one for one in ONE.strip().splitlines() if not one.startswith(key)]
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([line, *kept]))
+    with pytest.raises(InvalidInput, match=words):
+        read_prompts(str(path))
+
+
+def test_a_reply_of_endless_json_is_a_refusal(app, address, table, template):
+    app.say = lambda score: '{"a":' * 100_000 + "1}"
+    model = opened(address, f"template={template}&answer=json")
+    assert model.score(table[COLUMNS][:1]).tolist() == [0.5]
+    model.exchange.rest()
+    assert model.exchange.tally.refused == 1

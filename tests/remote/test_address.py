@@ -33,6 +33,8 @@ def test_a_path_is_not_doubled():
         ("h:8000", "not an http or https address"),
         ("http://", "not an http or https address"),
         ("http://h:port/", "is not an address"),
+        ("http://a..b/", "is not an address"),
+        (f"http://{'a' * 70}/", "is not an address"),
         ("http://[::1", "is not an address"),
         ("http://h#x", "no model is to be named"),
         ("http://h#?foo=1", "unknown option 'foo'"),
@@ -48,6 +50,19 @@ def test_a_password_in_an_address_is_refused_and_not_repeated():
         parse("http://ann:s3cret@h/x", "F")
     assert "s3cret" not in str(refused.value)
     assert "--header" in str(refused.value)
+
+
+def test_a_path_stands_before_the_query():
+    there = parse("http://h/api?version=2", "F")
+    assert there.join("/invocations") == "http://h/api/invocations?version=2"
+
+
+def test_a_key_in_an_address_is_given_by_name():
+    assert parse("http://h/x?api_key=$KEY&v=1", "F").url == "http://h/x?api_key=$KEY&v=1"
+    for plain in ("api_key=abc", "code=9f8e7d6c5b4a39281706aa"):
+        with pytest.raises(InvalidInput, match="plain text") as refused:
+            parse(f"http://h/x?{plain}", "F")
+        assert plain.partition("=")[2] not in str(refused.value)
 
 
 def test_a_model_must_be_named_where_the_server_has_several():

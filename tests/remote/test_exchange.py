@@ -1,7 +1,9 @@
 """Answers come back in order whatever happens on the way, or the run stops with a sentence."""
 
 import json
+import socket
 import threading
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -87,7 +89,17 @@ def test_the_server_says_how_long_to_wait(ask, app, address, monkeypatch):
     waited = []
     monkeypatch.setattr(model.exchange._stop, "wait", waited.append)
     asked(ROWS[:5])
-    assert waited == [7.0]
+    assert waited[-1] == pytest.approx(7.0, abs=0.5)
+
+
+def test_a_server_that_asks_to_wait_is_left_alone_by_all_requests(ask, app, address, monkeypatch):
+    app.before = some_times(1, 429, b"", {"Retry-After": "7"})
+    model, asked = ask(address, concurrency=4)
+    waited = []
+    monkeypatch.setattr(model.exchange._stop, "wait", waited.append)
+    asked(ROWS)
+    asked(people(3, seed=7)[COLUMNS])
+    assert sum(seconds > 5 for seconds in waited) >= 2
 
 
 def test_a_server_that_wants_to_be_left_alone_for_an_hour_ends_the_run(ask, app, address):
@@ -147,7 +159,9 @@ def test_nobody_there_is_unreachable(ask):
         (422, "text/plain", b"bad", "status 422: bad"),
         (200, "text/html", b"<html><title>Log in</title></html>", "web page: Log in"),
         (302, {"Location": "/login"}, b"", "login page"),
-        (307, {"Location": "http://other.example/x"}, b"", "redirects to 'other.example'"),
+        (307, {"Location": "http://other.example/x"}, b"", "redirects to http://other.example;"),
+        (307, {"Location": "https://127.0.0.1/x"}, b"", "redirects to https://127.0.0.1;"),
+        (307, {"Location": "http://[::1"}, b"", "redirects to what is no address"),
         (307, {"Location": "/invocations"}, b"", "in a circle"),
         (200, "application/json", b'{"predictions": [NaN]}', "answers NaN"),
         (200, "application/json", b'{"predictions": [null]}', "leaves answers out"),
@@ -159,6 +173,13 @@ def test_what_cannot_pass_stops_at_once(ask, app, address, status, kind, body, w
     with pytest.raises(BadModel, match=words):
         asked(ROWS[:1])
     assert app.requests <= 3
+
+
+def test_answers_of_different_lengths_are_said_to_be(ask, app, address):
+    app.before = lambda *request: (200, "application/json", b'{"predictions": [[0.5, 0.5], [1]]}')
+    _, asked = ask(address)
+    with pytest.raises(BadModel, match="lists of different lengths"):
+        asked(ROWS[:2])
 
 
 @pytest.mark.parametrize(
@@ -222,6 +243,99 @@ def test_a_secret_that_a_server_repeats_is_not_shown(ask, app, address, monkeypa
     assert "canary" not in str(refused.value)
     assert "bad token $LIMI_TEST_TOKEN" in str(refused.value)
     assert app.headers[-1]["Authorization"] == "Bearer canary-9271"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body"),
+    [
+        (200, "text/plain", b"bad canary-9271"),
+        (200, "application/json", b'{"canary-9271": 1}'),
+        (200, "application/json", b'{"predictions": [{"canary-9271": 1, "b": 2}]}'),
+        (302, {"Location": "/login/canary-9271"}, b""),
+        (307, {"Location": "http://canary-9271/"}, b""),
+        (500, "text/plain", b"canary-9271"),
+    ],
+)
+def test_a_secret_is_hidden_in_whatever_a_server_says(
+    ask, app, address, monkeypatch, status, kind, body
+):
+    monkeypatch.setenv("LIMI_TEST_TOKEN", "canary-9271")
+    app.before = lambda *request: (status, kind, body)
+    model, asked = ask(address, headers=("Authorization: Bearer $LIMI_TEST_TOKEN",))
+    with pytest.raises(BadModel) as refused:
+        asked(ROWS[:1])
+    assert "canary" not in str(refused.value)
+    assert "canary" not in str(model.exchange.tally.as_dict())
+
+
+def test_a_secret_given_as_an_answer_is_neither_kept_nor_shown(
+    ask, app, address, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("LIMI_TEST_TOKEN", "canary-9271")
+    app.before = lambda *request: (200, "application/json", b'{"predictions": ["canary-9271"]}')
+    given = {"headers": ("X-Key: $LIMI_TEST_TOKEN",), "cache": tmp_path / "cache"}
+    model, asked = ask(address, **given)
+    assert asked(ROWS[:1]).tolist() == ["$LIMI_TEST_TOKEN"]
+    model.exchange.rest()
+    assert b"canary" not in (tmp_path / "cache").read_bytes()
+
+
+def test_a_key_in_the_address_is_sent_and_not_kept(app, address, monkeypatch, tmp_path):
+    monkeypatch.setenv("LIMI_TEST_TOKEN", "canary-9271")
+    paths = []
+    app.before = lambda method, path, body: paths.append(path) or None
+    remote = Remote(cache=tmp_path / "cache")
+    model = load(f"mlflow:{address}/invocations?key=$LIMI_TEST_TOKEN", favorable=1, remote=remote)
+    with pytest.raises(BadModel, match="knows no POST /invocations"):  # this server is no such
+        model.exchange(ROWS[:1])
+    model.exchange.rest()
+    assert paths == ["/invocations?key=canary-9271"]
+    assert b"canary" not in (tmp_path / "cache").read_bytes()
+
+
+@pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n"])
+def test_an_answer_that_trickles_ends_in_time(ask, head):
+    """A byte now and then keeps within any limit on a single read, in the head and in the body."""
+    server = socket.create_server(("127.0.0.1", 0))
+    stop = threading.Event()
+
+    def trickle():
+        while not stop.is_set():
+            with suppress(OSError):
+                client, _ = server.accept()
+                with client:
+                    client.recv(65536)
+                    client.sendall(head)
+                    for byte in b"HTTP/1.1 200 OK\r\nX-A: " + 400 * b"a":
+                        client.sendall(bytes([byte]))
+                        if stop.wait(0.02):
+                            break
+
+    thread = threading.Thread(target=trickle, daemon=True)
+    thread.start()
+    model, asked = ask(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.1)
+    with pytest.raises(Unreachable, match="no answer in time"):
+        asked(ROWS[:1])
+    stop.set()
+    with suppress(OSError):
+        socket.create_connection(server.getsockname(), timeout=1).close()
+    thread.join(5)
+    server.close()
+    assert model.exchange.tally.failures == {"no answer in time": 6}
+
+
+def test_https_spoken_to_a_server_of_http_is_said(ask, app, address):
+    _, asked = ask(address.replace("http:", "https:"))
+    with pytest.raises(BadModel, match="does not speak https"):
+        asked(ROWS[:1])
+
+
+def test_two_runs_with_one_cache_pay_for_a_row_once(ask, app, address, tmp_path):
+    (_, one), (_, two) = (ask(address, cache=tmp_path / "cache", run=run) for run in "ab")
+    assert np.array_equal(one(ROWS[:50]), favorable_chance(ROWS[:50]))
+    assert np.array_equal(two(ROWS[:60]), favorable_chance(ROWS[:60]))
+    assert np.array_equal(one(ROWS[:60]), favorable_chance(ROWS[:60]))
+    assert max(app.rows.values()) == 1
 
 
 def test_proxies_of_the_environment_are_not_used(ask, app, address, monkeypatch):

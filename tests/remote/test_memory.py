@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from limi.errors import CorruptStore, InvalidInput
-from limi.remote.memory import Memory
+from limi.remote.cells import names
+from limi.remote.memory import Memory, remove_empty
 
 
 def keys(*numbers):
-    return np.array([[n, -n] for n in numbers], dtype=np.int64)
+    return names(np.array([[n, -n] for n in numbers], dtype=np.int64))
 
 
 def answers(memory, asked):
@@ -112,4 +113,55 @@ def test_no_row_is_kept_but_its_key(tmp_path):
     with sqlite3.connect(tmp_path / "cache") as file:
         (line,) = file.execute("SELECT keys, answers FROM requests")
     file.close()
-    assert line == (keys(7).tobytes(), "[0.5]")
+    assert line == (keys(7)[0], np.float64(0.5).tobytes())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[0.1, 1e-300], [0, 1], [True, False], ["no", "é"], [[0.25, 0.75], [1.0, 0.0]], [0.5, 1]],
+)
+def test_answers_come_back_with_their_types(tmp_path, given):
+    memory = Memory("model", tmp_path / "cache")
+    memory.end(memory.begin(keys(1, 2)), keys(1, 2), given)
+    memory.close()
+    again = Memory("model", tmp_path / "cache")
+    assert repr(answers(again, keys(1, 2))) == repr(given)
+    again.close()
+
+
+def test_what_names_a_model_is_not_kept_but_for_its_digest(tmp_path):
+    memory = Memory("request with the key k-4815", tmp_path / "cache")
+    memory.end(memory.begin(keys(7)), keys(7), [0.5])
+    memory.close()
+    assert b"k-4815" not in (tmp_path / "cache").read_bytes()
+
+
+def test_runs_at_the_same_time_see_what_the_other_was_answered(tmp_path):
+    one, two = (Memory("model", tmp_path / "cache", run=run) for run in "ab")
+    number = one.begin(keys(1, 2))
+    assert not two.refresh()  # it was asked, and not answered yet
+    two.end(two.begin(keys(5)), keys(5), [0.25])
+    one.end(number, keys(1, 2), [0.5, "x"])
+    assert two.refresh()
+    assert answers(two, keys(2, 1, 5)) == ["x", 0.5, 0.25]
+    assert not two.refresh()
+    assert one.refresh()
+    assert answers(one, keys(5, 1)) == [0.25, 0.5]
+    one.close()
+    two.close()
+
+
+def test_a_cache_that_was_made_for_nothing_is_taken_away(tmp_path):
+    path = tmp_path / "cache"
+    memory = Memory("model", path)
+    memory.begin(keys(1))
+    memory.close()
+    assert list(tmp_path.iterdir()) == []
+    memory.end(memory.begin(keys(1)), keys(1), [0.5])
+    memory.close()
+    assert path.exists()
+    other = Memory("another", path)
+    other.begin(keys(1))
+    other.close()
+    remove_empty(path)
+    assert path.exists()

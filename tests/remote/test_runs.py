@@ -1,5 +1,6 @@
 """Whole runs over models behind an address: the same findings, each row paid for once."""
 
+import io
 import json
 import os
 import signal
@@ -10,13 +11,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import limi as package
 from limi import Remote, audit
 from limi.audits.compare import compare
 from limi.errors import BadModel, InvalidInput
 from tests.remote.faults import WAYS, spoiled
-from tests.remote.servers import App, favorable_chance, people, serving
+from tests.remote.servers import COLUMNS, App, favorable_chance, people, serving
 
 GIVEN = {
     "protected": "sex",
@@ -358,6 +360,92 @@ def test_a_template_that_cannot_be_used_is_refused(tmp_path, text, words):
     file.write_text(text)
     with pytest.raises(InvalidInput, match=words):
         package.models.load(f"request:{file}")
+
+
+def test_a_wrong_address_leaves_nothing_behind(app, address, table, tmp_path, limi, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("people.csv", index=False)
+    for more in ((), ("--cache", "answers")):
+        code, _, err = limi(*COMMAND, "--model", f"mlflow:{address}/nowhere", *more)
+        assert code == 4, err
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["people.csv"]
+
+
+def test_where_rows_go_is_said_before_they_do(app, address, table, tmp_path, limi, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("people.csv", index=False)
+    told = []
+    monkeypatch.setattr("limi.cli._console.err", Console(force_terminal=True, file=io.StringIO()))
+    monkeypatch.setattr(
+        "limi.cli._console.err.print", lambda text, **given: told.append((text, app.requests))
+    )
+    limi(*COMMAND, "--model", f"mlflow:{address}/nowhere")
+    host = address.removeprefix("http://")
+    assert told[0] == (f"rows are sent to {host} to be decided there, and nowhere else", 0)
+
+
+@pytest.mark.parametrize("path", ["result.-99.p", "result.\u00b2.p", "result.99.p"])
+def test_a_place_that_the_answer_lacks_is_said(app, address, table, tmp_path, path):
+    file = tmp_path / "service.toml"
+    words = {"one": "", "per": "batch", "name": "people", "what": "{records}"}
+    file.write_text(TEMPLATE.format(address=address, **words, path=path))
+    with pytest.raises(BadModel, match=f"no '{path.split('.')[1]}' at "):
+        audit(f"request:{file}", table, **GIVEN, remote=Remote(backoff=0.001))
+
+
+@pytest.mark.parametrize("body", [b"a" * 200_000, b"0.5,\x00", b'0.5\r"0.4'])
+def test_lines_that_are_no_csv_are_said_to_be(app, address, table, body):
+    app.before = lambda *request: (200, "text/csv", body)
+    with pytest.raises(BadModel, match="6 times in a row"):
+        audit(f"csv:{address}/csv", table, **GIVEN, remote=Remote(backoff=0.001))
+
+
+def test_answers_of_lines_are_numbers_only_where_they_look_like_it():
+    from limi.models.csv import _number
+
+    told = [_number(text) for text in ("1", " 0.5", "-2e-3", "1_0", "\u0663", "yes", "0x1", ".5")]
+    assert repr(told) == repr([1, 0.5, -0.002, "1_0", "\u0663", "yes", "0x1", 0.5])
+    for text in ("nan", "-Infinity", "1e999"):
+        with pytest.raises(BadModel, match="finite"):
+            _number(text)
+
+
+def says(*inputs):
+    """A server of the Open Inference Protocol that says what its model takes."""
+    tree = {"inputs": [{"name": n, "datatype": kind, "shape": [-1, 1]} for n, kind in inputs]}
+    told = (200, "application/json", json.dumps(tree).encode())
+    return lambda method, path, body: told if method == "GET" else None
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "words"),
+    [
+        ("INT64", "wealth", r"'wealth' is INT64, and the table has -?\d\.\d+ there"),
+        ("INT32", "job", r"'job' is INT32, and the table has '\w+' there"),
+        ("FP32", "job", r"'job' is FP32, and the table has '\w+' there"),
+    ],
+)
+def test_cells_are_never_bent_to_the_type_that_a_server_wants(
+    app, address, table, kind, column, words
+):
+    known = {"age": "INT64", "hours": "INT64", "wealth": "FP64", "sex": "BYTES", "job": "BYTES"}
+    app.before = says(*(known | {column: kind}).items())
+    with pytest.raises(BadModel, match=words):
+        audit(f"oip:{address}#credit", table, **GIVEN)
+    assert app.asked == 0
+
+
+def test_the_type_of_a_column_does_not_hang_on_the_rows_of_a_request(app, address, table):
+    seen = []
+    app.before = lambda method, path, body: seen.append(body) if method == "POST" else None
+    model = package.models.load(f"oip:{address}#credit", favorable=1)
+    rows = table[COLUMNS]
+    model.score(rows[rows["wealth"].isna()][:3])
+    model.score(rows[rows["wealth"].notna()][:3])
+    model.exchange.rest()
+    types = [[(i["name"], i["datatype"]) for i in json.loads(body)["inputs"]] for body in seen]
+    assert types[0] == types[1]
+    assert ("wealth", "FP64") in types[0]
 
 
 def test_a_placeholder_that_is_no_column_is_refused_before_anything_is_sent(

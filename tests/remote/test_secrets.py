@@ -20,6 +20,21 @@ def test_names_are_filled_in_and_hidden_again(tmp_path):
     assert "abcdef" not in repr(headers)
 
 
+def test_a_secret_is_hidden_however_a_server_spells_it():
+    headers = expand(["X-Key: $KEY"], {"KEY": 'a/b"c+d'})
+    told = 'plain a/b"c+d, JSON a/b\\"c+d and a\\/b\\"c+d, an address a%2Fb%22c%2Bd or a/b%22c%2Bd'
+    assert headers.scrub(told) == "plain $KEY, JSON $KEY and $KEY, an address $KEY or $KEY"
+
+
+def test_a_key_of_the_address_is_filled_in_as_it_is_asked():
+    url = "http://h/x?api_key=$KEY&$format=json&v=$5"
+    headers = expand([], {"KEY": "k&1=2", "5": "five"}, url=url)
+    assert headers.fill(url) == "http://h/x?api_key=k%261%3D2&$format=json&v=five"
+    assert headers.scrub("no k&1=2") == "no $KEY"
+    with pytest.raises(InvalidInput, match=r"address takes .KEY from the environment"):
+        expand([], {}, url=url)
+
+
 def test_a_plain_header_that_holds_no_secret_is_taken():
     assert expand(["Accept-Language: de"], {}).values == {"Accept-Language": "de"}
 
@@ -28,6 +43,7 @@ def test_a_plain_header_that_holds_no_secret_is_taken():
     ("given", "words"),
     [
         ("Authorization: Bearer $TOKEN", "TOKEN from the environment, where it is not set"),
+        ("Authorization: Bearer $BLANK", "BLANK from the environment, where it is not set"),
         ("Authorization: Bearer abcdef", "plain text"),
         ("X-Api-Key: abc", "plain text"),
         ("X-Other: 9f8e7d6c5b4a39281706", "plain text"),
@@ -39,5 +55,5 @@ def test_a_plain_header_that_holds_no_secret_is_taken():
 )
 def test_a_header_that_cannot_be_is_refused_without_its_value(given, words):
     with pytest.raises(InvalidInput, match=words) as refused:
-        expand([given], {"ODD": "a\nb: c"})
+        expand([given], {"ODD": "a\nb: c", "BLANK": "  "})
     assert not any(secret in str(refused.value) for secret in ("abcdef", "9f8e7d6c", "a\nb"))
