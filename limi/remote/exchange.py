@@ -39,7 +39,7 @@ _MOST_TRIES = 12  # of one request
 _FIRST_TRIES = 6  # where nothing was ever answered: the address may be wrong
 _MOST_MALFORMED = 6  # answers to one request that cannot be read
 _MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
-_BLOCK = 8192  # rows that are read while others are on their way
+_BLOCK = 4096  # rows that are read at once, while others are on their way
 _LANDING = 10.0  # seconds that answers on their way are waited for when a run ends
 _LONGEST_PAUSE = 15.0  # seconds between two tries of a request
 _LONGEST_WAIT = 300.0  # seconds that a server may ask to be left alone
@@ -170,7 +170,8 @@ class Exchange:
                 sent.update(wanted)
             self.tally.add(known=len(keys) - len(lacking))
             if len(lacking):
-                yield _Part(cells.take(lacking), wanted, block, lacking, not several)
+                left = len(lacking) + max(0, len(frame) - start - _BLOCK)
+                yield _Part(cells.take(lacking), wanted, block, lacking, left, not several)
 
     def _look_up(self, block: _Block) -> Index:
         """The rows of a block that nobody was ever answered, as far as is known by now."""
@@ -227,6 +228,8 @@ class Exchange:
                     flying[self._submit(part.cells, alone)] = (part, number)
                 if not flying:
                     return
+                if len(queue) < self.remote.concurrency:
+                    self._refill(queue, blocks)  # while those are on their way
                 for done in wait(flying, return_when=FIRST_COMPLETED).done:
                     part, number = flying.pop(done)
                     try:
@@ -250,7 +253,7 @@ class Exchange:
         block = next(blocks, None)
         if block is None:
             return False
-        queue.extend(block.split(self._pace.size(len(block.named), self.remote.concurrency)))
+        queue.extend(block.split(self._pace.size(block.left, self.remote.concurrency)))
         return True
 
     def _reserve(self, named: Sequence[bytes]) -> int:
@@ -413,6 +416,7 @@ class _Part:
     named: list[bytes]
     block: _Block
     at: Index  # where in the block they stand
+    left: int  # rows to send yet, these and those of blocks that were not read
     alone: bool  # are these all rows that are wanted?
 
     def split(self, size: int) -> list[_Part]:
@@ -421,7 +425,7 @@ class _Part:
             return [self]
         cuts = [slice(at, at + size) for at in range(0, len(self.named), size)]
         return [
-            _Part(self.cells[cut], self.named[cut], self.block, self.at[cut], self.alone)
+            replace(self, cells=self.cells[cut], named=self.named[cut], at=self.at[cut])
             for cut in cuts
         ]
 
