@@ -3,6 +3,7 @@
     python -m benchmarks.certify                     # people of Adult, and the whole domain
     python -m benchmarks.certify --conform           # readers on 100,000 natural rows
     python -m benchmarks.certify --ensembles 500     # every reader against all rows of small boxes
+        --jobs 16 --first 1000 --only forest         # on 16 cores, from another seed, some readers
     python -m benchmarks.certify --one-pass          # all protected values in one walk
 
 Seconds are of the processor, of this process and of all its threads, because a machine that others
@@ -15,6 +16,9 @@ import argparse
 import json
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -32,6 +36,8 @@ from tests.trees.cases import CASES, draw_table, with_gaps
 
 NEAR = "age=5,hours_per_week=10,education_num=1,capital_gain=500,capital_loss=200"
 PEOPLE = 3000
+WORDS = ("proven", "flips", "undecided")
+AT_ONCE = 10  # ensembles that a process is given together
 
 
 def tell(name: str, value: Any, bar: Any = None, ok: bool | None = None) -> None:
@@ -116,6 +122,52 @@ def domain(frame: pd.DataFrame) -> None:
     tell("whole domain, XGBoost 100 x 6", proof.domain.as_dict())
     ok = proof.domain.optimal and spent <= 20
     tell("whole domain, XGBoost 100 x 6: seconds to the optimum", round(spent, 1), 20, ok)
+    try:
+        import veritas
+    except ImportError:
+        tell("whole domain: dtai-veritas is not installed", "pip install 'limi[bench]'")
+        return
+    gaps, spent = ask_veritas(veritas, model, frame.drop(columns="income"), "sex")
+    tell("whole domain, dtai-veritas: [found, at most] in both directions", gaps)
+    tell("whole domain, dtai-veritas: seconds", round(spent, 1))
+    agree = all(found is None or found <= proof.domain.bound for found, _ in gaps)
+    agree &= proof.domain.reached <= max(bound for _, bound in gaps) + 1e-4
+    tell("whole domain: the bounds of both hold for each other", agree, True, agree)
+
+
+def ask_veritas(
+    veritas: Any, model: Any, rows: pd.DataFrame, protected: str, seconds: float = 60.0
+) -> tuple[list[tuple[float | None, float]], float]:
+    """The same gap by dtai-veritas: found, and at most, for both directions; and all its seconds.
+
+    Trees that do not ask for the protected column are left out for it too, because they cancel.
+    """
+    start = time.process_time()
+    place = list(rows.columns).index(protected)
+    asking = veritas.AddTree(1, veritas.AddTreeType.REGR)
+    for tree in veritas.get_addtree(model, silent=True):
+        inner = filter(tree.is_internal, range(tree.num_nodes()))
+        if any(tree.get_split(node).feat_id == place for node in inner):
+            asking.add_tree(tree)
+    # Cut to one value each, the two ask for what they share alone.
+    sides = [asking.prune({place: veritas.Interval(*ends)}) for ends in ((-1, 0.5), (0.5, 2))]
+    domain = {
+        number: veritas.Interval(float(rows[name].min()), float(rows[name].max()) + 0.5)
+        for number, name in enumerate(rows.columns)
+        if number != place
+    }
+    gaps = []
+    for one, other in (sides, sides[::-1]):
+        config = veritas.Config(veritas.HeuristicType.MAX_OUTPUT)
+        config.stop_when_optimal = True
+        search = config.get_search(one.concat_negated(other), domain)
+        until = time.process_time() + seconds
+        while not search.is_optimal() and search.num_open() and time.process_time() < until:
+            search.step_for(1.0, 100)
+        found = search.get_solution(0).output if search.num_solutions() else None
+        bound = found if search.is_optimal() else search.current_bounds().top_of_open
+        gaps.append((found, float(bound)))
+    return gaps, time.process_time() - start
 
 
 def conform(n: int) -> None:
@@ -132,28 +184,57 @@ def conform(n: int) -> None:
         tell(f"{name}: largest difference of scores on {n:,} natural rows", apart, 1e-5, True)
 
 
-def ensembles(n: int) -> None:
-    """Answers against all rows of small boxes, by cuts and by the solver."""
-    for name, build in CASES.items():
-        counts = dict.fromkeys(("proven", "flips", "undecided", "wrong"), 0)
-        for seed in range(n):
-            rng = np.random.default_rng([seed, sum(name.encode())])
-            frame = draw_table(rng, 100)
-            frame = with_gaps(frame, rng) if seed % 2 and "onnx" not in name else frame
-            model, frame = build(frame, seed)
-            told = {"protected": "sex", "target": "good", "favorable": int(rng.integers(2))}
-            schema = prepare(model, frame, **told).schema
-            near: dict[str, Any] = {"age": int(rng.integers(1, 3)), "level": 1}
-            near |= {"pay": 2 * float(schema["pay"].step)} if schema["pay"].step else {}
-            near |= {"job": 1 if schema["job"].kind == "numerical" else "any"}
-            how = {"max_boxes": 1, "workers": 1} if seed % 3 == 2 else {"workers": 0}
-            proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
-            for row, answer in zip(proof.rows, proof.answer, strict=True):
-                truth = flips_near(proof.problem, near, row)
-                counts[Answer(answer).name.lower()] += 1
-                wrong = answer != Answer.UNDECIDED and truth != (answer == Answer.FLIPS)
-                counts["wrong"] += int(wrong)
-        tell(f"{name}: {n} ensembles, answers", counts, 0, counts["wrong"] == 0)
+def ensembles(n: int, jobs: int = 1, first: int = 0, only: str = "") -> None:
+    """Answers against all rows of small boxes, by cuts and by the solver, n for each reader."""
+    names = [name for name in CASES if name.startswith(only) and can_build(name)]
+    parts = [
+        (name, seed, min(seed + AT_ONCE, first + n))
+        for seed in range(first, first + n, AT_ONCE)
+        for name in names
+    ]
+    counts = {name: dict.fromkeys(("ensembles", *WORDS, "wrong"), 0) for name in names}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        told = pool.map(try_ensembles, parts) if jobs > 1 else map(try_ensembles, parts)
+        for (name, _, _), found in zip(parts, told, strict=True):
+            for word, number in found.items():
+                counts[name][word] += number
+            done = counts[name]["ensembles"]
+            if done == n or found["wrong"] or done % 100 < AT_ONCE:
+                wrong = counts[name]["wrong"]
+                tell(f"{name}: {done} ensembles, answers", counts[name], 0, wrong == 0)
+
+
+def can_build(name: str) -> bool:
+    """Is the library of a case installed?"""
+    libraries = {word: word for word in ("xgboost", "lightgbm", "catboost")} | {"onnx": "skl2onnx"}
+    return all(find_spec(lib) for word, lib in libraries.items() if name.startswith(word))
+
+
+def try_ensembles(part: tuple[str, int, int]) -> dict[str, int]:
+    """How ensembles of one reader were answered, from one seed to another, and how many wrongly."""
+    warnings.filterwarnings("ignore")
+    name, first, last = part
+    counts = dict.fromkeys(("ensembles", *WORDS, "wrong"), 0)
+    for seed in range(first, last):
+        rng = np.random.default_rng([seed, sum(name.encode())])
+        frame = draw_table(rng, 100)
+        frame = with_gaps(frame, rng) if seed % 2 and "onnx" not in name else frame
+        model, frame = CASES[name](frame, seed)
+        told = {"protected": "sex", "target": "good", "favorable": int(rng.integers(2))}
+        schema = prepare(model, frame, **told).schema
+        near: dict[str, Any] = {"age": int(rng.integers(1, 3)), "level": 1}
+        near |= {"pay": 2 * float(schema["pay"].step)} if schema["pay"].step else {}
+        near |= {"job": 1 if schema["job"].kind == "numerical" else "any"}
+        by_solver = seed % 3 == 2 and find_spec("ortools")
+        how = {"max_boxes": 1, "workers": 1} if by_solver else {"workers": 0}
+        proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
+        counts["ensembles"] += 1
+        for row, answer in zip(proof.rows, proof.answer, strict=True):
+            truth = flips_near(proof.problem, near, row)
+            counts[Answer(answer).name.lower()] += 1
+            wrong = answer != Answer.UNDECIDED and truth != (answer == Answer.FLIPS)
+            counts["wrong"] += int(wrong)
+    return counts
 
 
 def one_pass() -> None:
@@ -189,13 +270,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conform", action="store_true")
     parser.add_argument("--ensembles", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="processes for --ensembles")
+    parser.add_argument("--first", type=int, default=0, help="first seed of --ensembles")
+    parser.add_argument("--only", default="", help="readers whose names begin so")
     parser.add_argument("--one-pass", action="store_true")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     if given.conform:
         conform(100_000)
     if given.ensembles:
-        ensembles(given.ensembles)
+        ensembles(given.ensembles, given.jobs, given.first, given.only)
     if given.one_pass:
         one_pass()
     if not (given.conform or given.ensembles or given.one_pass):
