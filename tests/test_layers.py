@@ -11,7 +11,7 @@ PACKAGE = Path(__file__).parent.parent / "limi"
 # A module may import from its own layer or a lower one. `_registry` and the package itself are
 # below everything; a name stands for a module or for a folder of them.
 LAYERS = [
-    ["errors", "types", "defaults", "decisions", "streams", "system", "_registry"],
+    ["errors", "types", "defaults", "decisions", "streams", "system", "workers", "_registry"],
     ["table"],
     ["data", "generators", "remote"],
     ["search", "gpu", "models", "trees"],
@@ -45,6 +45,7 @@ HEAVY = {
     "joblib",
     "ortools",
     "PIL",
+    "ray",
 }
 
 MOST_AT_THE_ROOT = 8

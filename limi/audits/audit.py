@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from limi import methods
+from limi import methods, models
 from limi.audits.beside import Beside
 from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
@@ -39,12 +40,14 @@ from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
 from limi.search.partner import Partner
+from limi.search.spread import Spread
 from limi.system import cores
 from limi.system.watch import Watch
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.types import Rows, Scores, Value
+from limi.workers import Executor, open_executor
 
 __all__ = ["Out", "audit"]
 
@@ -108,6 +111,7 @@ def audit(
     protected_from_name: str = "the protected table",
     command: str = "",
     device: str = "auto",
+    workers: int | str = 1,
     on_plan: Callable[[Estimate], None] = lambda estimate: None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_step: Callable[[float, str], None] = lambda done, words: None,
@@ -147,6 +151,9 @@ def audit(
 
     `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
 
+    `workers` is how many processes ask the model at the same time, `"auto"` for one on each core;
+    what is found does not depend on it.
+
     `remote` says how a model behind an address (`"mlflow:http://..."`) is asked: headers, requests
     in flight, a cache of answers, a price. `max_queries` is then the number of rows that are sent
     at most, in all that a run does. `dry_run=True` puts no row to any model: `on_plan` is told
@@ -174,6 +181,7 @@ def audit(
     usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
+    executor = _executor(model, workers, device, budget)
     remote = settle_remote(
         model,
         remote,
@@ -215,7 +223,9 @@ def audit(
         # A boundary between two sides finds less than plain natural rows where there are more.
         chosen = _choose_method(BUDGETED_METHOD, settings)
     question = _twin_question(problem, twin, keep, twin_generator)
-    place, asked = devices.settle_device(device, problem.target, found)
+    place, asked = devices.settle_device(
+        device if executor is None else "cpu", problem.target, found
+    )
     source = GeneratorSource(found, generator, seed, place, on_step)
     plan = Plan(
         problem,
@@ -239,14 +249,40 @@ def audit(
     if dry_run:
         on_plan(plan.estimate_unasked())
         raise InvalidInput("a dry run has no result; on_plan is told what it would ask")
-    score = watch.timed(asked.score)
-    # Now that model and libraries are loaded: a limit holds for what is there.
-    try:
-        with cores.share_cores():
-            return _run(plan, score, draft)
-    finally:
+    with ExitStack() as ending:
         if exchange is not None:
-            exchange.rest()
+            ending.callback(exchange.rest)
+        score = asked.score
+        if executor is not None:
+            ending.callback(executor.close)
+            spread = ending.enter_context(Spread(asked, executor, problem.opened))
+            plan, score = replace(plan, spread=spread), spread.score
+        # Now that model and libraries are loaded: a limit holds for what is there.
+        ending.enter_context(cores.share_cores())
+        return _run(plan, watch.timed(score), draft)
+
+
+def _executor(model: Any, workers: int | str, device: str, budget: Budget) -> Executor | None:
+    """Where work is done beside this process, if model, numbers and device make sense."""
+    executor = open_executor(workers)
+    if executor is None:
+        return None
+    kind = model.partition(":")[0] if isinstance(model, str) else ""
+    if kind in models.names() and models.offers(kind).by_address:
+        raise InvalidInput(
+            "workers ask a model on this machine, and this one is behind an address; for more "
+            "requests at the same time use --concurrency"
+        )
+    if device not in ("auto", "cpu"):
+        raise InvalidInput(
+            f"workers are processes that use the CPU, and the device is {device!r}; use one of both"
+        )
+    if budget.max_rows is not None and budget.max_rows < executor.workers:
+        raise InvalidInput(
+            f"there are {executor.workers} workers and {budget.max_rows} rows to check at most; "
+            f"use no more workers than rows, or more --max-rows"
+        )
+    return executor
 
 
 def _choose_method(

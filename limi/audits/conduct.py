@@ -54,6 +54,7 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     """Hold the model to its contract, fit the generator, measure rates, then search."""
     watch, budget = plan.watch, plan.budget
     told = _hold_to_contract(plan, score)
+    alone = _spread(plan, told)
     if plan.is_metered:
         budget = _less(budget, plan.asked_before + watch.questions)
     expected = plan.estimate(told)
@@ -84,8 +85,29 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
         # What the search sees once is asked again and again, for half of what is left.
         ran = _search(plan, task, _halve(budget) if noisy else budget, cut)
     return Searched(
-        ran, measured, generator, prepared, told, expected, cut, twins, noisy=noisy, floor=floor
+        ran,
+        measured,
+        generator,
+        prepared,
+        told,
+        expected,
+        cut,
+        twins,
+        notes=alone,
+        noisy=noisy,
+        floor=floor,
     )
+
+
+def _spread(plan: Plan, told: Steadiness) -> list[str]:
+    """Let workers ask from now on; a sentence where they cannot, because answers move."""
+    if plan.spread is None:
+        return []
+    if told.steady and not plan.is_noisy(told):
+        plan.spread.begin()
+        return []
+    plan.spread.rest()
+    return ["its answers move, so that the model was asked in one process, without workers"]
 
 
 def _less(budget: Budget, queries: int) -> Budget:

@@ -27,6 +27,7 @@ from limi.search.budget import Budget
 from limi.search.engine import check
 from limi.search.method import most_rows
 from limi.search.partner import Partner
+from limi.search.spread import Spread
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.system.watch import Watch
@@ -60,6 +61,7 @@ class Plan:
     twin: TwinQuestion | None = None  # None where nobody asks about twins
     noisy: bool = False  # does the user say that the model answers by chance?
     asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
+    spread: Spread | None = None  # over workers, where there are some
 
     @property
     def is_metered(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,9 +35,10 @@ from limi.audits.sending import tidying
 from limi.decisions import AS_DECIDED
 from limi.errors import BadTable, GivesNumbers, InvalidInput, LimiError, nearest, spell
 from limi.models import Meaning, trial
-from limi.models.target import Target
+from limi.models.target import Target, settling_rows
 from limi.models.trial import Terms
 from limi.remote.options import Remote
+from limi.search.spread import Opened
 from limi.system.words import both
 from limi.table.column_values import split_name
 from limi.table.files import infer, notes_of
@@ -105,6 +107,7 @@ class Problem:
     beside: Joined | None = None  # protected columns that came from another table
     whole: Whole | None = None  # the table, where the rows are a sample of it
     notes: tuple[str, ...] = ()  # what the report should say of the table and of what was asked
+    opened: Opened | None = None  # the model's file, for other processes
 
     @property
     def schema(self) -> Schema:
@@ -241,6 +244,7 @@ def prepare(
         not_given=not_given,
         personal=chosen.personal(names),
         whole=whole,
+        opened=_opened(model, opening.terms_of(asked), bound, rows),
         notes=(
             *told,
             *notes_on(asked, favorable, bound, rows if ask else None, target),
@@ -264,6 +268,17 @@ def _join(frame: Frame, beside: Beside | None, names: list[str]) -> Joined | Non
             "with both"
         )
     return join(frame, beside, names)
+
+
+def _opened(model: Any, terms: Terms, target: Target, rows: Rows) -> Opened | None:
+    """What another process needs to have the same target; None where there is no file."""
+    if not isinstance(model, str) or not models.files(model):
+        return None
+    kind, _, place = model.partition(":")
+    # A worker may be in another folder.
+    uri = f"{kind}:{os.path.abspath(place)}"
+    some = rows[settling_rows(len(rows))]
+    return Opened(uri, terms, target.codec, target.unseen, target.rule, some)
 
 
 def _check_columns(columns: list[tuple[str, Any, Any]], target: str | None) -> None:
@@ -366,9 +381,13 @@ class _Opening:
         """The same with all columns for the model, unlikely ones too."""
         return replace(self, terms=replace(self.terms, unlikely=()))
 
+    def terms_of(self, asked: Asked) -> Terms:
+        """What the model is opened with, once it is known what is asked of it."""
+        return replace(self.terms, favorable=asked.wanted, labels=asked.labels, rule=asked.rule)
+
     def open(self, asked: Asked) -> Target:
         """The model bound by a rule."""
-        terms = replace(self.terms, favorable=asked.wanted, labels=asked.labels, rule=asked.rule)
+        terms = self.terms_of(asked)
         with trial.begun(self.model, self.sha256, terms) as judge:
             judge(self.codec, self.frame)
         return terms.bind(self.model, self.codec)

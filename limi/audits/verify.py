@@ -14,6 +14,7 @@ from limi.models.target import Target
 from limi.search import steadiness
 from limi.search.check import check_rows
 from limi.search.findings import Found
+from limi.search.spread import Spread
 from limi.streams import Stream
 from limi.system.watch import OutOfTime, Watch
 from limi.types import Mask, Rows
@@ -27,7 +28,7 @@ _VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run
 def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     """Findings that flip when the model is asked again; every time, where it is not steady."""
     target, found = plan.problem.target, searched.run.findings.all()
-    again, flips = ask_again(target, found, plan.watch)
+    again, flips = ask_again(target, found, plan.watch, plan.spread)
     unasked = len(found) - len(again)
     found = found[: len(again)]
     rule = target.rule
@@ -134,12 +135,16 @@ class Dropped:
         return notes
 
 
-def ask_again(target: Target, found: Found, watch: Watch) -> tuple[Found, Mask]:
+def ask_again(
+    target: Target, found: Found, watch: Watch, spread: Spread | None = None
+) -> tuple[Found, Mask]:
     """Findings with the scores of a second answer, and which of them flip in it; as many of them
     as there is time for.
 
     Where the model says decisions of its own (`predict`), those must differ as well.
     """
+    if spread is not None and spread.n_workers > 1 and not watch.limited:
+        return _ask_workers(target, found, watch, spread)
     score = watch.counted(watch.timed(target.score))
     mine, other = [np.empty(0)], [np.empty(0)]
     flips = [np.zeros(0, dtype=bool)]
@@ -166,3 +171,21 @@ def ask_again(target: Target, found: Found, watch: Watch) -> tuple[Found, Mask]:
         found[:start], score=np.concatenate(mine), partner_score=np.concatenate(other)
     )
     return again, np.concatenate(flips)
+
+
+def _ask_workers(target: Target, found: Found, watch: Watch, spread: Spread) -> tuple[Found, Mask]:
+    """The same by workers: each asks for whole blocks, so that written scores are the same."""
+    both = []
+    for rows in (found.rows, found.partner):
+        starts = range(0, len(rows), _VERIFIED_AT_ONCE)
+        both += [rows[start : start + _VERIFIED_AT_ONCE] for start in starts]
+    if not both:
+        return found, np.zeros(0, dtype=bool)
+    mine, other = np.split(np.concatenate(spread.score_blocks(both)), 2)
+    watch.count(2 * len(found))
+    flips = target.rule.differ(mine, other)
+    if target.decides:
+        decided, decided_other = np.split(np.concatenate(spread.decide_blocks(both)), 2)
+        watch.count(2 * len(found))
+        flips &= decided != decided_other
+    return dataclasses.replace(found, score=mine, partner_score=other), flips

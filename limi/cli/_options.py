@@ -29,6 +29,7 @@ __all__ = [
     "Trust",
     "TrustPickle",
     "Verbose",
+    "Workers",
     "redacted",
     "remote_of",
 ]
@@ -119,6 +120,14 @@ TrustPickle = Annotated[
 
 Trust = Annotated[
     list[str] | None, Option(metavar="TYPE", help="Type to trust in a skops file. Repeatable.")
+]
+
+Workers = Annotated[
+    str,
+    Option(
+        metavar="N|auto",
+        help="Processes that ask the model; auto for one on each core. Findings are the same.",
+    ),
 ]
 
 Header = Annotated[

@@ -30,6 +30,7 @@ from limi.cli._options import (
     Trust,
     TrustPickle,
     Verbose,
+    Workers,
     redacted,
     remote_of,
 )
@@ -129,6 +130,7 @@ def test(
     device: Annotated[
         str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
     ] = "auto",
+    workers: Workers = "1",
     out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
@@ -213,6 +215,7 @@ def test(
             seed=seed,
             max_batch=max_batch,
             device=device,
+            workers=workers,
             out=None if shown else out,
             force=force,
             resume=resume,

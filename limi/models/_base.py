@@ -26,6 +26,7 @@ __all__ = [
     "Noted",
     "Refits",
     "Remembers",
+    "Reopens",
     "Settles",
     "Takes",
     "WithModule",
@@ -109,6 +110,15 @@ class Remembers(Protocol):
 
         Its n-th asking in the block has the n-th of its answers, counted from `first`.
         """
+        ...
+
+
+@runtime_checkable
+class Reopens(Protocol):
+    """A model whose library does not outlive a fork: its threads stay behind in the parent."""
+
+    def reopened(self) -> Model:
+        """The same model, opened by this process."""
         ...
 
 

@@ -52,6 +52,7 @@ from limi.models._modules import on_one_core
 from limi.models._offers import ModelOffers
 from limi.models._scores import Outputs, from_margin, from_pairs
 from limi.models._trees import check_nodes
+from limi.system.cores import n_cores
 from limi.system.writing import make_folder
 from limi.system.writing import write as write_file
 from limi.types import Labels, Rows, Scores
@@ -600,7 +601,7 @@ class _Forest:
         if len(rows) < _WORTH_THREADS:
             places = found(self.trees)
         else:
-            size = math.ceil(len(self.trees) / _n_cores())
+            size = math.ceil(len(self.trees) / n_cores())
             starts = range(0, len(self.trees), size)
             parts = threads.map(found, [self.trees[start : start + size] for start in starts])
             places = list(itertools.chain.from_iterable(parts))
@@ -644,7 +645,7 @@ def _fit_forest(
 
     on_step(0.0, f"growing {_N_TREES} trees")
     seed = int(rng.integers(2**31))
-    forest = RandomForestClassifier(_N_TREES, random_state=seed, n_jobs=_n_cores())
+    forest = RandomForestClassifier(_N_TREES, random_state=seed, n_jobs=n_cores())
     forest.fit(rows, labels)
     on_step(1.0, f"grew {_N_TREES} trees")
     return _Forest.of(forest), len(rows)
@@ -762,7 +763,7 @@ def _spread(threads: ThreadPoolExecutor, rows: Rows, score: Callable[[Rows], Sco
     Stretches are whole chunks, so that no row's score depends on the number of cores.
     """
     n_chunks = math.ceil(len(rows) / _CHUNK)
-    size = min(_CHUNK * max(1, math.ceil(n_chunks / _n_cores())), _MOST_ROWS_A_TASK)
+    size = min(_CHUNK * max(1, math.ceil(n_chunks / n_cores())), _MOST_ROWS_A_TASK)
     parts = [rows[start : start + size] for start in range(0, len(rows), size)]
     return np.concatenate([np.empty(0), *threads.map(score, parts)])
 
@@ -770,7 +771,7 @@ def _spread(threads: ThreadPoolExecutor, rows: Rows, score: Callable[[Rows], Sco
 @cache
 def _numpy_threads(process: int) -> ThreadPoolExecutor:
     """Threads of this process; a fork has none of them, and so gets its own."""
-    return ThreadPoolExecutor(_n_cores(), "limi-numpy")
+    return ThreadPoolExecutor(n_cores(), "limi-numpy")
 
 
 @cache
@@ -782,7 +783,7 @@ def _torch_threads(process: int) -> ThreadPoolExecutor:
     """
     import torch
 
-    n, before = _n_cores(), torch.get_num_threads()
+    n, before = n_cores(), torch.get_num_threads()
     pool = ThreadPoolExecutor(n, "limi-torch")
     all_started = threading.Barrier(n)
 
@@ -811,13 +812,6 @@ def _blas() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
-
-
-@cache
-def _n_cores() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
 
 
 # -- the cache ----------------------------------------------------------------------------

@@ -87,6 +87,10 @@ class OnnxModel:
         width = inputs[0].shape[1] if _is_wide(inputs) else len(inputs)
         return width if isinstance(width, int) else None
 
+    def reopened(self) -> OnnxModel:
+        """The same graph in a session of this process, because threads do not outlive a fork."""
+        return replace(self, session=open_graph(self.file))
+
     def score(self, inputs: Any) -> Scores:
         """Scores of the favorable class."""
         labels, numbers = self._run(inputs)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["n_cores", "n_threads", "share_cores"]
+__all__ = ["n_cores", "n_threads", "share_cores", "use_one"]
 
 _DECIDED = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
@@ -23,9 +23,19 @@ _QUOTAS = (  # of a container, by the two versions of control groups: quota and 
     (Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"), Path("/sys/fs/cgroup/cpu/cpu.cfs_period_us")),
 )
 
+_alone = False  # is this process one of several that share the cores?
+
+
+def use_one() -> None:
+    """From now on this process uses one core: it is one of several."""
+    global _alone
+    _alone = True
+
 
 def n_cores() -> int:
     """Cores that this process may use."""
+    if _alone:
+        return 1
     if hasattr(os, "sched_getaffinity"):
         known = len(os.sched_getaffinity(0))
     else:

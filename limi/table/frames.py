@@ -63,6 +63,11 @@ class Codec:
                 stores.append(_learn(backend, series, column))
         return Codec(schema, backend, tuple(stores))
 
+    @property
+    def forks(self) -> bool:
+        """Can a forked process make frames? The threads of polars stay behind in its parent."""
+        return not isinstance(self.backend, _Polars)
+
     def select(self, names: Sequence[str]) -> Codec:
         """The same codec for these columns only, in this order."""
         stores = tuple(self.stores[self.schema.position(name)] for name in names)

@@ -205,6 +205,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
         "ok=sex",
     ),
     "--fill": ("debt=1", "debt", "=", "gone=1", "debt=x", "sex=M", "debt=" + "9" * 400),
+    "--workers": ("1", "2", "auto", "0", "-1", "1e9", "", "two", "99999", "2.0"),
     "--device": ("cpu", "auto", "cuda", "banana", "", "cuda:99", "meta", "mps", "CPU"),
     "--privileged": (
         "sex=M",
@@ -487,6 +488,8 @@ CORPUS.each(
         "a-range-that-runs-backwards": _test("--protected", "income=9-1", exits=(2, 4)),
         "no-such-method": _test("--method", "themi", says="did you mean 'themis'"),
         "no-such-device": _test("--device", "banana"),
+        "no-workers": _test("--workers", "0"),
+        "more-workers-than-rows": _test("--workers", "9", "--max-rows", "5"),
         "out-is-here": _test("--out", "."),
         "out-is-nothing": _test("--out", ""),
         "out-is-a-file": _test("--out", "file"),

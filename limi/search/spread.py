@@ -1,0 +1,185 @@
+"""Questions spread over workers: the same answers as in one process, sooner.
+
+Answers of a steady model do not depend on the rows beside them, so questions are cut where it suits
+the workers. What is written of a finding comes from blocks of a fixed size, each asked whole.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.decisions import Rule
+from limi.errors import BadModel
+from limi.models._base import Reopens
+from limi.models.target import Target
+from limi.models.trial import Terms
+from limi.table.frames import Codec
+from limi.types import Rows, Scores
+from limi.workers import Crew, Executor, Failed, Killed
+
+__all__ = ["Opened", "Spread"]
+
+_PART_SECONDS = 0.02  # less is not worth the way to a worker
+_PARTS_EACH = 4  # parts for each worker, so that none waits long for the slowest
+_FEWEST = 64  # rows that are not cut further where memory is short
+
+What = Literal["score", "decide"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model's file, with all that it takes to have the same target in another process."""
+
+    uri: str
+    terms: Terms
+    codec: Codec
+    unseen: tuple[str, ...]
+    rule: Rule
+    settled_on: Rows
+
+    def arrive(self) -> _Asking:
+        """The target of the file."""
+        target = Target(
+            self.terms.model(self.uri), self.codec, unseen=self.unseen, rule=self.terms.rule
+        )
+        return _Asking(replace(target.settled(self.settled_on), rule=self.rule))
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """The work: a target is asked for its scores, or its decisions, of some rows."""
+
+    target: Target
+    opened: Opened | None = None  # of a file
+
+    @property
+    def forks(self) -> bool:
+        """All but what makes frames does, or is opened anew."""
+        return self.target.codec.forks
+
+    @property
+    def luggage(self) -> Any:
+        """The name of the model's file, where there is one: formats can be opened everywhere."""
+        return self.opened or self
+
+    def arrive(self) -> _Asking:
+        """The same target, opened anew where its library does not outlive a fork."""
+        model = self.target.model
+        if not isinstance(model, Reopens):
+            return self
+        return _Asking(replace(self.target, model=model.reopened()))
+
+    def __call__(self, job: tuple[What, Rows]) -> tuple[Any, float]:
+        what, rows = job
+        start = time.perf_counter()
+        asked = self.target.score if what == "score" else self.target.decide
+        return asked(rows), time.perf_counter() - start
+
+
+class Spread:
+    """A target that is asked by the workers of an executor, as a context.
+
+    Until it is told to `begin`, this process asks by itself: whether a model is steady is seen in
+    one process, and one that is not stays there.
+    """
+
+    def __init__(self, target: Target, executor: Executor, opened: Opened | None = None) -> None:
+        self._target = target
+        self._crew = Crew(executor, _Asking(target, opened))
+        self._at_work = False
+        self._per_row = 0.0  # seconds of one process
+
+    def __enter__(self) -> Spread:
+        # Now, while this process holds no lock that they would hold with it.
+        self._crew.hire()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._at_work = False
+        self._crew.dismiss()
+
+    @property
+    def n_workers(self) -> int:
+        """How many are asked at the same time; 1 while this process asks."""
+        return self._crew.size if self._at_work else 1
+
+    @property
+    def again(self) -> int:
+        """Parts that were asked again, because their worker was killed."""
+        return self._crew.again
+
+    def begin(self) -> None:
+        """From now on workers are asked."""
+        self._at_work = True
+
+    def rest(self) -> None:
+        """From now on this process asks alone."""
+        self._at_work = False
+        self._crew.dismiss()
+
+    def score(self, rows: Rows) -> Scores:
+        """The target's scores of rows, in order."""
+        n_parts = int(len(rows) * self._per_row / _PART_SECONDS)
+        if not self._at_work or n_parts < 2:
+            start = time.perf_counter()
+            scores = self._target.score(rows)
+            self._learn(len(rows), time.perf_counter() - start)
+            return scores
+        n_parts = min(n_parts, _PARTS_EACH * self._crew.size)
+        ends = np.linspace(0, len(rows), n_parts + 1).astype(np.intp)
+        parts = [rows[a:b] for a, b in pairwise(ends)]
+        return np.concatenate(self._ask("score", parts))
+
+    def score_blocks(self, blocks: Sequence[Rows]) -> list[Scores]:
+        """Scores of blocks that are asked whole, each in one call of the model."""
+        return self._ask("score", blocks)
+
+    def decide_blocks(self, blocks: Sequence[Rows]) -> list[Any]:
+        """The same of the model's own decisions; None of a block where scores are all it says."""
+        return self._ask("decide", blocks)
+
+    def _ask(self, what: What, parts: Sequence[Rows]) -> list[Any]:
+        if not self._at_work:
+            asking = _Asking(self._target)
+            return [asking((what, part))[0] for part in parts]
+        answers: list[Any] = [None] * len(parts)
+        failed: dict[int, BaseException] = {}
+        for number, result in self._crew.each([(what, part) for part in parts]):
+            if isinstance(result, Failed):
+                failed[number] = result.error
+                continue
+            answers[number], seconds = result
+            self._learn(len(parts[number]), seconds)
+        # The first of them in any case, as this process would have met it.
+        for number in sorted(failed):
+            answers[number] = self._ask_smaller(what, parts[number], failed[number])
+        return answers
+
+    def _ask_smaller(self, what: What, rows: Rows, error: BaseException) -> NDArray[Any]:
+        """The answers to a part that was too much for a worker, in two halves."""
+        if not isinstance(error, (MemoryError, Killed)):
+            raise error
+        if len(rows) < 2 * _FEWEST:
+            raise BadModel(
+                f"a worker {_describe(error)} when it asked the model for {len(rows)} rows, and "
+                "for more before; use fewer --workers, or a machine with more memory"
+            ) from None
+        half = len(rows) // 2
+        return np.concatenate(self._ask(what, [rows[:half], rows[half:]]))
+
+    def _learn(self, n: int, seconds: float) -> None:
+        if n:
+            # Of small calls and large ones the cheapest row: what a call costs is not the rows'.
+            known = self._per_row or seconds / n
+            self._per_row = min(known * 1.1, seconds / n)
+
+
+def _describe(error: BaseException) -> str:
+    return "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"

@@ -1,0 +1,8 @@
+"""Workers: the same work in several processes, here or on a cluster, and the same results."""
+
+from limi.workers._base import Executor, Failed, Killed, Work
+from limi.workers._crew import Crew
+from limi.workers._open import AUTO, open_executor
+from limi.workers.local import Local
+
+__all__ = ["AUTO", "Crew", "Executor", "Failed", "Killed", "Local", "Work", "open_executor"]

@@ -1,0 +1,39 @@
+"""From what a user says of workers to an executor."""
+
+from __future__ import annotations
+
+from limi.errors import InvalidInput
+from limi.system.cores import n_cores
+from limi.workers._base import Executor
+from limi.workers.local import Local
+
+__all__ = ["AUTO", "count_workers", "open_executor"]
+
+AUTO = "auto"
+_MOST = 4096  # more is a slip of the hand
+
+
+def count_workers(wanted: int | str | None) -> int:
+    """How many workers a user means: a number, or one for each core that may be used."""
+    if wanted is None:
+        return 1
+    if wanted == AUTO:
+        return n_cores()
+    try:
+        number = int(wanted)
+    except ValueError:
+        raise InvalidInput(
+            f"workers is {wanted!r}; it is a number, or {AUTO} for one on each core"
+        ) from None
+    if not 1 <= number <= _MOST:
+        raise InvalidInput(
+            f"workers is {number}; use at least 1 and at most {_MOST:,}, or {AUTO} for one on each "
+            "core"
+        )
+    return number
+
+
+def open_executor(workers: int | str | None) -> Executor | None:
+    """Where work is done beside this process; None where this process does all of it."""
+    number = count_workers(workers)
+    return Local(number) if number > 1 else None

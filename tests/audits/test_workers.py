@@ -1,0 +1,216 @@
+"""What is found does not depend on who asks: bytes of findings for one, two and eight workers."""
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import limi
+from limi import methods
+from limi.audits.problem import prepare
+from limi.errors import BadModel, InvalidInput
+from limi.search import spread
+from limi.search.spread import Spread
+from limi.workers import Local
+from tests.models.kinds import network
+from tests.models.people import bound, numbers, people, spelled, truth
+
+SMALL = {
+    "limi": ("n_latents=600", "n_labelled=200"),
+    "adf": ("n_seeds=20",),
+    "eidig": ("n_seeds=20",),
+    "neuronfair": ("n_seeds=20",),
+}
+NATURAL = ("limi", "natural", "guided")
+WITH_SLOPES = ("adf", "eidig", "neuronfair", "maft")
+
+
+@pytest.fixture(autouse=True)
+def every_question_goes_to_workers(monkeypatch):
+    """As the questions of a model do that takes its time."""
+    monkeypatch.setattr(spread, "_PART_SECONDS", 1e-9)
+
+
+def scored(frame):
+    """Favors men a little, and is asked for frames."""
+    merit = frame["age"] / 40 + frame["hours"].fillna(40) / 50 + (frame["sex"] == "M") * 0.3137
+    return (1 / (1 + np.exp(2.1123 - merit))).to_numpy()
+
+
+def table(method):
+    if method in WITH_SLOPES:
+        frame = numbers().assign(ok=truth())
+        return network().double(), frame, "member"
+    frame = people().assign(ok=truth())
+    return scored, frame, "sex"
+
+
+def audited(tmp_path, workers, method="limi", model=None, **given):
+    tested, frame, protected = table(method)
+    out = tmp_path / f"{method}-{workers}-{len(os.listdir(tmp_path))}"
+    result = limi.audit(
+        tested if model is None else model,
+        frame,
+        protected=[protected],
+        target="ok",
+        favorable=1,
+        method=method,
+        settings=SMALL.get(method, ()),
+        rate_rows=20,
+        generator="trees" if method in NATURAL else None,
+        out=out,
+        workers=workers,
+        **{"max_rows": 200, **given},
+    )
+    told = json.loads((out / "summary.json").read_text())
+    counts = [told[name] for name in ("findings", "rows_checked", "queries", "rates", "stop")]
+    return result, counts, (out / "findings.parquet").read_bytes()
+
+
+@pytest.mark.parametrize("method", sorted(methods.names()))
+def test_two_workers_find_what_one_finds(tmp_path, method):
+    _, counts, findings = audited(tmp_path, 1, method)
+    assert counts[0] > 0
+    assert audited(tmp_path, 2, method)[1:] == (counts, findings)
+
+
+def test_eight_workers_and_a_budget_of_queries_change_nothing(tmp_path):
+    for given in ({}, {"max_queries": 2000}):
+        _, counts, findings = audited(tmp_path, 1, **given)
+        assert audited(tmp_path, 8, **given)[1:] == (counts, findings)
+
+
+def test_a_killed_worker_changes_nothing(tmp_path):
+    _, counts, findings = audited(tmp_path, 1)
+    parent, mark = os.getpid(), tmp_path / "mark"
+
+    def killed_once(frame):
+        if os.getpid() != parent and len(frame) > 2 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return scored(frame)
+
+    assert audited(tmp_path, 2, model=killed_once)[1:] == (counts, findings)
+    assert mark.exists()
+
+
+def test_a_run_of_workers_that_was_cut_short_is_resumed(tmp_path):
+    *_, findings = audited(tmp_path, 1)
+    _, frame, protected = table("limi")
+    given = {
+        "protected": [protected],
+        "target": "ok",
+        "favorable": 1,
+        "settings": SMALL["limi"],
+        "rate_rows": 20,
+        "max_rows": 200,
+        "out": tmp_path / "cut",
+    }
+
+    def progress(told):
+        if told.phase == "search" and told.rows > 50:
+            raise KeyboardInterrupt
+
+    limi.audit(scored, frame, workers=2, on_progress=progress, **given)
+    assert (tmp_path / "cut" / "journal.bin").exists()
+    limi.audit(scored, frame, workers=3, resume=True, **given)
+    assert (tmp_path / "cut" / "findings.parquet").read_bytes() == findings
+
+
+def test_a_model_whose_answers_move_is_asked_in_one_process(tmp_path):
+    rng = np.random.default_rng(0)
+    parent, elsewhere = os.getpid(), tmp_path / "elsewhere"
+
+    def moving(frame):
+        if os.getpid() != parent:
+            elsewhere.touch()
+        return np.clip(scored(frame) + rng.normal(0, 0.2, len(frame)), 0, 1)
+
+    result, *_ = audited(tmp_path, 2, model=moving)
+    assert not elsewhere.exists()
+    assert any("without workers" in note for note in result.summary.notes)
+
+
+@pytest.mark.parametrize("error", ["memory", "killed"])
+def test_what_is_too_much_for_a_worker_is_asked_in_smaller_parts(error):
+    parent = os.getpid()
+
+    def greedy(frame):
+        if os.getpid() != parent and len(frame) > 200:
+            if error == "memory":
+                raise MemoryError
+            os.kill(os.getpid(), signal.SIGKILL)
+        return scored(frame)
+
+    target = bound(greedy, people())
+    rows = np.tile(target.codec.encode(people()), (4, 1))
+    with Spread(target, Local(2)) as asked:
+        asked.begin()
+        (scores,) = asked.score_blocks([rows])
+    assert len(rows) > 400
+    np.testing.assert_array_equal(scores, target.score(rows))
+
+
+def test_a_worker_that_never_has_enough_memory_is_one_sentence():
+    parent = os.getpid()
+
+    def greedy(frame):
+        if os.getpid() != parent:
+            raise MemoryError
+        return scored(frame)
+
+    target = bound(greedy, people())
+    with Spread(target, Local(2)) as asked:
+        asked.begin()
+        with pytest.raises(BadModel, match=r"a worker ran out of memory .* fewer --workers"):
+            asked.score_blocks([target.codec.encode(people())])
+
+
+def test_what_a_model_raises_in_a_worker_is_what_it_raises_here(tmp_path):
+    parent = os.getpid()
+
+    def broken(frame):
+        if os.getpid() != parent:
+            raise ValueError("no such job")
+        return scored(frame)
+
+    with pytest.raises(BadModel, match="the model raised ValueError: no such job"):
+        audited(tmp_path, 2, model=broken)
+
+
+def test_combinations_that_make_no_sense_are_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="8 workers and 4 rows"):
+        audited(tmp_path, 8, max_rows=4)
+    with pytest.raises(InvalidInput, match="device is 'cuda'"):
+        audited(tmp_path, 2, device="cuda")
+    with pytest.raises(InvalidInput, match="workers is 0"):
+        audited(tmp_path, 0)
+    with pytest.raises(InvalidInput, match="--concurrency"):
+        audited(tmp_path, 2, model="mlflow:http://127.0.0.1:9/")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_table_of_polars_is_asked_by_processes_that_are_not_forked(tmp_path):
+    import polars as pl
+    import skops.io as sio
+
+    from tests.models.kinds import pipeline
+
+    sio.dump(pipeline(), tmp_path / "model.skops")
+    frame = pl.from_pandas(people().assign(ok=spelled()))
+    given = {"protected": ["sex"], "target": "ok", "favorable": "good"}
+    problem = prepare(f"skops:{tmp_path / 'model.skops'}", frame, **given)
+    assert problem.opened is not None
+    with Spread(problem.target, Local(1), problem.opened) as asked:
+        asked.begin()
+        (scores,) = asked.score_blocks([problem.rows])
+    np.testing.assert_array_equal(scores, problem.target.score(problem.rows))
+
+
+def test_frames_that_no_fork_can_make_are_told():
+    import polars as pl
+
+    assert bound(scored, people()).codec.forks
+    assert not bound(lambda frame: np.zeros(len(frame)), pl.from_pandas(people())).codec.forks

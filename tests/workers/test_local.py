@@ -1,0 +1,154 @@
+"""Workers of this machine: every job is done once in the end, and none outlives its crew."""
+
+import multiprocessing
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from limi.errors import InvalidInput
+from limi.workers import Crew, Failed, Killed, Local
+from limi.workers._open import count_workers
+
+STARTS = ["fork", "anew"]
+
+
+def squared(job):
+    if job == 3:
+        raise InvalidInput("three is no good")
+    if job == 5:
+        raise RuntimeError("five")
+    if job == 7:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return job * job
+
+
+def killed_once(path):
+    """Ends its own process the first time, as a system does that is short of memory."""
+    if not Path(path).exists():
+        Path(path).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return Path(path).name
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_jobs_are_done_in_any_order_and_told_by_their_number(start, tmp_path):
+    files = [str(tmp_path / name) for name in "ab"]
+    with Crew(Local(2, start), squared) as crew:
+        assert crew.in_order([1, 2, 4, 6]) == [1, 4, 16, 36]
+        got = dict(crew.each([3, 5, 2]))
+        assert isinstance(got[0].error, InvalidInput)
+        assert str(got[1].error) == "five"
+        assert got[1].where.startswith("test_local.py:")
+        assert got[2] == 4
+        with pytest.raises(InvalidInput, match="three is no good"):
+            crew.in_order([3])
+    with Crew(Local(2, start), killed_once) as crew:
+        assert crew.in_order(files) == ["a", "b"]
+        assert crew.again == 2
+
+
+def test_a_job_that_kills_every_worker_fails_and_the_others_are_done():
+    with Crew(Local(2), squared) as crew:
+        got = dict(crew.each([1, 7, 2]))
+    assert (got[0], got[2]) == (1, 4)
+    assert isinstance(got[1].error, Killed)
+    assert "exit code -9" in str(got[1].error)
+
+
+def test_a_worker_that_was_killed_between_jobs_is_replaced():
+    with Crew(Local(2), abs) as crew:
+        assert crew.in_order([-1, -2]) == [1, 2]
+        os.kill(crew._hands[0].pid, signal.SIGKILL)
+        assert crew.in_order([-3, -4]) == [3, 4]
+        assert crew.again == 1
+
+
+def test_a_forked_worker_has_what_no_message_can_hold():
+    lock = threading.Lock()  # cannot be pickled
+    with Crew(Local(2), lambda job: (lock.locked(), job)) as crew:
+        assert crew.in_order([1, 2]) == [(False, 1), (False, 2)]
+    with (
+        pytest.raises(InvalidInput, match=r"save it to a file .* or use --workers 1"),
+        Crew(Local(2, "anew"), lambda job: lock) as crew,
+    ):
+        crew.in_order([1])
+
+
+def test_workers_use_one_thread():
+    def threads(job):
+        from threadpoolctl import threadpool_info
+
+        from limi.system.cores import n_cores
+
+        return n_cores(), {pool["num_threads"] for pool in threadpool_info()}
+
+    with Crew(Local(2), threads) as crew:
+        assert crew.in_order([0]) == [(1, {1})]
+
+
+def test_workers_end_with_their_crew_and_with_whoever_stops_listening():
+    with Crew(Local(2), time.sleep) as crew:
+        jobs = crew.each([0, 600])
+        next(jobs)
+        assert len(multiprocessing.active_children()) == 2
+        jobs.close()
+        assert crew.in_order([0, 0]) == [None, None]
+    assert not multiprocessing.active_children()
+
+
+PARENT = """
+import sys, time
+from limi.workers import Crew, Local
+with Crew(Local(2, sys.argv[1]), time.sleep) as crew:
+    crew.in_order([0.01, 0.01])
+    print("working", flush=True)
+    crew.in_order([600, 600])
+"""
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_workers_end_with_a_parent_that_is_killed(tmp_path, start):
+    (tmp_path / "parent.py").write_text(PARENT)
+    root = Path(__file__).parents[2]
+    parent = subprocess.Popen(
+        [sys.executable, "parent.py", start],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,  # which workers that are started anew share
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert parent.stdout is not None
+    assert parent.stdout.readline() == "working\n"
+    parent.kill()
+    parent.wait()
+    # The workers hold the other end of this pipe until they end.
+    closed, _, _ = select.select([parent.stdout], [], [], 60)
+    assert closed
+    assert parent.stdout.read() == ""
+    parent.stdout.close()
+
+
+@pytest.mark.parametrize("given", ["0", "-1", 0, "many", "2.5", "5000", ""])
+def test_a_number_of_workers_that_makes_no_sense_is_refused(given):
+    with pytest.raises(InvalidInput, match="auto for one on each core"):
+        count_workers(given)
+
+
+def test_auto_is_one_worker_for_each_core():
+    assert count_workers("auto") == len(os.sched_getaffinity(0))
+    assert (count_workers(None), count_workers("3"), count_workers(2)) == (1, 3, 2)
+
+
+def test_a_failed_job_says_where():
+    with Crew(Local(1), lambda job: [][job]) as crew:
+        ((_, failed),) = crew.each([3])
+    assert isinstance(failed, Failed)
+    assert isinstance(failed.error, IndexError)
