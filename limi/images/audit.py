@@ -10,13 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 from limi.errors import InvalidInput, nearest
+from limi.generators._training import device_of, torch_for
 from limi.images import attributes, eigenfaces, makers
 from limi.images._base import Encodes, ImageArray, ImageGenerator, Scorer
 from limi.images.attributes import Learned
 from limi.images.conduct import Asked, Attribute, Plan, conduct, figures
 from limi.images.quality import Quality, judge_generator
 from limi.images.result import ImageResult
-from limi.images.sources import Pictures, read_pictures
+from limi.images.sources import Pictures, check_enough, read_pictures
 from limi.images.targets import as_scorer
 from limi.images.trials import Procedure
 from limi.search.budget import Budget, check_seed
@@ -34,6 +35,7 @@ PRESETS: Mapping[str, Procedure] = {
 _CASES = {"cpu": 6_000, "cuda": 50_000}
 _SPLIT, _FIT, _QUALITY = range(10, 13)  # streams
 _MOST_PAIRS = 5_000
+_MOST_CASES = 100_000_000
 
 Judge = Mapping[str, Any] | Literal["edges", "plain", "none"]
 
@@ -81,12 +83,8 @@ def audit_images(
     target, to see what the audit makes of it. `out` names a run folder to write.
     """
     check_seed(seed)
-    if not 0 <= pairs <= _MOST_PAIRS:
-        raise InvalidInput(f"pairs is {pairs:,}; from 0 to {_MOST_PAIRS:,} can be kept as images")
-    if not np.isfinite(plant):
-        raise InvalidInput(f"plant is {plant}; give a bias in logits, such as 2")
-    if cases is not None and not 1 <= cases <= 100_000_000:
-        raise InvalidInput(f"cases is {cases:,}; it lies between 1 and 100,000,000")
+    _check_numbers(cases, pairs, plant, budget)
+    _check_device(device)
     procedure, starts = _procedure(preset, step, start)
     wanted = _Wanted(_names(protected, "protected"), _names(truth, "truth"), _names(hold, "hold"))
     wanted.check()
@@ -147,9 +145,35 @@ def audit_images(
     return folder.write_run(run, out, settings, force=force, resume=resume)
 
 
+def _check_numbers(cases: Any, pairs: Any, plant: Any, budget: Any) -> None:
+    if not _is_whole(pairs) or not 0 <= pairs <= _MOST_PAIRS:
+        raise InvalidInput(f"pairs is {pairs!r}; from 0 to {_MOST_PAIRS:,} can be kept as images")
+    if not isinstance(plant, (int, float, np.number)) or not np.isfinite(plant):
+        raise InvalidInput(f"plant is {plant!r}; give a bias in logits, such as 2")
+    if cases is not None and (not _is_whole(cases) or not 1 <= cases <= _MOST_CASES):
+        raise InvalidInput(
+            f"cases is {cases!r}; it is a whole number between 1 and {_MOST_CASES:,}"
+        )
+    if budget is not None and not isinstance(budget, Budget):
+        raise InvalidInput(
+            f"budget is {type(budget).__name__}; give limi.Budget, such as "
+            "Budget(max_queries=10_000)"
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _check_device(device: str) -> None:
+    if device != "cpu":
+        torch_for(f"the device {device!r}")
+        device_of(device)
+
+
 def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, ImageArray | None]:
     if preset not in PRESETS:
-        raise InvalidInput(f"there is no preset {preset!r}; {nearest(preset, PRESETS)}")
+        raise InvalidInput(f"there is no preset {preset!r}; {nearest(str(preset), PRESETS)}")
     procedure = PRESETS[preset]
     if step is not None:
         procedure = replace(procedure, step=_one_of("step", step, ("least", "mirror")))
@@ -168,7 +192,7 @@ def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, Im
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> Any:
     if value not in known:
-        raise InvalidInput(f"{name} is {value!r}; {nearest(value, known)}")
+        raise InvalidInput(f"{name} is {value!r}; {nearest(str(value), known)}")
     return value
 
 
@@ -267,8 +291,9 @@ class _Given:
         watch.enter("generator")
         if self.scorers not in ("pixels", "resnet18"):
             raise InvalidInput(
-                f"scorers is {self.scorers!r}; {nearest(self.scorers, ('pixels', 'resnet18'))}"
+                f"scorers is {self.scorers!r}; {nearest(str(self.scorers), ('pixels', 'resnet18'))}"
             )
+        self._check_judge()
         target = as_scorer(
             self.target, "target", device=self.device, trust_pickle=self.trust_pickle
         )
@@ -309,6 +334,16 @@ class _Given:
             tuple(notes),
         )
 
+    def _check_judge(self) -> None:
+        """Judges are named after what they judge."""
+        known = (*self.wanted.protected, *self.wanted.truth)
+        for name in self.judge if isinstance(self.judge, Mapping) else ():
+            if name not in known:
+                raise InvalidInput(
+                    f"judge names {name!r}, which is neither protected nor the truth; "
+                    f"{nearest(str(name), known)}"
+                )
+
     def _pictures(self) -> Pictures | None:
         if self.images is None:
             if self.wanted.labelled:
@@ -318,10 +353,10 @@ class _Given:
                     f"{{{self.wanted.labelled[0]!r}: function}}"
                 )
             return None
-        if isinstance(self.images, Pictures):
-            return self.images
-        if isinstance(self.images, np.ndarray):
-            return Pictures(self.images)
+        if isinstance(self.images, (Pictures, np.ndarray)):
+            pictures = self.images if isinstance(self.images, Pictures) else Pictures(self.images)
+            check_enough(len(pictures))
+            return pictures
         hold = [name for name, scorer in self.wanted.hold.items() if scorer is None]
         return read_pictures(
             self.images, self.labels, names=self.wanted.labelled, hold=hold, size=self.size
@@ -368,8 +403,16 @@ class _School:
                 "no truth was named, so what the decision should hang on may have changed with the "
                 "protected attribute; nothing was conditioned on it"
             )
-        if self._given.judge == "none" or (self._given.judge is None and self._pictures is None):
+        judge = self._given.judge
+        if judge == "none" or (judge is None and self._pictures is None):
             notes.append("no judge looked at the twins but the scorers that made them")
+        elif isinstance(judge, Mapping):
+            both = (*self._given.wanted.protected, *self._given.wanted.truth)
+            notes += [
+                f"no judge looked at {name} but the scorer that made the twins"
+                for name in both
+                if name not in judge
+            ]
         poor = [one for one in self.learned if one.n_held_out and one.accuracy < 0.75]
         notes += [
             f"the {one.architecture} scorer of {one.name} is right on {100 * one.accuracy:.0f} % "

@@ -46,7 +46,11 @@ def _weights(module: Any) -> dict[str, Any]:
 
 def load(path: str | Path, *, device: str = "cpu") -> Scorer:
     """The scorer of a file; CorruptStore unless the file holds together."""
-    arrays, head = read(path)
+    try:
+        arrays, head = read(path)
+    except CorruptStore as error:
+        said = str(error).replace("a generator file", "a file of a scorer", 1)
+        raise CorruptStore(said) from None
     try:
         require(head.get("of") == "scorer", "it is not a scorer of images")
         architecture = head.get("architecture")

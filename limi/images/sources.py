@@ -1,4 +1,4 @@
-"""Photographs and their labels: a folder with a table, CelebA's list, or arrays in one file.
+"""Photographs and their labels: a folder with a table, CelebA's list, folders, arrays, datasets.
 
 Images become uint8 red, green and blue of one size. What had to be done to them is said in a note;
 what cannot be done without guessing is refused: mixed sizes, files that are no images, labels of
@@ -21,10 +21,19 @@ from numpy.typing import NDArray
 
 from limi.errors import BadTable, InvalidInput, missing, nearest, spell
 from limi.images._base import ImageArray
+from limi.images.datasets import is_dataset, read_items
 from limi.system.foreign import reason
 from limi.system.reading import read_text, regular
 
-__all__ = ["FEWEST", "Pictures", "Table", "read_images", "read_labels", "read_pictures"]
+__all__ = [
+    "FEWEST",
+    "Pictures",
+    "Table",
+    "check_enough",
+    "read_images",
+    "read_labels",
+    "read_pictures",
+]
 
 FEWEST = 50
 """Images that a generator is fitted to."""
@@ -34,6 +43,7 @@ _FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "PPM")
 _FILE_COLUMNS = ("file", "filename", "file_name", "image", "image_id", "path", "name", "img")
 _UNKNOWN = ("", "nan", "na", "none", "null", "?")
 _TEST = ("test", "held_out", "held-out", "val", "valid", "validation")
+_SMALLEST = 8  # pixels of a side
 _MOST_PIXELS = 1 << 24  # of one file; more is a mistake or an attack
 _MOST_LEVELS = 6  # of something that is held
 _SHARE_HELD_OUT = 0.2
@@ -52,6 +62,19 @@ class Pictures:
     """Which are held out, where the table says so."""
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_images(self.images)
+        for name, values in self.labels.items():
+            _check_label(name, values, len(self.images))
+        if self.split is None:
+            return
+        split = np.asarray(self.split)
+        if split.dtype != bool or split.shape != (len(self),) or split.all() or not split.any():
+            raise BadTable(
+                f"split says which of {len(self):,} images are held out, as true and false, some "
+                "of each; leave it out, and a fifth is drawn"
+            )
+
     def __len__(self) -> int:
         return len(self.images)
 
@@ -63,6 +86,41 @@ class Pictures:
         chosen = np.zeros(n, dtype=bool)
         chosen[rng.permutation(n)[: int(n * _SHARE_HELD_OUT)]] = True
         return chosen
+
+
+def _check_images(images: Any) -> None:
+    found = f"{type(images).__name__} of {getattr(images, 'dtype', 'no type')}"
+    shape: tuple[int, ...] = getattr(images, "shape", ())
+    if getattr(images, "dtype", None) != np.uint8 or len(shape) != 4 or shape[3] != 3:
+        raise BadTable(
+            f"the images are {found} and the shape {tuple(shape)}; they must be uint8 of the "
+            "shape (n, height, width, 3)"
+        )
+    if min(shape[1:3]) < _SMALLEST:
+        raise BadTable(
+            f"the images are {shape[2]} x {shape[1]}, smaller than {_SMALLEST} x {_SMALLEST}; "
+            "there is nothing to see in them"
+        )
+
+
+def _check_label(name: str, values: Any, n: int) -> None:
+    array = np.asarray(values)
+    if array.shape != (n,):
+        raise BadTable(
+            f"the labels {name!r} have the shape {array.shape} for {n:,} images; give one each"
+        )
+    if array.dtype.kind not in "biu" or not np.isin(array, (-1, 0, 1)).all():
+        raise BadTable(
+            f"the labels {name!r} are not all 0 and 1, with -1 where none is known; write them so"
+        )
+
+
+def check_enough(n: int, where: str = "") -> None:
+    """BadTable where there are too few images to learn from."""
+    if n < FEWEST:
+        raise BadTable(
+            f"there are {n} images{where}; a generator and scorers learn from {FEWEST} or more"
+        )
 
 
 @dataclass(frozen=True)
@@ -82,33 +140,50 @@ class Table:
 
 
 def read_pictures(
-    images: str | Path,
+    images: Any,
     labels: str | Path | None = None,
     *,
     names: Sequence[str] = (),
     hold: Sequence[str] = (),
     size: int | None = None,
 ) -> Pictures:
-    """Images of a folder or an .npz file with the labels of these names.
+    """Images of a folder, an .npz file or a dataset, with the labels of these names.
 
     Labels of `names` have two values; those of `hold` may have some more, and each of them is then
-    held on its own.
+    held on its own. A folder of folders has the label `folder`.
     """
-    place = Path(images)
     table = None if labels is None else read_labels(labels)
+    known: dict[str, NDArray[Any]] = {}
+    if is_dataset(images):
+        check_enough(len(images), " in the dataset")
+        items, known = read_items(images)
+        found, notes = _alike(items, size)
+        order = _numbered(table, len(found))
+        return _label(found, known, table, order, names, hold, tuple(notes))
+    place = Path(images)
     if place.is_dir():
         files, order = _listed(place, table)
+        inside = [path.relative_to(place) for path in files]
+        check_enough(len(files), f" in {str(place)!r}")
         found, notes = read_images(files, size=size)
-        known: dict[str, NDArray[Any]] = {}
+        notes += _unlabelled(inside, order) if table is not None else []
+        if all(len(path.parts) > 1 for path in inside):
+            known = {"folder": np.array([path.parts[0] for path in inside])}
     else:
         found, known, notes = _arrays(place)
         order = _numbered(table, len(found))
-    if len(found) < FEWEST:
-        raise BadTable(
-            f"there are {len(found)} images in {str(place)!r}; a generator and scorers learn from "
-            f"{FEWEST} or more"
-        )
+        check_enough(len(found), f" in {str(place)!r}")
     return _label(found, known, table, order, names, hold, tuple(notes))
+
+
+def _unlabelled(files: Sequence[Path], order: Sequence[int]) -> list[str]:
+    """A note on the files that the labels miss."""
+    lost = [path.as_posix() for path, line in zip(files, order, strict=True) if line < 0]
+    if not lost:
+        return []
+    some = "1 image has" if len(lost) == 1 else f"{len(lost):,} images have"
+    serve = "serves" if len(lost) == 1 else "serve"
+    return [f"{some} no labels and {serve} the generator alone: {spell(lost, most=5)}"]
 
 
 def read_labels(place: str | Path) -> Table:
@@ -139,10 +214,24 @@ def read_labels(place: str | Path) -> Table:
 
 def read_images(files: Sequence[Path], *, size: int | None = None) -> tuple[ImageArray, list[str]]:
     """Image files as one array, and notes on what was done to them."""
-    if size is not None and not 8 <= size <= 1024:
-        raise InvalidInput(f"size is {size}; images have sides of 8 to 1,024 pixels")
+    _check_size(size)
     done: Counter[str] = Counter()
-    images = [_read(path, size, done) for path in files]
+    return _stacked([_read(path, size, done) for path in files], done)
+
+
+def _alike(items: Sequence[Any], size: int | None) -> tuple[ImageArray, list[str]]:
+    """Images of a dataset as one array, and notes on what was done to them."""
+    _check_size(size)
+    done: Counter[str] = Counter()
+    return _stacked([_sized(_to_colour(item, done), size, done) for item in items], done)
+
+
+def _check_size(size: int | None) -> None:
+    if size is not None and not _SMALLEST <= size <= 1024:
+        raise InvalidInput(f"size is {size}; images have sides of 8 to 1,024 pixels")
+
+
+def _stacked(images: Sequence[ImageArray], done: Mapping[str, int]) -> tuple[ImageArray, list[str]]:
     sizes = Counter(image.shape[:2] for image in images)
     if len(sizes) > 1:
         told = ", ".join(
@@ -152,8 +241,6 @@ def read_images(files: Sequence[Path], *, size: int | None = None) -> tuple[Imag
             f"the images are of {len(sizes)} sizes ({told}); crop them alike, or give --size to "
             "make all of them square"
         )
-    if images and min(images[0].shape[:2]) < 8:
-        raise BadTable("the images are smaller than 8 x 8; there is nothing to see in them")
     notes = [
         f"{n:,} {'image was' if n == 1 else 'images were'} {words}" for words, n in done.items()
     ]
@@ -174,7 +261,7 @@ def _read(path: Path, size: int | None, done: Counter[str]) -> ImageArray:
                 )
             image = ImageOps.exif_transpose(opened)
             if opened.getexif().get(0x0112, 1) != 1:
-                done["turned as their EXIF data say"] += 1
+                done["turned as EXIF data say"] += 1
             image = _to_colour(image, done)
     except BadTable:
         raise
@@ -183,6 +270,12 @@ def _read(path: Path, size: int | None, done: Counter[str]) -> ImageArray:
             f"{str(path)!r} cannot be read as an image ({reason(error)}); remove it, or save it as "
             "PNG or JPEG"
         ) from None
+    return _sized(image, size, done)
+
+
+def _sized(image: Any, size: int | None, done: Counter[str]) -> ImageArray:
+    from PIL import Image, ImageOps
+
     if size is not None and image.size != (size, size):
         image = ImageOps.fit(image, (size, size), Image.Resampling.LANCZOS)
         done[f"cropped and resized to {size} x {size}"] += 1
@@ -221,14 +314,19 @@ def _listed(folder: Path, table: Table | None) -> tuple[list[Path], list[int]]:
     lost = [cell for cell in cells if cell not in known]
     if lost:
         raise BadTable(
-            f"{table.name} has labels of {len(lost):,} files that are not in {str(folder)!r}: "
-            f"{spell(lost, most=3)}; remove their lines, or bring the files"
+            f"{table.name} has labels of {_files(len(lost))} not in {str(folder)!r}: "
+            f"{spell(lost, most=3)}; remove {'its line' if len(lost) == 1 else 'their lines'}, or "
+            f"bring the {'file' if len(lost) == 1 else 'files'}"
         )
     twice = [cell for cell, n in Counter(cells).items() if n > 1]
     if twice:
         raise BadTable(f"{table.name} has two lines for {spell(twice, most=3)}; keep one")
     lines = {cell: number for number, cell in enumerate(cells)}
     return there, [lines.get(name, -1) for name in known]
+
+
+def _files(n: int) -> str:
+    return "a file that is" if n == 1 else f"{n:,} files that are"
 
 
 def _file_column(table: Table, known: Mapping[str, Path]) -> list[str]:
@@ -328,9 +426,6 @@ def _label(
                 unknown = np.array([cell.lower() in _UNKNOWN for cell in cells])
                 labels[own] = np.where(unknown, -1, chosen).astype(np.int8)
                 values[own] = ("other", level)
-    without = sum(line < 0 for line in order) if table is not None else 0
-    if without:
-        notes = (*notes, f"{without:,} images have no labels and serve the generator alone")
     return Pictures(images, labels, values, _split(table, order), notes)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from limi import audit_images
-from limi.errors import BadModel, InvalidInput
-from limi.images import conduct, makers
+from limi.errors import BadModel, BadTable, InvalidInput
+from limi.images import Pictures, conduct, makers
 from limi.search.budget import Budget
 from tests.images.made import look_at_mouth, pictures
 
@@ -193,9 +193,84 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
         ({"cases": 0}, "cases is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"pairs": -1}, "pairs is -1"),
+        ({"pairs": 1.5}, "pairs is 1.5"),
+        ({"cases": "10"}, "cases is '10'"),
+        ({"cases": 10.5}, "cases is 10.5"),
+        ({"plant": None}, "plant is None"),
+        ({"step": 3}, "step is 3"),
+        ({"preset": 3}, "there is no preset 3"),
+        ({"scorers": None}, "scorers is None"),
+        ({"budget": 5}, "budget is int"),
+        ({"device": "cuda:99"}, "the device 'cuda:99' cannot be used"),
+        ({"judge": {"gendr": look_at_mouth}}, "did you mean 'gender'"),
         ({"images": None}, "no images to learn it from"),
     ],
 )
 def test_what_cannot_be_is_told_in_a_sentence(people, changed, words):
     with pytest.raises(InvalidInput, match=words):
         audit_images(look_at_mouth, **{"images": people, **KNOWN, **changed})
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "split", "words"),
+    [
+        (lambda x: x.astype(float), None, None, "ndarray of float64"),
+        (lambda x: x[..., 0], None, None, "the shape .800, 16, 16."),
+        (lambda x: x[:, :4], None, None, "16 x 4, smaller than 8 x 8"),
+        (None, lambda x: x[:10], None, "the shape .10,. for 800 images"),
+        (None, lambda x: 5 * x, None, "not all 0 and 1"),
+        (None, lambda x: np.where(x, np.nan, 0), None, "not all 0 and 1"),
+        (None, None, np.ones(800, dtype=bool), "some of each"),
+        (None, None, np.zeros(800, dtype=bool), "some of each"),
+    ],
+)
+def test_pictures_that_are_none_are_refused(people, images, labels, split, words):
+    coded = {name: labels(one) if labels else one for name, one in people.labels.items()}
+    with pytest.raises(BadTable, match=words):
+        Pictures(images(people.images) if images else people.images, coded, split=split)
+
+
+def test_ten_images_are_too_few_whatever_holds_them(people):
+    few = Pictures(people.images[:10], {k: v[:10] for k, v in people.labels.items()})
+    with pytest.raises(BadTable, match=r"there are 10 images; .* 50 or more"):
+        audit_images(look_at_mouth, images=few, **KNOWN)
+
+
+class Generator:
+    """A generator of the user's, with faults."""
+
+    kind = "mine"
+    latent_dim = 4
+
+    def __init__(self, decode=None, drawn=None):
+        self._decode, self._drawn = decode, drawn
+        self.calls = 0
+
+    def sample_latents(self, n, rng):
+        return np.full((n, 4), np.nan) if self._drawn == "nan" else rng.standard_normal((n, 4))
+
+    def decode(self, latents):
+        self.calls += 1
+        if self._decode == "raises":
+            raise RuntimeError("no memory")
+        side = 8 if self.calls > 1 and self._decode == "shrinks" else 16
+        return np.zeros((len(latents), side, side, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("generator", "words"),
+    [
+        (Generator(decode="raises"), "decode raised RuntimeError: no memory"),
+        (Generator(decode="shrinks"), "16 x 16 at first and of 8 x 8 now"),
+        (Generator(drawn="nan"), "latents that are NaN"),
+    ],
+)
+def test_a_generator_of_ones_own_that_fails_is_told_in_a_sentence(generator, words):
+    with pytest.raises(BadModel, match=words):
+        audit_images(look_at_mouth, generator, {"gender": look_at_mouth}, cases=50)
+
+
+def test_what_no_judge_looked_at_is_said(people):
+    some = {**KNOWN, "cases": 60}
+    result = audit_images(look_at_mouth, images=people, judge={"gender": look_at_mouth}, **some)
+    assert "no judge looked at smile but the scorer that made the twins" in result.notes

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from limi.errors import BadTable, InvalidInput
@@ -104,7 +105,7 @@ def test_images_without_labels_serve_the_generator(folder):
     Image.new("RGB", (16, 16), (5, 5, 5)).save(folder / "zzz.png")
     found = read(folder)
     assert found.labels["gender"][-1] == -1
-    assert any("1 images have no labels" in note for note in found.notes)
+    assert any("1 image has no labels and serves the generator alone: zzz.png" in note for note in found.notes)
 
 
 def test_one_group_alone_is_refused(folder):
@@ -161,3 +162,73 @@ def test_a_bomb_of_pixels_is_not_unpacked(tmp_path):
     Image.new("1", (9000, 9000)).save(tmp_path / "bomb.png")
     with pytest.raises(BadTable, match="too many"):
         read_images([tmp_path / "bomb.png"])
+
+
+def test_files_that_the_labels_miss_are_named(folder):
+    table = folder.parent / "labels.csv"
+    table.write_text("\n".join(table.read_text().splitlines()[:-2]) + "\n")
+    assert read(folder).notes == (
+        "2 images have no labels and serve the generator alone: 058.png, 059.png",
+    )
+
+
+def test_folders_are_labels(folder, tmp_path):
+    sides = tmp_path / "sides"
+    for number, path in enumerate(sorted(folder.iterdir())):
+        place = sides / ("left" if number % 2 else "right")
+        place.mkdir(parents=True, exist_ok=True)
+        path.rename(place / path.name)
+    found = read_pictures(sides, names=["folder"])
+    assert found.values["folder"] == ("left", "right")
+    assert found.labels["folder"].sum() == N // 2
+    with pytest.raises(InvalidInput, match=r"no labels 'gender'.* one of folder"):
+        read_pictures(sides, names=["gender"])
+
+
+def make_items(form):
+    """A dataset as other libraries have them."""
+    images, labels = draw(N, np.random.default_rng(0))
+    group, smile = labels["gender"], labels["smile"]
+    items = {
+        "mapping": [
+            {"image": Image.fromarray(x), "gender": int(g), "box": [1, 2]}
+            for x, g in zip(images, group, strict=True)
+        ],
+        "class": [(Image.fromarray(x), int(g)) for x, g in zip(images, group, strict=True)],
+        "attributes": [
+            (torch.from_numpy(x).permute(2, 0, 1) / 255, torch.tensor([g, s]))
+            for x, g, s in zip(images, group, smile, strict=True)
+        ],
+    }
+
+    class Items(list):
+        classes = ("F", "M") if form != "class" else ["F", "M"]
+        attr_names = ("gender", "smile", "")
+
+    return images, group, Items(items[form])
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("mapping", "gender"), ("class", "target"), ("attributes", "gender")]
+)
+def test_datasets_of_other_libraries_are_read(form, name):
+    images, group, items = make_items(form)
+    found = read_pictures(items, names=[name])
+    assert np.array_equal(found.images, images)
+    assert np.array_equal(found.labels[name], group)
+    if form == "class":
+        assert found.values[name] == ("F", "M")
+
+
+def test_datasets_that_hold_something_else_are_refused():
+    _, _, items = make_items("attributes")
+    items[3] = (2 * items[3][0] - 1, items[3][1])
+    with pytest.raises(BadTable, match=r"item 3 .* not within 0 and 1; leave out what normalizes"):
+        read_pictures(items, names=["gender"])
+    items[3] = ("cat.png", items[3][1])
+    with pytest.raises(BadTable, match="item 3 of the dataset is not an image but str"):
+        read_pictures(items, names=["gender"])
+    with pytest.raises(BadTable, match="there are 10 images in the dataset"):
+        read_pictures(items[:10])
+    with pytest.raises(BadTable, match="no image among them"):
+        read_pictures([{"text": "a"}] * N)
