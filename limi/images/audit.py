@@ -294,13 +294,11 @@ class _Given:
                 f"scorers is {self.scorers!r}; {nearest(str(self.scorers), ('pixels', 'resnet18'))}"
             )
         self._check_judge()
-        target = as_scorer(
-            self.target, "target", device=self.device, trust_pickle=self.trust_pickle
-        )
         pictures = self._pictures()
-        held_out = None
+        held_out = target = None
         if pictures is not None:
             held_out = pictures.held_out(Stream.IMAGES.rng(self.seed, _SPLIT))
+            target = self.scorer(self.target, "target", pictures.images.shape[1:])
         generator, shape = makers.open_generator(
             self.generator,
             None if pictures is None or held_out is None else pictures.images[~held_out],
@@ -308,7 +306,10 @@ class _Given:
             device=self.device,
             on_step=lambda done, words: watch.step(done),
         )
-        school = _School(self, pictures, held_out, generator)
+        self._check_sizes(pictures, shape)
+        if target is None:
+            target = self.scorer(self.target, "target", shape)
+        school = _School(self, pictures, held_out, generator, shape)
         protected = [school.attribute(name, given) for name, given in self.wanted.protected.items()]
         truth = [school.attribute(name, given) for name, given in self.wanted.truth.items()]
         held = [school.attribute(*item, judged=False) for item in school.held_names()]
@@ -332,6 +333,20 @@ class _Given:
             quality,
             _name_of(self.target),
             tuple(notes),
+        )
+
+    def scorer(self, given: Any, name: str, shape: tuple[int, ...]) -> Scorer:
+        return as_scorer(given, name, shape, device=self.device, trust_pickle=self.trust_pickle)
+
+    def _check_sizes(self, pictures: Pictures | None, shape: tuple[int, ...]) -> None:
+        """What is learned from images must see images of the same size."""
+        if pictures is None or pictures.images.shape[1:] == shape:
+            return
+        height, width = pictures.images.shape[1:3]
+        raise InvalidInput(
+            f"the generator makes images of {shape[1]} x {shape[0]}, and those to learn from are "
+            f"{width} x {height}; make them alike"
+            + (f", with size={shape[0]} (--size {shape[0]})" if shape[0] == shape[1] else "")
         )
 
     def _check_judge(self) -> None:
@@ -372,10 +387,11 @@ class _School:
         pictures: Pictures | None,
         held_out: Any,
         generator: ImageGenerator,
+        shape: tuple[int, ...],
     ) -> None:
         self.learned: list[Learned] = []
         self._given, self._pictures, self._held_out = given, pictures, held_out
-        self._generator = generator
+        self._generator, self._shape = generator, shape
         self._faces: eigenfaces.Eigenfaces | None = None
 
     def held_names(self) -> list[tuple[str, Any]]:
@@ -392,7 +408,10 @@ class _School:
 
     def attribute(self, name: str, given: Any, *, judged: bool = True) -> Attribute:
         """A scorer, the user's or learned, and its judge."""
-        scorer = self._learn(name, self._given.scorers) if given is None else as_scorer(given, name)
+        if given is None:
+            scorer = self._learn(name, self._given.scorers)
+        else:
+            scorer = self._given.scorer(given, f"scorer of {name}", self._shape)
         return Attribute(name, scorer, self._judge(name) if judged else None)
 
     def remarks(self, truth: Sequence[Attribute]) -> list[str]:
@@ -424,7 +443,9 @@ class _School:
     def _judge(self, name: str) -> Scorer | None:
         judge = self._given.judge
         if isinstance(judge, Mapping):
-            return as_scorer(judge[name], f"judge of {name}") if name in judge else None
+            if name not in judge:
+                return None
+            return self._given.scorer(judge[name], f"judge of {name}", self._shape)
         if judge == "none":
             return None
         if judge not in (None, "edges", "plain"):

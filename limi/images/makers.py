@@ -93,7 +93,9 @@ def _open(
         return fit(text, images, rng, device=device, on_step=on_step)
     if kind == "pggan" and place:
         from limi.images import pggan
+        from limi.images.tried import try_generator
 
+        try_generator(text)
         return pggan.load(place, device=device)
     if kind == "python" and place:
         from limi.models.python import attribute

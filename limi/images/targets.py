@@ -18,6 +18,7 @@ import numpy as np
 
 from limi.errors import BadModel, InvalidInput, nearest, spell
 from limi.images._base import ImageArray, Images, Scorer, parts
+from limi.images.tried import try_scorer
 from limi.models import Decision
 from limi.models._files import output_kind, split_options
 from limi.models._modules import evaluating
@@ -26,7 +27,7 @@ from limi.system.arrays import is_tensor
 from limi.system.reading import is_file
 from limi.types import Scores
 
-__all__ = ["GraphScorer", "NetworkScorer", "as_scorer", "load_scorer"]
+__all__ = ["GraphScorer", "NetworkScorer", "as_scorer", "load_scorer", "open_scorer"]
 
 _KINDS = ("python", "torch", "onnx", "scorer")
 _AT_ONCE = 1024  # images on the device at once
@@ -122,10 +123,20 @@ def _light(how: str, device: str) -> tuple[Any, Any]:
     return low, span
 
 
-def as_scorer(given: Any, name: str, *, device: str = "cpu", trust_pickle: bool = False) -> Scorer:
-    """A scorer of whatever a user gives: `KIND:PLACE`, a torch module, a function."""
+def as_scorer(
+    given: Any,
+    name: str,
+    shape: tuple[int, ...],
+    *,
+    device: str = "cpu",
+    trust_pickle: bool = False,
+) -> Scorer:
+    """A scorer of whatever a user gives: `KIND:PLACE`, a torch module, a function.
+
+    It will be asked about images of this shape.
+    """
     if isinstance(given, str):
-        return load_scorer(given, name, device=device, trust_pickle=trust_pickle)
+        return load_scorer(given, name, shape, device=device, trust_pickle=trust_pickle)
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(given, torch.nn.Module):
         where = next((str(weight.device) for weight in given.parameters()), "cpu")
@@ -140,7 +151,29 @@ def as_scorer(given: Any, name: str, *, device: str = "cpu", trust_pickle: bool 
     )
 
 
-def load_scorer(text: str, name: str, *, device: str = "cpu", trust_pickle: bool = False) -> Scorer:
+def load_scorer(
+    text: str,
+    name: str,
+    shape: tuple[int, ...],
+    *,
+    device: str = "cpu",
+    trust_pickle: bool = False,
+) -> Scorer:
+    """The scorer at `KIND:PLACE`, whose file is tried in a process of its own first."""
+    try_scorer(_on_trial(text), name, shape, trust_pickle=trust_pickle)
+    return open_scorer(text, name, device=device, trust_pickle=trust_pickle)
+
+
+def _on_trial(text: str) -> str:
+    """The same file on the CPU, whose memory can be limited."""
+    file, mark, options = text.rpartition("?")
+    if not mark or is_file(text.partition(":")[2]):
+        return text
+    kept = [(name, value) for name, value in parse_qsl(options, True) if name != "device"]
+    return f"{file}?{urlencode(kept)}" if kept else file
+
+
+def open_scorer(text: str, name: str, *, device: str = "cpu", trust_pickle: bool = False) -> Scorer:
     """The scorer at `KIND:PLACE`; InvalidInput where there is none."""
     kind, _, place = text.partition(":")
     if kind not in _KINDS or not place:
@@ -150,7 +183,7 @@ def load_scorer(text: str, name: str, *, device: str = "cpu", trust_pickle: bool
     if kind == "python":
         from limi.models.python import attribute
 
-        return as_scorer(attribute(place), name)
+        return as_scorer(attribute(place), name, ())
     if kind == "scorer":
         from limi.images.scorer_files import load
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from limi.table.frames import Codec, Frame
 from limi.table.rows import uniform
 from limi.types import Value
 
-__all__ = ["GIGABYTES", "SECONDS", "Terms", "begun", "main"]
+__all__ = ["GIGABYTES", "SECONDS", "Terms", "Work", "attempt", "begun", "main"]
 
 SECONDS = "LIMI_MODEL_SECONDS"
 GIGABYTES = "LIMI_MODEL_GB"
@@ -103,14 +103,53 @@ class Terms:
         )
 
 
+class Work(Protocol):
+    """What is tried in the other process; its class is imported there."""
+
+    @property
+    def uri(self) -> str:
+        """The file, as `KIND:PLACE`."""
+        ...
+
+    @property
+    def asked(self) -> str:
+        """What it is asked about, in words."""
+        ...
+
+    def run(self) -> None:
+        """Open the file and ask it."""
+        ...
+
+
 @dataclass(frozen=True)
-class _Job:
-    """All that the other process is told."""
+class _Rows:
+    """A model of tables, and rows for it."""
 
     uri: str
     codec: Codec
     sample: Frame
     terms: Terms
+
+    @property
+    def asked(self) -> str:
+        return f"{len(self.sample)} rows"
+
+    def run(self) -> None:
+        target = self.terms.bind(self.uri, self.codec)
+        rows = target.codec.encode(self.sample)
+        target = target.settled(rows)
+        target.score(rows)
+        # Edited files may lead astray where no row of the table goes. What a model merely refuses
+        # there is for the search to say, if it ever asks.
+        with suppress(Exception):
+            target.score(uniform(target.codec.schema, _ANYWHERE, np.random.default_rng(0)))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that the other process is told."""
+
+    work: Work
     seconds: float
     gigabytes: float | None
 
@@ -132,19 +171,33 @@ def begun(model: Any, sha256: str | None, terms: Terms) -> Iterator[Judge]:
     if library is None or not seconds or key in _passed:
         yield lambda codec, frame: None
         return
-    gigabytes = _setting(GIGABYTES, _memory())
     with _start(library) as process:
         with to_stderr(), suppress(Exception):
             importlib.import_module(library)  # at the same time as the other process
 
         def judge(codec: Codec, frame: Frame) -> None:
             sample = _sample(frame, codec.schema.names)
-            uri = _place(model)
-            _verdict(process, _Job(uri, codec, sample, terms, seconds, gigabytes), library)
+            _verdict(process, _job(_Rows(_place(model), codec, sample, terms), seconds), library)
             if sha256 is not None:
                 _passed.add(key)
 
         yield judge
+
+
+def attempt(work: Work, library: str) -> None:
+    """Try a file in a process of its own, which imports the library that reads it.
+
+    Raises what opening the file would, or BadModel where that crashes, hangs or takes too much
+    memory.
+    """
+    seconds = _setting(SECONDS, _SECONDS)
+    if seconds and importlib.util.find_spec(library.partition(".")[0]) is not None:
+        with _start(library) as process:
+            _verdict(process, _job(work, seconds), library)
+
+
+def _job(work: Work, seconds: float) -> _Job:
+    return _Job(work, seconds, _setting(GIGABYTES, _memory()))
 
 
 def _library(model: Any, trust: Sequence[str]) -> str | None:
@@ -195,12 +248,12 @@ def _start(library: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def _verdict(process: subprocess.Popen[bytes], job: _Job, library: str) -> None:
     """Wait for the trial's answer, and raise what it means."""
-    refused = f"{job.uri} was not opened: tried in a process of its own, it"
+    refused = f"{job.work.uri} was not opened: tried in a process of its own, it"
     try:
         said, _ = process.communicate(pickle.dumps(job, protocol=5), timeout=job.seconds)
     except subprocess.TimeoutExpired:
         raise BadModel(
-            f"{refused} did not open and answer {len(job.sample)} rows within {job.seconds:g} "
+            f"{refused} did not open and answer {job.work.asked} within {job.seconds:g} "
             f"seconds; the file is damaged or made to hang, or {SECONDS} must allow it more"
         ) from None
     if not said.startswith(_READY):
@@ -289,7 +342,7 @@ def main() -> NoReturn:
     try:
         job = pickle.load(sys.stdin.buffer)  # noqa: S301 (the process that started this one wrote it)
         _limit(job.seconds, job.gigabytes)
-        _try(job)
+        job.work.run()
         said = {"kind": _PASSED, "said": ""}
     except EOFError:  # nothing was asked
         os._exit(0)
@@ -299,17 +352,6 @@ def main() -> NoReturn:
         said = {"kind": kind, "said": words}
     os.write(answer, json.dumps(said).encode())
     os._exit(0)
-
-
-def _try(job: _Job) -> None:
-    target = job.terms.bind(job.uri, job.codec)
-    rows = target.codec.encode(job.sample)
-    target = target.settled(rows)
-    target.score(rows)
-    # Edited files may lead astray where no row of the table goes. What a model merely refuses there
-    # is for the search to say, if it ever asks.
-    with suppress(Exception):
-        target.score(uniform(target.codec.schema, _ANYWHERE, np.random.default_rng(0)))
 
 
 def _limit(seconds: float, gigabytes: float | None) -> None:

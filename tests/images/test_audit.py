@@ -274,3 +274,12 @@ def test_what_no_judge_looked_at_is_said(people):
     some = {**KNOWN, "cases": 60}
     result = audit_images(look_at_mouth, images=people, judge={"gender": look_at_mouth}, **some)
     assert "no judge looked at smile but the scorer that made the twins" in result.notes
+
+
+def test_a_generator_of_another_size_than_the_photographs_is_refused(people):
+    class Large(Generator):
+        def decode(self, latents):
+            return np.zeros((len(latents), 32, 32, 3), dtype=np.uint8)
+
+    with pytest.raises(InvalidInput, match=r"makes images of 32 x 32, .* 16 x 16; .*--size 32"):
+        audit_images(look_at_mouth, Large(), images=people, **KNOWN)

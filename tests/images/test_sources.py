@@ -105,7 +105,10 @@ def test_images_without_labels_serve_the_generator(folder):
     Image.new("RGB", (16, 16), (5, 5, 5)).save(folder / "zzz.png")
     found = read(folder)
     assert found.labels["gender"][-1] == -1
-    assert any("1 image has no labels and serves the generator alone: zzz.png" in note for note in found.notes)
+    assert any(
+        "1 image has no labels and serves the generator alone: zzz.png" in note
+        for note in found.notes
+    )
 
 
 def test_one_group_alone_is_refused(folder):

@@ -1,5 +1,7 @@
 """Targets as files and objects: torch, ONNX, Python; programs are not run unasked."""
 
+import os
+import signal
 import warnings
 
 import numpy as np
@@ -9,11 +11,14 @@ import torch
 from onnx import TensorProto, helper
 
 from limi.errors import BadModel, CorruptStore, InvalidInput
-from limi.images import attributes, eigenfaces, scorer_files
+from limi.images import attributes, eigenfaces, scorer_files, targets
 from limi.images._base import ask
 from limi.images.networks import Recipe, fit_scorer
 from limi.images.targets import as_scorer, load_scorer
+from limi.models import trial
 from tests.images.made import draw, pictures
+
+SHAPE = (16, 16, 3)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +38,7 @@ def expected(images):
 
 
 def test_a_module_gets_light_from_0_to_1_and_its_logits_are_read(images):
-    scorer = as_scorer(Net(), "target")
+    scorer = as_scorer(Net(), "target", SHAPE)
     assert np.allclose(ask(scorer, images, "target"), expected(images), atol=1e-4)
     tensors = torch.from_numpy(images)
     assert np.allclose(ask(scorer, tensors, "target"), expected(images), atol=1e-4)
@@ -45,14 +50,14 @@ def test_an_exported_program_is_opened_and_torchscript_is_not(images, tmp_path):
         Net(), (torch.zeros(4, 3, 16, 16),), dynamic_shapes={"light": {0: batch}}
     )
     torch.export.save(program, tmp_path / "net.pt2")
-    scorer = load_scorer(f"torch:{tmp_path / 'net.pt2'}", "target")
+    scorer = load_scorer(f"torch:{tmp_path / 'net.pt2'}", "target", SHAPE)
     assert np.allclose(scorer(images), expected(images), atol=1e-4)
     archive = str(tmp_path / "net.pt")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.jit.trace(Net(), torch.zeros(4, 3, 16, 16)).save(archive)
     with pytest.raises(InvalidInput, match="trust"):
-        load_scorer(f"torch:{archive}", "target")
+        load_scorer(f"torch:{archive}", "target", SHAPE)
 
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
@@ -77,7 +82,7 @@ def test_a_graph_is_fed_in_the_layout_that_it_takes(images, tmp_path, layout):
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.save(model, tmp_path / "net.onnx")
-    scorer = load_scorer(f"onnx:{tmp_path / 'net.onnx'}", "target")
+    scorer = load_scorer(f"onnx:{tmp_path / 'net.onnx'}", "target", SHAPE)
     logit = 30 * (images.mean(axis=(1, 2, 3)) / 255 - 0.45)
     assert np.allclose(ask(scorer, images, "target"), 1 / (1 + np.exp(-logit)), atol=1e-4)
 
@@ -92,7 +97,7 @@ def test_a_graph_of_a_table_is_refused(tmp_path):
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
     onnx.save(model, tmp_path / "table.onnx")
     with pytest.raises(BadModel, match="does not take images"):
-        load_scorer(f"onnx:{tmp_path / 'table.onnx'}", "target")
+        load_scorer(f"onnx:{tmp_path / 'table.onnx'}", "target", SHAPE)
 
 
 def test_a_function_gets_images_that_it_cannot_change(images, tmp_path):
@@ -100,9 +105,9 @@ def test_a_function_gets_images_that_it_cannot_change(images, tmp_path):
         "def score(images):\n    images[:] = 0\n    return images.mean(axis=(1, 2, 3)) / 255\n"
         "def fair(images):\n    return images.mean(axis=(1, 2, 3)) / 255\n"
     )
-    fair = load_scorer(f"python:{tmp_path / 'mine.py'}:fair", "target")
+    fair = load_scorer(f"python:{tmp_path / 'mine.py'}:fair", "target", SHAPE)
     assert ask(fair, images, "target").shape == (40,)
-    rude = load_scorer(f"python:{tmp_path / 'mine.py'}:score", "target")
+    rude = load_scorer(f"python:{tmp_path / 'mine.py'}:score", "target", SHAPE)
     with pytest.raises(BadModel, match="read-only"):
         ask(rude, images, "target")
 
@@ -120,7 +125,7 @@ def test_a_function_gets_images_that_it_cannot_change(images, tmp_path):
 )
 def test_what_is_no_target_is_told(given, words):
     with pytest.raises(InvalidInput, match=words):
-        as_scorer(given, "target")
+        as_scorer(given, "target", SHAPE)
 
 
 def learned(architecture):
@@ -151,7 +156,7 @@ def test_a_learned_scorer_comes_back_from_its_file(architecture, tmp_path):
         assert found.accuracy > 0.75
     place = tmp_path / "scorer.npz"
     writing.write(place, scorer_files.content(found))
-    again = load_scorer(f"scorer:{place}", "target")
+    again = load_scorer(f"scorer:{place}", "target", SHAPE)
     assert np.allclose(again(people.images), found.scorer(people.images), atol=1e-5)
 
 
@@ -172,7 +177,60 @@ def test_a_damaged_scorer_is_refused(tmp_path):
     place = tmp_path / "bad.npz"
     writing.write(place, packed({"slope": np.full(3, np.nan)}, facts))
     with pytest.raises(CorruptStore, match="not a finite number"):
-        load_scorer(f"scorer:{place}", "target")
+        load_scorer(f"scorer:{place}", "target", SHAPE)
     writing.write(place, packed({"slope": np.ones(3)}, {**facts, "architecture": "huge"}))
     with pytest.raises(CorruptStore, match="its architecture is 'huge'"):
-        load_scorer(f"scorer:{place}", "target")
+        load_scorer(f"scorer:{place}", "target", SHAPE)
+
+
+def test_a_graph_that_floods_the_memory_is_refused_before_it_enters(tmp_path, monkeypatch):
+    monkeypatch.setenv("LIMI_MODEL_GB", "0.5")
+    shape = helper.make_tensor("shape", TensorProto.INT64, [2], [1 << 15, 1 << 16])
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["flood"]),
+        helper.make_node("ReduceMean", ["light"], ["mean"], axes=[1, 2, 3], keepdims=0),
+        helper.make_node("ReduceMax", ["flood"], ["most"], keepdims=0),
+        helper.make_node("Add", ["mean", "most"], ["score"]),
+    ]
+    light = helper.make_tensor_value_info("light", TensorProto.FLOAT, ["n", 3, 16, 16])
+    score = helper.make_tensor_value_info("score", TensorProto.FLOAT, ["n"])
+    graph = helper.make_graph(nodes, "flood", [light], [score], [shape])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "flood.onnx")
+    with pytest.raises(BadModel, match=r"the target raised Fail: .*ConstantOfShape"):
+        load_scorer(f"onnx:{tmp_path / 'flood.onnx'}", "target", SHAPE)
+
+
+class Crash:
+    """A file whose reader crashes, which is imported by the process that tries it."""
+
+    uri, asked = "onnx:crash.onnx", "8 images"
+
+    def run(self):
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_what_crashes_its_reader_is_one_sentence():
+    with pytest.raises(BadModel, match=r"onnx:crash.onnx was not opened: .* crashed json .SIGSEGV"):
+        trial.attempt(Crash(), "json")
+
+
+@pytest.mark.parametrize(
+    ("text", "tried"),
+    [
+        ("torch:net.pt2?device=cuda&input=signed", "torch:net.pt2?input=signed"),
+        ("onnx:net.onnx?output=logits", "onnx:net.onnx?output=logits"),
+        ("torch:net.pt2", "torch:net.pt2"),
+    ],
+)
+def test_a_file_is_tried_on_the_cpu_before_it_is_opened(monkeypatch, text, tried):
+    seen = []
+
+    def refuse(uri, name, shape, **options):
+        seen.append((uri, shape))
+        raise BadModel("refused")
+
+    monkeypatch.setattr(targets, "try_scorer", refuse)
+    with pytest.raises(BadModel, match="refused"):
+        load_scorer(text, "target", SHAPE)
+    assert seen == [(tried, SHAPE)]
