@@ -41,12 +41,11 @@ test-kernels: $(VENV)/.dev ## the same findings with the kernels of other proces
 $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	$(PYTHON) -m venv $(VENV)-$*
 	grep -E '^(scikit-learn|numpy|scipy|joblib)==' constraints.txt > $(VENV)-$*/pins.txt
+	$(PYTHON) -c "import tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+	  print(*(one for one in extras['dev-servers'] if one.startswith(('$*', 'uvicorn'))), sep='\n')" > $(VENV)-$*/servers.txt
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -c $(VENV)-$*/pins.txt scikit-learn uvicorn $(SERVER_$*)
+	  -c $(VENV)-$*/pins.txt -r $(VENV)-$*/servers.txt scikit-learn
 	@touch $@
-
-SERVER_mlflow := 'mlflow>=3'
-SERVER_mlserver := 'mlserver>=1.7' 'mlserver-sklearn>=1.7'
 
 test-servers: $(VENV)/.dev $(VENV)-mlflow/.ready $(VENV)-mlserver/.ready ## findings through real MLflow and MLServer, on loopback (five minutes)
 	LIMI_MLFLOW=$(CURDIR)/$(VENV)-mlflow/bin LIMI_MLSERVER=$(CURDIR)/$(VENV)-mlserver/bin \

@@ -116,7 +116,10 @@ def tell(target: Target) -> list[str]:
     if exchange is None:
         return []
     tally, price = exchange.tally, exchange.remote.price
-    told = f"{tally.sent:,} rows were sent to {exchange.shape.host} in {tally.requests:,} requests"
+    told = f"{tally.sent:,} rows were sent to {exchange.shape.host}"
+    if tally.before:
+        told += f", {tally.before:,} of them before the run was resumed, and the others"
+    told += f" in {tally.requests:,} requests"
     if tally.known:
         told += f"; {tally.known:,} questions were answered by what was known already"
     if tally.failed:

@@ -93,7 +93,7 @@ class Exchange:
         )
         identity = "\n".join([shape.identity, *sorted(remote.headers)])
         self.memory = Memory(identity, remote.cache, run=remote.run, resume=remote.resume)
-        self.tally = Tally(sent=self.memory.new)
+        self.tally = Tally(sent=self.memory.new, before=self.memory.new)
         self.max_queries = remote.max_queries
         self._pace = Pace(shape.most_rows)
         self._pool: ThreadPoolExecutor | None = None

@@ -14,6 +14,7 @@ class Tally:
     """Counts of a run; several threads add to them."""
 
     sent: int = 0  # rows, each counted once however often it had to be sent
+    before: int = 0  # of them, those that were sent before the run was resumed
     again: int = 0  # rows sent again, because no answer came that could be used
     known: int = 0  # rows answered from memory
     requests: int = 0
@@ -39,6 +40,7 @@ class Tally:
         """For a report; the cost is that of all rows that travelled."""
         tree: dict[str, Any] = {
             "rows_sent": self.sent,
+            **({"rows_sent_before": self.before} if self.before else {}),
             "rows_sent_again": self.again,
             "rows_from_cache": self.known,
             "requests": self.requests,

@@ -251,7 +251,8 @@ def test_a_killed_run_goes_on_with_the_same_findings_and_pays_for_nothing_twice(
     assert np.array_equal(written["score"].to_numpy(), plain.found.score)
     assert np.array_equal(written["partner_score"].to_numpy(), plain.found.partner_score)
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
-    assert summary["remote"]["rows_sent"] <= 1200
+    assert 500 <= summary["remote"]["rows_sent_before"] < summary["remote"]["rows_sent"] <= 1200
+    assert any("before the run was resumed" in note for note in summary["notes"])
     # What was on its way at the kill may be asked again, and nothing else.
     twice = [body for body, n in proxy.delivered.items() if n > 1]
     assert len(twice) <= 4
