@@ -257,21 +257,23 @@ def _ask(
     asked = replace(found[can], rows=brought.rows[can], partner=brought.partner[can])
     watch = Watch()
     target = problem.target
-    told = steadiness.sample(
-        watch.counted(target.score), problem.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS
-    )
+    with target.anew():  # what a model behind an address once said would be said again
+        told = steadiness.sample(
+            watch.counted(target.score), problem.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS
+        )
     after, flips = ask_again(target, asked, watch)
     notes = []
     if not told.steady:
         places = np.flatnonzero(flips)
         company = problem.rows if told.in_company else None
-        always, _ = steadiness.always_flip(
-            watch.counted(target.score),
-            after.rows[places],
-            after.partner[places],
-            Stream.CONFIRMATION.rng(seed),
-            company=company,
-        )
+        with target.anew(1):  # the first answer of each is why it is asked again
+            always, _ = steadiness.always_flip(
+                watch.counted(target.score),
+                after.rows[places],
+                after.partner[places],
+                Stream.CONFIRMATION.rng(seed),
+                company=company,
+            )
         flips[places[~always]] = False
         notes.append(
             f"{told.scores_moved} of {told.rows} rows got another score when they were asked "

@@ -160,6 +160,33 @@ def test_methods_that_are_compared_share_their_answers(app, address, table, tmp_
     assert app.asked <= 400
 
 
+def test_a_replay_notices_that_a_server_answers_by_chance(app, address, table, tmp_path):
+    few = {**GIVEN, "rate_rows": 10, "max_queries": 200, "out": tmp_path / "run"}
+    audit(f"mlflow:{address}", table, **few)
+    rng = np.random.default_rng(0)
+    with serving(App(lambda frame: rng.random(len(frame)))) as other:
+        told = package.replay(tmp_path / "run", f"mlflow:{other}", table=table)
+    assert any("got another score when they were asked again" in note for note in told.notes)
+    assert (told.outcome == "no longer flips").mean() > 0.9
+
+
+def test_a_model_that_answers_by_chance_flips_nobody_in_a_diff(app, address, table, tmp_path):
+    few = {**GIVEN, "rate_rows": 10, "max_queries": 200, "out": tmp_path / "run"}
+    audit(f"mlflow:{address}", table, **few)
+    rng = np.random.default_rng(0)
+    with serving(App(lambda frame: (rng.random(len(frame)) < 0.5) * 0.8)) as other:
+        told = package.diff(
+            tmp_path / "run",
+            model=f"mlflow:{other}",
+            before_model=f"mlflow:{address}",
+            table=table,
+            rows=60,
+        )
+    (real,) = told.populations
+    # Asked once, half of the rows would seem to flip.
+    assert real.change.after.estimate < 0.05
+
+
 def test_a_gate_sends_no_more_rows_than_allowed_and_answers_as_in_process(app, address, table):
     given = {"protected": "sex", "target": "ok", "generator": None, "max_queries": 600}
     rules = ["real_rate <= 90 %"]
