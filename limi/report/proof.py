@@ -81,7 +81,7 @@ def facts(tree: Tree) -> list[_Fact]:
     """Figures beside the sentence."""
     shown = [
         _Fact("near means", tree["near"]),
-        _Fact("they flip themselves", words.count(tree["flips_themselves"])),
+        _Fact("people who flip themselves", words.count(tree["flips_themselves"])),
         _Fact("largest gap of scores of a person", f"{tree['largest_gap_of_a_person']:.3f}"),
         _Fact(
             "largest gap near a person, at most (proven)",

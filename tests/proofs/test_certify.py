@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -460,3 +461,16 @@ def test_leaves_that_are_tiny_beside_the_base_fit_the_solver():
     gap = solve.find_gap(seconds=5, workers=1)
     assert gap.status == "candidate"
     assert gap.value <= gap.bound < 1e-9
+
+
+def test_cells_of_witnesses_name_their_columns_for_narrow_screens(boosted):
+    """There the head of the table is not shown, and each row is a list."""
+    from limi.report import proof as page
+
+    drawn = page.render(limi.certify(*boosted, rows=120, **TOLD).as_dict())
+    _, _, table = drawn.partition('<table class="plain stacked">')
+    table, _, _ = table.partition("</table>")
+    heads = re.findall(r'<th scope="col">(.*?)</th>', table)
+    cells = re.findall(r'data-name="(.*?)"', table)
+    assert len(heads) == 5
+    assert cells == heads * (len(cells) // 5)
