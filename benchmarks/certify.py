@@ -29,9 +29,10 @@ from limi import data
 from limi.audits.problem import prepare
 from limi.generators import trees as natural
 from limi.proofs import Answer, Stage
+from limi.search.check import check_rows
 from limi.trees.lattice import build_lattice
 from limi.trees.reading import read_trees
-from tests.proofs.brute import flips_near
+from tests.proofs.brute import rows_near
 from tests.trees.cases import CASES, draw_table, with_gaps
 
 NEAR = "age=5,hours_per_week=10,education_num=1,capital_gain=500,capital_loss=200"
@@ -211,7 +212,8 @@ def can_build(name: str) -> bool:
 
 
 def try_ensembles(part: tuple[str, int, int]) -> dict[str, int]:
-    """How ensembles of one reader were answered, from one seed to another, and how many wrongly."""
+    """How ensembles of one reader were answered, from one seed to another, and how many wrongly: by
+    their answer, or by the largest gap of scores."""
     warnings.filterwarnings("ignore")
     name, first, last = part
     counts = dict.fromkeys(("ensembles", *WORDS, "wrong"), 0)
@@ -229,10 +231,14 @@ def try_ensembles(part: tuple[str, int, int]) -> dict[str, int]:
         how = {"max_boxes": 1, "workers": 1} if by_solver else {"workers": 0}
         proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
         counts["ensembles"] += 1
-        for row, answer in zip(proof.rows, proof.answer, strict=True):
-            truth = flips_near(proof.problem, near, row)
+        score, schema = proof.problem.target.score, proof.problem.schema
+        for row, answer, gap in zip(proof.rows, proof.answer, proof.gap, strict=True):
+            all_rows = rows_near(schema, near, row)
+            asked = check_rows(score, schema, all_rows, keep_scores=True)
             counts[Answer(answer).name.lower()] += 1
-            wrong = answer != Answer.UNDECIDED and truth != (answer == Answer.FLIPS)
+            flips = bool(asked.flips.any())
+            wrong = answer != Answer.UNDECIDED and flips != (answer == Answer.FLIPS)
+            wrong |= np.abs(asked.scores - asked.score[:, None]).max() > gap
             counts["wrong"] += int(wrong)
     return counts
 
