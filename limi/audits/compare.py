@@ -17,7 +17,7 @@ from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.sending import settle_remote
 from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import BadModel, LimiError, MissingCapability, spell
+from limi.errors import BadModel, InvalidInput, LimiError, MissingCapability, spell
 from limi.gpu.place import settle_device
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics.diversity import distinct_cells, pairwise_distance
@@ -50,6 +50,8 @@ class ComparedRun:
     cells: int
     stop: str
     problem: str = ""  # why it could not run
+    curves: tuple[tuple[tuple[int, int], ...], ...] = ()
+    # ^ of each seed: queries, and findings after them
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -63,6 +65,7 @@ def compare(
     *,
     generator: Any = DEFAULT_GENERATOR,
     seed: int = 0,
+    seeds: int = 1,
     device: str = "auto",
     remote: Remote | None = None,
     settings: Mapping[str, Mapping[str, Any] | Sequence[str]] | None = None,
@@ -72,11 +75,14 @@ def compare(
     """One line per method, all with the same table, model, generator, budget and seed.
 
     `settings` are those of each method by its name. The model is opened once, and the generator
-    fitted once. A method that cannot run on this target says why in its line.
+    fitted once. A method that cannot run on this target says why in its line. With several `seeds`
+    each method runs as often; numbers are those of the first, and curves show them all.
     """
     from limi import generators
 
     check_seed(seed)
+    if seeds < 1:
+        raise InvalidInput(f"seeds is {seeds}; it must be 1 or more")
     found = anchored(generator)
     names = (
         *("protected", "target", "favorable", "output", "decision", "order", "schema"),
@@ -95,27 +101,28 @@ def compare(
         rng = Stream.GENERATOR.rng(seed)
         found = generators.fit(generator, problem.rows, problem.schema, rng, device=place)
     lines: dict[str, ComparedRun] = {}
-    results: dict[str, Result] = {}
+    results: dict[str, list[Result]] = {}
     for name in methods:
         on_method(name)
         try:
-            result = audit(
-                problem.target.model,
-                frame,
-                method=name,
-                settings=(settings or {}).get(name, ()),
-                generator=found,
-                seed=seed,
-                rate_rows=0,
-                device=place,
-                **given,
-            )
+            results[name] = [
+                audit(
+                    problem.target.model,
+                    frame,
+                    method=name,
+                    settings=(settings or {}).get(name, ()),
+                    generator=found,
+                    seed=seed + more,
+                    rate_rows=0,
+                    device=place,
+                    **given,
+                )
+                for more in range(seeds)
+            ]
         except MissingCapability as error:
             lines[name] = _absent(name, error)
-        else:
-            results[name] = result
-    likeness = _likeness(problem, {name: result.found for name, result in results.items()}, seed)
-    lines |= {name: _line(name, result, likeness[name]) for name, result in results.items()}
+    likeness = _likeness(problem, {name: ran[0].found for name, ran in results.items()}, seed)
+    lines |= {name: _line(name, ran, likeness[name]) for name, ran in results.items()}
     return [lines[name] for name in methods]
 
 
@@ -147,8 +154,9 @@ def _likeness(
 
 
 def _line(
-    name: str, result: Result, likeness: tuple[float | None, float | None, int | None]
+    name: str, results: list[Result], likeness: tuple[float | None, float | None, int | None]
 ) -> ComparedRun:
+    result = results[0]
     summary, schema = result.summary, result.problem.schema
     distance = pairwise_distance(result.found.rows, schema, np.random.default_rng(0))
     return ComparedRun(
@@ -165,7 +173,15 @@ def _line(
         diversity=None if math.isnan(distance) else round(distance, 4),
         cells=distinct_cells(result.found.rows, schema),
         stop=summary.stop,
+        curves=tuple(map(_curve, results)),
     )
+
+
+def _curve(result: Result) -> tuple[tuple[int, int], ...]:
+    """Queries and findings along a search, up to its end."""
+    summary = result.summary
+    points = [(int(q), int(n)) for q, n in summary.pictures.get("curve", [])]
+    return (*points, (summary.queries, summary.findings))
 
 
 def _absent(name: str, error: LimiError) -> ComparedRun:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ __all__ = [
     "numbers_of",
     "places_of",
     "read_favorable",
+    "read_label_names",
     "read_labels",
     "several",
     "values_of",
@@ -146,6 +148,32 @@ def in_words(labels: Value | Sequence[Value]) -> Any:
         return named[0] if named else None
     *first, last = map(str, named)
     return f"{', '.join(first)} or {last}"
+
+
+def read_label_names(
+    given: str | Mapping[Any, str] | None, known: tuple[Value, ...]
+) -> dict[str, str]:
+    """What labels mean, by the label as text; on a command line `1=granted,0=refused`."""
+    if given is None:
+        return {}
+    if isinstance(given, str):
+        parts = next(csv.reader([given], skipinitialspace=True), [])
+        pairs = [part.partition("=") for part in parts]
+        if not pairs or not all(equals and name.strip() for _, equals, name in pairs):
+            raise InvalidInput(
+                f"the names of labels are {given[:160]!r}; write LABEL=NAME,LABEL=NAME, for "
+                "example 1=granted,0=refused"
+            )
+        given = {label.strip(): name.strip().strip('"') for label, _, name in pairs}
+    names = {}
+    for label, name in given.items():
+        found = match_label(plain(label), known) if known else label
+        if found is None:
+            raise InvalidInput(
+                f"{label!r} is named and is not a label; {nearest(str(label), map(str, known))}"
+            )
+        names[str(found)] = str(name)
+    return names
 
 
 def numbers_of(columns: list[tuple[str, Any, Any]], target: str | None) -> NDArray[np.float64]:

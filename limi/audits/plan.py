@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,7 @@ import numpy as np
 from limi import methods, metrics
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
+from limi.audits.labels import in_words
 from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, digest, versions
 from limi.audits.sending import exchange_of
@@ -60,8 +61,19 @@ class Plan:
     origin: str | None = None  # the way from the run folder to where relative paths start
     twin: TwinQuestion | None = None  # None where nobody asks about twins
     noisy: bool = False  # does the user say that the model answers by chance?
+    label_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # ^ what labels mean, for reports
+    volume: int | None = None  # people a year whom the model decides for
     asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
     spread: Spread | None = None  # over workers, where there are some
+
+    def call(self, label: Any) -> str:
+        """A label as people say it, or several that are joined by words."""
+        text = str(label)
+        if text in self.label_names or not self.problem.wanted:
+            return self.label_names.get(text, text)
+        parts = [self.label_names.get(str(one), str(one)) for one in self.problem.wanted]
+        return str(in_words(parts)) if text == str(in_words(self.problem.wanted)) else text
 
     @property
     def is_metered(self) -> bool:

@@ -43,6 +43,7 @@ __all__ = [
     "count_findings",
     "open_findings",
     "read_findings",
+    "read_shown_findings",
     "reopen",
     "require_answers",
     "sides_of",
@@ -392,6 +393,16 @@ def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
     schema, frame = run_folder.read_schema(folder), _read_frame(folder)
     with _reading_findings(folder):
         return schema, frame, as_arrays(Codec.learn(frame, schema), frame)
+
+
+def read_shown_findings(run: Run) -> tuple[Schema, Found] | None:
+    """The schema and the findings of a run as they may be shown, with what is hidden hidden; None
+    where they are not of favorable decisions."""
+    if run.summary.kind != "favorable":
+        return None
+    schema, frame = run_folder.read_schema(run.folder), _read_frame(run.folder)
+    with _reading_findings(run.folder):
+        return schema, as_arrays(Codec.learn(frame, schema), frame)
 
 
 def count_findings(run: Run) -> int:

@@ -157,6 +157,14 @@ class Result:
         all protected variants span."""
         return findings_frame(self.problem.target, self.found)
 
+    @cached_property
+    def groups(self) -> Frame:
+        """Every group of the protected columns and of their intersections, one per row, in the type
+        of the given frame: `n`, then `selection_rate`, `what_if_rate`, `accuracy`,
+        `false_favorable_rate`, `false_unfavorable_rate` and `impact_ratio`, each with `_low` and
+        `_high`; NaN where there are too few rows to say, or no labels."""
+        return groups_frame(self.problem.target, self.summary)
+
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
         """The n findings that look most like the table, as a frame like `findings`.
 
@@ -206,8 +214,15 @@ class Result:
         """Write the HTML report."""
         from limi.report import html
 
-        write(path, html.render(self.summary))
+        write(path, html.render(self.summary, self._ledger()))
         return Path(path)
+
+    def _ledger(self) -> dict[str, Any]:
+        """All findings for the page."""
+        from limi.report.ledger import ledger_of
+
+        rule = self.problem.target.rule
+        return ledger_of(self.problem.schema, self.found, self.summary, rule)
 
     def __repr__(self) -> str:
         rates = ", ".join(
@@ -301,6 +316,34 @@ def findings_frame(target: Target, found: Found) -> Frame:
     return backend.frame(columns)
 
 
+_GROUP_RATES = {
+    "selection_rate": "selection",
+    "what_if_rate": "what_if",
+    "accuracy": "accuracy",
+    "false_favorable_rate": "false_favorable",
+    "false_unfavorable_rate": "false_unfavorable",
+    "impact_ratio": "impact_ratio",
+}
+
+
+def groups_frame(target: Target, summary: Summary) -> Frame:
+    """Groups as a user gets them."""
+    backend, lines = target.codec.backend, summary.groups
+    cells: dict[str, NDArray[Any]] = {
+        "columns": np.array([" and ".join(line.columns) for line in lines], dtype=str),
+        "group": np.array([line.group for line in lines], dtype=str),
+        "n": np.array([line.n for line in lines], dtype=np.int64),
+    }
+    for title, name in _GROUP_RATES.items():
+        rates = [getattr(line, name) for line in lines]
+        for end, part in (("", "estimate"), ("_low", "low"), ("_high", "high")):
+            cells[f"{title}{end}"] = np.array(
+                [np.nan if rate is None else getattr(rate, part) for rate in rates],
+                dtype=np.float64,
+            )
+    return backend.frame({name: backend.plain_column(column) for name, column in cells.items()})
+
+
 def partner_columns(schema: Schema) -> list[str]:
     """Columns in which partners may differ, the protected ones first."""
     along = [
@@ -342,5 +385,5 @@ def files(result: Result) -> dict[str, Content]:
         "schema.toml": dump(hide_schema(result.problem.schema, hidden)),
         "findings.parquet": sink.getvalue(),
         "summary.json": to_json(result.summary.as_dict()) + "\n",
-        "report.html": html.render(result.summary),
+        "report.html": html.render(result.summary, result._ledger()),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,7 +18,8 @@ from limi.audits.problem import Problem, describe_untaken, protected_values
 from limi.audits.result import Result, draw_representative, representative_size
 from limi.audits.rule_report import report_rules, whole_people
 from limi.audits.sending import describe, tell
-from limi.audits.summary import Regions, Summary, examples, keep_flips, regions
+from limi.audits.shown import choose_shown
+from limi.audits.summary import Example, Regions, Summary, keep_flips, regions, show
 from limi.audits.verify import Dropped, count_bands, verify
 from limi.audits.what_if import (
     WhatIf,
@@ -30,11 +32,12 @@ from limi.decisions import Classes
 from limi.metrics import collect
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._populations import LEAST_KEPT
+from limi.metrics.group_lines import GroupLine, group_lines
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness, naturalness_at
 from limi.metrics.outcomes import Outcomes, compare_outcomes
 from limi.metrics.rates import Measured
-from limi.metrics.regions import Where, find_rules
+from limi.metrics.regions import Rule, Where, find_rules
 from limi.metrics.sequential import anytime_rate
 from limi.search.budget import Stop
 from limi.search.check import Checked
@@ -76,7 +79,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         where, shown = _find_regions(plan, searched, found)
         where, shown = hide_regions(where, shown, plan.problem.hidden)
     watch.step(0.5)
-    summary = _summarize(plan, searched, found, dropped, shown, judged_by)
+    summary = _summarize(plan, searched, found, dropped, shown, where.rules, judged_by)
     notes = (*summary.notes, *cut.values())
     spent = {
         name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
@@ -303,6 +306,33 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
     return tuple(filter(None, notes))
 
 
+def _compare_people(plan: Plan, searched: Searched, in_regions: bool) -> tuple[WhatIf, ...]:
+    people = whole_people(_comparable(plan, searched))
+    schema, questions = plan.problem.schema, _questions(plan)
+    return what_ifs(schema, people, regions=in_regions, questions=questions)
+
+
+def _show_some(plan: Plan, found: Found, rules: tuple[Rule, ...]) -> tuple[Example, ...]:
+    schema, rule = plan.problem.schema, plan.problem.target.rule
+    return show(schema, found, choose_shown(schema, found, rule, rules))
+
+
+def _group_lines(
+    plan: Plan, searched: Searched, compared: tuple[WhatIf, ...]
+) -> tuple[GroupLine, ...]:
+    """Every group of the people whose rate was measured, with how all would fare as that group."""
+    decided = _decide(plan, searched.measured)
+    if decided is None:
+        return ()
+    as_if = {
+        (table.columns, value.value): value.rate
+        for table in compared
+        if table.population == decided.population
+        for value in table.values
+    }
+    return group_lines(plan.problem.schema, decided, as_if)
+
+
 def _hashes(plan: Plan) -> dict[str, Any]:
     """Sums of what the run was given."""
     names = ["data_sha256", "held_out_sha256", "model_sha256"]
@@ -317,6 +347,7 @@ def _summarize(
     found: Found,
     dropped: Dropped,
     where: Regions | None,
+    rules: tuple[Rule, ...],
     judged_by: str,
 ) -> Summary:
     problem, ran = plan.problem, searched.run
@@ -327,17 +358,18 @@ def _summarize(
     plan.watch.step(0.75)
     in_regions = where is not None and bool(where.rules)
     metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by)
+    compared = _compare_people(plan, searched, in_regions)
     return Summary(
         table=problem.table_name,
         n_rows=problem.n_table,
         n_columns=len(problem.schema),
         model=problem.model_name,
         target=problem.label_column,
-        favorable="" if problem.favorable is None else str(problem.favorable),
-        unfavorable="other" if problem.unfavorable is None else str(problem.unfavorable),
+        favorable="" if problem.favorable is None else plan.call(problem.favorable),
+        unfavorable="other" if problem.unfavorable is None else plan.call(problem.unfavorable),
         decision=str(rule),
         kind=rule.kind,
-        classes=tuple(map(str, rule.labels)) if isinstance(rule, Classes) else (),
+        classes=tuple(map(plan.call, rule.labels)) if isinstance(rule, Classes) else (),
         ordered=isinstance(rule, Classes) and rule.ordered,
         outcomes=_outcomes(plan, searched),
         method=plan.method_name,
@@ -361,12 +393,7 @@ def _summarize(
         pictures=drawn | {"curve": pictures.curve(ran.curve)},
         rates_by_column=searched.measured.alone,
         rate_flips=_kept_flips(plan, searched.measured, rates),
-        what_if=what_ifs(
-            problem.schema,
-            whole_people(_comparable(plan, searched)),
-            regions=in_regions,
-            questions=_questions(plan),
-        ),
+        what_if=compared,
         rules=report_rules(
             problem.schema,
             searched.measured.under_rules,
@@ -375,7 +402,10 @@ def _summarize(
             regions=in_regions,
         ),
         favorable_findings=favorable_findings(problem.schema, found),
-        examples=hide_examples(examples(problem.schema, found, decision=rule), problem.hidden),
+        examples=hide_examples(_show_some(plan, found, rules), problem.hidden),
+        groups=_group_lines(plan, searched, compared),
+        volume=plan.volume,
+        date=datetime.date.today().isoformat(),
         hidden=problem.hidden,
         real_people=count_real_people(problem, found),
         notes=_notes(plan, searched, found, dropped),

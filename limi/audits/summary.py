@@ -18,6 +18,7 @@ from limi.decisions import AS_DECIDED, Bands, round_scores
 from limi.decisions import Rule as DecisionRule
 from limi.metrics import collect
 from limi.metrics.effectiveness import findings_per_thousand_queries
+from limi.metrics.group_lines import GroupLine
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
 from limi.metrics.outcomes import Outcomes
@@ -28,7 +29,7 @@ from limi.search.findings import Found
 from limi.system.words import both, either
 from limi.table.schema import Schema
 from limi.twins import Twins
-from limi.types import Mask
+from limi.types import Index, Mask
 
 __all__ = [
     "Clause",
@@ -44,6 +45,7 @@ __all__ = [
     "read_flips",
     "regions",
     "rules_of",
+    "show",
     "split_causes",
     "tell_causes",
 ]
@@ -78,6 +80,9 @@ class Example:
     origin: str
     flipped_by: str = ""  # as `causes_in_words` says it; empty where it is not known
     span: int = 0  # of decisions that are bands: how many of them all protected variants span
+    naturalness: float | None = None  # of both rows among the table's; None where unknown
+    partner_naturalness: float | None = None
+    row: int | None = None  # its place in findings.parquet
 
     @property
     def gap(self) -> float:
@@ -190,6 +195,9 @@ class Summary:
     noise: dict[str, Any] = field(default_factory=dict)
     # ^ of a model that answers by chance: pairs, error and noise floor; see limi.audits.noise
     twins: Twins | None = None  # the twin question with its answers, where it was asked
+    groups: tuple[GroupLine, ...] = ()  # every group by itself; see limi.metrics.group_lines
+    volume: int | None = None  # people a year whom the model decides for, where the user said so
+    date: str = ""  # the day on which the run ended
     hidden: tuple[str, ...] = ()  # columns whose cells are shown nowhere
     real_people: int | None = None  # findings that hold a person of the table, on either side
     command: str = ""  # how to repeat the run
@@ -237,6 +245,7 @@ class Summary:
         )
         values["notes"] = tuple(tree["notes"])
         values["hidden"] = tuple(tree.get("hidden", ()))
+        values["groups"] = tuple(map(GroupLine.from_dict, tree.get("groups", ())))
         values["classes"] = tuple(tree.get("classes", ()))
         values["outcomes"] = tuple(map(Outcomes.from_dict, tree.get("outcomes", ())))
         if tree.get("rules") is not None:
@@ -459,7 +468,16 @@ def examples(
         sides = (found.partner_score[:, None], found.score[:, None])
         gap = round_scores(gap + decision.rank(*sides)[:, 0])
     strongest = np.argsort(-gap, kind="stable")[:most]
-    return tuple(_example(schema, found[strongest], place) for place in range(len(strongest)))
+    return show(schema, found, strongest)
+
+
+def show(schema: Schema, found: Found, places: Index) -> tuple[Example, ...]:
+    """The findings at these places as a report shows them."""
+    chosen = found[places]
+    return tuple(
+        dataclasses.replace(_example(schema, chosen, k), row=int(places[k]))
+        for k in range(len(chosen))
+    )
 
 
 def _example(schema: Schema, found: Found, place: int) -> Example:
@@ -479,4 +497,10 @@ def _example(schema: Schema, found: Found, place: int) -> Example:
         str(found.origin[place]),
         str(causes_in_words(schema, found.causes[place : place + 1])[0]),
         int(found.span[place]) if len(found.span) else 0,
+        _known(found.naturalness, place),
+        _known(found.partner_naturalness, place),
     )
+
+
+def _known(told: NDArray[np.float64], place: int) -> float | None:
+    return float(told[place]) if len(told) and np.isfinite(told[place]) else None

@@ -18,7 +18,7 @@ from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
 from limi.changes._open import notes_of, open_newer, resting
 from limi.decisions import favors
-from limi.errors import BadTable
+from limi.errors import BadTable, InvalidInput
 from limi.metrics.severity import score_gap
 from limi.models import Meaning
 from limi.remote.options import Remote
@@ -169,6 +169,7 @@ def replay(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
+    row: int | None = None,
     seed: int = 0,
     command: str = "",
 ) -> Replay:
@@ -178,7 +179,8 @@ def replay(
     its columns are not those of the run: `rename` says what columns of the run are called there
     (`{"sex": "gender"}`), and `fill` which value its people get in columns that they lacked. What
     cannot be asked all the same is counted with its reason. `favorable`, `output` and `decision`
-    are as in the run where they are not given; `remote` is as for `limi.audit`.
+    are as in the run where they are not given; `remote` is as for `limi.audit`. `row` asks one
+    finding alone, by its place in the run's findings.parquet.
     """
     opened = Run.at(run)
     columns = Columns.of(rename, fill)
@@ -198,7 +200,7 @@ def replay(
         remote=remote,
     )
     with resting(problem):
-        return ask_pairs(opened, problem, columns, seed, called=str(run), command=command)
+        return ask_pairs(opened, problem, columns, seed, called=str(run), row=row, command=command)
 
 
 def ask_pairs(
@@ -208,10 +210,17 @@ def ask_pairs(
     seed: int,
     *,
     called: str,
+    row: int | None = None,
     command: str = "",
 ) -> Replay:
     """Put the findings of a run to the model of a problem; BadTable where none could be asked."""
     schema, frame, found = open_findings(run.folder)
+    if row is not None:
+        if not 0 <= row < len(found):
+            raise InvalidInput(
+                f"row is {row}; the run {called!r} has {len(found):,} findings, counted from 0"
+            )
+        frame, found = frame.iloc[[row]].reset_index(drop=True), found[np.array([row])]
     brought = bring(
         sides_of(frame, schema), schema, columns, problem.target.codec, causes=found.causes
     )

@@ -13,6 +13,7 @@ from limi.cli import (
     demo,
     diff,
     doctor,
+    explain,
     export,
     fit,
     gate,
@@ -79,6 +80,7 @@ app.command("schema")(with_file("schema", schema.schema))
 app.command("fit")(with_file("fit", fit.fit))
 app.command("sample")(sample.sample)
 app.command("list")(list_names.list_names)
+app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(study.app, name="study")

@@ -41,6 +41,7 @@ _WORDS = {
     str: "text",
     Path: "a path",
 }
+_OWN = {"settings"}  # of the method of a test; those of other commands are of other things
 _LABELS = {"favorable", "order"}  # that one text names with commas, and a list may name too
 _LONGEST = 80  # characters of a value that are quoted
 
@@ -144,7 +145,9 @@ def read_file(path: str | Path) -> dict[str, dict[str, Any]]:
     for command, keys in _COMMANDS.items():
         main = _COMMANDS[_MAIN]
         said[command] = {
-            key: value for key, value in shared.items() if keys.get(key) == main.get(key)
+            key: value
+            for key, value in shared.items()
+            if keys.get(key) == main.get(key) and (command == _MAIN or key not in _OWN)
         }
         if command in sections and command in tree:
             if not isinstance(tree[command], dict):

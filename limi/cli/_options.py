@@ -19,7 +19,9 @@ __all__ = [
     "Drop",
     "FavorableLabels",
     "Fill",
+    "Full",
     "Header",
+    "LabelNames",
     "LabelOrder",
     "Only",
     "Price",
@@ -29,6 +31,7 @@ __all__ = [
     "Trust",
     "TrustPickle",
     "Verbose",
+    "Volume",
     "Workers",
     "redacted",
     "remote_of",
@@ -62,6 +65,18 @@ Redact = Annotated[
 ShowPersonal = Annotated[
     bool, Option("--show-personal", help="Hide no column that looks like personal data.")
 ]
+
+LabelNames = Annotated[
+    str | None,
+    Option(metavar="LABEL=NAME,...", help="What labels mean, for reports: 1=granted,0=refused."),
+]
+
+Volume = Annotated[
+    int | None,
+    Option(metavar="PEOPLE", help="People a year for whom the model decides: how many would flip."),
+]
+
+Full = Annotated[bool, Option("--full", help="Print the whole report, not forty lines of it.")]
 
 Verbose = Annotated[
     bool,

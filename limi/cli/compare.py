@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -66,10 +66,14 @@ def compare(
     max_queries: Annotated[int, Option(help="Model queries for each method.")] = 20_000,
     max_seconds: Annotated[float | None, Option(help="Seconds for each method.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
+    seeds: Annotated[int, Option(help="Runs of each method, for the bands of the curves.")] = 1,
     device: Annotated[
         str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
     ] = "auto",
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
+    width: Annotated[
+        int | None, Option(help="Characters of a line; a table that is wider goes by method.")
+    ] = None,
     trust_pickle: TrustPickle = False,
     header: Header = None,
     concurrency: Concurrency = None,
@@ -108,6 +112,7 @@ def compare(
             max_queries=max_queries,
             max_seconds=max_seconds,
             seed=seed,
+            seeds=seeds,
             device=device,
             trust_pickle=trust_pickle,
             remote=remote_of(header, concurrency, cache, price),
@@ -117,13 +122,13 @@ def compare(
         )
     title = f"{model} on {table}, protected {', '.join(protected)}, {max_queries:,} queries each"
     if place is not None:
-        writing.write(place, page.render(title, lines))
+        writing.write(place, page.render(title, lines, _console.command_line()))
     if as_json:
         _console.print_json(
             {"title": title, "seed": seed, "methods": [line.as_dict() for line in lines]}
         )
     else:
-        _show(title, lines)
+        _show(title, lines, width)
 
 
 def _method_names(given: str) -> list[str]:
@@ -175,15 +180,27 @@ def _knows(name: str, text: str) -> bool:
     return True
 
 
-def _show(title: str, lines: Sequence[ComparedRun]) -> None:
+def _show(title: str, lines: Sequence[ComparedRun], width: int | None) -> None:
+    from rich.measure import Measurement
+
     from limi.report import comparison as page
 
-    shown = Table(title=title, box=None, padding=(0, 2, 0, 0), title_justify="left")
+    _console.out.print(page.verdict(lines), soft_wrap=True)
+    _console.out.print(title, soft_wrap=True)
+    shown = Table(box=None, padding=(0, 2, 0, 0))
     for heading in page.HEADINGS:
-        shown.add_column(heading, justify="left" if heading == "method" else "right")
+        justify: Literal["left", "right"] = "left" if heading == "method" else "right"
+        shown.add_column(heading, justify=justify, no_wrap=True)
     for line in lines:
         shown.add_row(*page.cells(line))
-    _console.out.print(shown)
+    needed = Measurement.get(_console.out, _console.out.options.update(width=10_000), shown).maximum
+    if needed <= (width or _console.out.width):
+        _console.out.print(shown, width=needed)
+    else:
+        for line in lines:
+            name, *cells = page.cells(line)
+            told = (f"{what} {cell}" for what, cell in zip(page.HEADINGS[1:], cells, strict=True))
+            _console.out.print(f"{name}: {', '.join(told)}", width=width)
     for line in lines:
         if line.problem:
-            _console.out.print(f"{line.method}: {line.problem}")
+            _console.out.print(f"{line.method}: {line.problem}", width=width)

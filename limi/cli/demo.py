@@ -10,7 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, Full
 from limi.cli.test import finish
 
 __all__ = ["demo"]
@@ -19,6 +19,7 @@ __all__ = ["demo"]
 def demo(
     out: Annotated[Path, Option(help="Run folder to write.")] = Path("limi-demo"),
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """Train an income model on the Adult census and test it for sex."""
@@ -48,7 +49,7 @@ def demo(
             on_plan=_console.announce,
             on_progress=show,
         )
-    finish(result, out, as_json)
+    finish(result, out, as_json, full=full)
     _console.err.print(_next_steps(out))
 
 

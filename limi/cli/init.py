@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._asking import ask, can_ask
 from limi.cli._config import FILE
 from limi.cli._options import AsJson
 
@@ -96,17 +96,17 @@ def _settle(
     from limi.models import split_uri
     from limi.table.guesses import guess
 
-    asks = sys.stdin.isatty() and _console.out.is_terminal
+    asks = can_ask()
     if target is not None:
         schema.position(target)
     first = guess(schema, target=target or shipped.get("target"))
-    model = model or (_ask("Model, as KIND:PLACE", None) if asks else None)
+    model = model or (ask("Model, as KIND:PLACE", None) if asks else None)
     if model is None:
         raise InvalidInput("--model is missing: name what is tested, such as onnx:model.onnx")
     split_uri(model)  # its file may still be to come, its kind not
     target = target or first.target
     if asks and "target" not in shipped:
-        target = _ask("Column the model predicts", target)
+        target = ask("Column the model predicts", target)
     if target is None:
         raise InvalidInput(
             "no column of the table looks like the one the model predicts, with two values and a "
@@ -117,7 +117,7 @@ def _settle(
     known = shipped.get("favorable") if target == shipped.get("target") else second.favorable
     wanted: Any = favorable or known
     if asks and not favorable and "target" not in shipped:
-        wanted = _ask(f"Label of {target} that people want", wanted)
+        wanted = ask(f"Label of {target} that people want", wanted)
     if wanted is None:
         raise InvalidInput(
             f"which label of {target!r} people want is not plain; name it with --favorable LABEL"
@@ -125,7 +125,7 @@ def _settle(
     _check_label(schema[target], wanted)
     chosen = protected or list(second.protected)
     if asks and not protected:
-        chosen = _split(_ask("Protected columns, joined by ;", "; ".join(chosen) or None))
+        chosen = _split(ask("Protected columns, joined by ;", "; ".join(chosen) or None))
     if not chosen:
         raise InvalidInput(
             "no column of the table has the name of something protected, such as sex or race; "
@@ -152,15 +152,6 @@ def _check_label(column: Column, wanted: Any) -> None:
             raise InvalidInput(
                 f"{column.name!r} has no label {label.strip()!r}; {nearest(label, labels)}"
             )
-
-
-def _ask(question: str, default: Any) -> str:
-    from typer import prompt
-
-    from limi.system.shown import clean
-
-    answer: str = prompt(clean(question), default=None if default is None else str(default))
-    return answer.strip()
 
 
 def _split(text: str) -> list[str]:

@@ -42,6 +42,9 @@ def replay(
         str | None, Option(help="What a Python function answers: label or score.")
     ] = None,
     decision: DecisionRule = None,
+    row: Annotated[
+        int | None, Option(help="One finding alone, by its place in findings.parquet, from 0.")
+    ] = None,
     out: Annotated[
         Path | None, Option(help="Parquet file to write: every finding and what became of it.")
     ] = None,
@@ -78,6 +81,7 @@ def replay(
         trust_pickle=trust_pickle,
         trust=trust or (),
         remote=remote_of(header, None, cache, None),
+        row=row,
         command=_console.command_line(),
     )
     if place is not None:

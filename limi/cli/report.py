@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, Full
+
+if TYPE_CHECKING:
+    from limi.audits.summary import Summary
 
 __all__ = ["report"]
 
@@ -16,6 +19,7 @@ __all__ = ["report"]
 def report(
     folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
     html: Annotated[Path | None, Option(help="HTML file to write as well.")] = None,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what a finished run found."""
@@ -24,8 +28,8 @@ def report(
     from rich.console import Console
 
     from limi.audits.run_folder import read_summary, reading
+    from limi.report import brief, text
     from limi.report import html as page
-    from limi.report import text
     from limi.system import writing
 
     place = None if html is None else writing.place(html)
@@ -37,11 +41,21 @@ def report(
     summary = read_summary(folder)
     with reading("summary", folder):
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
-        text.print_summary(summary, Console(file=io.StringIO()))
-        drawn = "" if place is None else page.render(summary)
+        show = text.print_summary if full else brief.print_brief
+        show(summary, Console(file=io.StringIO()))
+        drawn = "" if place is None else page.render(summary, _ledger(folder, summary))
     if as_json:
         _console.print_json(summary.as_dict())
     else:
-        text.print_summary(summary, _console.out)
+        show(summary, _console.out)
     if place is not None:
         writing.write(place, drawn)
+
+
+def _ledger(folder: Path, summary: Summary) -> dict[str, Any] | None:
+    """All findings of the run for its page; None where there are none to show."""
+    from limi.audits.reopen import Run, read_shown_findings
+    from limi.report.ledger import ledger_of
+
+    known = read_shown_findings(Run.at(folder)) if summary.findings else None
+    return None if known is None else ledger_of(*known, summary)

@@ -21,7 +21,9 @@ from limi.cli._options import (
     Drop,
     FavorableLabels,
     FitRows,
+    Full,
     Header,
+    LabelNames,
     LabelOrder,
     Only,
     Price,
@@ -30,6 +32,7 @@ from limi.cli._options import (
     Trust,
     TrustPickle,
     Verbose,
+    Volume,
     Workers,
     redacted,
     remote_of,
@@ -45,7 +48,9 @@ __all__ = ["finish", "test"]
 
 def test(
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
+    model: Annotated[
+        str | None, Option(help="What is tested, as KIND:PLACE (`limi list models`).")
+    ] = None,
     protected: Annotated[
         list[str] | None,
         Option(
@@ -90,6 +95,8 @@ def test(
     only: Only = None,
     redact: Redact = None,
     show_personal: ShowPersonal = False,
+    label_names: LabelNames = None,
+    volume: Volume = None,
     max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
     max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
     max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
@@ -153,17 +160,27 @@ def test(
         bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
     ] = False,
     verbose: Verbose = False,
+    full: Full = False,
     as_json: AsJson = False,
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
     from limi.cli._apart import require_apart
+    from limi.cli._asking import ask, can_ask, fill_in
     from limi.cli._fitting import showing_command
     from limi.cli._tables import source
     from limi.cli._understood import say_understood
+    from limi.errors import InvalidInput
     from limi.table import files
 
     check_log(None if plan or dry_run else log)
+    if model is None:
+        model = ask("Model, as KIND:PLACE (limi list models)") if can_ask() else None
+    if not model:
+        raise InvalidInput(
+            "--model is missing: name what is tested, such as skops:model.skops or "
+            "python:FILE.py:FUNCTION (limi list models)"
+        )
     require_apart(
         {"--out": out},
         {
@@ -179,6 +196,7 @@ def test(
     )
     given = source(table, target, favorable, schema, constraint, fit_rows)
     say_understood(table, given, verbose=verbose)
+    protected = fill_in(given, protected or ())
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
     _console.announce_sending(None if shown else model)
@@ -212,6 +230,8 @@ def test(
             drop=drop or (),
             only=only or (),
             redact=redacted(redact, show_personal),
+            label_names=label_names,
+            volume=volume,
             seed=seed,
             max_batch=max_batch,
             device=device,
@@ -230,7 +250,7 @@ def test(
             on_progress=show,
             **given,
         )
-    finish(result, out, as_json)
+    finish(result, out, as_json, full=full)
     log_result(log, result, quiet=as_json)
 
 
@@ -243,14 +263,15 @@ def _show_plan(estimate: Estimate, *, as_json: bool, by_step: bool) -> NoReturn:
     raise typer.Exit
 
 
-def finish(result: Result, out: Path | None, as_json: bool) -> None:
+def finish(result: Result, out: Path | None, as_json: bool, *, full: bool = False) -> None:
     """Print what was found, and leave with 130 where the user cut the search short."""
-    from limi.report import text
+    from limi.report import brief, text
 
     if as_json:
         _console.print_json(result.summary.as_dict())
     else:
-        text.print_summary(result.summary, _console.out)
+        show = text.print_summary if full else brief.print_brief
+        show(result.summary, _console.out)
         if out is not None:
             _console.out.print(f"Written: {out}/ (report.html, findings.parquet, summary.json)")
     if result.stop == "interrupted":

@@ -61,6 +61,9 @@ Classifier = Literal["boosted", "logistic", "svc"]
 
 _BINS = 10
 _UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
+_MOST_PAIRED = 64  # columns of which all pairs are compared where sets stand side by side
+_PAIRED_WITH = 32  # others that a column is compared with where there are more
+_KEPT_CELLS = 4_096  # of a contingency table that is kept for all draws
 _MOST_DENSE = 1 << 22  # larger contingency tables are counted by sorting
 
 
@@ -146,17 +149,142 @@ def naturalness_at(
     """ATN of n of the rows: mean and spread over repeated draws without replacement.
 
     Few rows never reach 1, and the fewer the farther they stay below: 60 rows of a table have 0.86
-    where 20,000 have 0.99. So sets are compared at the size of the smallest.
+    where 20,000 have 0.99. So sets are compared at the size of the smallest. Of a table with more
+    than 64 columns each is paired with 32 others, evenly spread, so that the cost grows with the
+    columns and not with their square.
     """
     if not 1 <= n <= len(rows):
         raise InvalidInput(f"n is {n}; it must lie between 1 and the {len(rows)} rows given")
-    if n == len(rows):
+    if n == len(rows) and len(schema) <= _MOST_PAIRED:
         return Likeness(average_tabular_naturalness(real, rows, schema).score, None, n, 1)
-    scores = [
-        average_tabular_naturalness(real, rows[rng.permutation(len(rows))[:n]], schema).score
-        for _ in range(draws)
-    ]
+    compared = _Compared.of(_check(real, "real", schema), _check(rows, "given", schema), schema)
+    if n == len(rows):
+        return Likeness(compared.score(np.arange(n)), None, n, 1)
+    scores = [compared.score(rng.permutation(len(rows))[:n]) for _ in range(draws)]
     return Likeness(float(np.mean(scores)), float(np.std(scores, ddof=1)), n, draws)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A table and a set of rows of which several draws are held against it: what is the same for
+    all draws is worked out once. By the paper's definition."""
+
+    schema: Schema
+    rows: Rows
+    columns: tuple[tuple[NDArray[np.float64], Index], ...]
+    # ^ of each column the shares of its values in the table, and the value of each row
+    coded: tuple[tuple[Index, Index, int], ...]  # see `_levels`
+    offsets: tuple[int, ...]  # column j is paired with j + offset; wraps around
+    correlations: tuple[NDArray[np.float64], ...]  # of the table, by offset
+    contingencies: Mapping[tuple[int, int], NDArray[np.float64]]  # of the table, where they are few
+
+    @staticmethod
+    def of(real: Rows, rows: Rows, schema: Schema) -> _Compared:
+        offsets = _offsets(len(schema))
+        columns = []
+        for j in range(len(schema)):
+            both = np.concatenate([real[:, j], rows[:, j]])
+            values, codes = np.unique(both, return_inverse=True)
+            counts = np.bincount(codes[: len(real)], minlength=len(values))
+            columns.append((counts / len(real), codes[len(real) :]))
+        coded = tuple(
+            _levels(real[:, j], rows[:, j], column, "paper")
+            for j, column in enumerate(schema.columns)
+        )
+        known = {
+            pair: np.bincount(
+                coded[pair[0]][0] * coded[pair[1]][2] + coded[pair[1]][0],
+                minlength=coded[pair[0]][2] * coded[pair[1]][2],
+            )
+            / len(real)
+            for pair in _mixed_pairs(schema, offsets)
+            if coded[pair[0]][2] * coded[pair[1]][2] <= _KEPT_CELLS
+        }
+        numbers = _standardised(real, schema)
+        correlations = tuple(_correlations_at(numbers, offset) for offset in offsets)
+        return _Compared(schema, rows, tuple(columns), coded, offsets, correlations, known)
+
+    def score(self, chosen: Index) -> float:
+        """ATN of these of the rows."""
+        singles = [
+            self._column(j, codes[chosen], share) for j, (share, codes) in enumerate(self.columns)
+        ]
+        return _mean([_mean(np.array(singles)), _mean(self._pairs(chosen))])
+
+    def _column(self, j: int, codes: Index, share: NDArray[np.float64]) -> float:
+        other = np.bincount(codes, minlength=len(share)) / len(codes)
+        if self.schema.columns[j].kind == "numerical":
+            return float(1 - np.abs(np.cumsum(share - other)).max())
+        return float(1 - 0.5 * np.abs(share - other).sum())
+
+    def _pairs(self, chosen: Index) -> NDArray[np.float64]:
+        schema, d = self.schema, len(self.schema)
+        numbers = _standardised(self.rows[chosen], schema)
+        scores = []
+        for offset, real in zip(self.offsets, self.correlations, strict=True):
+            first, second = _paired(d, offset)
+            both = schema.is_numerical[first] & schema.is_numerical[second]
+            alike = 1 - np.abs(real - _correlations_at(numbers, offset)) / 2
+            scores.append(alike[both])
+        for pair in _mixed_pairs(schema, self.offsets):
+            a, b = (self.coded[j] for j in pair)
+            drawn = (a[1][chosen], b[1][chosen])
+            known = self.contingencies.get(pair)
+            if known is None:
+                score = _contingency_score((a[0], drawn[0], a[2]), (b[0], drawn[1], b[2]))
+            else:
+                other = np.bincount(drawn[0] * b[2] + drawn[1], minlength=len(known)) / len(chosen)
+                score = float(1 - 0.5 * np.abs(known - other).sum())
+            scores.append(np.array([score]))
+        return np.concatenate(scores) if scores else np.empty(0)
+
+
+def _offsets(d: int) -> tuple[int, ...]:
+    """How far apart the columns of a pair stand, in a circle: all ways, or some of many."""
+    ways = d // 2
+    if d <= _MOST_PAIRED:
+        return tuple(range(1, ways + 1))
+    return tuple(np.unique(np.linspace(1, ways, _PAIRED_WITH // 2).astype(int)).tolist())
+
+
+def _paired(d: int, offset: int) -> tuple[Index, Index]:
+    """The two columns of each pair that stand so far apart; each pair once."""
+    first = np.arange(d // 2 if 2 * offset == d else d)
+    return first, (first + offset) % d
+
+
+def _mixed_pairs(schema: Schema, offsets: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Pairs of which at least one is no number."""
+    for offset in offsets:
+        for a, b in zip(*_paired(len(schema), offset), strict=True):
+            if not (schema.is_numerical[a] and schema.is_numerical[b]):
+                yield int(a), int(b)
+
+
+def _standardised(rows: Rows, schema: Schema) -> Rows:
+    """Numbers with mean 0 and variance 1, missing where they are; all else 0."""
+    columns = np.where(schema.is_numerical, rows, 0.0)
+    known = ~np.isnan(columns)
+    n = np.maximum(known.sum(axis=0), 1)
+    away = np.where(known, columns - np.where(known, columns, 0.0).sum(axis=0) / n, 0.0)
+    spread = np.sqrt((away**2).sum(axis=0) / n)
+    return np.where(known, away / np.where(spread > 0, spread, 1.0), np.nan)
+
+
+def _correlations_at(columns: Rows, offset: int) -> NDArray[np.float64]:
+    """Pearson's r of each standardised column and the one so far behind it, over the rows that
+    have both; NaN where one is constant."""
+    first, second = _paired(columns.shape[1], offset)
+    x, y = columns[:, first], columns[:, second]
+    both = ~(np.isnan(x) | np.isnan(y))
+    n = np.maximum(both.sum(axis=0), 1)
+    x, y = (np.where(both, z, 0.0) for z in (x, y))
+    x, y = (np.where(both, z - z.sum(axis=0) / n, 0.0) for z in (x, y))
+    spread = [np.einsum("ij,ij->j", z, z) / n for z in (x, y)]
+    # Columns have variance 1, so what is left of a constant after rounding is far below.
+    defined = (spread[0] > 1e-12) & (spread[1] > 1e-12)
+    r = np.einsum("ij,ij->j", x, y) / n / np.sqrt(np.where(defined, spread[0] * spread[1], 1.0))
+    return np.where(defined, np.clip(r, -1, 1), np.nan)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What all pages share: one head, one policy, and one way for a cell to reach the page.
 
-A page asks for nothing and runs nothing: its policy forbids every request and every script, and
-allows its one style sheet by its hash.
+A page asks for nothing: its policy forbids every request, and allows its one style sheet and, where
+it has one, its one script by their hashes. No cell of a table can become either.
 """
 
 from __future__ import annotations
@@ -22,26 +22,41 @@ __all__ = ["environment", "render"]
 
 
 def render(
-    template: str, styles: tuple[str, ...], /, *, pictures: bool = False, **content: Any
+    template: str,
+    styles: tuple[str, ...],
+    /,
+    *,
+    pictures: bool = False,
+    script: str | None = None,
+    **content: Any,
 ) -> str:
     """A page of its own; the same bytes for the same content.
 
-    `pictures` lets it show images that it holds itself.
+    `pictures` lets it show images that it holds itself, and `script` names the one it runs.
     """
-    folder = resources.files("limi.report")
-    css = "".join(folder.joinpath(f"templates/{name}.css").read_text("utf-8") for name in styles)
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    css = "".join(_read(f"{name}.css") for name in styles)
+    js = "" if script is None else _read(f"{script}.js")
     return (
         environment()
         .get_template(template)
         .render(
             **content,
             css=Markup(css),
-            policy=f"default-src 'none'; style-src 'sha256-{digest}'; "
+            js=Markup(js),
+            policy=f"default-src 'none'; style-src '{_digest(css)}'; "
+            + (f"script-src '{_digest(js)}'; " if js else "")
             + ("img-src data:; " if pictures else "")
             + "base-uri 'none'; form-action 'none'",
         )
     )
+
+
+def _read(name: str) -> str:
+    return resources.files("limi.report").joinpath(f"templates/{name}").read_text("utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
 @cache

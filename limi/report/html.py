@@ -1,7 +1,8 @@
 """A summary as one self-contained HTML page, and as a fragment for notebooks.
 
-The page asks for nothing and runs nothing: its policy forbids every request and every script, and
-allows the one style sheet by its hash. Charts are SVG in percentages, so they fit any width.
+The page asks for nothing: its policy forbids every request, and allows the one style sheet and the
+one script by their hashes. Without the script all is there but the table of all findings and the
+buttons that copy. Charts are SVG in percentages, so they fit any width.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
 from limi.metrics.individual import Rate
-from limi.report import _pages, charts, favored, metrics, outcomes, twins, wording
+from limi.report import _pages, charts, favored, groups, lead, metrics, outcomes, twins, wording
+from limi.report.ledger import Ledger, as_json
+from limi.report.next_steps import ask_again
+from limi.report.terms import TERMS
 from limi.system import words
 
 __all__ = ["render", "snippet"]
@@ -24,12 +30,23 @@ _SHOWN_VALUES = 12
 _SHOWN_BARS = 24  # values of a column
 
 
-def render(summary: Summary) -> str:
-    """A page of its own; the same bytes for the same summary."""
+def render(summary: Summary, findings: Ledger | None = None) -> str:
+    """A page of its own; the same bytes for the same summary and findings."""
     content = _content(summary)
     answer = content["answer"]
     title = f"{answer.figure} {answer.statement}"
-    return _pages.render("report.html", ("report",), title=title, **content)
+    return _pages.render(
+        "report.html",
+        ("report",),
+        script="report",
+        title=title,
+        lead=lead.tell(summary),
+        groups=groups.tables(summary),
+        terms=TERMS,
+        ledger=None if findings is None or not summary.findings else findings,
+        ledger_json=None if findings is None else Markup(as_json(findings)),
+        **content,
+    )
 
 
 def snippet(summary: Summary) -> str:
@@ -82,6 +99,8 @@ class _Pair:
     apart: tuple[str, str]  # of classes and numbers: what is compared, and how far apart it is
     told: wording.Sentence
     flipped_by: str
+    natural: str  # how usual both rows are
+    again: str  # the command that asks the model about this pair
     sides: tuple[_Side, _Side]
     compared: list[Field]  # protected columns, and whatever else differs
     same: list[Field]
@@ -243,6 +262,8 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
         wording.apart(summary, example),
         wording.told(example, summary),
         wording.flipped_by(example, summary),
+        wording.how_natural(example),
+        ask_again(summary, example),
         (row, partner),
         compared,
         same[:_SHOWN_COLUMNS],

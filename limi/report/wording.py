@@ -43,6 +43,7 @@ __all__ = [
     "found",
     "generator",
     "hash_of",
+    "how_natural",
     "is_unsteady",
     "limits",
     "listed_rates",
@@ -73,6 +74,7 @@ __all__ = [
     "unmeasured",
     "unsteady",
     "value_of",
+    "volume",
 ]
 
 _LIMITS = (
@@ -765,6 +767,38 @@ def flipped_by(example: Example, summary: Summary) -> str:
     parts = [f"{' or '.join(alone)} alone"] if alone else []
     parts += [f"{both(names)} together" for names in sets if len(names) > 1]
     return ", or ".join(parts)
+
+
+def how_natural(example: Example) -> str:
+    """How usual both rows of a finding are among the table's; empty where it is not known.
+
+    >>> how_natural(Example((), 0.2, 0.7, "", "", 0.41, 0.004))
+    'the row as usual as 41 % of real rows, its partner as 0.4 %'
+    """
+    if example.naturalness is None or example.partner_naturalness is None:
+        return ""
+    own, other = (
+        f"{100 * value:.0f} %" if value >= 0.02 else f"{100 * value:.1f} %"
+        for value in (example.naturalness, example.partner_naturalness)
+    )
+    return f"the row as usual as {own} of real rows, its partner as {other}"
+
+
+def volume(summary: Summary) -> str:
+    """How many people a year that is, where a volume was given and a rate was measured."""
+    if summary.volume is None or summary.blind:
+        return ""
+    for name, rate in listed_rates(summary):
+        if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate) and name != "uniform":
+            figures = [
+                count(round(summary.volume * x)) for x in (rate.estimate, rate.low, rate.high)
+            ]
+            return (
+                f"Of {count(summary.volume)} people a year, about {figures[0]} ({figures[1]} to "
+                f"{figures[2]}) would be decided differently, if they are like the "
+                f"{population(name)}."
+            )
+    return ""
 
 
 def natural(summary: Summary) -> list[NaturalnessWords]:

@@ -107,7 +107,7 @@ def test_a_run_keeps_what_it_was_to_cost_and_what_each_phase_took(folder, limi):
     assert phases["second_check"]["questions"] == 2 * told["findings"]
     assert phases["labels"]["questions"] == told["settings"]["n_labelled"] == 200
     assert all(spent["seconds"] >= 0 for spent in phases.values())
-    code, out, _ = limi(*FULL, "--max-rows", "500", "--rate-rows", "100")
+    code, out, _ = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--full")
     assert "searching" in out
     assert "asking findings again" in out
 
@@ -239,7 +239,8 @@ def test_lists_have_a_line_for_each_name(limi, noun):
     code, out, _ = limi("list", noun, "--json")
     assert code == 0
     entries = json.loads(out)
-    assert all(words.endswith((".", ")")) or words for words in entries.values())
+    lines = [told["line"] if isinstance(told, dict) else told for told in entries.values()]
+    assert all(words.endswith((".", ")")) or words for words in lines)
     assert limi("list", noun)[0] == 0
     if noun == "methods":
         assert {"real", "themis"} <= set(entries)
@@ -273,7 +274,7 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
     ("words", "code", "sentence"),
     [
         (["test", "none.csv", *FULL[2:]], 2, "there is no file 'none.csv'"),
-        ([*TEST[:4], "--protected", "sex"], 2, "--target is missing"),
+        ([*TEST[:2], "--protected", "sex"], 2, "--model is missing"),
         ([*TEST[:4], "--target", "okay", "--protected", "sex"], 4, "did you mean 'ok'"),
         ([*TEST, "--protected", "sex"], 2, "say which one people want"),
         ([*TEST, "--favorable", "yess", "--protected", "sex"], 2, "did you mean 'yes'"),
@@ -362,7 +363,7 @@ def test_a_model_that_never_sees_the_column_is_asked_about_twins(folder, limi):
     given = ["test", "blind.csv", "--model", "python:blind.py:earns", "--target", "ok"]
     given += ["--favorable", "yes", "--protected", "sex", "--max-queries", "6000"]
     given += ["--protected-from", "sexes.csv", "--key", "id", "--keep", "age", "--out", "run"]
-    code, out, err = limi(*given)
+    code, out, err = limi(*given, "--full")
     assert code == 0, err
     said = " ".join(out.split())
     assert "people with sex F are decided unfavorably, and their twins with sex M favorably" in said

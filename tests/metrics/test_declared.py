@@ -319,7 +319,7 @@ def said(theirs):
     commands = {
         "test": TEST,
         "list": ("list", "metrics", "--json"),
-        "report": ("report", "run"),
+        "report": ("report", "run", "--full"),
         "metrics": ("metrics", "run"),
         "F": ("metrics", "run", "--privileged", "sex=F", "--json"),
         "M": ("metrics", "run", "--privileged", "sex=M", "--json"),

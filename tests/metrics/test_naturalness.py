@@ -385,3 +385,33 @@ def test_boosted_trees_see_what_a_linear_rule_cannot():
     )
     assert boosted > 0.9
     assert linear < 0.6
+
+
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_what_is_worked_out_once_for_all_draws_gives_the_same_as_each_draw_alone(gaps):
+    rng = np.random.default_rng(3)
+    real, many = draw(rng, 300, gaps), draw(rng, 120, gaps)
+    told = naturalness_at(40, real, many, MIXED, np.random.default_rng(5), draws=4)
+    order = np.random.default_rng(5)
+    parts = [many[order.permutation(120)[:40]] for _ in range(4)]
+    each = [average_tabular_naturalness(real, part, MIXED).score for part in parts]
+    assert told.value == pytest.approx(np.mean(each), abs=1e-9)
+    assert told.spread == pytest.approx(np.std(each, ddof=1), abs=1e-9)
+
+
+@pytest.mark.parametrize("columns", [66, 91])
+def test_a_wide_table_is_judged_by_some_of_its_pairs(columns):
+    rng = np.random.default_rng(0)
+    kinds = [number(f"c{k}", step=0.0) if k % 2 else levels(f"c{k}") for k in range(columns)]
+    schema = Schema(tuple(kinds))
+    common = rng.normal(size=(400, 1))
+    rows = common + rng.normal(size=(400, columns))
+    rows[:, ::2] = np.clip(np.round(rows[:, ::2]), 0, 2)
+    rows = np.clip(rows, 0, 9)
+    real, made = rows[:300], rows[300:]
+    some = naturalness_at(len(made), real, made, schema, rng)
+    whole = average_tabular_naturalness(real, made, schema)
+    assert some.value == pytest.approx(whole.score, abs=0.01)
+    assert sum(1 for _ in naturalness._mixed_pairs(schema, naturalness._offsets(columns))) <= (
+        16 * columns
+    )

@@ -47,6 +47,7 @@ SOUND: dict[str, tuple[str, ...]] = {
     "fit": ("fit", "people.csv", "--out", "out", "--target", "ok"),
     "sample": ("sample", "trees.gen", "--out", "out.csv", "-n", "5"),
     "list": ("list", "methods"),
+    "explain": ("explain", "flip"),
     "doctor": ("doctor",),
     "datasets show": ("datasets", "show", "credit"),
     "study list": ("study", "list"),

@@ -1,0 +1,28 @@
+"""`limi explain`: what the words of a report mean."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from typer import Argument
+
+from limi.cli import _console
+from limi.cli._options import AsJson
+
+__all__ = ["explain"]
+
+
+def explain(
+    term: Annotated[str | None, Argument(help="Word of a report; all of them if absent.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Explain a word of a report, or list them all."""
+    from limi.report.terms import TERMS
+    from limi.report.terms import explain as explain_term
+
+    told = TERMS if term is None else dict([explain_term(term)])
+    if as_json:
+        _console.print_json(dict(told))
+        return
+    for name, words in told.items():
+        _console.out.print(f"{name}: {words}")

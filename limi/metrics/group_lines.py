@@ -1,0 +1,223 @@
+"""Each group by itself: how many, how often decided favorably, how often wrongly, with intervals.
+
+Groups are the values of a protected column, bands of a number with many values, and with several
+protected columns their intersections. A group of fewer rows than a rate needs is counted, and
+nothing else is said of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from limi.metrics._base import Decided
+from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._rate import Rate, rate_of
+from limi.metrics.group import Tally, tally
+from limi.table.schema import Column, Schema
+from limi.types import Index
+
+__all__ = ["FOUR_FIFTHS", "GroupLine", "group_lines"]
+
+FOUR_FIFTHS = 0.8
+"""Selected less than this share of what the most selected group is: the four-fifths rule of the
+guidelines on employee selection of the United States."""
+
+_MOST_VALUES = 10  # of a number whose values are groups of their own; more are cut into bands
+_BANDS = 5
+_MOST_GROUPS = 60  # of one table, the largest of them
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """One group; a rate is None where there are no labels, or too few rows."""
+
+    columns: tuple[str, ...]
+    group: str  # "Female"; of an intersection "sex Female, race Black"
+    n: int
+    selection: Rate | None = None
+    what_if: Rate | None = None  # of all people, decided as if they were of this group
+    accuracy: Rate | None = None
+    false_favorable: Rate | None = None  # of those whose true label is not favorable
+    false_unfavorable: Rate | None = None  # of those whose true label is
+    impact_ratio: Rate | None = None  # selection against that of the most selected group
+    reference: bool = False  # is it that group?
+
+    @property
+    def is_enough(self) -> bool:
+        """Are there enough rows to say more than how many?"""
+        return self.selection is not None
+
+    @property
+    def below_four_fifths(self) -> bool | None:
+        """Is it selected less than four fifths as often, beyond its interval? None: not known."""
+        ratio = self.impact_ratio
+        if ratio is None or (ratio.low < FOUR_FIFTHS <= ratio.high):
+            return None
+        return ratio.high < FOUR_FIFTHS
+
+    @staticmethod
+    def from_dict(tree: Mapping[str, Any]) -> GroupLine:
+        """The inverse of `dataclasses.asdict`, from JSON."""
+        rates = {
+            name: None if value is None else Rate(**value)
+            for name, value in tree.items()
+            if name not in ("columns", "group", "n", "reference")
+        }
+        return GroupLine(
+            tuple(tree["columns"]),
+            tree["group"],
+            tree["n"],
+            reference=tree["reference"],
+            **rates,
+        )
+
+
+def group_lines(
+    schema: Schema,
+    decided: Decided,
+    what_if: Mapping[tuple[tuple[str, ...], str], Rate] | None = None,
+) -> tuple[GroupLine, ...]:
+    """A line per group of each protected column, then of their intersections.
+
+    `what_if` holds the rate of all people as if they were of a group, by columns and group.
+    """
+    parts = [
+        _part(schema.columns[position], decided.rows[:, position])
+        for position in schema.protected_index
+    ]
+    lines: list[GroupLine] = []
+    for name, (places, words) in zip(schema.protected, parts, strict=True):
+        lines += _lines((name,), places, words, decided, what_if or {})
+    if len(parts) > 1:
+        lines += _lines(
+            tuple(schema.protected), *_cross(schema.protected, parts), decided, what_if or {}
+        )
+    return tuple(lines)
+
+
+def _part(column: Column, cells: NDArray[np.float64]) -> tuple[Index, list[str]]:
+    """Which group each row is in, and what the groups are called."""
+    values = np.unique(cells[~np.isnan(cells)])
+    if column.kind != "numerical" or len(values) <= _MOST_VALUES:
+        known = [*values, *([math.nan] if np.isnan(cells).any() else [])]
+        places = np.where(np.isnan(cells), len(values), np.searchsorted(values, cells))
+        return places.astype(np.intp), [column.show(code) for code in known]
+    cuts = np.unique(np.quantile(cells[~np.isnan(cells)], np.arange(1, _BANDS) / _BANDS))
+    places = np.searchsorted(cuts, cells, side="left")
+    words = []
+    for place in range(len(cuts) + 1):
+        inside = cells[places == place]
+        inside = inside[~np.isnan(inside)]
+        if len(inside):
+            words.append(f"{column.show(inside.min())} to {column.show(inside.max())}")
+        else:
+            words.append("none")
+    if np.isnan(cells).any():
+        places = np.where(np.isnan(cells), len(words), places)
+        words.append("missing")
+    return places.astype(np.intp), words
+
+
+def _cross(
+    names: Sequence[str], parts: Sequence[tuple[Index, list[str]]]
+) -> tuple[Index, list[str]]:
+    """Groups of rows that are in the same group of every column."""
+    joined = np.stack([places for places, _ in parts], axis=1)
+    met, places = np.unique(joined, axis=0, return_inverse=True)
+    words = [
+        ", ".join(
+            f"{name} {known[place]}"
+            for name, place, (_, known) in zip(names, line, parts, strict=True)
+        )
+        for line in met
+    ]
+    return places.reshape(-1).astype(np.intp), words
+
+
+def _lines(
+    columns: tuple[str, ...],
+    places: Index,
+    words: Sequence[str],
+    decided: Decided,
+    what_if: Mapping[tuple[tuple[str, ...], str], Rate],
+) -> list[GroupLine]:
+    sizes = np.bincount(places, minlength=len(words))
+    shown = np.sort(np.argsort(-sizes, kind="stable")[:_MOST_GROUPS])
+    tallies = {
+        int(place): tally(decided.favorable, decided.labels, places == place)
+        for place in shown
+        if sizes[place]
+    }
+    told = {place: one for place, one in tallies.items() if one.rows >= FEWEST_TOLD}
+    best = max(told, key=lambda place: told[place].favorable / told[place].rows, default=None)
+    return [
+        _line(
+            columns,
+            words[place],
+            one,
+            None if best is None else told[best],
+            what_if.get((columns, words[place])),
+            has_labels=decided.labels is not None,
+            reference=place == best,
+        )
+        for place, one in tallies.items()
+    ]
+
+
+def _line(
+    columns: tuple[str, ...],
+    group: str,
+    one: Tally,
+    best: Tally | None,
+    what_if: Rate | None,
+    *,
+    has_labels: bool,
+    reference: bool,
+) -> GroupLine:
+    if one.rows < FEWEST_TOLD or best is None:
+        return GroupLine(columns, group, one.rows, what_if=what_if)
+    right = one.true_favorable + one.negatives - one.false_favorable
+    return GroupLine(
+        columns,
+        group,
+        one.rows,
+        rate_of(one.favorable, one.rows),
+        what_if,
+        _enough(right, one.positives + one.negatives) if has_labels else None,
+        _enough(one.false_favorable, one.negatives) if has_labels else None,
+        _enough(one.positives - one.true_favorable, one.positives) if has_labels else None,
+        _ratio(one, best, reference=reference),
+        reference,
+    )
+
+
+def _enough(hits: int, n: int) -> Rate | None:
+    return rate_of(hits, n) if n >= FEWEST_TOLD else None
+
+
+def _ratio(one: Tally, best: Tally, *, reference: bool) -> Rate | None:
+    """How often a group is selected against the most selected one, with Katz's log interval."""
+    if not best.favorable:
+        return None
+    if reference:
+        return Rate(1.0, 1.0, 1.0, one.rows)
+    share, top = one.favorable / one.rows, best.favorable / best.rows
+    if not one.favorable:
+        # Half a person more in both groups, for a logarithm of 0 has no width.
+        share, top = 0.5 / (one.rows + 0.5), (best.favorable + 0.5) / (best.rows + 0.5)
+    hits = max(one.favorable, 0.5)
+    width = math.sqrt(max((1 - share) / hits, 0.0) + max((1 - top) / best.favorable, 0.0)) * float(
+        ndtri(0.5 + _CONFIDENCE / 2)
+    )
+    estimate = (one.favorable / one.rows) / (best.favorable / best.rows)
+    middle = share / top
+    low = 0.0 if not one.favorable else middle * math.exp(-width)
+    return Rate(estimate, low, middle * math.exp(width), one.rows)

@@ -1,0 +1,126 @@
+"""What to do next, with the command that does it and what it will cost."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from limi.audits.summary import Example, Summary
+from limi.defaults import BUDGETED_METHOD, DEFAULT_MAX_ROWS
+from limi.report import wording
+from limi.system import words
+
+__all__ = ["NextStep", "ask_again", "next_step"]
+
+_MORE = 10  # times as much makes a try that tells more than the last one
+_UNNAMED = "limi test TABLE --model KIND:PLACE --protected COLUMN"
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One thing to do."""
+
+    words: str
+    command: str  # as a shell reads it; empty where there is none
+
+
+def next_step(summary: Summary) -> NextStep:
+    """The one thing that would tell or help most after a run."""
+    if summary.blind:
+        return NextStep("See what carries the difference, and try the model without it.", "")
+    if not summary.findings or not wording.searched(summary):
+        return _try_again(summary)
+    folder = _value(summary.command, "--out")
+    if folder is None:
+        return NextStep(
+            "Keep the findings and their page, to ask a newer model again or to repair this one.",
+            _with(summary.command, "--out", "run"),
+        )
+    if summary.kind != "favorable":
+        return NextStep(
+            "Ask a newer model about the same people.", f"limi replay {shlex.quote(folder)}"
+        )
+    quoted, repaired = shlex.quote(folder), shlex.quote(f"{folder.rstrip('/')}-repaired")
+    return NextStep(
+        "See what a repair would change, for whom, and at which cost in accuracy.",
+        f"limi repair {quoted} --out {repaired}",
+    )
+
+
+def ask_again(summary: Summary, example: Example) -> str:
+    """The command that puts one pair to the model again; empty where no run folder is known."""
+    folder, model = _value(summary.command, "--out"), _value(summary.command, "--model")
+    if folder is None or model is None or example.row is None or summary.kind != "favorable":
+        return ""
+    if summary.hidden:
+        return ""
+    return shlex.join(["limi", "replay", folder, "--model", model, "--row", str(example.row)])
+
+
+def _try_again(summary: Summary) -> NextStep:
+    """What was done without a finding, and what a try of ten times as much costs."""
+    checked, queries = words.count(summary.rows_checked), words.count(summary.queries)
+    done = (
+        f"{checked} rows were checked with {queries} queries in "
+        f"{words.seconds(summary.seconds)}, and none flips."
+    )
+    if not wording.searched(summary):
+        done = "No row was checked, because no time was left."
+    if summary.stop == "interrupted":
+        again = summary.command or _UNNAMED
+        resumed = _with(again, "--resume") if _value(again, "--out") else again
+        return NextStep(f"{done} The run was interrupted; it can go on.", resumed)
+    if summary.stop == "exhausted":
+        return NextStep(
+            f"{done} The method {summary.method} had nothing left to check; another one may, for "
+            "about the same.",
+            _with(summary.command, "--method", BUDGETED_METHOD),
+        )
+    option, now = {
+        "queries": ("--max-queries", summary.queries),
+        "seconds": ("--max-seconds", round(sum(p["seconds"] for p in summary.phases.values()))),
+    }.get(summary.stop, ("--max-rows", summary.rows_checked or DEFAULT_MAX_ROWS))
+    cost = (
+        f"about {words.count(_MORE * summary.queries)} queries and "
+        f"{words.seconds(_MORE * summary.seconds)}"
+    )
+    if summary.stop == "seconds":
+        cost = words.seconds(float(_MORE * max(now, 1)))
+    return NextStep(
+        f"{done} A try that tells more, with {_MORE} times as much, takes {cost}.",
+        _with(summary.command, option, str(_MORE * max(int(now), 1))),
+    )
+
+
+def _value(command: str, option: str) -> str | None:
+    """What a command gives an option; None where it does not."""
+    parts = _split(command)
+    for place, part in enumerate(parts):
+        if part == option and place + 1 < len(parts):
+            return parts[place + 1]
+        if part.startswith(f"{option}="):
+            return part.partition("=")[2]
+    return None
+
+
+def _with(command: str, option: str, value: str | None = None) -> str:
+    """A command with an option, in the place of the one it has."""
+    parts = _split(command or _UNNAMED)
+    given = [option] if value is None else [option, value]
+    kept: list[str] = []
+    skip = False
+    for part in parts:
+        if skip:
+            skip = False
+        elif part == option:
+            skip = value is not None
+        elif not part.startswith(f"{option}="):
+            kept.append(part)
+    return shlex.join([*kept, *given])
+
+
+def _split(command: str) -> list[str]:
+    try:
+        return shlex.split(command)
+    except ValueError:  # written by hand in Python
+        return command.split()
