@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from pathlib import Path
 
 import pytest
 
+from limi.metrics._rate import Rate
+from limi.metrics.group_lines import GroupLine
 from limi.report import html
 from tests.report.fixtures import HOSTILE, SUMMARIES
 
@@ -200,6 +203,28 @@ def test_all_findings_are_sorted_filtered_and_paged_by_keyboard(opened):
     box.locator("input").fill("nowhere")
     assert said.inner_text() == "none"
     assert view.requests == [view.address]
+    assert view.complaints == []
+
+
+def test_groups_fit_every_width_and_stand_out_in_both_schemes(opened):
+    rate, low = Rate(0.4, 0.31, 0.49, 120), Rate(0.12, 0.05, 0.2, 60)
+    lines = (
+        GroupLine(("sex",), "Male", 120, rate, rate, rate, rate, low, Rate(1, 1, 1, 120), True),
+        GroupLine(("sex",), "Female", 60, low, rate, rate, low, low, Rate(0.3, 0.2, 0.5, 60)),
+        GroupLine(("sex",), "not told", 4),
+        GroupLine(("sex", "race"), "sex Female, race Amer-Indian-Eskimo", 31, low),
+    )
+    summary = dataclasses.replace(SUMMARIES["sex"], groups=lines, volume=9_000, date="2026-01-31")
+    view = opened(html.render(summary))
+    words = view.page.inner_text("section[aria-labelledby=groups]")
+    assert "below four fifths" in words
+    assert words.count("too few to say") == 6
+    for width in WIDTHS:
+        view.page.set_viewport_size(size(width))
+        assert view.page.evaluate("document.documentElement.scrollWidth") <= width
+    for scheme in PAPER:
+        view.page.emulate_media(color_scheme=scheme)
+        assert [t for t in view.page.evaluate(CONTRAST) if t["ratio"] < 4.5] == []
     assert view.complaints == []
 
 
