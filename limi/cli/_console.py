@@ -192,10 +192,35 @@ def _say_retries(n: int) -> str:
 
 @contextmanager
 def steps(words: str) -> Iterator[Callable[[float, str], None]]:
-    """A bar over work whose fraction done is known."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    """A bar over work whose fraction done is known, with the time that it will take yet."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
+    from limi.system import words as spelled
+
+    class Left(ProgressColumn):
+        """Seconds left, at the pace of all that is done: single steps may take minutes."""
+
+        def render(self, task: Task) -> Text:
+            left = _seconds_left(task.completed, task.fields["told"], task.elapsed or 0.0)
+            return Text("" if left is None else f"about {spelled.seconds(left)} left")
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), Left())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:
-        bar = bars.add_task(words, total=1.0)
-        yield lambda done, what: bars.update(bar, completed=done, description=what)
+        bar = bars.add_task(words, total=1.0, told=0.0)
+
+        def show(done: float, what: str) -> None:
+            elapsed = bars.tasks[0].elapsed or 0.0
+            bars.update(bar, completed=done, description=what, told=elapsed)
+
+        yield show
+
+
+def _seconds_left(done: float, told: float, now: float) -> float | None:
+    """What work will take yet of which so much was done when it was told last; None where that is
+    too little to tell.
+
+    >>> _seconds_left(0.25, 10.0, 14.0)
+    26.0
+    """
+    return None if done <= 0 else max(told * (1 - done) / done - (now - told), 0.0)

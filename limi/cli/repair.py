@@ -38,7 +38,13 @@ def repair(
         float | None,
         Option(help="Findings to add, as a share of the rows: best 0.05, others 0.3."),
     ] = None,
-    seeds: Annotated[int, Option(help="How often to train with other rows held out.")] = 3,
+    seeds: Annotated[
+        int | None,
+        Option(
+            help="How often to train with other rows held out: 3, or 1 where averaging alone is "
+            "asked for."
+        ),
+    ] = None,
     seed: Annotated[int, Option(help="Same seed, same repair.")] = 0,
     held_out: Annotated[float, Option(help="Share of the rows that is held out.")] = 0.2,
     fit: Annotated[
@@ -83,6 +89,10 @@ def repair(
     no_model: Annotated[
         bool, Option("--no-model", help="Do not write the repaired model itself.")
     ] = False,
+    onnx: Annotated[
+        bool,
+        Option("--onnx", help="Write an averaged or dropped classifier as one ONNX graph too."),
+    ] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -91,7 +101,7 @@ def repair(
     from limi.audits.reopen import reopen
     from limi.cli._apart import require_apart
     from limi.models.python import attribute
-    from limi.repairs import parse_weights, require_saving
+    from limi.repairs import parse_weights, require_onnx, require_saving
     from limi.repairs import repair as run_repair
 
     trainer = None if fit is None else fit.rpartition(":")[0]
@@ -115,6 +125,8 @@ def repair(
         )
         if not no_model and given is None:
             require_saving(result.problem)
+        if onnx:
+            require_onnx(how)
         with draft:
             repaired = run_repair(
                 result,
@@ -136,7 +148,8 @@ def repair(
                 command=_console.command_line(),
                 on_step=on_step,
             )
-            tree = repaired.write(draft, model=not no_model)
+            told = {"onnx": True} if onnx else {}
+            tree = repaired.write(draft, model=not no_model, **told)
     if as_json:
         _console.print_json(tree)
     else:

@@ -24,6 +24,7 @@ from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
 from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
 from limi.models._trees import forget_caches
+from limi.system import cores
 from limi.system.foreign import reason
 from limi.types import Labels, Scores
 
@@ -120,6 +121,7 @@ class SklearnModel:
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
         """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
+        from joblib import parallel_config
         from threadpoolctl import threadpool_limits
 
         classes = np.asarray(self.estimator.classes_)
@@ -127,11 +129,14 @@ class SklearnModel:
         favorable, other = classes[self.favorable_column], classes[1 - self.favorable_column]
         truth = np.where(labels == 1, favorable, other).astype(classes.dtype)
         inputs = inputs if self.prepare is None else self.prepare(inputs)
-        # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         told = {}
         if weights is not None:
             told = {f"{_inner(self.estimator)[0]}sample_weight": weights}
-        with threadpool_limits(limits=1):
+        # OpenMP teams that wait for one another on a busy machine are slower than one thread. Trees
+        # of a forest that leaves it open are grown by as many threads as there are free cores,
+        # each from a seed of its own.
+        workers = parallel_config("threading", n_jobs=cores.n_free())
+        with threadpool_limits(limits=1), workers:
             return self._clone().fit(inputs, truth, **told)
 
     def _clone(self) -> Any:

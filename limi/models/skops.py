@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from typing import Any
 
 from limi.errors import InvalidInput, missing
 from limi.models._base import Decision, Model
 from limi.models._files import content_of, existing, unreadable
 from limi.models._offers import ModelOffers
 from limi.models._trees import check_estimator, forget_caches
+from limi.system.imports import import_library
 
-__all__ = ["load"]
+__all__ = ["load", "open_estimator"]
 
 OFFERS = ModelOffers(data_only=True, endings=(".skops",), library="skops.io")
 
@@ -36,13 +38,18 @@ _NOT_MODELS = {"callback", "conftest", "datasets", "externals", "tests"}
 
 def load(place: str, decision: Decision, trust: Sequence[str] = ()) -> Model:
     """The model that a skops file holds; InvalidInput where it needs types nobody vouched for."""
-    path = existing(place, "skops", OFFERS.endings)
-    try:
-        import skops.io as sio
-    except ImportError:
-        raise missing("skops", "skops", "reading a .skops model") from None
     from limi.models import adapt
 
+    return adapt(open_estimator(place, trust), decision)
+
+
+def open_estimator(place: str, trust: Sequence[str] = ()) -> Any:
+    """The estimator itself, as it was fitted."""
+    path = existing(place, "skops", OFFERS.endings)
+    try:
+        sio: Any = import_library("skops.io")
+    except ImportError:
+        raise missing("skops", "skops", "reading a .skops model") from None
     # One reading for the check and the load, so that the file cannot change in between.
     content = content_of(path)
     try:
@@ -61,7 +68,7 @@ def load(place: str, decision: Decision, trust: Sequence[str] = ()) -> Model:
         check_estimator(target)
     except Exception as error:
         raise unreadable(place, "a skops file", error) from error
-    return adapt(target, decision)
+    return target
 
 
 def _is_own(name: str) -> bool:

@@ -35,6 +35,7 @@ from limi.models import Meaning, Model
 from limi.models.target import Target, bind, settling_rows
 from limi.remote.options import Remote
 from limi.system.foreign import reason, to_stderr
+from limi.system.imports import import_library
 from limi.table.frames import Codec, Frame
 from limi.table.rows import uniform
 from limi.types import Value
@@ -173,7 +174,7 @@ def begun(model: Any, sha256: str | None, terms: Terms) -> Iterator[Judge]:
         return
     with _start(library) as process:
         with to_stderr(), suppress(Exception):
-            importlib.import_module(library)  # at the same time as the other process
+            import_library(library)  # at the same time as the other process
 
         def judge(codec: Codec, frame: Frame) -> None:
             sample = _sample(frame, codec.schema.names)
@@ -337,7 +338,7 @@ def main() -> NoReturn:
     answer = os.dup(1)
     os.dup2(2, 1)  # what the model prints is not the answer
     with suppress(Exception):
-        importlib.import_module(sys.argv[2])
+        import_library(sys.argv[2])
     os.write(answer, _READY)
     try:
         job = pickle.load(sys.stdin.buffer)  # noqa: S301 (the process that started this one wrote it)

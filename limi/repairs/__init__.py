@@ -18,7 +18,7 @@ from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._repair import repair
 from limi.repairs._result import Point, Repair
 from limi.repairs._saving import require_saving
-from limi.repairs._shipping import load_averaged
+from limi.repairs._shipping import load_averaged, require_onnx
 from limi.repairs._side_by_side import Repairs, Tried
 from limi.repairs._ways import HOWS
 from limi.repairs._weights import parse_weights
@@ -52,5 +52,6 @@ __all__ = [
     "parse_weights",
     "refit_of",
     "repair",
+    "require_onnx",
     "require_saving",
 ]

@@ -39,9 +39,9 @@ COMPARED = (
 
 _BINS = 10
 _WIDE = 1.96
-_MOST_QUESTIONS = 30_000  # to the model inside, for one rate
+_MOST_QUESTIONS = 12_000  # to the model inside, for one rate
 _FEWEST_ROWS = 200
-_TWINS = 1_000
+_TWINS = 800
 
 
 @dataclass(frozen=True)
@@ -103,12 +103,13 @@ class Comparison:
         """May a partner be another row because of the rules, so that there are two questions?"""
         return self.schema.enforcer is not None and self.schema.enforcer.binds_partners
 
-    def figures(self, target: Scorer, rows: Rows, truth: Labels, asked: int) -> Figures:
-        """A model's figures, on rows with known labels and on the people above.
+    def figures(
+        self, target: Scorer, rows: Rows, truth: Labels, asked: int, scores: Scores
+    ) -> Figures:
+        """A model's figures, on rows with known labels and scores, and on the people above.
 
         `asked` is how many questions an answer takes: fewer people are asked where it is many.
         """
-        scores = target.score(rows)
         decided = favors(scores)
         inside, outside = self.privileged.split(self.schema, rows)
         gaps = differences(

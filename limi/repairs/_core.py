@@ -212,10 +212,10 @@ class Steps:
     on_step: OnStep
     done: int = 0
 
-    def next(self, words: str) -> None:
-        """Say what comes next."""
-        self.on_step(self.done / self.total, words)
-        self.done += 1
+    def next(self, words: str, cost: int = 1) -> None:
+        """Say what comes next, and how many of the usual steps it takes."""
+        self.on_step(min(1.0, self.done / self.total), words)
+        self.done += cost
 
 
 @dataclass(frozen=True)

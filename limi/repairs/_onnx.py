@@ -4,7 +4,8 @@ partners of all rows."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -58,18 +59,44 @@ def _convert(estimator: Any, example: Any) -> Any:
             for name in map(str, names)
         ]
     try:
-        made = convert_sklearn(
-            estimator,
-            initial_types=types,
-            target_opset={"": _OPSET, "ai.onnx.ml": 3},
-            options={id(estimator): {"zipmap": False}},
-        )
+        with _plain_numbers():
+            made = convert_sklearn(
+                estimator,
+                initial_types=types,
+                target_opset={"": _OPSET, "ai.onnx.ml": 3},
+                options={id(estimator): {"zipmap": False}},
+            )
         return version_converter.convert_version(made, _OPSET)
     except Exception as error:
         raise InvalidInput(
-            f"skl2onnx cannot write {type(estimator).__name__} ({reason(error)}); the model is in "
-            "the skops file"
+            f"skl2onnx cannot write {type(estimator).__name__} "
+            f"({reason(error).partition(' with name=')[0]}); the model is in the skops file"
         ) from error
+
+
+@contextmanager
+def _plain_numbers() -> Iterator[None]:
+    """A block in which numpy's numbers are numbers to onnx as well.
+
+    skl2onnx gives it those of boosted trees as they are, mixed with Python's, which onnx refuses
+    since it looks at the types of a list.
+    """
+    from onnx import helper
+
+    make = helper.make_attribute
+
+    def make_attribute(key: str, value: Any, *rest: Any, **told: Any) -> Any:
+        if isinstance(value, (list, tuple)):
+            value = [one.item() if isinstance(one, np.generic) else one for one in value]
+            if {type(one) for one in value} == {bool, int}:
+                value = [int(one) for one in value]
+        return make(key, value, *rest, **told)
+
+    helper.make_attribute = make_attribute
+    try:
+        yield
+    finally:
+        helper.make_attribute = make
 
 
 def _is_number(series: Any) -> bool:

@@ -31,7 +31,7 @@ from limi.repairs._settings import (
     check_threshold,
     choose_preset,
 )
-from limi.repairs._side_by_side import Repairs, compare_repairs
+from limi.repairs._side_by_side import Repairs, compare_repairs, count_steps
 from limi.repairs._ways import WAYS, check_how
 from limi.system import cores
 from limi.table.frames import Frame
@@ -50,7 +50,7 @@ def repair(
     recipe: str | None = None,
     label: Policy | None = None,
     fraction: float | None = None,
-    seeds: int = 3,
+    seeds: int | None = None,
     seed: int = 0,
     held_out: float = 0.2,
     test: Frame | None = None,
@@ -80,11 +80,13 @@ def repair(
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
-    Each of the seeds holds out other rows (or measures on `test`, a frame with the target column),
+    Each of the seeds (three; one where nothing is trained but to measure on rows held out) holds
+    out other rows (or measures on `test`, a frame with the target column),
     and trains on the rest. The model that is kept is made from all rows. `held_out=0` trains on
     everything, as the paper does.
     """
     hows = check_how(how)
+    seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
     if how == "findings":
         return repair_with_findings(
             result,
@@ -140,7 +142,7 @@ def _side_by_side(
     work = Work(result.problem, result.found, settings, refit, compared, codes, tested, steps)
     able, skipped = _choose(work, hows, why)
     rounds = settings.seeds if not why else 1
-    work = replace(work, steps=Steps((1 + len(able)) * rounds + 2 + len(able), on_step))
+    work = replace(work, steps=Steps(count_steps(able, rounds), on_step))
     return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
 
 

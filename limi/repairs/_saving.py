@@ -11,6 +11,7 @@ from limi.errors import MissingDependency
 from limi.models import benchmark
 from limi.models.benchmark import BenchmarkModel
 from limi.repairs._refit import Fitted
+from limi.system.imports import import_library
 
 __all__ = ["name_of", "require", "require_saving", "store"]
 
@@ -46,8 +47,7 @@ def store(fitted: Fitted) -> tuple[str, bytes] | None:
     if name.endswith(".npz"):
         benchmark.save(fitted.native, sink)
         return name, sink.getvalue()
-    import skops.io as sio
-
+    sio: Any = import_library("skops.io")
     content: bytes = sio.dumps(fitted.native)
     return name, content
 

@@ -9,16 +9,16 @@ from typing import Any
 from limi import models
 from limi.audits.problem import Problem
 from limi.audits.run_folder import read_json
-from limi.errors import LimiError
+from limi.errors import InvalidInput, LimiError, missing
 from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
-from limi.repairs import _onnx, _saving
+from limi.repairs import _mlflow, _onnx, _saving
 from limi.repairs._refit import Fitted
 from limi.repairs._ways import Made
 from limi.system.reading import is_file
 from limi.system.shown import to_json
 from limi.system.writing import Content
 
-__all__ = ["files", "load_averaged"]
+__all__ = ["files", "load_averaged", "require_onnx"]
 
 _SCORE = '''"""Scores of {model}, averaged over {columns}: `python:score.py:score` for limi.
 
@@ -34,8 +34,40 @@ score = load_averaged(Path(__file__).with_name("averaging.json"))
 '''
 
 
-def files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[str]]:
+def require_onnx(how: str = "all") -> None:
+    """Refuse where no ONNX file could be written."""
+    if how not in ("all", "average", "drop"):
+        raise InvalidInput(
+            f"--how {how} writes no ONNX file; averaged and dropped classifiers are written so"
+        )
+    if find_spec("skl2onnx") is None:
+        raise missing("skl2onnx", "export", "writing an ONNX model")
+
+
+def files(
+    problem: Problem, made: Made, *, onnx: bool = False
+) -> tuple[dict[str, Content], list[str]]:
     """The files by name, and sentences on what could not be written."""
+    found, notes = _own_files(problem, made)
+    opened = [name for name in _mlflow.OPENED if name in found]
+    if opened:
+        found["MLmodel"] = _mlflow.describe(opened[0])
+    if onnx:
+        try:
+            found["model.onnx"] = _as_onnx(problem, made)
+        except LimiError as error:
+            notes.append(f"no ONNX file was written: {error}")
+    return found, notes
+
+
+def _as_onnx(problem: Problem, made: Made) -> bytes:
+    if not isinstance(made.native, AveragedClassifier):
+        raise InvalidInput("only averaged and dropped classifiers of scikit-learn are written so")
+    return _onnx.export(made.native, made.target.present(problem.rows[:1]))
+
+
+def _own_files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[str]]:
+    """The model as it is."""
     native = made.native
     found: dict[str, Content] = {}
     notes: list[str] = []
@@ -46,12 +78,6 @@ def files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[str]]:
         found[stored[0]] = stored[1]
     else:
         notes.append("the model is of a kind that limi has no file without code for")
-    if isinstance(native, AveragedClassifier) and find_spec("skl2onnx"):
-        try:
-            example = made.target.present(problem.rows[:1])
-            found["model.onnx"] = _onnx.export(native, example)
-        except LimiError as error:
-            notes.append(f"no ONNX file was written: {error}")
     return found, notes
 
 

@@ -42,13 +42,15 @@ from limi.system.shown import to_json
 from limi.system.writing import Content
 from limi.types import Index, Labels, Mask, Rows
 
-__all__ = ["Repairs", "Tried", "compare_repairs"]
+__all__ = ["Repairs", "Tried", "compare_repairs", "count_steps"]
 
 FORMAT = 2
 
 _RATE_ROWS = 5_000
-_SEARCH_ROWS = 1_000
-_MOST_QUESTIONS = 60_000  # to the model inside, for one fresh check
+_SEARCH_ROWS = 500
+_MOST_QUESTIONS = 30_000  # to the model inside, for one fresh check
+_SMALL = {"guided": {"trees": 30}}  # learners that are enough for so few rows
+_SEARCH_COST = 2  # of a fresh search, in steps
 _SAME_ACCURACY = 0.001  # losses that lie nearer than this count as equal
 
 
@@ -155,13 +157,18 @@ class Repairs:
             "command": self.command,
         }
 
-    def save(self, folder: str | Path, *, force: bool = False, model: bool = True) -> Path:
-        """Write the model to take, its card, the report and the figures."""
+    def save(
+        self, folder: str | Path, *, force: bool = False, model: bool = True, onnx: bool = False
+    ) -> Path:
+        """Write the model to take, as ONNX too where that is wanted, its card, the report and the
+        figures."""
+        if onnx:
+            _shipping.require_onnx()
         with Draft.at(folder, force=force) as draft:
-            self.write(draft, model=model)
+            self.write(draft, model=model, onnx=onnx)
         return Path(folder)
 
-    def write(self, draft: Draft, *, model: bool = True) -> dict[str, Any]:
+    def write(self, draft: Draft, *, model: bool = True, onnx: bool = False) -> dict[str, Any]:
         """Fill a folder that was begun and put it in its place at once; what `as_dict` gives."""
         from limi.report import repairs as page
 
@@ -170,7 +177,7 @@ class Repairs:
         shipped: dict[str, Content] = {}
         notes: list[str] = []
         if model and best is not None:
-            shipped, notes = _shipping.files(self.problem, best.made)
+            shipped, notes = _shipping.files(self.problem, best.made, onnx=onnx)
         tree["model_files"], tree["model_notes"] = list(shipped), notes
         files: dict[str, Content] = {
             "repair.json": to_json(tree) + "\n",
@@ -201,7 +208,11 @@ def compare_repairs(
     if not inquiry.able:
         raise next(iter(inquiry.failed.values()))
     fresh = _verify.Fresh.beside(
-        result.summary.method, result.summary.generator, result.summary.seed
+        result.summary.method,
+        result.summary.generator,
+        result.summary.seed,
+        # What cannot flip needs no other generator, which takes longer to import than all the rest.
+        light=all(WAYS[how].exact for how in inquiry.able),
     )
     judge = _Judge.prepare(work, fresh)
     concluded = [inquiry.conclude(how, trials, judge) for how in inquiry.able]
@@ -219,6 +230,12 @@ def compare_repairs(
         fresh,
         command,
     )
+
+
+def count_steps(hows: Sequence[str], rounds: int) -> int:
+    """Of a comparison of these ways, with so many trials."""
+    each = sum(WAYS[how].cost for how in hows)
+    return 1 + rounds * (1 + each) + _SEARCH_COST * (1 + len(hows)) + each
 
 
 @dataclass(frozen=True)
@@ -283,21 +300,23 @@ class _Inquiry:
             if self.can_train
             else work.problem.target
         )
-        decided = favors(plain.score(rows))
-        before = comparison.figures(plain, rows, truth, 1)
+        scores = plain.score(rows)
+        decided = favors(scores)
+        before = comparison.figures(plain, rows, truth, 1, scores)
         after, right, moved, seconds, thresholds = {}, {}, {}, {}, {}
         some = choose_some(len(rows), Stream.REPAIR_HELD_OUT.rng(work.seed, place, 1))
         for how in self.able:
-            work.steps.next(f"{told}: {how}")
+            work.steps.next(f"{told}: {how}", WAYS[how].cost)
             made = self._make(how, plain, training, place)
             if made is None:
                 continue
+            scores = made.target.score(rows)
             if made.remade is not None:
-                wanted = int(decided[some].sum())
-                thresholds[how] = keep_share(made.target.score(rows[some]), wanted)
+                thresholds[how] = keep_share(scores[some], int(decided[some].sum()))
                 made = self._move(made, thresholds[how])
-            after[how] = comparison.figures(made.target, rows, truth, made.asked)
-            now = favors(made.target.score(rows))
+                scores = made.target.score(rows) if self._moves else scores
+            after[how] = comparison.figures(made.target, rows, truth, made.asked, scores)
+            now = favors(scores)
             right[how] = now == (truth == 1)
             moved[how] = comparison.moved(rows, decided, now)
             seconds[how] = made.seconds
@@ -326,7 +345,7 @@ class _Inquiry:
     def conclude(self, how: str, trials: Sequence[_Trial], judge: _Judge) -> Tried:
         """The repair for keeps, checked by other means, and the verdict on it."""
         work = self.work
-        work.steps.next(f"{how}, for keeps")
+        work.steps.next(f"{how}, for keeps", WAYS[how].cost + _SEARCH_COST)
         training = work.training(work.known)
         made = WAYS[how].timed(work, work.problem.target, training, 0)
         threshold = None
@@ -425,7 +444,7 @@ class _Judge:
     def prepare(work: Work, fresh: _verify.Fresh) -> _Judge:
         """Fresh people, asked about once for all repairs."""
         problem = work.problem
-        work.steps.next(f"fitting {fresh.generator} for fresh checks")
+        work.steps.next(f"fitting {fresh.generator} for fresh checks", _SEARCH_COST)
         generator = _verify.fit_again(fresh.generator, problem, fresh.seed)
         rng = Stream.REPAIR_CHECK.rng(work.seed)
         n = max(1, min(_RATE_ROWS, _MOST_QUESTIONS // len(problem.schema.combinations)))
@@ -468,6 +487,7 @@ class _Judge:
             generator=self.generator,
             rows=rows,
             seed=self.fresh.seed,
+            settings=_SMALL.get(self.fresh.method),
         )
 
 

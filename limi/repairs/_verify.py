@@ -8,6 +8,7 @@ for the same fresh people.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -186,10 +187,11 @@ class Fresh:
     other_generator: bool  # surely another than the run's
 
     @staticmethod
-    def beside(method: str, generator: str | None, seed: int) -> Fresh:
-        """Means that a run did not use, as far as what is installed allows."""
+    def beside(method: str, generator: str | None, seed: int, *, light: bool = False) -> Fresh:
+        """Means that a run did not use, as far as what is installed allows; with `light` the
+        generator is the usual one, fitted anew."""
         used = kind_of(generator)
-        chosen = fresh_generator(used)
+        chosen = DEFAULT_GENERATOR if light else fresh_generator(used)
         return Fresh(fresh_method(method), chosen, seed + FRESH_SEED, used != "" and chosen != used)
 
 
@@ -256,10 +258,11 @@ def search_one(
     generator: Generator,
     rows: int,
     seed: int,
+    settings: Mapping[str, Any] | None = None,
 ) -> tuple[int, int]:
     """Findings of a fresh search of one model, and rows that it checked."""
     task = Task(problem.schema, target.score, problem.rows, generator=generator)
-    ran = run(methods.parse(method), task, Budget(max_rows=rows), seed)
+    ran = run(methods.parse(method, settings or {}), task, Budget(max_rows=rows), seed)
     return len(ran.findings), ran.findings.rows_checked
 
 

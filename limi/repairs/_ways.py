@@ -66,6 +66,7 @@ class Way:
     make: Callable[[Work, Target, Training, int], Made]
     """Of the work, the model as it is, rows to train on, and the number of the trial."""
     trains: bool = True
+    cost: int = 1  # beside that of training once
     exact: bool = False  # can no decision depend on a protected value afterwards?
     why_not: Callable[[Work], str] = lambda work: ""
     """Why a model cannot be repaired so; empty where it can."""
@@ -205,12 +206,15 @@ WAYS = {
         exact=True,
     ),
     "drop": Way("trained again without the protected columns", _drop, exact=True),
-    "copies": Way("trained again with every row under every protected value", _copies),
+    "copies": Way("trained again with every row under every protected value", _copies, cost=3),
     "pairs": Way(
         "trained again with a penalty on the distance of partners' scores",
         _pairs,
+        cost=2,
         why_not=_why_no_pairs,
     ),
-    "findings": Way("trained again with the run's findings", _findings, why_not=_why_no_findings),
+    "findings": Way(
+        "trained again with the run's findings", _findings, cost=2, why_not=_why_no_findings
+    ),
 }
 HOWS = tuple(WAYS)

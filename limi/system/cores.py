@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["n_cores", "n_threads", "share_cores", "use_one"]
+__all__ = ["n_cores", "n_free", "n_threads", "share_cores", "use_one"]
 
 _DECIDED = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
@@ -68,13 +68,22 @@ def n_threads(
     return max(1, min(cores, round(everywhere - load)))
 
 
+def _n_threads() -> int | None:
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return n_threads(n_cores(), os.cpu_count() or 1, load)
+
+
+def n_free() -> int:
+    """Cores that nobody else uses now, at least one; one where the user has set threads."""
+    return _n_threads() or 1
+
+
 @contextmanager
 def share_cores() -> Iterator[None]:
     """A block in which BLAS and OpenMP use the cores that are free when it begins."""
     from threadpoolctl import threadpool_limits
 
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    threads = n_threads(n_cores(), os.cpu_count() or 1, load)
+    threads = _n_threads()
     if threads is None:
         yield
         return

@@ -10,7 +10,11 @@ import pytest
 import skops.io as sio
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import FixedThresholdClassifier
@@ -471,6 +475,17 @@ def test_onnx_of_an_array_model_and_of_votes(frame):
     label, shares = session.run(None, {"X": numbers.astype(np.float32)})
     assert np.allclose(shares, fair.predict_proba(numbers))
     assert np.array_equal(label.astype(bool), fair.predict(numbers))
+
+
+def test_onnx_of_boosted_trees_says_the_same(frame):
+    import onnxruntime
+
+    table = frame.drop(columns="ok")
+    model = pipeline(HistGradientBoostingClassifier(max_iter=5)).fit(table, frame["ok"])
+    fair = averaged(model, frame, schema=SCHEMA.unruled)
+    session = onnxruntime.InferenceSession(export(fair, table))
+    _, shares = session.run(None, feed(session, table))
+    assert np.allclose(shares, fair.predict_proba(table), atol=1e-5)
 
 
 def test_margins_are_not_written_as_onnx(frame):

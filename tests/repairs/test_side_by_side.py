@@ -1,5 +1,7 @@
 """Repairs side by side: every way is measured alike, one is recommended by the rule."""
 
+import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +13,10 @@ from sklearn.tree import DecisionTreeClassifier
 import limi
 from limi.errors import BadModel, InvalidInput
 from limi.models import benchmark
-from limi.repairs import _side_by_side, _verify, _ways, load_averaged
+from limi.repairs import _side_by_side, _verify, _ways, load_averaged, require_onnx
 from limi.repairs._compared import expected_calibration_error, rank_auc
 from limi.repairs._recipes import Training
-from limi.repairs._side_by_side import Tried, recommend
+from limi.repairs._side_by_side import Tried, count_steps, recommend
 from limi.repairs._ways import copy_under_all
 from limi.report import repairs as page
 from limi.search.check import check_rows
@@ -104,6 +106,61 @@ def test_a_function_is_averaged_and_shipped_as_a_file(tmp_path, monkeypatch):
     assert np.allclose(score(frame), made.model(frame))
     again = audited("python:fixed/score.py:score", frame, rate_rows=200)
     assert again.summary.findings == 0
+
+
+def test_the_folder_is_a_model_of_mlflow(result, tmp_path):
+    pyfunc = pytest.importorskip("mlflow.pyfunc")
+    made = limi.repair(result, how="average", max_accuracy_loss=0.5)
+    made.save(tmp_path / "fixed")
+    frame = people().drop(columns="ok")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow's own
+        opened = pyfunc.load_model(str(tmp_path / "fixed"))
+    assert np.array_equal(opened.predict(frame), made.model.predict(frame))
+    assert np.array_equal(opened.predict(frame.assign(sex="F")), opened.predict(frame))
+
+
+def test_mlflow_asks_an_averaged_function_for_its_scores(tmp_path, monkeypatch):
+    from limi.repairs._mlflow import _load_pyfunc
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rule.py").write_text(
+        "def score(frame):\n"
+        "    return (frame['income'] + 4.0 * (frame['sex'] == 'M')).to_numpy() / 30\n",
+        encoding="utf-8",
+    )
+    frame = people()
+    made = limi.repair(audited("python:rule.py:score", frame), how="average")
+    made.save("fixed")
+    named = json.loads((tmp_path / "fixed" / "MLmodel").read_text(encoding="utf-8"))
+    assert named["flavors"]["python_function"]["data"] == "averaging.json"
+    opened = _load_pyfunc(str(tmp_path / "fixed" / "averaging.json"))
+    assert np.allclose(opened.predict(frame), made.model(frame))
+
+
+def test_an_onnx_file_is_written_where_it_is_asked_for(result, tmp_path):
+    made = limi.repair(result, how="average", max_accuracy_loss=0.5)
+    made.save(tmp_path / "plain")
+    made.save(tmp_path / "both", onnx=True)
+    assert not (tmp_path / "plain" / "model.onnx").exists()
+    assert (tmp_path / "both" / "model.onnx").exists()
+    with pytest.raises(InvalidInput, match="averaged and dropped"):
+        require_onnx("copies")
+
+
+def test_the_bar_reaches_its_end_and_never_goes_back(result):
+    told = []
+    limi.repair(result, seeds=1, on_step=lambda done, words: told.append(done))
+    assert told == sorted(told)
+    assert told[0] == 0
+    assert told[-1] < 1
+    assert count_steps(["average"], 1) < count_steps(["average", "copies"], 1)
+
+
+def test_averaging_alone_takes_one_seed_and_no_other_generator(result):
+    made = limi.repair(result, how="average", max_accuracy_loss=0.5)
+    assert made.as_dict()["settings"]["seeds"] == 1
+    assert made.fresh.generator == "trees"
 
 
 def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, monkeypatch):
