@@ -118,7 +118,7 @@ def test_all_repairs_stand_side_by_side_and_the_one_to_take_is_written(limi, hom
 def test_shipped_files_have_no_direct_flips(limi, home, tmp_path, how):
     out = tmp_path / "out"
     code, _, err = limi(
-        *("repair", "run", "--how", how, "--out", out, "--seeds", "1"),
+        *("repair", "run", "--how", how, "--out", out, "--seeds", "1", "--onnx"),
         *("--max-accuracy-loss", "0.3"),
     )
     assert code == 0, err
