@@ -77,7 +77,7 @@ def test_dates_and_identifiers_are_left_out_and_said_without_a_schema(here, limi
 def test_a_function_that_needs_an_identifier_is_given_it_and_its_cells_are_hidden(here, limi):
     code, out, err = limi(
         *("test", "court.csv", "--model", "python:model.py:by_case", "--protected", "sex"),
-        *("--out", "hid", "--force", *SMALL),
+        *("--out", "hid", "--force", "--full", *SMALL),
     )
     assert (code, err) == (0, "")
     assert "the model takes" in words(out)
