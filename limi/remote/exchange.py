@@ -222,13 +222,13 @@ class Exchange:
                 while len(flying) < self.remote.concurrency and (
                     queue or self._refill(queue, blocks)
                 ):
-                    part = queue.popleft()
+                    part = self._cut(queue)
                     number = self._reserve(part.named)
                     alone = part.alone and not flying and not queue
                     flying[self._submit(part.cells, alone)] = (part, number)
                 if not flying:
                     return
-                if len(queue) < self.remote.concurrency:
+                if len(queue) < 2:
                     self._refill(queue, blocks)  # while those are on their way
                 for done in wait(flying, return_when=FIRST_COMPLETED).done:
                     part, number = flying.pop(done)
@@ -236,7 +236,8 @@ class Exchange:
                         self._keep(part, number, done.result())
                     except _TooLarge:
                         self.memory.lose(part.named)
-                        queue.extend(part.split(-(-len(part.named) // 2)))
+                        half = len(part.named) // 2
+                        queue.extend((part[:half], part[half:]))
                     except BaseException:
                         self.memory.lose(part.named)
                         raise
@@ -249,12 +250,21 @@ class Exchange:
         part.block.places[part.at] = np.arange(start, start + len(part.named))
 
     def _refill(self, queue: deque[_Part], blocks: Iterator[_Part]) -> bool:
-        """Put the requests of the next block into the queue; False where there is none."""
+        """Put the next block into the queue; False where there is none."""
         block = next(blocks, None)
         if block is None:
             return False
-        queue.extend(block.split(self._pace.size(block.left, self.remote.concurrency)))
+        queue.append(block)
         return True
+
+    def _cut(self, queue: deque[_Part]) -> _Part:
+        """The rows of the next request, of the size that suits the server by now."""
+        part = queue.popleft()
+        size = self._pace.size(part.left, self.remote.concurrency)
+        if size < len(part.named):
+            queue.appendleft(replace(part[size:], left=part.left - size))
+            part = part[:size]
+        return part
 
     def _reserve(self, named: Sequence[bytes]) -> int:
         """Count rows before they are sent; OutOfQueries where they are more than allowed."""
@@ -419,15 +429,8 @@ class _Part:
     left: int  # rows to send yet, these and those of blocks that were not read
     alone: bool  # are these all rows that are wanted?
 
-    def split(self, size: int) -> list[_Part]:
-        """Parts of at most so many rows."""
-        if size >= len(self.named):
-            return [self]
-        cuts = [slice(at, at + size) for at in range(0, len(self.named), size)]
-        return [
-            replace(self, cells=self.cells[cut], named=self.named[cut], at=self.at[cut])
-            for cut in cuts
-        ]
+    def __getitem__(self, cut: slice) -> _Part:
+        return replace(self, cells=self.cells[cut], named=self.named[cut], at=self.at[cut])
 
 
 class _TooLarge(Exception):

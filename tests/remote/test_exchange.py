@@ -222,6 +222,19 @@ def test_requests_shrink_where_the_server_says_they_are_too_large(ask, app, addr
         asked(people(3, seed=99)[COLUMNS])
 
 
+def test_requests_grow_within_a_call_while_that_is_faster_for_each_row(
+    ask, app, address, monkeypatch
+):
+    sizes = []
+    app.before = lambda method, path, body: sizes.append(body.count(b"],[") + 1)
+    model, asked = ask(address, concurrency=1)
+    learn = model.exchange._pace.learn
+    # A second for every request, whatever its rows.
+    monkeypatch.setattr(model.exchange._pace, "learn", lambda n, seconds: learn(n, 1.0))
+    asked(people(2000, seed=8)[COLUMNS])
+    assert sizes[:5] == [64, 128, 256, 512, 1024]
+
+
 def test_no_more_rows_are_sent_than_allowed(ask, app, address):
     model, asked = ask(address, max_queries=20, concurrency=1)
     asked(ROWS[:15])
