@@ -2,6 +2,7 @@
 
     python benchmarks/scale.py table     a table of ten million rows and fifty columns, end to end
     python benchmarks/scale.py fit-rows  naturalness by the number of rows a generator is fitted to
+    python benchmarks/scale.py findings  memory of a search by the number of latents (--latents)
 
 Memory is that of a process of its own, as the system counts it (peak resident set). Tables are
 written into a scratch folder (`--scratch`, about 2 GB) and left there for the next time.
@@ -132,12 +133,34 @@ def fit_rows(folder: Path, rows: int) -> None:
         tell("fit-rows", rows=n, seconds=round(seconds, 1), naturalness=round(natural, 4))
 
 
+def findings(folder: Path, _: int, latents: list[int]) -> None:
+    """`limi test` of the census benchmark's network with more and more latents."""
+    for n in latents:
+        words = ["test", "census", "--model", "benchmark:dnn", "--protected", "sex", "--json"]
+        words += ["--max-rows", str(4 * n), "--set", f"n_latents={n}", "--device", "cpu"]
+        words += ["--out", f"found-{n}", "--force"]
+        seconds, memory, said = measured(folder, words)
+        summary = json.loads(said)
+        tell(
+            "findings",
+            latents=n,
+            findings=summary["findings"],
+            seconds=round(seconds, 1),
+            peak_gb=round(memory, 3),
+            phases={name: spent["seconds"] for name, spent in summary["phases"].items()},
+        )
+
+
 def tell(part: str, **figures: Any) -> None:
     """One line of figures."""
     print(json.dumps({"part": part, **figures}), flush=True)
 
 
-PARTS: dict[str, Callable[[Path, int], None]] = {"table": table, "fit-rows": fit_rows}
+PARTS: dict[str, Callable[..., None]] = {
+    "table": table,
+    "fit-rows": fit_rows,
+    "findings": findings,
+}
 
 
 def main() -> None:
@@ -145,11 +168,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--latents", type=int, nargs="+", default=[10**6, 10**7, 10**8])
     parser.add_argument("--scratch", type=Path, default=Path(tempfile.gettempdir()) / "limi-scale")
     given = parser.parse_args()
     given.scratch.mkdir(parents=True, exist_ok=True)
     for name in given.parts or PARTS:
-        PARTS[name](given.scratch, given.rows)
+        more = {"latents": given.latents} if name == "findings" else {}
+        PARTS[name](given.scratch, given.rows, **more)
 
 
 if __name__ == "__main__":

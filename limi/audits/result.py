@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from limi.metrics.representative import representative
 from limi.metrics.severity import priority, severity_of
 from limi.models.target import Target
 from limi.search.check import cause_names
-from limi.search.findings import Found
+from limi.search.findings import Found, Spool
 from limi.streams import Stream
 from limi.system.shown import to_json
 from limi.system.writing import Content, write
@@ -74,6 +74,8 @@ class Result:
     summary: Summary
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
     rules: tuple[Rule, ...] = field(default=(), repr=False)
+    spool: Spool | None = field(default=None, repr=False)
+    # ^ all findings, where they do not fit into memory: `found` is then a fair sample of them
 
     @property
     def rates(self) -> Rates:
@@ -154,7 +156,10 @@ class Result:
         Where the decision is a class there are `class` and `lead` (how far it is ahead of the next,
         from 0 to 0.5) in place of the score, and `severity` counts places of ordered classes; where
         it is a number there is `prediction`, and `severity` is the difference, or how many bands
-        all protected variants span."""
+        all protected variants span.
+
+        Of more findings than memory should hold (half a million), a fair sample; the file of the
+        run folder has all."""
         return findings_frame(self.problem.target, self.found)
 
     @cached_property
@@ -375,15 +380,42 @@ def files(result: Result) -> dict[str, Content]:
     from limi.audits.hiding import hide_cells, hide_schema
     from limi.report import html
 
-    sink, hidden = io.BytesIO(), result.problem.hidden
-    backend, findings = result.problem.target.codec.backend, result.findings
-    if hidden:
-        cells = {name: backend.column(findings, name) for name in backend.names(findings)}
-        findings = backend.frame(hide_cells(cells, hidden, backend, len(result.found)))
-    pq.write_table(backend.to_arrow(findings), sink)
+    hidden, backend = result.problem.hidden, result.problem.target.codec.backend
+
+    def to_arrow(found: Found) -> Any:
+        findings = findings_frame(result.problem.target, found)
+        if hidden:
+            cells = {name: backend.column(findings, name) for name in backend.names(findings)}
+            findings = backend.frame(hide_cells(cells, hidden, backend, len(found)))
+        return backend.to_arrow(findings)
+
+    content: Content
+    if result.spool is None:
+        sink = io.BytesIO()
+        pq.write_table(to_arrow(result.found), sink)
+        content = sink.getvalue()
+    else:
+        content = _write_parts(result.spool, to_arrow)
     return {
         "schema.toml": dump(hide_schema(result.problem.schema, hidden)),
-        "findings.parquet": sink.getvalue(),
+        "findings.parquet": content,
         "summary.json": to_json(result.summary.as_dict()) + "\n",
         "report.html": html.render(result.summary, result._ledger()),
     }
+
+
+def _write_parts(spool: Spool, to_arrow: Callable[[Found], Any]) -> Callable[[BinaryIO], None]:
+    """What writes findings as one Parquet file, a row group for each part."""
+
+    def write(file: BinaryIO) -> None:
+        import pyarrow.parquet as pq
+
+        writer = None
+        for part in spool.parts():
+            table = to_arrow(part)
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table.cast(writer.schema))
+        assert writer is not None
+        writer.close()
+
+    return write

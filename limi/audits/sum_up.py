@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from limi.audits import pictures
 from limi.audits.conduct import Searched
 from limi.audits.hiding import count_real_people, hide_examples, hide_regions
+from limi.audits.many import Many, add_counts, judge_found, settle_many
 from limi.audits.noise import Floor, Tested, tell_floor, test_pairs
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
@@ -38,6 +39,7 @@ from limi.metrics.naturalness import Likeness, naturalness_at
 from limi.metrics.outcomes import Outcomes, compare_outcomes
 from limi.metrics.rates import Measured
 from limi.metrics.regions import Rule, Where, find_rules
+from limi.metrics.row_naturalness import Judge
 from limi.metrics.sequential import anytime_rate
 from limi.search.budget import Stop
 from limi.search.check import Checked
@@ -61,7 +63,14 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
     watch.owed = 0
     watch.enter("second_check")
     tested = test_pairs(plan, searched) if searched.noisy else None
-    found, dropped = verify(plan, searched) if tested is None else (tested.found, Dropped())
+    many = settle_many(plan, searched, lambda: _find_judge(plan))
+    if many is not None:
+        found, dropped = many.sample, many.dropped
+        searched.notes.append(many.note)
+    elif tested is None:
+        found, dropped = verify(plan, searched)
+    else:
+        found, dropped = tested.found, Dropped()
     if tested is not None:
         searched.notes.append(tested.note)
         searched.notes.extend(tell_floor(searched.floor, searched.measured.rates))
@@ -70,16 +79,18 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
             f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
             "was no time to ask for them again"
         )
-    found = count_bands(plan, searched, found)
+    found = count_bands(plan, searched, found) if many is None else found
     watch.enter("metrics")
-    found, judged_by = _judge(plan, found) if plan.in_time(cut, _ODD) else (found, "")
+    judged_by = "" if many is None else many.judged_by
+    if many is None and plan.in_time(cut, _ODD):
+        found, judged_by = _judge(plan, found)
     watch.step(0.25)
     where, shown = Where(), None
     if plan.in_time(cut, "where it happens"):
-        where, shown = _find_regions(plan, searched, found)
+        where, shown = _find_regions(plan, searched, [found] if many is None else many)
         where, shown = hide_regions(where, shown, plan.problem.hidden)
     watch.step(0.5)
-    summary = _summarize(plan, searched, found, dropped, shown, where.rules, judged_by)
+    summary = _summarize(plan, searched, found, dropped, shown, where.rules, judged_by, many)
     notes = (*summary.notes, *cut.values())
     spent = {
         name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
@@ -93,7 +104,8 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         remote=describe(plan.problem.target),
         noise=_describe_noise(tested, searched.floor),
     )
-    return Result(plan.problem, found, summary, plan.manifest, where.rules)
+    spool = None if many is None else many.spool
+    return Result(plan.problem, found, summary, plan.manifest, where.rules, spool)
 
 
 def _describe_noise(tested: Tested | None, floor: Floor | None) -> dict[str, Any]:
@@ -102,18 +114,21 @@ def _describe_noise(tested: Tested | None, floor: Floor | None) -> dict[str, Any
     return {**tested.as_dict(), "floor": None if floor is None else floor.as_dict()}
 
 
+def _find_judge(plan: Plan) -> Judge | None:
+    """What tells how natural a row is."""
+    rng = Stream.NATURALNESS.rng(plan.seed)
+    return collect.judge(plan.problem.rows, plan.problem.schema, rng)
+
+
 def _judge(plan: Plan, found: Found) -> tuple[Found, str]:
     """Findings with the naturalness of both rows, and what it was told by."""
-    rng = Stream.NATURALNESS.rng(plan.seed)
-    judge = collect.judge(plan.problem.rows, plan.problem.schema, rng) if len(found) else None
-    if judge is None:
-        return found, ""
-    told = (judge.p_values(found.rows), judge.p_values(found.partner))
-    found = dataclasses.replace(found, naturalness=told[0], partner_naturalness=told[1])
-    return found, judge.words
+    judge = _find_judge(plan) if len(found) else None
+    return (found, "") if judge is None else (judge_found(found, judge), judge.words)
 
 
-def _find_regions(plan: Plan, searched: Searched, found: Found) -> tuple[Where, Regions | None]:
+def _find_regions(
+    plan: Plan, searched: Searched, found: Iterable[Found]
+) -> tuple[Where, Regions | None]:
     """Rules from the rows that the natural rate was measured on; without a generator from the
     table's rows. No query is spent on them."""
     schema, checked = plan.problem.schema, searched.measured.checked
@@ -129,7 +144,8 @@ def _find_regions(plan: Plan, searched: Searched, found: Found) -> tuple[Where, 
     if own == "real" and searched.run.stop == Stop.EXHAUSTED:
         # The search has checked the whole table, so a row flips where its key was found.
         known = KeySet()
-        known.add(keys(schema, found.rows))
+        for part in found:
+            known.add(keys(schema, part.rows))
         flips = known.contains(keys(schema, plan.problem.rows))
         where = find_rules(schema, plan.problem.rows, flips, rng)
         return where, regions(where, "real")
@@ -265,6 +281,7 @@ def _take_metrics(
     rates: Mapping[str, Rate],
     likeness: Mapping[str, Likeness],
     judged_by: str,
+    n_found: int,
 ) -> dict[str, Any]:
     return collect.take(
         plan.problem.schema,
@@ -279,6 +296,7 @@ def _take_metrics(
         seed=plan.seed,
         decision=plan.problem.target.rule,
         in_time=lambda what: plan.in_time(searched.cut, what),
+        n_found=n_found,
     )
 
 
@@ -349,6 +367,7 @@ def _summarize(
     where: Regions | None,
     rules: tuple[Rule, ...],
     judged_by: str,
+    many: Many | None,
 ) -> Summary:
     problem, ran = plan.problem, searched.run
     rule = problem.target.rule
@@ -357,7 +376,9 @@ def _summarize(
     rates = _rates(plan, searched)
     plan.watch.step(0.75)
     in_regions = where is not None and bool(where.rules)
-    metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by)
+    every = [found] if many is None else many
+    n_found = sum(map(len, every))
+    metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by, n_found)
     compared = _compare_people(plan, searched, in_regions)
     return Summary(
         table=problem.table_name,
@@ -376,7 +397,7 @@ def _summarize(
         settings=_with_used(plan.settings, ran.session.used),
         protected=protected_values(problem.schema),
         combinations=len(problem.schema.combinations),
-        findings=len(found),
+        findings=n_found,
         rows_checked=ran.findings.rows_checked,
         queries=_queries(searched),
         seconds=round(ran.seconds, 3),
@@ -401,13 +422,13 @@ def _summarize(
             comparable=not searched.steadiness.in_company and rule.kind == "favorable",
             regions=in_regions,
         ),
-        favorable_findings=favorable_findings(problem.schema, found),
+        favorable_findings=add_counts(favorable_findings(problem.schema, part) for part in every),
         examples=hide_examples(_show_some(plan, found, rules), problem.hidden),
         groups=_group_lines(plan, searched, compared),
         volume=plan.volume,
         date=datetime.date.today().isoformat(),
         hidden=problem.hidden,
-        real_people=count_real_people(problem, found),
+        real_people=sum(count_real_people(problem, part) for part in every),
         notes=_notes(plan, searched, found, dropped),
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),

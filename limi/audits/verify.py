@@ -9,7 +9,7 @@ import numpy as np
 
 from limi.audits.conduct import Searched
 from limi.audits.plan import Plan
-from limi.decisions import Bands
+from limi.decisions import Bands, Rule
 from limi.models.target import Target
 from limi.search import steadiness
 from limi.search.check import check_rows
@@ -31,10 +31,7 @@ def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     again, flips = ask_again(target, found, plan.watch, plan.spread)
     unasked = len(found) - len(again)
     found = found[: len(again)]
-    rule = target.rule
-    moved = ~flips & (
-        rule.moved(found.score, again.score) | rule.moved(found.partner_score, again.partner_score)
-    )
+    moved = have_moved(target.rule, found, again, flips)
     steady = searched.steadiness.steady
     if steady and not moved.any():
         return again[flips], Dropped(rounded=int((~flips).sum()), unasked=unasked)
@@ -48,6 +45,14 @@ def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     dropped = len(found) - late - rounded - int(always.sum())
     kept = again[places[: len(always)][always]]
     return kept, Dropped(rounded, dropped, steady, unasked + late)
+
+
+def have_moved(rule: Rule, found: Found, again: Found, flips: Mask) -> Mask:
+    """Which findings flip no more, because an answer is another one and not for rounding."""
+    moved: Mask = ~flips & (
+        rule.moved(found.score, again.score) | rule.moved(found.partner_score, again.partner_score)
+    )
+    return moved
 
 
 def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Rows | None) -> Mask:

@@ -138,7 +138,15 @@ class Evidence:
     """Is there time for one more? A metric that takes long asks this with its name in words, and
     gives None where there is not: the report then says that it is missing."""
 
+    n_found: int | None = None
+    """How many findings there are, where `found` is a sample of them."""
+
     _streams: dict[str, np.random.Generator] = field(default_factory=dict, repr=False)
+
+    @property
+    def n_findings(self) -> int:
+        """How many findings there are, in the sample or beyond it."""
+        return len(self.found) if self.n_found is None else self.n_found
 
     def rng(self, name: str) -> np.random.Generator:
         """The stream of random numbers of a metric, by its name: no other metric draws from it."""
@@ -168,6 +176,11 @@ class Known:
     likeness: Mapping[str, Likeness]
     found: Sized
     effort: Effort
+
+    @property
+    def n_findings(self) -> int:
+        """How many findings there are."""
+        return len(self.found)
 
 
 # -- what a metric gives ----------------------------------------------------------------

@@ -89,10 +89,12 @@ def take(
     seed: int,
     decision: Rule = AS_DECIDED,
     in_time: Callable[[str], bool] = lambda what: True,
+    n_found: int | None = None,
 ) -> Tree:
     """Every metric of a run; plain data that JSON can hold.
 
-    `in_time` is asked before each that takes long, and those that it denies are left out.
+    `in_time` is asked before each that takes long, and those that it denies are left out. Where
+    `found` is a sample, `n_found` says of how many.
     """
     evidence = Evidence(
         schema=schema,
@@ -108,6 +110,7 @@ def take(
         seed=seed,
         decision=decision,
         in_time=in_time,
+        n_found=n_found,
     )
     tree: Tree = {family.name: {} for family in families()}
     for metric in declared():

@@ -43,7 +43,7 @@ def findings_per_thousand_queries(findings: float, queries: int) -> float:
 )
 def _count_findings(evidence: Evidence | Known) -> int:
     """How many distinct rows were found to flip."""
-    return len(evidence.found)
+    return evidence.n_findings
 
 
 @metric(
@@ -60,7 +60,7 @@ def _count_findings(evidence: Evidence | Known) -> int:
 )
 def _measure_per_second(evidence: Evidence) -> Figure:
     """Of the search alone; the other figure counts the time to fit the generator too."""
-    n, effort = len(evidence.found), evidence.effort
+    n, effort = evidence.n_findings, evidence.effort
     prepared = findings_per_second(n, effort.seconds, effort.preparation_seconds)
     return Figure(
         findings_per_second(n, effort.seconds),
@@ -81,6 +81,6 @@ def _measure_per_second(evidence: Evidence) -> Figure:
 def _measure_per_query(evidence: Evidence | Known) -> Figure:
     """Rows that the model was asked, for the search and for the rates."""
     return Figure(
-        findings_per_thousand_queries(len(evidence.found), evidence.effort.queries),
+        findings_per_thousand_queries(evidence.n_findings, evidence.effort.queries),
         beside={"scope": "queries of the search and of the rates"},
     )

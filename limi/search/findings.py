@@ -1,18 +1,30 @@
-"""The ledger: distinct flipping rows in the order they were found, with time and origin."""
+"""The ledger: distinct flipping rows in the order they were found, with time and origin.
+
+Of very many, keys and rows lie on disk: keys as sorted runs, by which a row is told to be new, and
+rows one behind the other, as they came. What is found does not hang on where it lies.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.search.check import ALONE, REFUSED, Checked
+from limi.system.scratch import Scratch
 from limi.table.rows import KeySet, distinct
 from limi.table.schema import Schema
+from limi.table.sketches import row_ranks
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["Findings", "Found"]
+__all__ = ["Findings", "Found", "Spool"]
+
+MOST_IN_MEMORY = 1 << 19  # findings; more of them lie on disk
+_AT_ONCE = 1 << 16  # findings that are read back together
 
 
 @dataclass(frozen=True)
@@ -57,10 +69,88 @@ class Found:
         )
 
 
-class Findings:
-    """Append-only; a finding is distinct by its non-protected columns, for every method."""
+class Spool:
+    """Findings on disk, in the order in which they came."""
 
-    def __init__(self, schema: Schema, *, sided: bool = True) -> None:
+    def __init__(self) -> None:
+        self._bytes: Scratch[np.uint8] = Scratch(np.uint8)
+        self._places: list[dict[str, tuple[int, Any, tuple[int, ...]]]] = []
+        self._n = 0
+
+    def __len__(self) -> int:
+        return self._n
+
+    def append(self, found: Found) -> None:
+        """Write findings behind the others."""
+        for start in range(0, len(found), _AT_ONCE):
+            part = found[start : start + _AT_ONCE]
+            place = {}
+            for one in fields(Found):
+                cells = np.ascontiguousarray(getattr(part, one.name))
+                place[one.name] = (len(self._bytes), cells.dtype, cells.shape)
+                self._bytes.append(np.frombuffer(cells.tobytes(), dtype=np.uint8))
+            self._places.append(place)
+            self._n += len(part)
+
+    def pieces(self) -> Iterator[Found]:
+        """All of them, in the pieces in which they were written."""
+        for place in self._places:
+            data = self._bytes.look()
+            arrays = [
+                data[start : start + math.prod(shape) * dtype.itemsize].copy().view(dtype)
+                for start, dtype, shape in place.values()
+            ]
+            shapes = [shape for _, _, shape in place.values()]
+            del data
+            self._bytes.forget()
+            yield Found(
+                *(cells.reshape(shape) for cells, shape in zip(arrays, shapes, strict=True))
+            )
+
+    def parts(self) -> Iterator[Found]:
+        """All of them, so many at once, whatever pieces they came in."""
+        return _rebatch(self.pieces())
+
+    def sample(self, n: int) -> Found:
+        """A fair sample of n findings, the same one every time, in their order."""
+        if n >= self._n:
+            return _join(list(self.pieces()))
+        limit = np.partition(row_ranks(0, self._n), n - 1)[n - 1]
+        kept, start = [], 0
+        for part in self.pieces():
+            kept.append(part[row_ranks(start, len(part)) <= limit])
+            start += len(part)
+        return _join(kept)
+
+
+def _join(parts: Sequence[Found]) -> Found:
+    if len(parts) == 1:
+        return parts[0]
+    return Found(*(np.concatenate([getattr(p, one.name) for p in parts]) for one in fields(Found)))
+
+
+def _rebatch(parts: Iterable[Found]) -> Iterator[Found]:
+    """The same findings in batches of one size, but for the last."""
+    waiting: list[Found] = []
+    for part in parts:
+        waiting.append(part)
+        while sum(map(len, waiting)) >= _AT_ONCE:
+            joined = _join(waiting)
+            yield joined[:_AT_ONCE]
+            waiting = [joined[_AT_ONCE:]] if len(joined) > _AT_ONCE else []
+    if waiting:
+        yield _join(waiting)
+
+
+class Findings:
+    """Append-only; a finding is distinct by its non-protected columns, for every method.
+
+    Of more than `most_in_memory` findings the rows lie on disk.
+    """
+
+    def __init__(
+        self, schema: Schema, *, sided: bool = True, most_in_memory: int | None = None
+    ) -> None:
         self.schema = schema
         self.sided = sided  # are decisions favorable or not? Only then `favorable` counts anything
         self.rows_checked = 0
@@ -69,6 +159,10 @@ class Findings:
         self.favorable = np.zeros(len(schema.combinations), dtype=np.int64)
         self._known = KeySet()
         self._parts: list[Found] = []
+        self._most = MOST_IN_MEMORY if most_in_memory is None else most_in_memory
+        self._n_held = 0  # in memory
+        self._spool: Spool | None = None
+        self._has_bits = True
 
     def __len__(self) -> int:
         return len(self._known)
@@ -88,6 +182,8 @@ class Findings:
         first = known.first[~self._known.contains(known.keys[known.first])][:most]
         self._known.add(known.keys[first])
         new = new[first]
+        if not len(new):
+            return 0
         self._parts.append(
             Found(
                 checked.rows[new],
@@ -100,10 +196,38 @@ class Findings:
                 bits=checked.bits[new] if len(checked.bits) else checked.bits,
             )
         )
+        self._has_bits &= len(self._parts[-1].bits) > 0
+        self._n_held += len(new)
+        if self._n_held > self._most:
+            self._spill()
         return len(new)
+
+    @property
+    def is_spilled(self) -> bool:
+        """Do they lie on disk, because they are too many?"""
+        return self._spool is not None
+
+    def parts(self) -> Iterator[Found]:
+        """Every finding so far, in batches of one size that fit into memory."""
+        on_disk = () if self._spool is None else self._spool.pieces()
+        return _rebatch(part for parts in (on_disk, self._parts) for part in self._alike(parts))
+
+    def _spill(self) -> None:
+        self._spool = Spool() if self._spool is None else self._spool
+        for part in self._parts:
+            self._spool.append(part)
+        self._parts, self._n_held = [], 0
+
+    def _alike(self, parts: Iterable[Found]) -> Iterator[Found]:
+        """Findings of which all or none have what was decided under every combination."""
+        none = np.zeros((0, 0), dtype=np.uint8)
+        for part in parts:
+            yield part if self._has_bits else replace(part, bits=none)
 
     def all(self) -> Found:
         """Every finding so far."""
+        if self._spool is not None:
+            return _join(list(self.parts()))
         if not self._parts:
             width = len(self.schema)
             empty = np.empty(0)
@@ -111,11 +235,5 @@ class Findings:
             origin, causes = np.empty(0, dtype=str), np.empty(0, dtype=np.uint8)
             return Found(nothing, nothing, empty, empty, origin, empty, causes)
         if len(self._parts) > 1:
-            parts = self._parts
-            if not all(len(part.bits) for part in parts):
-                none = np.zeros((0, 0), dtype=np.uint8)
-                parts = [replace(part, bits=none) for part in parts]
-            fields = Found.__dataclass_fields__
-            joined = [np.concatenate([getattr(part, f) for part in parts]) for f in fields]
-            self._parts = [Found(*joined)]
+            self._parts = [_join(list(self._alike(self._parts)))]
         return self._parts[0]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.table.key_runs import DiskRuns
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Mask, Rows
 
@@ -17,6 +18,7 @@ _WORD = 1 << 64
 _EXACT = 1 << 53  # up to here every whole number is a float64
 _CACHED = 2048  # rows
 _FEW = 512  # keys that are sorted sooner than thrown into buckets
+MOST_IN_MEMORY = 1 << 20  # keys of a set; more of them lie on disk
 
 
 def snap(schema: Schema, rows: Rows) -> Rows:
@@ -215,26 +217,37 @@ class KeySet:
 
     Kept as a few sorted runs whose sizes grow geometrically, so that adding n keys costs
     n log n in all, and memory is that of the keys. Runs are sorted by one word per key (the key
-    itself, or a hash of its words); equal hashes are compared word by word.
+    itself, or a hash of its words); equal hashes are compared word by word. Of more than
+    `most_in_memory` keys (a million by default) the runs lie on disk, and memory stays as it is.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most_in_memory: int | None = None) -> None:
         self._runs: list[tuple[NDArray[np.uint64], Keys]] = []
+        self._most = MOST_IN_MEMORY if most_in_memory is None else most_in_memory
+        self._on_disk: DiskRuns | None = None
 
     def __len__(self) -> int:
+        on_disk = 0 if self._on_disk is None else len(self._on_disk)
+        return self._n_in_memory + on_disk
+
+    @property
+    def _n_in_memory(self) -> int:
         return sum(len(hashes) for hashes, _ in self._runs)
 
     def contains(self, keys: Keys) -> Mask:
         """Which keys are in the set."""
         hashes = _hash(keys)
         found = np.zeros(len(keys), dtype=bool)
-        if len(keys) <= _FEW:
+        if len(keys) <= _FEW and self._on_disk is None:
             for run_hashes, run_keys in self._runs:
                 found |= _in_run(run_hashes, run_keys, hashes, keys)
             return found
         order = np.argsort(hashes)  # ascending needles keep the binary searches in cache
         for run_hashes, run_keys in self._runs:
             found[order] |= _in_run(run_hashes, run_keys, hashes[order], keys[order])
+        if self._on_disk is not None:
+            open_keys = order[~found[order]]
+            found[open_keys] = self._on_disk.contains(hashes[open_keys], keys[open_keys], _in_run)
         return found
 
     def add(self, keys: Keys) -> None:
@@ -244,11 +257,15 @@ class KeySet:
         hashes = _hash(keys)
         order = np.argsort(hashes, kind="stable")
         self._runs.append((hashes[order], keys[order]))
-        while len(self._runs) > 1 and self._last_is_long():
+        spills = self._n_in_memory > self._most
+        while len(self._runs) > 1 and (spills or self._last_is_long()):
             later, earlier = self._runs.pop(), self._runs.pop()
             merged = np.concatenate([earlier[0], later[0]])
             order = np.argsort(merged, kind="stable")
             self._runs.append((merged[order], np.concatenate([earlier[1], later[1]])[order]))
+        if spills:
+            self._on_disk = DiskRuns() if self._on_disk is None else self._on_disk
+            self._on_disk.add(*self._runs.pop())
 
     def _last_is_long(self) -> bool:
         """Is it time to merge? Short runs always are, for each costs a search at every question."""
