@@ -158,7 +158,7 @@ class Result:
         it is a number there is `prediction`, and `severity` is the difference, or how many bands
         all protected variants span.
 
-        Of more findings than memory should hold (half a million), a fair sample; the file of the
+        Of more findings than memory should hold (700,000), a fair sample; the file of the
         run folder has all."""
         return findings_frame(self.problem.target, self.found)
 

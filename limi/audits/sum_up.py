@@ -92,6 +92,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
     watch.step(0.5)
     summary = _summarize(plan, searched, found, dropped, shown, where.rules, judged_by, many)
     notes = (*summary.notes, *cut.values())
+    held = plan.problem.held_out
     spent = {
         name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
         for name, spent in watch.took().items()
@@ -100,6 +101,11 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         summary,
         notes=(*notes, *tell(plan.problem.target)),
         phases=spent,
+        held_out=None if held is None else held.name,
+        n_held_out=0 if held is None else len(held.rows),
+        real_people=sum(
+            count_real_people(plan.problem, part) for part in ([found] if many is None else many)
+        ),
         cut=dict(cut),
         remote=describe(plan.problem.target),
         noise=_describe_noise(tested, searched.floor),
@@ -428,7 +434,6 @@ def _summarize(
         volume=plan.volume,
         date=datetime.date.today().isoformat(),
         hidden=problem.hidden,
-        real_people=sum(count_real_people(problem, part) for part in every),
         notes=_notes(plan, searched, found, dropped),
         unconfirmed=dropped.rounded + dropped.moved,
         steadiness=searched.steadiness.as_dict(),
@@ -436,8 +441,6 @@ def _summarize(
         twins=searched.twins,
         command=plan.command,
         versions=plan.manifest["versions"],
-        held_out=None if problem.held_out is None else problem.held_out.name,
-        n_held_out=0 if problem.held_out is None else len(problem.held_out.rows),
         hashes=_hashes(plan),
     )
 

@@ -23,7 +23,7 @@ from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Findings", "Found", "Spool"]
 
-MOST_IN_MEMORY = 1 << 19  # findings; more of them lie on disk
+MOST_IN_MEMORY = 700_000  # findings; more of them lie on disk
 _AT_ONCE = 1 << 16  # findings that are read back together
 
 
@@ -142,6 +142,26 @@ def _rebatch(parts: Iterable[Found]) -> Iterator[Found]:
         yield _join(waiting)
 
 
+def _take(checked: Checked, new: Index, seconds: float) -> Found:
+    """These rows of a batch as findings, apart from the batch."""
+    n = len(new)
+
+    def take(cells: Any) -> Any:
+        # All rows of a batch, as a device sends them, are copied faster than gathered.
+        return cells.copy() if n == len(checked) else cells[new]
+
+    return Found(
+        take(checked.rows),
+        take(checked.partner),
+        take(checked.score),
+        take(checked.partner_score),
+        np.full(n, checked.origin),
+        np.full(n, seconds),
+        take(checked.causes) if len(checked.causes) else np.zeros(n, dtype=np.uint8),
+        bits=take(checked.bits) if len(checked.bits) else checked.bits,
+    )
+
+
 class Findings:
     """Append-only; a finding is distinct by its non-protected columns, for every method.
 
@@ -184,18 +204,7 @@ class Findings:
         new = new[first]
         if not len(new):
             return 0
-        self._parts.append(
-            Found(
-                checked.rows[new],
-                checked.partner[new],
-                checked.score[new],
-                checked.partner_score[new],
-                np.full(len(new), checked.origin),
-                np.full(len(new), seconds),
-                checked.causes[new] if len(checked.causes) else np.zeros(len(new), dtype=np.uint8),
-                bits=checked.bits[new] if len(checked.bits) else checked.bits,
-            )
-        )
+        self._parts.append(_take(checked, new, seconds))
         self._has_bits &= len(self._parts[-1].bits) > 0
         self._n_held += len(new)
         if self._n_held > self._most:

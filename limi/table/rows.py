@@ -236,8 +236,10 @@ class KeySet:
 
     def contains(self, keys: Keys) -> Mask:
         """Which keys are in the set."""
-        hashes = _hash(keys)
         found = np.zeros(len(keys), dtype=bool)
+        if not self._runs and self._on_disk is None:
+            return found
+        hashes = _hash(keys)
         if len(keys) <= _FEW and self._on_disk is None:
             for run_hashes, run_keys in self._runs:
                 found |= _in_run(run_hashes, run_keys, hashes, keys)
@@ -254,15 +256,13 @@ class KeySet:
         """Add keys that are distinct and not in the set yet."""
         if not len(keys):
             return
-        hashes = _hash(keys)
-        order = np.argsort(hashes, kind="stable")
-        self._runs.append((hashes[order], keys[order]))
+        self._runs.append(_sort_by_hash(_hash(keys), keys))
         spills = self._n_in_memory > self._most
         while len(self._runs) > 1 and (spills or self._last_is_long()):
             later, earlier = self._runs.pop(), self._runs.pop()
-            merged = np.concatenate([earlier[0], later[0]])
-            order = np.argsort(merged, kind="stable")
-            self._runs.append((merged[order], np.concatenate([earlier[1], later[1]])[order]))
+            pairs = zip(earlier, later, strict=True)
+            hashes, both = (np.concatenate(pair) for pair in pairs)
+            self._runs.append(_sort_by_hash(hashes, both))
         if spills:
             self._on_disk = DiskRuns() if self._on_disk is None else self._on_disk
             self._on_disk.add(*self._runs.pop())
@@ -271,6 +271,15 @@ class KeySet:
         """Is it time to merge? Short runs always are, for each costs a search at every question."""
         last, before = len(self._runs[-1][0]), len(self._runs[-2][0])
         return last * 2 > before or before <= _FEW
+
+
+def _sort_by_hash(hashes: NDArray[np.uint64], keys: Keys) -> tuple[NDArray[np.uint64], Keys]:
+    """Hashes in ascending order, and the keys with them; a key of one word is its own hash."""
+    if keys.shape[1] == 1:
+        hashes = np.sort(hashes)
+        return hashes, hashes[:, None]
+    order = np.argsort(hashes, kind="stable")
+    return hashes[order], keys[order]
 
 
 def _hash(keys: Keys) -> NDArray[np.uint64]:
