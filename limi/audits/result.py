@@ -158,9 +158,10 @@ class Result:
         it is a number there is `prediction`, and `severity` is the difference, or how many bands
         all protected variants span.
 
-        Of more findings than memory should hold (700,000), a fair sample; the file of the
-        run folder has all."""
-        return findings_frame(self.problem.target, self.found)
+        All of them, also where a run keeps them on disk and `found` is a sample."""
+        return findings_frame(
+            self.problem.target, self.found if self.spool is None else self.spool.all()
+        )
 
     @cached_property
     def groups(self) -> Frame:

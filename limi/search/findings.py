@@ -23,7 +23,7 @@ from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Findings", "Found", "Spool"]
 
-MOST_IN_MEMORY = 700_000  # findings; more of them lie on disk
+MOST_IN_MEMORY = 1 << 17  # findings; more of them lie on disk
 _AT_ONCE = 1 << 16  # findings that are read back together
 
 
@@ -111,10 +111,14 @@ class Spool:
         """All of them, so many at once, whatever pieces they came in."""
         return _rebatch(self.pieces())
 
+    def all(self) -> Found:
+        """All of them, in memory."""
+        return _join(list(self.pieces()))
+
     def sample(self, n: int) -> Found:
         """A fair sample of n findings, the same one every time, in their order."""
         if n >= self._n:
-            return _join(list(self.pieces()))
+            return self.all()
         limit = np.partition(row_ranks(0, self._n), n - 1)[n - 1]
         kept, start = [], 0
         for part in self.pieces():
