@@ -39,7 +39,8 @@ def read(native: Any, favorable: int) -> Read:
     model = gradient.get("gbtree", gradient)["model"]
     best = None if is_booster else getattr(native, "best_iteration", None)
     n_trees = len(model["trees"]) if best is None else model["iteration_indptr"][best + 1]
-    weights = gradient.get("weight_drop", [1.0] * len(model["trees"]))
+    # Of dart; since 3.4 they stand beside the trees.
+    weights = gradient.get("weight_drop") or model.get("weight_drop") or [1.0] * n_trees
     sign = 1.0 if favorable == 1 else -1.0
     trees = [
         _tree(tree, sign * weight)

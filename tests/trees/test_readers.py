@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from limi.audits.problem import prepare
 from limi.errors import BadModel
 from limi.table.rows import uniform
-from limi.trees import _catboost
+from limi.trees import _catboost, _xgboost
 from limi.trees.ensemble import DOUBLE, SINGLE, Categories, Tree, join_trees
 from limi.trees.lattice import build_lattice
 from limi.trees.reading import TOLERANCE, read_trees
@@ -263,3 +263,25 @@ def test_steps_of_a_graph_that_replace_numbers_keep_no_order():
     assert not _keeps_order(step("Cast", to=TensorProto.BOOL))
     assert _keeps_order(step("Imputer", imputed_value_floats=[1.0], replaced_value_float=np.nan))
     assert not _keeps_order(step("Imputer", imputed_value_floats=[1.0], replaced_value_float=-1.0))
+
+
+def test_weights_of_dart_are_read_where_each_version_of_xgboost_has_them():
+    from types import SimpleNamespace
+
+    frame = coded(draw_table(np.random.default_rng(4)))
+    booster = CASES["xgboost dart"](frame, 0)[0].get_booster()
+    tree = json.loads(booster.save_raw("json"))
+    gradient = tree["learner"]["gradient_booster"]
+    inner = gradient.get("gbtree", gradient)
+    weights = gradient.get("weight_drop") or inner["model"]["weight_drop"]
+    assert min(weights) < 1
+    earlier = {"name": "dart", "weight_drop": weights, "gbtree": inner}
+    later = {"name": "gbtree", "model": inner["model"] | {"weight_drop": weights}}
+    read = []
+    for told in (earlier, later):
+        tree["learner"]["gradient_booster"] = told
+        text = json.dumps(tree)
+        native = SimpleNamespace(save_raw=lambda _, text=text: text, feature_types=None)
+        read.append(_xgboost.read(native, 1).ensemble)
+    assert read[0].n_trees == read[1].n_trees == len(weights)
+    assert np.array_equal(read[0].value, read[1].value)
