@@ -33,15 +33,17 @@ COMPARED = (
     "real_alone",
     "natural_alone",
     "twins",
+    "twins_kept",
     "spd",
     "opportunity",
 )
 
 _BINS = 10
 _WIDE = 1.96
-_MOST_QUESTIONS = 12_000  # to the model inside, for one rate
+_MOST_QUESTIONS = 10_000  # to the model inside, for one rate
 _FEWEST_ROWS = 200
 _TWINS = 800
+_CARRIED = 200  # of them, asked which column carries what they differ in
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Comparison:
     natural: Rows
     twins: tuple[Rows, Rows] | None  # people, and their twins of another group
     no_twins: str = ""
+    kept: str = ""  # the column that explains most of what twins differ in; empty where none does
+    twins_kept: tuple[Rows, Rows] | None = None  # the same where it may differ between groups
 
     @staticmethod
     def make(
@@ -91,7 +95,11 @@ class Comparison:
         except InvalidInput as error:
             return Comparison(problem, privileged, None, real, natural, None, str(error))
         twins = _make_twins(problem, groups, real, rng)
-        return Comparison(problem, privileged, groups, real, natural, twins)
+        kept = _find_carrier(problem, *twins)
+        again = _make_twins(problem, groups, real, rng, keep=[kept]) if kept else None
+        return Comparison(
+            problem, privileged, groups, real, natural, twins, kept=kept, twins_kept=again
+        )
 
     @property
     def schema(self) -> Schema:
@@ -128,7 +136,8 @@ class Comparison:
                 None if opportunity.value is None else abs(opportunity.value),
                 reason=opportunity.reason,
             ),
-            "twins": self._differ_from_twins(target),
+            "twins": self._differ_from_twins(target, self.twins),
+            "twins_kept": self._differ_from_twins(target, self.twins_kept),
         }
         for name in ("real", "natural"):
             people: Rows = getattr(self, name)
@@ -146,10 +155,10 @@ class Comparison:
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
         return _figure(check_population(target.score, schema, people[:n])[1])
 
-    def _differ_from_twins(self, target: Scorer) -> RepairFigure:
-        if self.twins is None:
-            return RepairFigure(None, reason=self.no_twins)
-        people, twins = self.twins
+    def _differ_from_twins(self, target: Scorer, pairs: tuple[Rows, Rows] | None) -> RepairFigure:
+        if pairs is None:
+            return RepairFigure(None, reason=self.no_twins or "no single column explains a part")
+        people, twins = pairs
         return _share(differ(target.score(people), target.score(twins)))
 
     def moved(self, rows: Rows, before: Mask, after: Mask) -> list[Moved]:
@@ -176,11 +185,35 @@ def n_people(schema: Schema, asked: int) -> int:
     return max(_FEWEST_ROWS, _MOST_QUESTIONS // (len(schema.combinations) * asked))
 
 
+def _find_carrier(problem: Problem, people: Rows, twins: Rows) -> str:
+    """The column that most people are decided otherwise through: whose own cell, put back into the
+    twin, takes back most changes of the model as it is; empty where none takes back any."""
+    schema, target = problem.schema, problem.target
+    people, twins = people[:_CARRIED], twins[:_CARRIED]
+    moving = set(schema.moving_index.tolist())
+    free = [place for place in range(len(target.shown.schema)) if place not in moving]
+    if not len(people) or not free:
+        return ""
+    mixed = np.repeat(twins[None], len(free), axis=0)
+    for number, place in enumerate(free):
+        mixed[number, :, place] = people[:, place]
+    own = target.score(people)
+    changed = differ(own, target.score(twins)).sum()
+    asked = target.score(mixed.reshape(-1, twins.shape[1])).reshape(len(free), -1)
+    left = differ(own[None], asked).sum(axis=1)
+    best = int(np.argmin(left))
+    return schema.names[free[best]] if left[best] < changed else ""
+
+
 def _make_twins(
-    problem: Problem, groups: Groups, people: Rows, rng: np.random.Generator
+    problem: Problem,
+    groups: Groups,
+    people: Rows,
+    rng: np.random.Generator,
+    keep: Sequence[str] = (),
 ) -> tuple[Rows, Rows]:
     """Some people and a twin of each in another group, drawn at random."""
-    maker = learn(problem.rows, problem.schema, rng, groups=groups)
+    maker = learn(problem.rows, problem.schema, rng, groups=groups, keep=keep)
     own = groups.of(people)
     some = people[own >= 0][:_TWINS]
     own = groups.of(some)

@@ -48,7 +48,7 @@ FORMAT = 2
 
 _RATE_ROWS = 5_000
 _SEARCH_ROWS = 500
-_MOST_QUESTIONS = 30_000  # to the model inside, for one fresh check
+_MOST_QUESTIONS = 20_000  # to the model inside, for one fresh check
 _SMALL = {"guided": {"trees": 30}}  # learners that are enough for so few rows
 _SEARCH_COST = 2  # of a fresh search, in steps
 _SAME_ACCURACY = 0.001  # losses that lie nearer than this count as equal
@@ -289,6 +289,7 @@ class _Inquiry:
         generator = _verify.fit_again(name, work.problem, work.seed + _verify.FRESH_SEED)
         rng = Stream.REPAIR_YARDSTICK.rng(work.seed)
         comparison = Comparison.make(work.problem, work.groups, generator, _RATE_ROWS, rng)
+        work.memory["kept"] = comparison.kept
         return [self._try_out(comparison, place) for place in range(self.seeds)]
 
     def _try_out(self, comparison: Comparison, place: int) -> _Trial:
@@ -426,6 +427,7 @@ class _Inquiry:
             "weights": _describe_weights(settings.averaging.weights),
             "scale": settings.averaging.scale,
             "same_share": settings.averaging.same_share,
+            "kept": work.memory["kept"],
         }
 
 

@@ -19,7 +19,10 @@ __all__ = ["Cell", "Line", "basis", "card", "files", "lines", "remarks", "render
 
 Tree = Mapping[str, Any]
 
-_SHARES = ("accuracy", "favorable", "real", "natural", "real_alone", "natural_alone", "twins")
+_SHARES = (
+    *("accuracy", "favorable", "real", "natural", "real_alone", "natural_alone"),
+    *("twins", "twins_kept"),
+)
 _NAMES = {
     "accuracy": ("accuracy", "share of decisions that are right; higher is better"),
     "auc": ("AUC", "how well scores put people in order; higher is better"),
@@ -30,6 +33,7 @@ _NAMES = {
     "real_alone": ("flips, real, alone", "if only the value changed, and nothing with it"),
     "natural_alone": ("flips, natural, alone", "if only the value changed, and nothing with it"),
     "twins": ("changed as a twin", "people decided otherwise as their twin of another group"),
+    "twins_kept": ("changed as a twin, kept", "where one column may differ between the groups"),
     "spd": ("SPD", "gap of the groups' shares of favorable decisions"),
     "opportunity": ("equal opportunity", "gap among people whose true label is favorable"),
 }
@@ -173,6 +177,7 @@ def remarks(tree: Tree) -> list[str]:
         )
     told += _share_words(tree)
     told.append(_twin_words(tree))
+    told.append(_kept_words(tree))
     told.append(
         f"Groups of SPD and equal opportunity: {groups['privileged']} against all others "
         f"({groups['why']})."
@@ -233,6 +238,19 @@ def _twin_words(tree: Tree) -> str:
     return (
         f"{' and '.join(raised)} raised the share of people who are decided otherwise as their "
         "twin: other columns have taken over what the protected ones said."
+    )
+
+
+def _kept_words(tree: Tree) -> str:
+    """What letting one column differ would explain of the twins' rate."""
+    kept, before = tree["settings"]["kept"], tree["before"]
+    if not kept or before["twins_kept"]["value"] is None:
+        return ""
+    return (
+        f"Of the columns that go with the protected ones, {kept} explains most: where it may "
+        f"differ between the groups (limi test --twin --keep {shlex.quote(kept)}), "
+        f"{_show('twins_kept', before)} are decided otherwise as their twin, and not "
+        f"{_show('twins', before)}. Whether it may differ is for you to say."
     )
 
 

@@ -354,6 +354,25 @@ def test_auc_and_calibration_are_those_of_their_definitions():
     assert expected_calibration_error(np.full(10, 0.9), np.ones(10)) == pytest.approx(0.1)
 
 
+def test_the_column_that_explains_most_is_kept_and_told():
+    frame = people()
+    frame["job"] = np.where(frame["sex"] == "M", frame["income"] % 7 + 3, frame["income"] % 7)
+    frame["ok"] = np.where(frame["job"] > 5, "yes", "no")
+    model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+        frame[["income", "job"]].assign(male=frame["sex"] == "M"), frame["ok"]
+    )
+
+    def decide(table):
+        given = table[["income", "job"]].assign(male=table["sex"] == "M")
+        return (model.predict(given) == "yes").astype(float)
+
+    made = limi.repair(audited(decide, frame, output="score"), how="average")
+    tree = made.as_dict()
+    assert tree["settings"]["kept"] == "job"
+    assert made.before["twins_kept"].value < made.before["twins"].value / 2
+    assert "limi test --twin --keep job" in " ".join(page.remarks(tree))
+
+
 def test_reasons_that_several_ways_share_are_told_once(repairs):
     tree = replace(repairs, skipped={"drop": "why", "copies": "why", "pairs": "other"}).as_dict()
     words = page.remarks(tree)
