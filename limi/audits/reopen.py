@@ -365,7 +365,9 @@ def _read_frame(folder: Path) -> Any:
     with _reading_findings(folder):
         import pandas as pd
 
-        return pd.read_parquet(path)
+        # Opened here, for Arrow takes no name that is not UTF-8.
+        with path.open("rb") as file:
+            return pd.read_parquet(file)
 
 
 def _require_whole(folder: Path) -> None:

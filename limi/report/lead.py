@@ -43,6 +43,8 @@ def _who_loses(summary: Summary) -> str:
     table = clear[0].what_if
     pair = table.favored[0]
     rates = {value.value: wording.percent(value.rate).estimate for value in table.values}
+    if not {pair.favored, pair.disfavored} <= set(rates):  # of a damaged summary
+        return clear[0].verdicts[0]
     people = f"{words.count(table.n)} people"
     return (
         f"{wording.value_of(table, pair.disfavored)}: the same {people} are decided "

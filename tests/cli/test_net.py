@@ -107,7 +107,7 @@ def test_hooks_are_put_back():
         (["tst"], "No such command 'tst'. Did you mean 'test'? Try: limi --help"),
         (["test", "--nope\x1b"], r"No such option: --nope\x1b"),
         (["test", "a.csv", "--max-rows", "x"], "Invalid value for '--max-rows'"),
-        (["test", "a.csv"], "Missing option '--model'. Try: limi test --help"),
+        (["test", "a.csv"], "--model is missing: name what is tested"),
         (["study", "nope"], "Try: limi study --help"),
     ],
 )
