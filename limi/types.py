@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Index", "Keys", "Labels", "Latents", "Mask", "Rows", "Scores", "Value"]
+__all__ = ["Index", "Keys", "Labels", "Latents", "Mask", "Rows", "Scores", "Truth", "Value"]
 
 Rows: TypeAlias = NDArray[np.float64]
 """(n, d): one person a row. Numbers stand for themselves, levels for their place, NaN: missing."""
@@ -17,6 +17,10 @@ Scores: TypeAlias = NDArray[np.float64]
 
 Labels: TypeAlias = NDArray[np.int8]
 """(n,) of 0 and 1; 1 is favorable."""
+
+Truth: TypeAlias = NDArray[Any]
+"""(n,): labels; or what the target column holds as answers of a rule, a class's place or a number,
+NaN where it is not known."""
 
 Mask: TypeAlias = NDArray[np.bool_]
 """(n,): reads as a predicate."""

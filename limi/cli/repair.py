@@ -101,7 +101,7 @@ def repair(
     from limi.audits.reopen import reopen
     from limi.cli._apart import require_apart
     from limi.models.python import attribute
-    from limi.repairs import parse_weights, require_onnx, require_saving
+    from limi.repairs import Repair, parse_weights, require_onnx, require_saving
     from limi.repairs import repair as run_repair
 
     trainer = None if fit is None else fit.rpartition(":")[0]
@@ -153,7 +153,7 @@ def repair(
     if as_json:
         _console.print_json(tree)
     else:
-        (_show if how == "findings" else _show_all)(tree, out)
+        (_show if isinstance(repaired, Repair) else _show_all)(tree, out)
 
 
 def _show(tree: dict[str, Any], out: Path) -> None:
@@ -187,7 +187,9 @@ def _show_all(tree: dict[str, Any], out: Path) -> None:
     for line in page.lines(tree):
         shown.add_row(line.name, *(cell.value for cell in line.cells))
     for line in page.moved(tree):
-        shown.add_row(f"gain / lose, {line.name}", "", *(cell.value for cell in line.cells))
+        shown.add_row(
+            f"{page.moved_words(tree)[1]}, {line.name}", "", *(cell.value for cell in line.cells)
+        )
     _console.out.print(shown)
     for how, why, _ in page.reasons(tree):
         _console.out.print(clean(f"{how}: {why}."))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from limi.decisions import Rule
 from limi.generators import Generator, draw
 from limi.metrics._rate import Rate, rate_of
 from limi.search.check import Checked, check_rows
@@ -91,8 +92,8 @@ def draw_uniform(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Rows
 
 
 def check_population(
-    score: Callable[[Rows], Scores], schema: Schema, rows: Rows
+    score: Callable[[Rows], Scores], schema: Schema, rows: Rows, decision: Rule
 ) -> tuple[Checked, Rate]:
     """Verdicts of rows, and how often decisions on them flip; where no budget has a say."""
-    checked = check_rows(score, schema, rows)
+    checked = check_rows(score, schema, rows, decision=decision)
     return checked, rate_of(int(checked.flips.sum()), int(checked.is_paired.sum()))

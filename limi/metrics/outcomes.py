@@ -27,6 +27,7 @@ __all__ = [
     "Shift",
     "compare_outcomes",
     "group_gaps",
+    "measure_gaps",
     "quantile_interval",
 ]
 
@@ -288,6 +289,22 @@ def _group(
         return Group(value, len(answers), selection_rates=shares, accuracy=right)
     error = float(np.abs(answers[told] - truth[told]).mean()) if any_told else None  # type: ignore[index]
     return Group(value, len(answers), float(answers.mean()), error)
+
+
+def measure_gaps(
+    schema: Schema,
+    rule: Rule,
+    rows: NDArray[np.float64],
+    answers: NDArray[np.float64],
+    truth: NDArray[np.float64] | None,
+) -> dict[str, float]:
+    """What `group_gaps` tells of people, of the protected column in which it is largest."""
+    widest: dict[str, float] = {}
+    for place, name in zip(schema.protected_index, schema.protected, strict=True):
+        groups = _groups(schema[name], rule, answers, truth, rows[:, place])
+        for gap, value in group_gaps(rule, groups).items():
+            widest[gap] = max(value, widest.get(gap, 0.0))
+    return widest
 
 
 def group_gaps(rule: Rule, groups: tuple[Group, ...]) -> dict[str, float]:

@@ -143,7 +143,9 @@ class AveragedFunction:
     """A function of a frame or an array that returns scores, averaged in the same way.
 
     `takes` and `columns` say what it is given, as `limi.models` reads them of any function.
-    `reads` says what is averaged: scores as they are (`"probability"`), or their `"log-odds"`.
+    `reads` says what is averaged: scores or numbers as they are (`"probability"`), or their
+    `"log-odds"`. Where answers are classes, it is `"class"`: partners vote, and it returns a share
+    for each label in the order of `places`, which says where an answer has each label.
     With a `threshold` scores are moved so that it comes to lie at 0.5.
     """
 
@@ -155,6 +157,7 @@ class AveragedFunction:
         columns: Sequence[str] | None = None,
         reads: str = "probability",
         threshold: float | None = None,
+        places: Sequence[int] = (),
     ) -> None:
         self.score = score
         self.swaps = swaps
@@ -162,18 +165,28 @@ class AveragedFunction:
         self.columns = columns
         self.reads = reads
         self.threshold = threshold
+        self.places = places
 
     def __call__(self, inputs: Any) -> NDArray[np.float64]:
         if not len(inputs):
-            return np.empty(0)
+            return np.empty((0, len(self.places)) if self.reads == "class" else 0)
         scores = self._average(inputs)
         return scores if self.threshold is None else move_threshold(scores, self.threshold)
 
     def _average(self, inputs: Any) -> NDArray[np.float64]:
+        if self.reads == "class":
+            return _to_one(self.swaps.average(inputs, self._votes, self.columns))
         if self.reads != "log-odds":
             return self.swaps.average(inputs, self.score, self.columns)
         odds = np.exp(self.swaps.average(inputs, self._log_odds, self.columns))
         return np.asarray(odds / (1 + odds))
+
+    def _votes(self, inputs: Any) -> NDArray[np.float64]:
+        """(n, labels): 1 for the class of each; even ones for a class that is none of them."""
+        chosen = np.floor(np.asarray(self.score(inputs), dtype=np.float64))
+        votes = np.asarray(chosen[:, None] == np.asarray(self.places), dtype=np.float64)
+        votes[~votes.any(axis=1)] = 1 / len(self.places)
+        return votes
 
     def _log_odds(self, inputs: Any) -> NDArray[np.float64]:
         scores = np.asarray(self.score(inputs), dtype=np.float64)

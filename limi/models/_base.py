@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from limi.decisions import AS_DECIDED, DECIDED_LEAD, Classes, Favorable, Rule, favors
 from limi.errors import BadModel, GivesNumbers, InvalidInput, nearest, spell
 from limi.models._scores import Favored, Output, Outputs, Places, from_pairs, probabilities, whole
-from limi.types import Labels, Mask, Scores, Value
+from limi.types import Mask, Scores, Truth, Value
 
 __all__ = [
     "Answers",
@@ -130,11 +130,12 @@ class Refits(Protocol):
         """How it is trained, for people; InvalidInput where this very model cannot be."""
         ...
 
-    def refit(self, inputs: Any, labels: Labels, seed: int, *, n_table: int) -> Any:
+    def refit(self, inputs: Any, labels: Truth, seed: int, *, n_table: int) -> Any:
         """A model, or an object that limi can wrap, fitted on rows in the form that this one takes.
 
-        Labels are 1 where favorable and 0 elsewhere. The rows may have grown from a table of
-        `n_table`; the seed counts where the kind takes one.
+        Labels are 1 where favorable and 0 elsewhere; of a rule of classes they are its places, and
+        of numbers the numbers themselves. The rows may have grown from a table of `n_table`; the
+        seed counts where the kind takes one.
         """
         ...
 

@@ -26,7 +26,7 @@ from limi.models._scores import Favored, Places, from_labels, from_margin, from_
 from limi.models._trees import forget_caches
 from limi.system import cores
 from limi.system.foreign import reason
-from limi.types import Labels, Scores
+from limi.types import Scores, Truth
 
 __all__ = ["SklearnModel", "classifier"]
 
@@ -101,55 +101,38 @@ class SklearnModel:
 
     def describe_refit(self) -> str:
         """As a clone; InvalidInput where it cannot be cloned."""
-        self._clone()
-        return f"a clone of {type(self.estimator).__name__} with the same settings"
+        return _describe_clone(self.estimator)
 
     @property
     def learns_weights(self) -> bool:
         """Does the estimator, or the last of a pipeline, take weights?"""
-        from sklearn.utils.validation import has_fit_parameter
-
-        return bool(has_fit_parameter(_inner(self.estimator)[1], "sample_weight"))
+        return _takes_weights(self.estimator)
 
     def refit(
         self,
         inputs: Any,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         n_table: int,
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
         """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
-        from joblib import parallel_config
-        from threadpoolctl import threadpool_limits
-
-        classes = np.asarray(self.estimator.classes_)
-        assert isinstance(self.favorable_column, int)  # what has more labels is not repaired
-        favorable, other = classes[self.favorable_column], classes[1 - self.favorable_column]
-        truth = np.where(labels == 1, favorable, other).astype(classes.dtype)
         inputs = inputs if self.prepare is None else self.prepare(inputs)
-        told = {}
-        if weights is not None:
-            told = {f"{_inner(self.estimator)[0]}sample_weight": weights}
-        # OpenMP teams that wait for one another on a busy machine are slower than one thread. Trees
-        # of a forest that leaves it open are grown by as many threads as there are free cores,
-        # each from a seed of its own.
-        workers = parallel_config("threading", n_jobs=cores.n_free())
-        with threadpool_limits(limits=1), workers:
-            return self._clone().fit(inputs, truth, **told)
+        return _fit_clone(self.estimator, inputs, self._spell(labels), weights)
 
-    def _clone(self) -> Any:
-        from sklearn.base import clone
-
-        try:
-            return forget_caches(clone(self.estimator))
-        except (TypeError, RuntimeError, ValueError) as error:
-            raise InvalidInput(
-                f"{type(self.estimator).__name__} cannot be cloned ({reason(error)}); give a "
-                "function of a frame and its labels that returns a fitted model, as --fit "
-                "FILE.py:NAME (fit=... in Python)"
-            ) from None
+    def _spell(self, labels: Truth) -> NDArray[Any]:
+        """Labels as the estimator was given them."""
+        classes = np.asarray(self.estimator.classes_)
+        if isinstance(self.favorable_column, Places):
+            spelled = list(self.favorable_column.rule.labels)  # also of what the model never saw
+            for place, label in zip(self.favorable_column.of, classes.tolist(), strict=True):
+                if place < len(spelled):
+                    spelled[place] = label
+            return np.take(np.asarray(spelled), labels.astype(np.intp))
+        assert isinstance(self.favorable_column, int)  # some of many labels are not repaired
+        favorable, other = classes[self.favorable_column], classes[1 - self.favorable_column]
+        return np.asarray(np.where(labels == 1, favorable, other), dtype=classes.dtype)
 
     def _labels(self, inputs: Any) -> Scores:
         answers = whole(self.estimator.predict(inputs)).reshape(-1)
@@ -235,6 +218,69 @@ class RegressorModel:
                 f"the model predicts {numbers.shape[1]} numbers for each row; limi tests one"
             )
         return numbers.reshape(-1)
+
+    def describe_refit(self) -> str:
+        """As a clone; InvalidInput where it cannot be cloned."""
+        return _describe_clone(self.estimator)
+
+    @property
+    def learns_weights(self) -> bool:
+        """Does the estimator, or the last of a pipeline, take weights?"""
+        return _takes_weights(self.estimator)
+
+    def refit(
+        self,
+        inputs: Any,
+        labels: Truth,
+        seed: int,
+        *,
+        n_table: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Any:
+        """The same estimator or pipeline, fitted anew on other numbers."""
+        inputs = inputs if self.prepare is None else self.prepare(inputs)
+        return _fit_clone(self.estimator, inputs, labels.astype(np.float64), weights)
+
+
+def _fit_clone(
+    estimator: Any, inputs: Any, truth: NDArray[Any], weights: NDArray[np.float64] | None
+) -> Any:
+    from joblib import parallel_config
+    from threadpoolctl import threadpool_limits
+
+    told = {}
+    if weights is not None:
+        told = {f"{_inner(estimator)[0]}sample_weight": weights}
+    # OpenMP teams that wait for one another on a busy machine are slower than one thread. Trees
+    # of a forest that leaves it open are grown by as many threads as there are free cores,
+    # each from a seed of its own.
+    workers = parallel_config("threading", n_jobs=cores.n_free())
+    with threadpool_limits(limits=1), workers:
+        return _clone(estimator).fit(inputs, truth, **told)
+
+
+def _describe_clone(estimator: Any) -> str:
+    _clone(estimator)
+    return f"a clone of {type(estimator).__name__} with the same settings"
+
+
+def _clone(estimator: Any) -> Any:
+    from sklearn.base import clone
+
+    try:
+        return forget_caches(clone(estimator))
+    except (TypeError, RuntimeError, ValueError) as error:
+        raise InvalidInput(
+            f"{type(estimator).__name__} cannot be cloned ({reason(error)}); give a "
+            "function of a frame and its labels that returns a fitted model, as --fit "
+            "FILE.py:NAME (fit=... in Python)"
+        ) from None
+
+
+def _takes_weights(estimator: Any) -> bool:
+    from sklearn.utils.validation import has_fit_parameter
+
+    return bool(has_fit_parameter(_inner(estimator)[1], "sample_weight"))
 
 
 def regressor(

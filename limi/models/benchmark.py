@@ -55,7 +55,7 @@ from limi.models._trees import check_nodes
 from limi.system.cores import n_cores
 from limi.system.writing import make_folder
 from limi.system.writing import write as write_file
-from limi.types import Labels, Rows, Scores
+from limi.types import Labels, Rows, Scores, Truth
 
 __all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
 
@@ -154,7 +154,7 @@ class BenchmarkModel:
     def refit(
         self,
         inputs: Rows,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         n_table: int,

@@ -12,7 +12,7 @@ from scipy.special import logit
 
 from limi import models
 from limi.audits.problem import Problem, prepare
-from limi.decisions import Favorable, restore_threshold
+from limi.decisions import Classes, Favorable, Rule, restore_threshold
 from limi.errors import InvalidInput
 from limi.models import Meaning
 from limi.models._averaged import AveragedClassifier, AveragedFunction
@@ -55,6 +55,8 @@ def average(
     target: str | None = None,
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
+    decision: str | None = None,
+    order: str | Sequence[Value] | None = None,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
     trust_pickle: bool = False,
@@ -82,6 +84,8 @@ def average(
         target=target,
         favorable=favorable,
         output=output,
+        decision=decision,
+        order=order,
         schema=schema,
         constraints=constraints,
         trust_pickle=trust_pickle,
@@ -125,8 +129,9 @@ def average_target(
             table.swaps,
             model.takes,
             target.shown.schema.names,
-            scale if target.rule.kind == "favorable" else "probability",
+            _read_answers(target.rule, scale),
             threshold,
+            _sorted_places(target.rule),
         )
     return Averaged(_bound(problem, target, native), native, table)
 
@@ -158,6 +163,23 @@ def tell_threshold(target: Target, given: float) -> float:
         assert second is not None
         return second if model.favorable_column == 1 else 1 - second
     return given
+
+
+def _read_answers(rule: Rule, scale: Scale) -> str:
+    """What of a model's answers is averaged: classes by vote, numbers as they are."""
+    if rule.kind == "favorable":
+        return scale
+    return "class" if rule.kind == "class" else "probability"
+
+
+def _sorted_places(rule: Rule) -> tuple[int, ...]:
+    """Where a rule has its labels, in the order in which functions give one number for each."""
+    if not isinstance(rule, Classes):
+        return ()
+    labels = rule.labels
+    return tuple(
+        sorted(range(len(labels)), key=lambda at: (isinstance(labels[at], str), labels[at]))
+    )
 
 
 def _bound(problem: Problem, target: Target, native: Any) -> Target:

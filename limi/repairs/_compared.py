@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from limi.audits.problem import Problem
-from limi.decisions import differ, favors
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.generators import Generator
 from limi.metrics._populations import check_population, choose_places, draw_people
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import Rate, rate_of
 from limi.repairs._figures import Figures, RepairFigure, RepairGroups, Scorer
+from limi.repairs._terms import Terms
 from limi.table.schema import Schema
 from limi.twins import Groups, find_groups, learn
-from limi.types import Labels, Mask, Rows, Scores
+from limi.types import Mask, Rows, Scores, Truth
 
 __all__ = ["COMPARED", "Comparison", "Moved", "expected_calibration_error", "rank_auc"]
 
@@ -101,6 +103,11 @@ class Comparison:
             problem, privileged, groups, real, natural, twins, kept=kept, twins_kept=again
         )
 
+    @cached_property
+    def terms(self) -> Terms:
+        """What is right, and who gains."""
+        return Terms.of(self.problem)
+
     @property
     def schema(self) -> Schema:
         """Of the problem."""
@@ -112,12 +119,29 @@ class Comparison:
         return self.schema.enforcer is not None and self.schema.enforcer.binds_partners
 
     def figures(
-        self, target: Scorer, rows: Rows, truth: Labels, asked: int, scores: Scores
+        self, target: Scorer, rows: Rows, truth: Truth, asked: int, scores: Scores
     ) -> Figures:
         """A model's figures, on rows with known labels and scores, and on the people above.
 
         `asked` is how many questions an answer takes: fewer people are asked where it is many.
         """
+        if self.terms.is_sided:
+            found = self._favorable_figures(rows, scores, truth)
+        else:
+            found = self.terms.figures(self.schema, rows, scores, truth)
+        found["twins"] = self._differ_from_twins(target, self.twins)
+        found["twins_kept"] = self._differ_from_twins(target, self.twins_kept)
+        for name in ("real", "natural"):
+            people: Rows = getattr(self, name)
+            found[name] = self._flips(target, self.schema, people, asked)
+            found[f"{name}_alone"] = (
+                self._flips(target, self.schema.unruled, people, asked)
+                if self.has_rules
+                else RepairFigure(None, reason="nothing goes along, so it is the same question")
+            )
+        return {name: found[name] for name in COMPARED} if self.terms.is_sided else found
+
+    def _favorable_figures(self, rows: Rows, scores: Scores, truth: Truth) -> Figures:
         decided = favors(scores)
         inside, outside = self.privileged.split(self.schema, rows)
         gaps = differences(
@@ -126,7 +150,7 @@ class Comparison:
             names=(f"the group {self.privileged.words}", "the group of all others"),
         )
         spd, opportunity = gaps["parity_gap"], gaps["equal_opportunity_difference"]
-        found = {
+        return {
             "accuracy": _share(decided == (truth == 1)),
             "auc": rank_auc(scores, truth),
             "calibration": RepairFigure(expected_calibration_error(scores, truth)),
@@ -136,36 +160,27 @@ class Comparison:
                 None if opportunity.value is None else abs(opportunity.value),
                 reason=opportunity.reason,
             ),
-            "twins": self._differ_from_twins(target, self.twins),
-            "twins_kept": self._differ_from_twins(target, self.twins_kept),
         }
-        for name in ("real", "natural"):
-            people: Rows = getattr(self, name)
-            found[name] = self._flips(target, self.schema, people, asked)
-            found[f"{name}_alone"] = (
-                self._flips(target, self.schema.unruled, people, asked)
-                if self.has_rules
-                else RepairFigure(None, reason="nothing goes along, so it is the same question")
-            )
-        return {name: found[name] for name in COMPARED}
 
     def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
         n = n_people(schema, asked)
         if not len(people):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
-        return _figure(check_population(target.score, schema, people[:n])[1])
+        return _figure(check_population(target.score, schema, people[:n], self.terms.rule)[1])
 
     def _differ_from_twins(self, target: Scorer, pairs: tuple[Rows, Rows] | None) -> RepairFigure:
         if pairs is None:
             return RepairFigure(None, reason=self.no_twins or "no single column explains a part")
         people, twins = pairs
-        return _share(differ(target.score(people), target.score(twins)))
+        return _share(self.terms.rule.differ(target.score(people), target.score(twins)))
 
-    def moved(self, rows: Rows, before: Mask, after: Mask) -> list[Moved]:
-        """Who gains and who loses a favorable decision, by group."""
+    def moved(self, rows: Rows, before: Scores, after: Scores) -> list[Moved]:
+        """Who gains and who loses by other answers, by group (`Terms.compare`)."""
+        gained, lost = self.terms.compare(before, after)
         if self.groups is None:
             inside, outside = self.privileged.split(self.schema, rows)
-            parts = {self.privileged.words: inside, "all others": outside}
+            parts = {self.privileged.words or "everybody": inside, "all others": outside}
+            parts = {name: mine for name, mine in parts.items() if mine.any()}
         else:
             own = self.groups.of(rows)
             parts = {name: own == number for number, name in enumerate(self.groups.names)}
@@ -173,8 +188,8 @@ class Comparison:
             Moved(
                 name,
                 int(mine.sum()),
-                int((mine & after & ~before).sum()),
-                int((mine & before & ~after).sum()),
+                int((mine & gained).sum()),
+                int((mine & lost).sum()),
             )
             for name, mine in parts.items()
         ]
@@ -198,9 +213,9 @@ def _find_carrier(problem: Problem, people: Rows, twins: Rows) -> str:
     for number, place in enumerate(free):
         mixed[number, :, place] = people[:, place]
     own = target.score(people)
-    changed = differ(own, target.score(twins)).sum()
+    changed = target.rule.differ(own, target.score(twins)).sum()
     asked = target.score(mixed.reshape(-1, twins.shape[1])).reshape(len(free), -1)
-    left = differ(own[None], asked).sum(axis=1)
+    left = target.rule.differ(own[None], asked).sum(axis=1)
     best = int(np.argmin(left))
     return schema.names[free[best]] if left[best] < changed else ""
 
@@ -223,7 +238,7 @@ def _make_twins(
     return some[found], twins[found]
 
 
-def rank_auc(scores: Scores, truth: Labels) -> RepairFigure:
+def rank_auc(scores: Scores, truth: Truth) -> RepairFigure:
     """The area under the ROC curve, with Hanley and McNeil's interval."""
     from scipy.stats import rankdata
 
@@ -239,7 +254,7 @@ def rank_auc(scores: Scores, truth: Labels) -> RepairFigure:
     return RepairFigure(area, max(0.0, area - half), min(1.0, area + half))
 
 
-def expected_calibration_error(scores: Scores, truth: Labels, bins: int = _BINS) -> float:
+def expected_calibration_error(scores: Scores, truth: Truth, bins: int = _BINS) -> float:
     """How far scores and shares lie apart, over bins of equally many people.
 
     >>> expected_calibration_error(np.array([0.5, 0.5]), np.array([0, 1]), bins=1)

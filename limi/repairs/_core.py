@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from limi import data
-from limi.audits.problem import Problem, prepare
+from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import InvalidInput, spell
+from limi.errors import BadTable, InvalidInput, spell
 from limi.metrics._populations import draw_people
 from limi.metrics.collect import counts_by_column
-from limi.metrics.privileged import Privileged
+from limi.metrics.privileged import Privileged, parse
 from limi.metrics.rates import measurable_rows
 from limi.models.target import Target
 from limi.repairs import _ensemble, _recipes, _verify
@@ -34,11 +35,12 @@ from limi.repairs._mixing import MixedTable, mix_rows, n_findings
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.repairs._settings import Settings, check_run, choose_preset, choose_swept
+from limi.repairs._terms import Terms
 from limi.search.findings import Found
 from limi.streams import Stream
 from limi.system import cores
 from limi.table.frames import Frame
-from limi.types import Index, Labels, Mask, Rows
+from limi.types import Index, Mask, Rows, Truth
 
 __all__ = [
     "OnStep",
@@ -118,7 +120,12 @@ def compare_groups(
 ) -> tuple[RepairGroups, Mapping[str, float]]:
     """The groups to compare, and the privileged values where findings are labelled by them."""
     problem = result.problem
-    compared = groups(problem, privileged, counts_by_column(result.summary.all_metrics))
+    if problem.target.rule.kind == "favorable":
+        compared = groups(problem, privileged, counts_by_column(result.summary.all_metrics))
+    else:  # nobody is privileged unless it is stated: groups are compared with each other
+        compared = RepairGroups(
+            parse(problem.schema, privileged) if privileged else {}, "as stated"
+        )
     if settings.mixing.label != "privileged":
         return compared, {}
     if not privileged:
@@ -196,6 +203,8 @@ def describe_run(result: Result) -> dict[str, Any]:
         "target": problem.label_column,
         "favorable": problem.favorable,
         "decision": run.decision,
+        "kind": run.kind,
+        "ordered": run.ordered,
         "method": run.method,
         "generator": run.generator,
         "seed": run.seed,
@@ -279,20 +288,26 @@ class Work:
     refit: Refit
     groups: RepairGroups
     codes: Mapping[str, float]  # the privileged values, where findings are labelled by them
-    test: tuple[Rows, Labels] | None
+    test: tuple[Rows, Truth] | None
     steps: Steps = field(repr=False)
     memory: dict[str, Any] = field(default_factory=dict, repr=False)  # what was settled on the way
 
+    @cached_property
+    def terms(self) -> Terms:
+        """What is right, and what is lost."""
+        return Terms.of(self.problem)
+
     @property
-    def labels(self) -> Labels:
-        """The table's labels."""
-        assert self.problem.labels is not None
-        return self.problem.labels
+    def labels(self) -> Truth:
+        """The table's labels; of other kinds its classes or numbers, as answers of the rule."""
+        truth = self.problem.labels if self.terms.is_sided else self.problem.truth
+        assert truth is not None
+        return truth
 
     @property
     def known(self) -> Index:
         """Rows whose label is known."""
-        return np.flatnonzero(self.labels >= 0)
+        return self.terms.find_known(self.labels)
 
     @property
     def seed(self) -> int:
@@ -420,6 +435,7 @@ class Work:
             ensemble=lambda: self._ensemble(training),
             privileged=self.codes,
             rng=Stream.REPAIR_MIX.rng(self.seed, place),
+            decision=self.terms.rule,
         )
 
     def _ensemble(self, training: _recipes.Training) -> _ensemble.Ensemble:
@@ -428,35 +444,51 @@ class Work:
         )
 
     def split(self, place: int) -> tuple[Index, Index]:
-        """Rows to train on and rows held out, both classes in the table's proportion."""
+        """Rows to train on and rows held out, all classes in the table's proportion."""
         if self.test is not None or not self.settings.held_out:
             return self.known, np.empty(0, dtype=np.intp)
         rng = Stream.REPAIR_HELD_OUT.rng(self.seed, place)
         held = []
-        for label in (0, 1):
-            mine = rng.permutation(np.flatnonzero(self.labels == label))
+        for part in self._strata():
+            mine = rng.permutation(part)
             held.append(mine[: round(self.settings.held_out * len(mine))])
         out = np.sort(np.concatenate(held))
         return np.setdiff1d(self.known, out), out
+
+    def _strata(self) -> list[Index]:
+        """Rows by label; numbers are not told apart."""
+        if self.terms.rule.kind == "number":
+            return [self.known]
+        return [
+            np.flatnonzero(self.labels == label) for label in np.unique(self.labels[self.known])
+        ]
 
 
 def _join(each: Sequence[Figures]) -> Figures:
     return {name: over_seeds([one[name] for one in each]) for name in each[0]}
 
 
-def label_test(problem: Problem, frame: Frame) -> tuple[Rows, Labels]:
+def label_test(problem: Problem, frame: Frame) -> tuple[Rows, Truth]:
     """Rows and labels of a test frame; rows without a label are left out."""
-    given = prepare(
-        problem.target.model,
-        frame,
-        protected=(),
-        target=problem.label_column,
-        favorable=problem.favorable,
-        schema=problem.schema,
-    )
-    assert given.labels is not None
-    known = given.labels >= 0
-    return given.rows[known], given.labels[known]
+    rule = problem.target.rule
+    if rule.kind == "favorable":
+        given = prepare(
+            problem.target.model,
+            frame,
+            protected=(),
+            target=problem.label_column,
+            favorable=problem.favorable,
+            schema=problem.schema,
+        )
+        assert given.labels is not None
+        known = given.labels >= 0
+        return given.rows[known], given.labels[known]
+    held = with_held_out(problem, frame, "the test table").held_out
+    assert held is not None
+    if held.truth is None:
+        raise BadTable(f"the test table has no target column {problem.label_column!r}")
+    known = ~np.isnan(held.truth)
+    return held.rows[known], held.truth[known]
 
 
 def _blind_to(problem: Problem) -> set[str]:

@@ -59,6 +59,7 @@ class RepairFigure:
     seeds: tuple[float | None, ...] = ()
     reason: str = ""
     interval: str = ""  # over "seeds", or over the "rows" of one of them
+    unit: str = ""  # "number" where it is in the unit of the target, and not a share
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -257,7 +258,7 @@ class Yardstick:
             return RepairFigure(None, reason="it takes nothing that goes along either")
         if not len(rows):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
-        return _figure(check_population(target.score, schema, rows)[1])
+        return _figure(check_population(target.score, schema, rows, self.problem.target.rule)[1])
 
 
 def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> RepairFigure:
@@ -283,18 +284,20 @@ def over_seeds(each: Sequence[RepairFigure]) -> RepairFigure:
         return replace(only, seeds=(only.value,), interval="rows" if only.low is not None else "")
     values = [figure.value for figure in each]
     lacking = [figure.reason for figure in each if figure.value is None]
+    unit = each[0].unit
     if lacking:
-        return RepairFigure(None, seeds=tuple(values), reason=lacking[0])
+        return RepairFigure(None, seeds=tuple(values), reason=lacking[0], unit=unit)
     known = np.array(values, dtype=np.float64)
     spread = float(known.std(ddof=1)) / math.sqrt(len(known))
     half = float(stdtrit(len(known) - 1, 0.975)) * spread
     mean = float(known.mean())
-    low, high, interval = max(0.0, mean - half), min(1.0, mean + half), "seeds"
+    most = math.inf if unit else 1.0
+    low, high, interval = max(0.0, mean - half), min(most, mean + half), "seeds"
     lows = [figure.low for figure in each if figure.low is not None]
     highs = [figure.high for figure in each if figure.high is not None]
     if len(lows) == len(highs) == len(each) and np.mean(highs) - np.mean(lows) > high - low:
         low, high, interval = float(np.mean(lows)), float(np.mean(highs)), "rows"
-    return RepairFigure(mean, low, high, tuple(values), interval=interval)
+    return RepairFigure(mean, low, high, tuple(values), interval=interval, unit=unit)
 
 
 def _round(value: Any) -> Any:

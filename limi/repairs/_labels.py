@@ -7,13 +7,13 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from limi.decisions import favors
+from limi.decisions import AS_DECIDED, Classes, Rule, favors
 from limi.repairs._ensemble import Ensemble
 from limi.search.check import check_rows
 from limi.table.schema import Schema
-from limi.types import Labels, Mask, Rows, Scores
+from limi.types import Labels, Mask, Rows, Scores, Truth
 
-__all__ = ["POLICIES", "Policy", "decide", "vote"]
+__all__ = ["POLICIES", "Policy", "decide", "settle", "vote"]
 
 Policy = Literal["vote", "ensemble", "privileged", "drop"]
 """`vote`: what the model decides under most protected values; `ensemble`: what models decide that
@@ -31,10 +31,13 @@ def decide(
     *,
     ensemble: Callable[[], Ensemble],
     privileged: Mapping[str, float],
-) -> tuple[Labels, Mask]:
+    decision: Rule = AS_DECIDED,
+) -> tuple[Truth, Mask]:
     """A label for each row, and which rows are kept."""
     kept = np.ones(len(rows), dtype=bool)
     if policy == "vote":
+        if decision.kind != "favorable":
+            return settle(score, schema, rows, decision), kept
         return vote(score, schema, rows), kept
     if policy == "ensemble":
         return ensemble().decide(rows), kept
@@ -42,7 +45,10 @@ def decide(
         asked = rows.copy()
         for name, code in privileged.items():
             asked[:, schema.position(name)] = code
-        return favors(score(asked)).astype(np.int8), kept
+        answers = score(asked)
+        if isinstance(decision, Classes):
+            return np.asarray(decision.place(answers)), kept
+        return (answers if decision.kind == "number" else favors(answers).astype(np.int8)), kept
     labels = vote(score, schema, rows)
     return labels, labels == ensemble().decide(rows)
 
@@ -58,3 +64,21 @@ def vote(score: Callable[[Rows], Scores], schema: Schema, rows: Rows) -> Labels:
     share = favors(scores).mean(axis=1)
     favorable: Mask = np.where(share == 0.5, favors(scores.mean(axis=1)), share > 0.5)
     return favorable.astype(np.int8)
+
+
+def settle(score: Callable[[Rows], Scores], schema: Schema, rows: Rows, decision: Rule) -> Scores:
+    """What protected values bring a row together: the mean of numbers; of classes the one that
+    most values bring, and of several the one that is furthest ahead."""
+    if not len(rows):
+        return np.zeros(0)
+    answers = check_rows(score, schema, rows, keep_scores=True, decision=decision).scores
+    if not isinstance(decision, Classes):
+        return np.asarray(np.nanmean(answers, axis=1))
+    places = decision.place(answers)
+    votes = np.stack(
+        [
+            np.nansum(np.where(places == place, 1 + (answers - places), 0.0), axis=1)
+            for place in range(len(decision.labels))  # a lead is less than a vote
+        ]
+    )
+    return np.asarray(votes.argmax(axis=0), dtype=np.float64)

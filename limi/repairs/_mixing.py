@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from limi.decisions import AS_DECIDED, Rule
 from limi.repairs import _labels, _recipes
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._labels import Policy
 from limi.repairs._recipes import Rng, Training
 from limi.search.findings import Found
-from limi.types import Labels, Rows, Scores
+from limi.types import Rows, Scores, Truth
 
 __all__ = ["PAPER_FRACTION", "PRESETS", "MixedTable", "Preset", "mix_rows", "n_findings"]
 
@@ -40,7 +41,7 @@ class MixedTable:
     """The rows to train on: all that were there, then what was added."""
 
     rows: Rows
-    labels: Labels
+    labels: Truth
     findings: int  # that were drawn and kept, repeated ones counted again
 
 
@@ -58,6 +59,7 @@ def mix_rows(
     ensemble: Callable[[], Ensemble],
     privileged: Mapping[str, float],
     rng: Rng,
+    decision: Rule = AS_DECIDED,
 ) -> MixedTable:
     """Training rows with findings by a preset; `score` is of the model that labels them."""
     if preset.recipe in _recipes.WITHOUT_FINDINGS:
@@ -72,6 +74,7 @@ def mix_rows(
             drawn.rows,
             ensemble=ensemble,
             privileged=privileged,
+            decision=decision,
         )
         chosen = _recipes.Chosen(drawn[kept], labels[kept])
     rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)

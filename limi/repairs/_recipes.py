@@ -11,13 +11,13 @@ from limi.errors import InvalidInput, nearest
 from limi.search.findings import Found
 from limi.table.partners import change_where_possible
 from limi.table.schema import Schema
-from limi.types import Index, Labels, Rows
+from limi.types import Index, Rows, Truth
 
 __all__ = ["RECIPES", "WITHOUT_FINDINGS", "Chosen", "Training", "choose", "get", "mix"]
 
 
 Rng = np.random.Generator
-Extra = tuple[Rows, Labels]
+Extra = tuple[Rows, Truth]
 
 _MOST_VALUES = 4  # protected combinations under which a finding is learned
 _MOST_COPIES = 3  # other combinations under which a training row is learned
@@ -29,7 +29,7 @@ class Training:
 
     schema: Schema
     rows: Rows
-    labels: Labels
+    labels: Truth
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Chosen:
     """Findings with the labels they are to be learned with."""
 
     found: Found
-    labels: Labels
+    labels: Truth
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -96,7 +96,7 @@ def _both(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
     return [*_copies(training, chosen, rng), *_pairs(training, chosen, rng)]
 
 
-def _under_others(schema: Schema, rows: Rows, labels: Labels, most: int, rng: Rng) -> list[Extra]:
+def _under_others(schema: Schema, rows: Rows, labels: Truth, most: int, rng: Rng) -> list[Extra]:
     """Rows as they are, then under other protected combinations, each of which differs."""
     n_combinations = len(schema.combinations)
     own = schema.combination_of(rows)

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from limi import models
 from limi.audits.problem import Problem
+from limi.decisions import Classes
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import LearnsWeights, Refits
 from limi.models._function import FunctionModel
 from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
-from limi.types import Labels, Rows, Value
+from limi.types import Rows, Truth, Value
 
 __all__ = ["Fit", "Fitted", "Refit", "refit_of"]
 
@@ -50,7 +51,7 @@ class Refit(Protocol):
     def __call__(
         self,
         rows: Rows,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         weights: NDArray[np.float64] | None = None,
@@ -92,7 +93,7 @@ class _ByModel:
     def __call__(
         self,
         rows: Rows,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         weights: NDArray[np.float64] | None = None,
@@ -125,7 +126,7 @@ class _ByFunction:
     def __call__(
         self,
         rows: Rows,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         weights: NDArray[np.float64] | None = None,
@@ -135,10 +136,9 @@ class _ByFunction:
 
         target = self.problem.target
         frame = target.shown.decode(rows[:, : len(target.shown.schema)])
-        spelled = np.array([self.problem.unfavorable, self.problem.favorable])
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with _guard(rows), threadpool_limits(limits=1):
-            made = self.fit(frame, spelled[labels])
+            made = self.fit(frame, _spell(self.problem, labels))
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
         return _bound(self.problem, made, rows)
@@ -159,14 +159,25 @@ def _guard(rows: Rows) -> Iterator[None]:
         raise told(error) from error
 
 
+def _spell(problem: Problem, labels: Truth) -> NDArray[Any]:
+    """Labels as the table spells them; numbers are themselves."""
+    rule = problem.target.rule
+    if isinstance(rule, Classes):
+        return np.array(rule.labels)[labels.astype(np.intp)]
+    if rule.kind == "number":
+        return labels
+    return np.array([problem.unfavorable, problem.favorable])[labels]
+
+
 def _bound(problem: Problem, made: Any, rows: Rows) -> Fitted:
     labels: list[Value] = [v for v in (problem.unfavorable, problem.favorable) if v is not None]
     rule = problem.target.rule
+    sided = rule.kind == "favorable"
     wrap = partial(
         models.wrap,
         made,
-        favorable=problem.favorable,
-        labels=labels,
+        favorable=problem.favorable if sided else None,
+        labels=labels if sided else list(problem.known),
         rule=rule,
     )
     model = wrap()

@@ -28,6 +28,7 @@ from limi.repairs._settings import (
     Averaging,
     Settings,
     check_labels,
+    check_policy,
     check_threshold,
     choose_preset,
 )
@@ -35,7 +36,7 @@ from limi.repairs._side_by_side import Repairs, compare_repairs, count_steps
 from limi.repairs._ways import WAYS, check_how
 from limi.system import cores
 from limi.table.frames import Frame
-from limi.types import Labels, Rows
+from limi.types import Rows, Truth
 
 __all__ = ["repair"]
 
@@ -80,6 +81,9 @@ def repair(
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
+    Classes and numbers are repaired in the same ways, all of which give `Repairs`; what a repair of
+    numbers costs is its error, as a part of that of always saying the median.
+
     Each of the seeds (three; one where nothing is trained but to measure on rows held out) holds
     out other rows (or measures on `test`, a frame with the target column),
     and trains on the rest. The model that is kept is made from all rows. `held_out=0` trains on
@@ -87,7 +91,8 @@ def repair(
     """
     hows = check_how(how)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
-    if how == "findings":
+    sided = result.problem.target.rule.kind == "favorable"
+    if how == "findings" and sided:
         return repair_with_findings(
             result,
             fit=fit,
@@ -106,7 +111,12 @@ def repair(
             on_step=on_step,
         )
     if sweep:
-        raise InvalidInput("a sweep is over fractions of findings; ask for it with --how findings")
+        raise InvalidInput(
+            "a sweep is over fractions of findings; ask for it with --how findings"
+            if sided
+            else "a sweep draws favorable decisions against accuracy, and the decision here is "
+            f"{str(result.problem.target.rule)!r}; leave --sweep out"
+        )
     mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
     settings = Settings(
         preset,
@@ -134,6 +144,7 @@ def _side_by_side(
 ) -> Repairs:
     """All that these ways need, and the comparison of those that the model allows."""
     check_labels(result)
+    check_policy(result, settings.mixing)
     _check_sight(result)
     refit, why = _refit(result, fit, how)
     compared, codes = compare_groups(result, settings, privileged)
@@ -176,7 +187,7 @@ class _Untrained:
     def __call__(
         self,
         rows: Rows,
-        labels: Labels,
+        labels: Truth,
         seed: int,
         *,
         weights: NDArray[np.float64] | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 from limi.audits.problem import Problem
 from limi.errors import MissingDependency
 from limi.models import benchmark
+from limi.models._classifier import is_regressor
 from limi.models.benchmark import BenchmarkModel
 from limi.repairs._refit import Fitted
 from limi.system.imports import import_library
@@ -53,4 +54,4 @@ def store(fitted: Fitted) -> tuple[str, bytes] | None:
 
 
 def _is_estimator(native: Any) -> bool:
-    return hasattr(native, "get_params") and hasattr(native, "classes_")
+    return hasattr(native, "get_params") and (hasattr(native, "classes_") or is_regressor(native))

@@ -23,6 +23,7 @@ __all__ = [
     "Averaging",
     "Settings",
     "check_labels",
+    "check_policy",
     "check_run",
     "check_threshold",
     "choose_preset",
@@ -132,22 +133,28 @@ def check_run(result: Result) -> None:
 
 def check_labels(result: Result) -> None:
     """Refuse a run that nothing can be trained from."""
-    labels = result.problem.labels
-    rule = result.problem.target.rule
-    if rule.kind != "favorable":
+    problem = result.problem
+    rule, labels = problem.target.rule, problem.labels
+    truth = labels if rule.kind == "favorable" else problem.truth
+    if truth is None:
+        what = "numbers" if rule.kind == "number" and problem.label_column else "target column"
         raise InvalidInput(
-            f"the run tested the decision {str(rule)!r}, and limi trains models that decide "
-            "between two labels; test such a model (wanted or not), and repair it"
-        )
-    if labels is None:
-        raise InvalidInput(
-            "the run has no target column, so there are no labels to train on; test the model "
+            f"the run has no {what}, so there are no labels to train on; test the model "
             "again with the target named"
         )
-    if len(result.problem.known) > 2:
+    if rule.kind == "number" and problem.known:
         raise InvalidInput(
-            f"the target column has {len(result.problem.known)} labels, and limi trains models of "
-            "two; make it a column of two (wanted or not), and test such a model"
+            f"the run compared scores of a classifier ({str(rule)!r}), and a classifier is "
+            "repaired by its decisions; test it without --decision, or with a threshold"
+        )
+    if labels is None:
+        if len(np.unique(truth[~np.isnan(truth)])) < 2:
+            raise BadTable("the target column holds one value only; nothing can be learned from it")
+        return
+    if len(problem.known) > 2:
+        raise InvalidInput(
+            f"some of the {len(problem.known)} labels of the target column are favorable, and limi "
+            "trains models of two labels, or of all classes; test the model with --decision class"
         )
     if len(np.unique(labels[labels >= 0])) < 2:
         raise BadTable("the target column holds one label only; a model needs both to be trained")
@@ -156,11 +163,26 @@ def check_labels(result: Result) -> None:
 def check_threshold(result: Result, averaging: Averaging) -> None:
     """Refuse to move a threshold that the run itself names."""
     rule = result.problem.target.rule
+    if averaging.same_share and rule.kind != "favorable":
+        raise InvalidInput(
+            f"the decision is {str(rule)!r}, so there is no share of favorable decisions to keep; "
+            "leave the same share out"
+        )
     if averaging.same_share and isinstance(rule, Favorable) and rule.threshold is not None:
         raise InvalidInput(
             f"the run decides by {str(rule)!r}, a threshold of its own, which a model's file does "
             "not hold; repair without the same share, and the report names the threshold that "
             "keeps it"
+        )
+
+
+def check_policy(result: Result, mixing: Preset) -> None:
+    """Refuse labels of findings that only models of two labels can give."""
+    if result.problem.target.rule.kind != "favorable" and mixing.label in ("ensemble", "drop"):
+        raise InvalidInput(
+            f"findings labelled by {mixing.label!r} are favorable or not, and the decision here is "
+            f"{str(result.problem.target.rule)!r}; label them by vote or privileged "
+            "(--label vote)"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from limi import models
 from limi.audits.problem import Problem
 from limi.audits.run_folder import read_json
+from limi.decisions import Classes, Rule, parse_rule
 from limi.errors import InvalidInput, LimiError, missing
 from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
 from limi.repairs import _mlflow, _onnx, _saving
@@ -22,8 +24,8 @@ __all__ = ["files", "load_averaged", "require_onnx"]
 
 _SCORE = '''"""Scores of {model}, averaged over {columns}: `python:score.py:score` for limi.
 
-`score` takes a frame with the columns of the table and returns a favorable score a row, above 0.5
-favorable. What it is averaged over is in averaging.json beside this file.
+`score` takes a frame with the columns of the table and returns {what}.
+What it is averaged over is in averaging.json beside this file.
 """
 
 from pathlib import Path
@@ -32,6 +34,13 @@ from limi.repairs import load_averaged
 
 score = load_averaged(Path(__file__).with_name("averaging.json"))
 '''
+
+
+_RETURNS = {
+    "favorable": "a favorable score a row, above 0.5 favorable",
+    "class": "the shares of votes for each class, in sorted order",
+    "number": "a number for each row",
+}
 
 
 def require_onnx(how: str = "all") -> None:
@@ -104,14 +113,17 @@ def _as_function(
             "the model was given in memory, so that no file can name it; the averaged one is "
             "`.model` of the result"
         ]
-    swaps = native.swaps
+    swaps, rule = native.swaps, problem.target.rule
     tree: dict[str, Any] = {
         "format": 1,
         "model": place,
         "table": problem.table_name,
         "favorable": problem.favorable,
-        "labels": [v for v in (problem.unfavorable, problem.favorable) if v is not None],
+        "labels": list(problem.known)
+        or [v for v in (problem.unfavorable, problem.favorable) if v is not None],
         "output": problem.output,
+        "decision": str(problem.target.rule),
+        "classes": list(rule.labels) if isinstance(rule, Classes) else [],
         "takes": native.takes,
         "columns": list(native.columns or ()),
         "values": [[column, list(cells)] for column, cells in swaps.values.items()],
@@ -120,10 +132,12 @@ def _as_function(
         "closed": list(swaps.closed),
         "reads": native.reads,
         "threshold": native.threshold,
+        "places": list(native.places),
     }
     words = _SCORE.format(
         model=place.replace("\\", "/").replace('"', "'"),
         columns=" and ".join(problem.schema.protected).replace('"', "'"),
+        what=_RETURNS[rule.kind],
     )
     return {**found, "averaging.json": to_json(tree) + "\n", "score.py": words}, []
 
@@ -133,16 +147,29 @@ def load_averaged(path: str | Path) -> AveragedFunction:
     a file beside it, or as the run named it, from the folder that one is in."""
     tree = read_json(Path(path))
     kind, _, name = tree["model"].partition(":")
-    beside = Path(path).with_name(name)
+    beside = Path(path).parent / name
     model = models.load(
         f"{kind}:{beside}" if is_file(beside) else tree["model"],
         favorable=tree["favorable"],
         labels=tuple(tree["labels"]),
         output=tree["output"],
         table=tree["table"],
+        rule=_rule(tree),
     )
     swaps = Swaps(dict(tree["values"]), tree["weights"], tree["along"], tree["closed"])
     columns = tree["columns"] or None
     return AveragedFunction(
-        model.score, swaps, tree["takes"], columns, tree["reads"], tree["threshold"]
+        model.score,
+        swaps,
+        tree["takes"],
+        columns,
+        tree["reads"],
+        tree["threshold"],
+        tree["places"],
     )
+
+
+def _rule(tree: Mapping[str, Any]) -> Rule:
+    """The rule that the model was repaired under."""
+    rule = parse_rule(tree["decision"])
+    return Classes(tuple(tree["classes"])) if isinstance(rule, Classes) else rule

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.audits.drafts import Draft
 from limi.audits.problem import Problem
@@ -23,24 +24,19 @@ from limi.metrics.what_if import mcnemar
 from limi.models.target import Target
 from limi.repairs import _shipping, _verify
 from limi.repairs._average import tell_threshold
-from limi.repairs._compared import (
-    COMPARED,
-    Comparison,
-    Moved,
-    add_moved,
-    describe,
-)
+from limi.repairs._compared import Comparison, Moved, add_moved, describe
 from limi.repairs._core import Work, describe_run
 from limi.repairs._figures import Figures, RepairGroups, over_seeds
 from limi.repairs._partner_table import Weights
 from limi.repairs._recipes import Training
 from limi.repairs._share import choose_some, keep_share
+from limi.repairs._terms import Terms
 from limi.repairs._ways import WAYS, Made
 from limi.search.check import check_rows
 from limi.streams import Stream
 from limi.system.shown import to_json
 from limi.system.writing import Content
-from limi.types import Index, Labels, Mask, Rows
+from limi.types import Index, Mask, Rows, Truth
 
 __all__ = ["Repairs", "Tried", "compare_repairs", "count_steps"]
 
@@ -217,7 +213,7 @@ def compare_repairs(
     judge = _Judge.prepare(work, fresh)
     concluded = [inquiry.conclude(how, trials, judge) for how in inquiry.able]
     before = _join([trial.before for trial in trials])
-    tried, recommended = recommend(concluded, work.settings.max_accuracy_loss)
+    tried, recommended = recommend(concluded, work.settings.max_accuracy_loss, work.terms)
     return Repairs(
         work.problem,
         before,
@@ -244,8 +240,8 @@ class _Trial:
 
     before: Figures
     after: Mapping[str, Figures]
-    right: Mask
-    right_after: Mapping[str, Mask]
+    right: NDArray[np.float64]  # what each answer earns, see `Terms.credit`
+    right_after: Mapping[str, NDArray[np.float64]]
     places: Index
     moved: Mapping[str, Sequence[Moved]]
     seconds: Mapping[str, float]
@@ -301,9 +297,8 @@ class _Inquiry:
             if self.can_train
             else work.problem.target
         )
-        scores = plain.score(rows)
-        decided = favors(scores)
-        before = comparison.figures(plain, rows, truth, 1, scores)
+        answers, terms = plain.score(rows), work.terms
+        before = comparison.figures(plain, rows, truth, 1, answers)
         after, right, moved, seconds, thresholds = {}, {}, {}, {}, {}
         some = choose_some(len(rows), Stream.REPAIR_HELD_OUT.rng(work.seed, place, 1))
         for how in self.able:
@@ -311,17 +306,17 @@ class _Inquiry:
             made = self._make(how, plain, training, place)
             if made is None:
                 continue
-            scores = made.target.score(rows)
-            if made.remade is not None:
-                thresholds[how] = keep_share(scores[some], int(decided[some].sum()))
+            now = made.target.score(rows)
+            if made.remade is not None and terms.is_sided:
+                wanted = int(favors(answers)[some].sum())
+                thresholds[how] = keep_share(now[some], wanted)
                 made = self._move(made, thresholds[how])
-                scores = made.target.score(rows) if self._moves else scores
-            after[how] = comparison.figures(made.target, rows, truth, made.asked, scores)
-            now = favors(scores)
-            right[how] = now == (truth == 1)
-            moved[how] = comparison.moved(rows, decided, now)
+                now = made.target.score(rows) if self._moves else now
+            after[how] = comparison.figures(made.target, rows, truth, made.asked, now)
+            right[how] = terms.credit(now, truth)
+            moved[how] = comparison.moved(rows, answers, now)
             seconds[how] = made.seconds
-        right_before = decided == (truth == 1)
+        right_before = terms.credit(answers, truth)
         return _Trial(before, after, right_before, right, places, moved, seconds, thresholds)
 
     def _move(self, made: Made, threshold: float) -> Made:
@@ -332,7 +327,7 @@ class _Inquiry:
     def _moves(self) -> bool:
         return self.work.settings.averaging.same_share
 
-    def _split(self, place: int) -> tuple[Training, Rows, Labels, Index]:
+    def _split(self, place: int) -> tuple[Training, Rows, Truth, Index]:
         """Rows to train on, and those to measure on with their labels and places."""
         work, problem = self.work, self.work.problem
         trained, held = work.split(place) if self.can_train else (work.known, work.known[:0])
@@ -350,7 +345,7 @@ class _Inquiry:
         training = work.training(work.known)
         made = WAYS[how].timed(work, work.problem.target, training, 0)
         threshold = None
-        if made.remade is not None:
+        if made.remade is not None and work.terms.is_sided:
             threshold = float(np.median([trial.thresholds[how] for trial in trials]))
             made = self._move(made, threshold)
         checks = judge.check(made)
@@ -387,7 +382,15 @@ class _Inquiry:
         most = self.work.settings.max_accuracy_loss
         people = checks[-1]
         if not WAYS[how].exact or any(check.after for check in checks):
-            return _verify.judge(checks, people, loss, before, after, max_accuracy_loss=most)
+            return _verify.judge(
+                checks,
+                people,
+                loss,
+                before,
+                after,
+                max_accuracy_loss=most,
+                terms=self.work.terms,
+            )
         if not any(check.before for check in checks):
             return _verify.Verdict(
                 "unchanged",
@@ -404,8 +407,8 @@ class _Inquiry:
             return flips
         return _verify.Verdict(
             "too costly" if loss.low > most else "inconclusive",
-            f"accuracy on {loss.on} rows falls by {100 * loss.value:.2f} points, more than the "
-            f"{100 * most:.2f} allowed (flips are removed by construction)",
+            f"{self.work.terms.tell_excess(loss.value, loss.on, most)} (flips are removed by "
+            "construction)",
         )
 
     def describe_settings(self) -> dict[str, Any]:
@@ -422,6 +425,7 @@ class _Inquiry:
             "held_out": None if work.test is not None else settings.held_out,
             "trained_again": self.can_train,
             "max_accuracy_loss": settings.max_accuracy_loss,
+            "loss_scale": work.terms.scale,
             "trained_by": work.refit.words if self.can_train else "",
             "rows": len(work.problem.rows),
             "weights": _describe_weights(settings.averaging.weights),
@@ -451,7 +455,8 @@ class _Judge:
         rng = Stream.REPAIR_CHECK.rng(work.seed)
         n = max(1, min(_RATE_ROWS, _MOST_QUESTIONS // len(problem.schema.combinations)))
         people, _ = draw_people("natural", n, rng, problem.schema, generator)
-        flips = check_rows(problem.target.score, problem.schema, people).flips
+        rule = problem.target.rule
+        flips = check_rows(problem.target.score, problem.schema, people, decision=rule).flips
         return _Judge(work, fresh, generator, people, flips)
 
     def check(self, made: Made) -> list[_verify.Check]:
@@ -464,7 +469,8 @@ class _Judge:
         search = _verify.compare_searches(self._search_original(rows), after, words)
         n = min(len(self.people), most)
         had = self.flips[:n]
-        has = check_rows(made.target.score, schema, self.people[:n]).flips
+        rule = self.work.terms.rule
+        has = check_rows(made.target.score, schema, self.people[:n], decision=rule).flips
         people = _verify.Check(
             "people",
             f"fresh people of {fresh.generator}",
@@ -493,7 +499,9 @@ class _Judge:
         )
 
 
-def recommend(tried: Sequence[Tried], max_accuracy_loss: float) -> tuple[list[Tried], str | None]:
+def recommend(
+    tried: Sequence[Tried], max_accuracy_loss: float, terms: Terms = _verify.AS_USUAL
+) -> tuple[list[Tried], str | None]:
     """The repairs with the reason for or against each, and the one to take.
 
     Of those that make flips rarer and lose no more accuracy than is allowed: the one with fewest
@@ -505,7 +513,9 @@ def recommend(tried: Sequence[Tried], max_accuracy_loss: float) -> tuple[list[Tr
     able = [one for one in tried if one.verdict.word in ("removed", "reduced")]
     if not able:
         words = "not recommended: "
-        return [replace(one, why=words + _word(one, max_accuracy_loss)) for one in tried], None
+        return [
+            replace(one, why=words + _word(one, max_accuracy_loss, terms)) for one in tried
+        ], None
     least = min(map(_flips, able))
     fewest = [one for one in able if _flips(one) <= least]
     lost = min(one.loss.value for one in fewest)
@@ -514,19 +524,16 @@ def recommend(tried: Sequence[Tried], max_accuracy_loss: float) -> tuple[list[Tr
     explained = []
     for one in tried:
         if one is best:
-            why = "recommended: " + _praise(best, fewest, near, len(tried))
+            why = "recommended: " + _praise(best, fewest, near, len(tried), terms)
         elif one not in able:
-            why = _word(one, max_accuracy_loss)
+            why = _word(one, max_accuracy_loss, terms)
         elif one not in fewest:
             why = (
                 f"{_still(one)} of fresh people still flip, and with "
                 f"{best.how} {'none' if _flips(best) == 0 else _percent(best.people.shares[1])}"
             )
         elif one not in near:
-            why = (
-                f"loses {100 * (one.loss.value - best.loss.value):.2f} points more accuracy than "
-                f"{best.how}"
-            )
+            why = f"{terms.tell_more(one.loss.value - best.loss.value)} {best.how}"
         elif one.asked > best.asked:
             why = f"as good as {best.how}, but asks the model {one.asked} times for an answer"
         else:
@@ -543,28 +550,30 @@ def _flips(one: Tried) -> float:
     return rate_of(one.people.after, one.people.rows_after or one.people.rows).high
 
 
-def _praise(best: Tried, fewest: Sequence[Tried], near: Sequence[Tried], n_tried: int) -> str:
+def _praise(
+    best: Tried, fewest: Sequence[Tried], near: Sequence[Tried], n_tried: int, terms: Terms
+) -> str:
     told = "it removes the flips" if _flips(best) == 0 else "it leaves fewest flips"
     if n_tried == 1:
         return told if _flips(best) == 0 else "it makes flips rarer"
     if len(fewest) == 1:
         return f"{told}, and no other does" if _flips(best) == 0 else told
+    numbers = terms.measure == "error"
     if len(near) == 1:
-        return f"{told} and loses least accuracy of those that do"
-    return f"{told}, loses no more accuracy than others that do, and is the cheapest of them"
+        least = "errs least" if numbers else "loses least accuracy"
+        return f"{told} and {least} of those that do"
+    no_more = "errs no more" if numbers else "loses no more accuracy"
+    return f"{told}, {no_more} than others that do, and is the cheapest of them"
 
 
-def _word(one: Tried, max_accuracy_loss: float) -> str:
+def _word(one: Tried, max_accuracy_loss: float, terms: Terms) -> str:
     if one.verdict.word == "unchanged":
         some = any(check.before for check in one.checks)
         return "flips are not rarer" if some else "nobody flipped before"
     if one.verdict.word == "worse":
         return "flips are more common"
     if one.loss.value > max_accuracy_loss:
-        return (
-            f"loses {100 * one.loss.value:.2f} points of accuracy, more than the "
-            f"{100 * max_accuracy_loss:.2f} allowed"
-        )
+        return terms.tell_too_much(one.loss.value, max_accuracy_loss)
     return one.verdict.reason
 
 
@@ -586,4 +595,4 @@ def _describe_weights(weights: Weights) -> Any:
 
 
 def _join(each: Sequence[Figures]) -> Figures:
-    return {name: over_seeds([one[name] for one in each]) for name in COMPARED}
+    return {name: over_seeds([one[name] for one in each]) for name in each[0]}

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi import generators, methods
 from limi.audits.problem import Problem
@@ -25,6 +26,7 @@ from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
 from limi.models.target import Target
 from limi.repairs._figures import Figures, Scorer
+from limi.repairs._terms import Terms
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
@@ -59,6 +61,9 @@ _WIDE = 1.96  # standard errors to either side, for 95 %
 _LEVEL = 0.05  # an error rate under which a difference counts as one
 REMOVED = 0.001  # flips are called removed where the interval of fresh people lies below this share
 _METHODS = ("guided", "limi", "aequitas")
+AS_USUAL = Terms()
+
+Credit: TypeAlias = Mask | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -139,8 +144,9 @@ class Loss:
     on: str  # held-out or training rows
 
     @staticmethod
-    def of(before: Mask, after: Mask, on: str, places: Index | None = None) -> Loss:
-        """From which decisions were right before and which are after, on the same rows.
+    def of(before: Credit, after: Credit, on: str, places: Index | None = None) -> Loss:
+        """From which decisions were right before and which are after, on the same rows, or how
+        right they are (`limi.repairs._terms.Terms.credit`).
 
         `places` says which row of the table each is: one that several seeds held out counts as one
         row of several answers, not as several rows.
@@ -261,7 +267,8 @@ def search_one(
     settings: Mapping[str, Any] | None = None,
 ) -> tuple[int, int]:
     """Findings of a fresh search of one model, and rows that it checked."""
-    task = Task(problem.schema, target.score, problem.rows, generator=generator)
+    rule = problem.target.rule
+    task = Task(problem.schema, target.score, problem.rows, generator=generator, decision=rule)
     ran = run(methods.parse(method, settings or {}), task, Budget(max_rows=rows), seed)
     return len(ran.findings), ran.findings.rows_checked
 
@@ -276,9 +283,11 @@ def compare_searches(before: tuple[int, int], after: tuple[int, int], words: str
     return Check("search", words, before[1], before[0], after[0], rows_after=after[1])
 
 
-def ask(name: str, words: str, schema: Schema, rows: Rows, before: Scorer, after: Scorer) -> Check:
+def ask(name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Scorer) -> Check:
     """How many of the same rows flip, before and after."""
-    had, has = (check_rows(one.score, schema, rows).flips for one in (before, after))
+    had, has = (
+        check_rows(one.score, schema, rows, decision=before.rule).flips for one in (before, after)
+    )
     gone, new = int((had & ~has).sum()), int((has & ~had).sum())
     return Check(name, words, len(rows), int(had.sum()), int(has.sum()), gone=gone, new=new)
 
@@ -291,6 +300,7 @@ def judge(
     after: Figures,
     *,
     max_accuracy_loss: float,
+    terms: Terms = AS_USUAL,
 ) -> Verdict:
     """The verdict on a repair from fresh checks, its own findings, and figures over seeds.
 
@@ -300,10 +310,7 @@ def judge(
     flips = _flips(checks, own, before, after)
     if loss.value <= max_accuracy_loss or flips.word in ("worse", "unchanged"):
         return flips
-    told = (
-        f"accuracy on {loss.on} rows falls by {100 * loss.value:.2f} points, more than the "
-        f"{100 * max_accuracy_loss:.2f} allowed"
-    )
+    told = terms.tell_excess(loss.value, loss.on, max_accuracy_loss)
     if loss.low > max_accuracy_loss:
         return Verdict("too costly", f"{told} (flips {flips})")
     return Verdict("inconclusive", f"{told}, though on so few rows that may be chance")

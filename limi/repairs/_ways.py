@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import favors
 from limi.errors import InvalidInput, nearest
 from limi.models._base import LearnsPairs
 from limi.models.target import Target
@@ -25,7 +24,7 @@ from limi.repairs._refit import Fitted
 from limi.search.check import check_rows
 from limi.streams import Stream
 from limi.table.partners import change_where_possible
-from limi.types import Index, Labels, Rows
+from limi.types import Index, Rows, Truth
 
 __all__ = ["HOWS", "WAYS", "Made", "Way", "check_how", "copy_under_all"]
 
@@ -118,7 +117,7 @@ def _copies(work: Work, plain: Target, training: Training, place: int) -> Made:
 
 def copy_under_all(
     training: Training, rng: np.random.Generator
-) -> tuple[Rows, Labels, NDArray[np.float64]]:
+) -> tuple[Rows, Truth, NDArray[np.float64]]:
     """The rows, then each under every other value whose partner could exist, their labels, and
     what each copy counts: all copies of a row together count one."""
     schema, rows, labels = training.schema, training.rows, training.labels
@@ -170,14 +169,16 @@ def _choose_strength(work: Work, plain: Target, training: Training) -> float:
     no more accuracy than is allowed; the weakest where all cost more."""
     rng = Stream.REPAIR_MIX.rng(work.seed, 0, 3)
     held = rng.random(len(training.rows)) < _TRIED_ON
-    rows, truth = training.rows[held], training.labels[held] == 1
+    rows, truth = training.rows[held], training.labels[held]
     rest = Training(training.schema, training.rows[~held], training.labels[~held])
-    usual = float((favors(plain.score(rows)) == truth).mean())
+    usual = float(work.terms.credit(plain.score(rows), truth).mean())
     tried = []
     for strength in STRENGTHS:
         target = _train_paired(work, rest, strength, 0).target
-        lost = usual - float((favors(target.score(rows)) == truth).mean())
-        flips = float(check_rows(target.score, training.schema, rows[:_TRIED_ROWS]).flips.mean())
+        lost = usual - float(work.terms.credit(target.score(rows), truth).mean())
+        asked = rows[:_TRIED_ROWS]
+        rule = work.terms.rule
+        flips = float(check_rows(target.score, training.schema, asked, decision=rule).flips.mean())
         tried.append((lost > work.settings.max_accuracy_loss, flips, strength))
     if all(too_dear for too_dear, _, _ in tried):
         return STRENGTHS[0]

@@ -36,6 +36,20 @@ _NAMES = {
     "twins_kept": ("changed as a twin, kept", "where one column may differ between the groups"),
     "spd": ("SPD", "gap of the groups' shares of favorable decisions"),
     "opportunity": ("equal opportunity", "gap among people whose true label is favorable"),
+    "mean_absolute_error": ("mean absolute error", "in the unit of the target; lower is better"),
+    "demographic_parity_difference": (
+        "demographic parity difference",
+        "gap of the groups' shares in the class in which they differ most",
+    ),
+    "accuracy_score_difference": ("accuracy difference", "gap of the groups' accuracies"),
+    "mean_prediction_difference": (
+        "mean prediction difference",
+        "gap of the groups' mean predictions, in the unit of the target",
+    ),
+    "mean_absolute_error_difference": (
+        "mean absolute error difference",
+        "gap of the groups' mean errors, in the unit of the target",
+    ),
 }
 
 RULE = (
@@ -46,6 +60,7 @@ RULE = (
 )
 
 _LEVEL = 0.05  # an error rate under which a difference counts as one
+_UNKNOWN: Tree = {"value": None}
 
 _LIMITS = (
     "Flips are measured for the protected values of the run and for the named populations; a low "
@@ -96,6 +111,18 @@ def basis(tree: Tree) -> str:
         return " ".join(f"{one['how']}: {one['why']}." for one in tree["tried"])
     figures, before = best["figures"], tree["before"]
     lost = 100 * best["accuracy_loss"]["value"]
+    kind = _kind(tree)
+    if kind != "favorable":
+        cost = (
+            f"the mean absolute error goes from {_show('mean_absolute_error', before)} to "
+            f"{_show('mean_absolute_error', figures)}"
+            if kind == "number"
+            else f"accuracy changes by {-lost:+.2f} points"
+        )
+        return (
+            f"Flips {best['verdict'].partition(':')[0]}: {_show('natural', before)} of natural "
+            f"people before, {_show('natural', figures)} after; {cost}."
+        )
     return (
         f"Flips {best['verdict'].partition(':')[0]}: {_show('natural', before)} of natural people "
         f"before, {_show('natural', figures)} after; accuracy changes by {-lost:+.2f} points, the "
@@ -109,7 +136,7 @@ def lines(tree: Tree) -> list[Line]:
     sides = [(None, tree["before"]), *((one["how"], one["figures"]) for one in tree["tried"])]
     found = []
     for name, (label, aid) in _NAMES.items():
-        if all(side[name]["value"] is None for _, side in sides):
+        if all(side.get(name, _UNKNOWN)["value"] is None for _, side in sides):
             continue
         cells = tuple(
             Cell(_show(name, side), _interval(name, side), how is not None and how == _taken(tree))
@@ -141,19 +168,50 @@ def _seconds(one: Tree) -> str:
 
 
 def moved(tree: Tree) -> list[Line]:
-    """Who gains and who loses a favorable decision, by group."""
+    """Who gains and who loses by a repair, by group (`moved_words`)."""
     tried = tree["tried"]
     found = []
+    only_changed = _kind(tree) == "class" and not tree["run"]["ordered"]
     for number, group in enumerate(tried[0]["moved"] if tried else ()):
-        cells = [
-            Cell(
-                f"+{one['moved'][number]['gained']:,} / -{one['moved'][number]['lost']:,}",
-                best=one["how"] == _taken(tree),
-            )
-            for one in tried
-        ]
+        cells = []
+        for one in tried:
+            gained, lost = (one["moved"][number][way] for way in ("gained", "lost"))
+            told = f"{gained:,}" if only_changed else f"+{gained:,} / -{lost:,}"
+            cells.append(Cell(told, best=one["how"] == _taken(tree)))
         found.append(Line(group["group"], f"of {group['people']:,} decisions", tuple(cells)))
     return found
+
+
+def moved_words(tree: Tree) -> tuple[str, str]:
+    """What `moved` counts: a heading, and in short."""
+    kind = _kind(tree)
+    if kind == "number":
+        return f"Who gets another {tree['run']['target']}: more and less", "more / less"
+    if kind == "class":
+        if tree["run"]["ordered"]:
+            return "Who gets a better class and who a worse one", "better / worse"
+        return "Who gets another class", "another class"
+    return "Who gains and who loses a favorable decision", "gain / lose"
+
+
+def rule(tree: Tree) -> str:
+    """How the repair to take is chosen."""
+    if _kind(tree) != "number":
+        return RULE
+    most = tree["settings"]["max_accuracy_loss"]
+    allowed = wording.figure(most * tree["settings"]["loss_scale"])
+    return (
+        "Of the repairs that make flips rarer and whose mean error rises by no more than is "
+        f"allowed ({allowed}: {100 * most:g} % of the error of always saying the median), the one "
+        "with fewest flips is taken; of several with as few, the one that errs least (differences "
+        "of 0.1 % of that are equal); then the one that asks the model least for an answer, then "
+        "the quickest to make."
+    )
+
+
+def _kind(tree: Tree) -> str:
+    kind: str = tree["run"]["kind"]
+    return kind
 
 
 def reasons(tree: Tree) -> list[tuple[str, str, str]]:
@@ -164,23 +222,30 @@ def reasons(tree: Tree) -> list[tuple[str, str, str]]:
 def remarks(tree: Tree) -> list[str]:
     """What a reader must know to read the figures."""
     settings, groups = tree["settings"], tree["groups"]
-    told = [_measured_on(settings)]
+    told = [_measured_on(settings, _kind(tree))]
     if settings["trained_again"]:
         told.append(f"Models are trained again by {settings['trained_by']}.")
     told += _skipped(tree)
     told += [f"{one['how']}: {note}." for one in tree["tried"] for note in one["notes"]]
     if any(one["how"] == "findings" for one in tree["tried"]):
+        paper = (
+            "; the paper's own recipe is --how findings --preset paper"
+            if _kind(tree) == "favorable"
+            else ""
+        )
         told.append(
             f"findings: recipe {settings['recipe']} (preset {settings['preset']}), labelled by "
-            f"{settings['label']}, {settings['fraction']:.0%} of the rows; the paper's own recipe "
-            "is --how findings --preset paper."
+            f"{settings['label']}, {settings['fraction']:.0%} of the rows{paper}."
         )
-    told += _share_words(tree)
+    told += _share_words(tree) if _kind(tree) == "favorable" else []
     told.append(_twin_words(tree))
     told.append(_kept_words(tree))
     told.append(
         f"Groups of SPD and equal opportunity: {groups['privileged']} against all others "
         f"({groups['why']})."
+        if _kind(tree) == "favorable"
+        else "Group differences are the largest between two values of a protected column, by the "
+        "names that Fairlearn has for them."
     )
     return [one for one in told if one]
 
@@ -322,7 +387,7 @@ def card(tree: Tree) -> str:
                 for line in lines(tree)
             ),
             "",
-            "## Who gains and who loses a favorable decision",
+            f"## {words.markdown(moved_words(tree)[0])}",
             "",
             f"| group | {' | '.join(columns[1:])} |",
             f"|---|{'---|' * (len(columns) - 1)}",
@@ -334,7 +399,7 @@ def card(tree: Tree) -> str:
             "",
             "## Why",
             "",
-            RULE,
+            rule(tree),
             "",
             *(_item(f"{how}: {why} ({verdict})") for how, why, verdict in reasons(tree)),
             "",
@@ -344,7 +409,7 @@ def card(tree: Tree) -> str:
             "",
             _item(
                 f"Table: {run['table']}, {tree['settings']['rows']:,} rows, target "
-                f"{run['target']}, favorable {run['favorable']}; sha256 {run['data_sha256']}"
+                f"{run['target']}, {_asked_for(run)}; sha256 {run['data_sha256']}"
             ),
             _item(
                 "Protected: "
@@ -376,13 +441,21 @@ def render(tree: Tree) -> str:
         taken=tree["recommended"],
         lines=lines(tree),
         moved=moved(tree),
-        rule=RULE,
+        moved_title=moved_words(tree)[0],
+        rule=rule(tree),
         reasons=reasons(tree),
         remarks=remarks(tree),
         fresh=fresh(tree),
         use=use(tree),
         limits=_LIMITS,
     )
+
+
+def _asked_for(run: Tree) -> str:
+    """What counted as a decision."""
+    if run["kind"] == "favorable":
+        return f"favorable {run['favorable']}"
+    return f"decision {run['decision']}"
 
 
 def _best(tree: Tree) -> Tree | None:
@@ -393,17 +466,21 @@ def _item(text: str) -> str:
     return f"- {words.markdown(text)}"
 
 
-def _measured_on(settings: Tree) -> str:
+def _measured_on(settings: Tree, kind: str) -> str:
     times = settings["seeds"]
     if not settings["trained_again"]:
         return (
             "The model cannot be trained again, so it is measured as it is, on rows of the table "
             "that it may have been trained on."
         )
+    measured = {
+        "favorable": "accuracy, AUC, calibration, shares and group gaps",
+        "class": "accuracy and group gaps",
+        "number": "errors and group gaps",
+    }[kind]
     mean = f"Means over {times} seeds" if times > 1 else "One seed"
     on = (
-        f"each holds out {settings['held_out']:.0%} of the rows, on which accuracy, AUC, "
-        "calibration, shares and group gaps are measured"
+        f"each holds out {settings['held_out']:.0%} of the rows, on which {measured} are measured"
         if settings["held_out"]
         else "measured on a test table"
         if settings["held_out"] is None
@@ -413,10 +490,12 @@ def _measured_on(settings: Tree) -> str:
 
 
 def _show(name: str, side: Tree) -> str:
-    figure = side[name]
+    figure = side.get(name, _UNKNOWN)
     value = figure["value"]
     if value is None:
         return "-"
+    if figure.get("unit"):
+        return wording.figure(value)
     if name not in _SHARES:
         return f"{value:.3f}"
     plain = f"{100 * value:.2f}"
@@ -426,9 +505,11 @@ def _show(name: str, side: Tree) -> str:
 
 
 def _interval(name: str, side: Tree) -> str:
-    figure = side[name]
+    figure = side.get(name, _UNKNOWN)
     if figure["value"] is None or figure.get("low") is None or figure.get("high") is None:
         return ""
+    if figure.get("unit"):
+        return f"{wording.figure(figure['low'])} to {wording.figure(figure['high'])}"
     if name not in _SHARES:
         return f"{figure['low']:.3f} to {figure['high']:.3f}"
     shown = _percent(figure)

@@ -199,7 +199,8 @@ def _facts(problem: Problem) -> dict[str, Any]:
     info = cast("Any", problem.target.model).info
     rng = np.random.default_rng(0)
     rows = problem.rows[choose_places(len(problem.rows), _MOST_ROWS, rng)]
-    checked, rate = check_population(problem.target.score, problem.schema, rows)
+    target = problem.target
+    checked, rate = check_population(target.score, problem.schema, rows, target.rule)
     flipping = checked.rows[checked.flips]
     ceiling = None
     if len(flipping) >= FEWEST_TO_JUDGE:
