@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from limi import generators, methods
 from limi.audits.problem import Problem
+from limi.decisions import AS_DECIDED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
@@ -283,10 +284,10 @@ def compare_searches(before: tuple[int, int], after: tuple[int, int], words: str
     return Check("search", words, before[1], before[0], after[0], rows_after=after[1])
 
 
-def ask(name: str, words: str, schema: Schema, rows: Rows, before: Target, after: Scorer) -> Check:
-    """How many of the same rows flip, before and after."""
+def ask(name: str, words: str, schema: Schema, rows: Rows, before: Scorer, after: Scorer) -> Check:
+    """How many of the same rows flip, before and after; of favorable decisions."""
     had, has = (
-        check_rows(one.score, schema, rows, decision=before.rule).flips for one in (before, after)
+        check_rows(one.score, schema, rows, decision=AS_DECIDED).flips for one in (before, after)
     )
     gone, new = int((had & ~has).sum()), int((has & ~had).sum())
     return Check(name, words, len(rows), int(had.sum()), int(has.sum()), gone=gone, new=new)
