@@ -111,12 +111,7 @@ def repair(
             on_step=on_step,
         )
     if sweep:
-        raise InvalidInput(
-            "a sweep is over fractions of findings; ask for it with --how findings"
-            if sided
-            else "a sweep draws favorable decisions against accuracy, and the decision here is "
-            f"{str(result.problem.target.rule)!r}; leave --sweep out"
-        )
+        raise _no_sweep(result, sided)
     mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
     settings = Settings(
         preset,
@@ -129,6 +124,15 @@ def repair(
     )
     check_threshold(result, settings.averaging)
     return _side_by_side(result, how, hows, settings, fit, test, privileged, command, on_step)
+
+
+def _no_sweep(result: Result, sided: bool) -> InvalidInput:
+    if sided:
+        return InvalidInput("a sweep is over fractions of findings; ask for it with --how findings")
+    return InvalidInput(
+        "a sweep draws favorable decisions against accuracy, and the decision here is "
+        f"{str(result.problem.target.rule)!r}; leave --sweep out"
+    )
 
 
 def _side_by_side(
