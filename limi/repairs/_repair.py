@@ -81,13 +81,11 @@ def repair(
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
-    Classes and numbers are repaired in the same ways, all of which give `Repairs`; what a repair of
-    numbers costs is its error, as a part of that of always saying the median.
-
-    Each of the seeds (three; one where nothing is trained but to measure on rows held out) holds
-    out other rows (or measures on `test`, a frame with the target column),
-    and trains on the rest. The model that is kept is made from all rows. `held_out=0` trains on
-    everything, as the paper does.
+    Classes and numbers are repaired alike, always as `Repairs`; numbers cost their error, as a part
+    of that of always saying the median.
+    Each of the seeds (three; one where nothing is trained) holds out other rows, or measures on
+    `test`, a frame with the target column. The model that is kept is made from all rows.
+    `held_out=0` trains on everything, as the paper does.
     """
     hows = check_how(how)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
