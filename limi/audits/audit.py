@@ -48,7 +48,7 @@ from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.types import Rows, Scores, Value
-from limi.workers import Executor, open_executor
+from limi.workers import check_cluster, count_workers, open_executor
 
 __all__ = ["Out", "audit"]
 
@@ -114,7 +114,8 @@ def audit(
     protected_from_name: str = "the protected table",
     command: str = "",
     device: str = "auto",
-    workers: int | str = 1,
+    workers: int | str | None = None,
+    cluster: str | None = None,
     on_plan: Callable[[Estimate], None] = lambda estimate: None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_step: Callable[[float, str], None] = lambda done, words: None,
@@ -158,7 +159,8 @@ def audit(
     `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
 
     `workers` is how many processes ask the model at the same time, `"auto"` for one on each core;
-    what is found does not depend on it.
+    with `cluster` they are those of Ray: `"ray"` (the cluster of RAY_ADDRESS, or one started here)
+    or `"ray://HOST:PORT"`. What is found does not depend on either.
 
     `remote` says how a model behind an address (`"mlflow:http://..."`) is asked: headers, requests
     in flight, a cache of answers, a price. `max_queries` is then the number of rows that are sent
@@ -187,7 +189,7 @@ def audit(
     usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
-    executor = _executor(model, workers, device, budget)
+    has_workers = _check_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
         raise InvalidInput(f"volume is {volume}; it is a number of people, 1 or more")
     remote = settle_remote(
@@ -231,9 +233,7 @@ def audit(
         # A boundary between two sides finds less than plain natural rows where there are more.
         chosen = _choose_method(BUDGETED_METHOD, settings)
     question = _twin_question(problem, twin, keep, twin_generator)
-    place, asked = devices.settle_device(
-        device if executor is None else "cpu", problem.target, found
-    )
+    place, asked = devices.settle_device("cpu" if has_workers else device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, on_step)
     plan = Plan(
         problem,
@@ -263,6 +263,7 @@ def audit(
         if exchange is not None:
             ending.callback(exchange.rest)
         score = asked.score
+        executor = open_executor(workers, cluster) if has_workers else None
         if executor is not None:
             ending.callback(executor.close)
             spread = ending.enter_context(Spread(asked, executor, problem.opened))
@@ -272,11 +273,14 @@ def audit(
         return _run(plan, watch.timed(score), draft)
 
 
-def _executor(model: Any, workers: int | str, device: str, budget: Budget) -> Executor | None:
-    """Where work is done beside this process, if model, numbers and device make sense."""
-    executor = open_executor(workers)
-    if executor is None:
-        return None
+def _check_workers(
+    model: Any, workers: int | str | None, cluster: str | None, device: str, budget: Budget
+) -> bool:
+    """Are there workers? InvalidInput where model, numbers, cluster or device make no sense."""
+    number = count_workers(workers)
+    check_cluster(cluster)
+    if number == 1 and cluster is None:
+        return False
     kind = model.partition(":")[0] if isinstance(model, str) else ""
     if kind in models.names() and models.offers(kind).by_address:
         raise InvalidInput(
@@ -287,12 +291,12 @@ def _executor(model: Any, workers: int | str, device: str, budget: Budget) -> Ex
         raise InvalidInput(
             f"workers are processes that use the CPU, and the device is {device!r}; use one of both"
         )
-    if budget.max_rows is not None and budget.max_rows < executor.workers:
+    if budget.max_rows is not None and budget.max_rows < number:
         raise InvalidInput(
-            f"there are {executor.workers} workers and {budget.max_rows} rows to check at most; "
+            f"there are {number} workers and {budget.max_rows} rows to check at most; "
             f"use no more workers than rows, or more --max-rows"
         )
-    return executor
+    return True
 
 
 def _choose_method(

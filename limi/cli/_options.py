@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AsJson",
     "Cache",
+    "Cluster",
     "Concurrency",
     "Constraints",
     "DecisionRule",
@@ -138,10 +139,18 @@ Trust = Annotated[
 ]
 
 Workers = Annotated[
-    str,
+    str | None,
     Option(
         metavar="N|auto",
         help="Processes that ask the model; auto for one on each core. Findings are the same.",
+    ),
+]
+
+Cluster = Annotated[
+    str | None,
+    Option(
+        metavar="ray|ray://HOST:PORT",
+        help="Workers of a Ray cluster: that of RAY_ADDRESS, one started here, or at an address.",
     ),
 ]
 

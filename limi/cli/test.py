@@ -15,6 +15,7 @@ from limi.cli._log import Log, check_log, log_result
 from limi.cli._options import (
     AsJson,
     Cache,
+    Cluster,
     Concurrency,
     Constraints,
     DecisionRule,
@@ -137,7 +138,8 @@ def test(
     device: Annotated[
         str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
     ] = "auto",
-    workers: Workers = "1",
+    workers: Workers = None,
+    cluster: Cluster = None,
     out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
@@ -236,6 +238,7 @@ def test(
             max_batch=max_batch,
             device=device,
             workers=workers,
+            cluster=cluster,
             out=None if shown else out,
             force=force,
             resume=resume,

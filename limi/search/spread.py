@@ -26,8 +26,8 @@ from limi.workers import Crew, Executor, Failed, Killed
 
 __all__ = ["Opened", "Spread"]
 
-_PART_SECONDS = 0.02  # less is not worth the way to a worker
-_PARTS_EACH = 4  # parts for each worker, so that none waits long for the slowest
+_PART_SECONDS = 0.1  # less is not worth the way to a worker
+_PARTS_EACH = 2  # parts for each worker: a call has costs of its own, and the slowest is waited for
 _FEWEST = 64  # rows that are not cut further where memory is short
 
 What = Literal["score", "decide"]

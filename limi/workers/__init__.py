@@ -2,7 +2,18 @@
 
 from limi.workers._base import Executor, Failed, Killed, Work
 from limi.workers._crew import Crew
-from limi.workers._open import AUTO, open_executor
+from limi.workers._open import AUTO, check_cluster, count_workers, open_executor
 from limi.workers.local import Local
 
-__all__ = ["AUTO", "Crew", "Executor", "Failed", "Killed", "Local", "Work", "open_executor"]
+__all__ = [
+    "AUTO",
+    "Crew",
+    "Executor",
+    "Failed",
+    "Killed",
+    "Local",
+    "Work",
+    "check_cluster",
+    "count_workers",
+    "open_executor",
+]

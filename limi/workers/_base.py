@@ -27,6 +27,7 @@ __all__ = [
     "Work",
     "arrive",
     "attempt",
+    "cannot_travel",
     "forks",
     "pack",
     "settle",
@@ -153,13 +154,14 @@ def unpack(message: bytes) -> Work:
     return fail
 
 
-def settle() -> Any:
+def settle(*, handles_signals: bool = True) -> Any:
     """Make this process a worker: one thread, and interrupts are for its parent to act on.
 
     What comes back keeps the libraries to one thread as long as it is held.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if handles_signals:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for name in _THREADS:
         os.environ[name] = "1"
     cores.use_one()

@@ -7,9 +7,10 @@ from limi.system.cores import n_cores
 from limi.workers._base import Executor
 from limi.workers.local import Local
 
-__all__ = ["AUTO", "count_workers", "open_executor"]
+__all__ = ["AUTO", "check_cluster", "count_workers", "open_executor"]
 
 AUTO = "auto"
+_RAY = "ray"
 _MOST = 4096  # more is a slip of the hand
 
 
@@ -33,7 +34,27 @@ def count_workers(wanted: int | str | None) -> int:
     return number
 
 
-def open_executor(workers: int | str | None) -> Executor | None:
-    """Where work is done beside this process; None where this process does all of it."""
+def open_executor(workers: int | str | None, cluster: str | None = None) -> Executor | None:
+    """Where work is done beside this process; None where this process does all of it.
+
+    A cluster is `ray` (that of RAY_ADDRESS, or one that is started here) or `ray://HOST:PORT`;
+    without a number of workers it has one for each core of this machine.
+    """
     number = count_workers(workers)
-    return Local(number) if number > 1 else None
+    check_cluster(cluster)
+    if cluster is None:
+        return Local(number) if number > 1 else None
+    from limi.workers.ray import RayCluster
+
+    return RayCluster(cluster, n_cores() if workers is None else number)
+
+
+def check_cluster(cluster: str | None) -> None:
+    """InvalidInput where this is not how a cluster is named."""
+    if cluster is None:
+        return
+    if cluster != _RAY and not cluster.startswith(f"{_RAY}://"):
+        raise InvalidInput(
+            f"cluster is {cluster!r}; it is {_RAY} (that of RAY_ADDRESS, or one that is started "
+            f"here), or {_RAY}://HOST:PORT"
+        )

@@ -1,0 +1,199 @@
+"""Workers on a Ray cluster: one actor each, wherever Ray puts it.
+
+Ray schedules, restarts nodes and moves bytes; what is ours is that an actor which is gone has its
+job done again by another, as a local process has. The model travels as a message, or as the name of
+its file, which every node must then have at the same place.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlsplit
+
+from limi.errors import InvalidInput, missing
+from limi.workers._base import Failed, Killed, Work, attempt, cannot_travel, pack, settle, unpack
+
+__all__ = ["RayCluster"]
+
+TIMEOUT = 10.0
+"""Seconds that a cluster may take to answer at its address."""
+
+_READY_SECONDS = 120.0  # for a first worker to stand ready: a node may have to start
+_LOCAL = "ray"  # the cluster of RAY_ADDRESS, or one that is started here
+
+
+class RayCluster:
+    """So many workers on a cluster: that of an address, of RAY_ADDRESS, or one started here."""
+
+    def __init__(self, cluster: str, workers: int) -> None:
+        self.workers = workers
+        self._ray = _import_ray()
+        self._ours = not self._ray.is_initialized()
+        if self._ours:
+            self._join(cluster)
+        self._check_versions()
+
+    def hire(self, work: Work) -> _Actor:
+        """An actor that does this work."""
+        message = pack(work, self._ray.cloudpickle.dumps)
+        return _Actor(self._ray, self._actor(), message)
+
+    def wait(self, hands: Sequence[_Actor]) -> list[_Actor]:
+        """Those whose answer is there, or will never be."""
+        ready, _ = self._ray.wait([hand.answer for hand in hands], num_returns=1)
+        return [hand for hand in hands if hand.answer in ready]
+
+    def close(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        if self._ours:
+            self._ray.shutdown()
+
+    def _actor(self) -> Any:
+        # A killed actor is replaced by our crew, which knows its job.
+        return self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Worker)
+
+    def _join(self, cluster: str) -> None:
+        address = os.environ.get("RAY_ADDRESS") if cluster == _LOCAL else cluster
+        given: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
+        if address and address not in ("local", "auto"):
+            _require_reachable(address)
+            given["address"] = address
+        elif address == "auto":
+            given["address"] = address
+        else:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            given |= {"num_cpus": self.workers, "include_dashboard": False}
+        try:
+            self._ray.init(**given)
+        except Exception as error:
+            said = str(error).strip().splitlines()
+            raise InvalidInput(
+                f"the cluster {address or 'of this machine'} cannot be used: "
+                f"{type(error).__name__}: {(said or ['no reason was given'])[0][:300]}"
+            ) from None
+
+    def _check_versions(self) -> None:
+        """InvalidInput where workers have another limi or Python than this process."""
+        actor = self._actor().remote(b"")
+        try:
+            there = self._ray.get(actor.versions.remote(), timeout=_READY_SECONDS)
+        except self._ray.exceptions.GetTimeoutError:
+            raise InvalidInput(
+                f"no worker of the cluster stood ready within {_READY_SECONDS:g} seconds; each "
+                "needs one CPU: is anything free?"
+            ) from None
+        except Exception as error:
+            raise InvalidInput(
+                "the cluster's workers cannot run limi; install the same version on every node "
+                f"({type(error).__name__}: {str(error).strip().splitlines()[-1][:200]})"
+            ) from None
+        finally:
+            self._ray.kill(actor)
+        require_same(versions(), there)
+
+
+def versions() -> dict[str, str]:
+    """Of limi and Python in this process."""
+    return {"limi": importlib.metadata.version("limi"), "Python": platform.python_version()}
+
+
+def require_same(here: dict[str, str], there: dict[str, str]) -> None:
+    """InvalidInput where two processes differ, naming both versions."""
+    for name, mine in here.items():
+        theirs = there.get(name, "none")
+        if mine != theirs:
+            raise InvalidInput(
+                f"the cluster has {name} {theirs}, and this machine {name} {mine}; findings are "
+                "promised to be the same for the same versions alone: install one on both"
+            )
+
+
+class _Worker:
+    """What an actor holds: the work, once its message has come."""
+
+    def __init__(self, message: bytes) -> None:
+        self._message = message
+        self._work: Work | None = None
+        self._kept = settle(handles_signals=False)
+
+    def versions(self) -> dict[str, str]:
+        """Of limi and Python where this actor lives."""
+        return versions()
+
+    def do(self, job: Any) -> Any:
+        """The result of a job."""
+        if self._work is None:
+            self._work = unpack(self._message)
+        return attempt(self._work, job)
+
+
+class _Actor:
+    """One actor, with one job at a time."""
+
+    def __init__(self, ray: Any, actor: Any, message: bytes) -> None:
+        self._ray = ray
+        self._actor = actor.remote(message)
+        self.answer: Any = None
+
+    def begin(self, job: Any) -> None:
+        """Send it a job."""
+        try:
+            self.answer = self._actor.do.remote(job)
+        except (TypeError, ValueError) as error:  # a job that does not fit into a message
+            raise cannot_travel(error) from None
+
+    def result(self) -> Any:
+        """What it answers; Killed where it is gone."""
+        answer, self.answer = self.answer, None
+        try:
+            return self._ray.get(answer)
+        except self._ray.exceptions.OutOfMemoryError:
+            return Failed(MemoryError())
+        except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError):
+            raise Killed(
+                "a worker of the cluster was ended from outside, each time that it was given the "
+                "same job; was its memory full? Use fewer --workers, or a smaller --max-batch"
+            ) from None
+
+    def end(self) -> None:
+        """End it, at work or not."""
+        with suppress(Exception):  # a cluster that is gone has no actors
+            self._ray.kill(self._actor)
+
+
+def _require_reachable(address: str) -> None:
+    """InvalidInput where nobody listens at an address; told before Ray tries for a minute."""
+    parts = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or not port or parts.scheme not in ("", "ray"):
+        raise InvalidInput(
+            f"the cluster {address!r} is not an address; write ray://HOST:PORT (usually "
+            "10001), or ray for that of RAY_ADDRESS or one that is started here"
+        )
+    try:
+        with socket.create_connection((host, port), timeout=TIMEOUT):
+            pass
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InvalidInput(
+            f"the cluster {address} did not answer within {TIMEOUT:g} seconds ({why}); is it "
+            "running, and is the port open from here?"
+        ) from None
+
+
+def _import_ray() -> Any:
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError:
+        raise missing("ray", "ray", "a cluster") from None
+    return ray

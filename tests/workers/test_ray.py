@@ -1,0 +1,82 @@
+"""Workers of a Ray cluster: the same answers as those of this machine, and kills cost a retry."""
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from limi.errors import InvalidInput
+from limi.search.spread import Spread
+from limi.workers import Crew, open_executor
+from tests.models.kinds import pipeline
+from tests.models.people import bound, people
+
+pytest.importorskip("ray")
+
+from limi.workers import ray as cluster
+
+
+@pytest.fixture(scope="module")
+def executor():
+    opened = open_executor(2, "ray")
+    yield opened
+    opened.close()
+
+
+def work(job):
+    """Ends its own process the first time it is given a file; raises at a minus."""
+    if isinstance(job, str) and not Path(job).exists():
+        Path(job).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if isinstance(job, int) and job < 0:
+        raise InvalidInput("below 0")
+    return job
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray itself, about its own future
+def test_a_cluster_answers_as_this_machine_does(executor, tmp_path):
+    with Crew(executor, work) as crew:
+        file = str(tmp_path / "mark")
+        assert crew.in_order([1, file, 2]) == [1, file, 2]
+        assert crew.again == 1
+        with pytest.raises(InvalidInput, match="below 0"):
+            crew.in_order([-1])
+    target = bound(pipeline(), people(), favorable="good", labels=("bad", "good"))
+    rows = target.codec.encode(people())
+    with Spread(target, executor) as asked:
+        asked.begin()
+        scores = np.concatenate(asked.score_blocks([rows[:100], rows[100:]]))
+    np.testing.assert_array_equal(scores, target.score(rows))
+
+
+def test_other_versions_are_refused_and_both_are_named():
+    here = cluster.versions()
+    cluster.require_same(here, dict(here))
+    with pytest.raises(InvalidInput, match=r"limi 9\.9\.9, and this machine limi"):
+        cluster.require_same(here, here | {"limi": "9.9.9"})
+    with pytest.raises(InvalidInput, match=r"Python 3\.1, and this machine Python"):
+        cluster.require_same(here, here | {"Python": "3.1"})
+
+
+def test_nobody_at_the_address_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        port = taken.getsockname()[1]
+        with pytest.raises(InvalidInput, match=r"did not answer within 0\.2 seconds"):
+            cluster._require_reachable(f"ray://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("address", ["dask", "", "ray:/x", "tcp://127.0.0.1:1"])
+def test_what_is_no_cluster_is_refused(address):
+    with pytest.raises(InvalidInput, match="ray://HOST:PORT"):
+        open_executor(2, address)
+
+
+@pytest.mark.parametrize("address", ["ray://", "ray://host", "ray://host:x", "http://host:1"])
+def test_an_address_without_host_or_port_is_refused(address):
+    with pytest.raises(InvalidInput, match="is not an address"):
+        cluster._require_reachable(address)
