@@ -67,6 +67,8 @@ def survive(*, seed: int, short: bool, every: int, only: str) -> int:
             at_every_operation(book, reference, rng, step)
             on_a_full_disk(book, reference, step)
             at_random_moments(book, reference, rng, times=1 if short or victim.is_slow else 12)
+            if victim.workers:
+                with_killed_workers(book, reference, rng, times=3 if short else 25)
             if victim.resumes:
                 two_on_one_folder(book, reference)
                 if not short:
@@ -116,6 +118,33 @@ def at_random_moments(book: Book, whole: Reference, rng: np.random.Generator, ti
             if code == 0:
                 break
         case.recover()
+
+
+def with_killed_workers(book: Book, whole: Reference, rng: np.random.Generator, times: int) -> None:
+    """One to three of its workers are killed on the way; it ends by itself, as if they were not."""
+    for _ in range(times):
+        shares = np.sort(rng.random(rng.integers(1, 4)))
+        case = whole.case(book, f"lost workers after shares {np.round(shares, 2).tolist()}")
+        began, child = time.perf_counter(), case.start(Trap())
+        for share in shares:
+            time.sleep(max(0.0, share * whole.seconds - (time.perf_counter() - began)))
+            for worker in children_of(child)[:1]:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+                    book.count("workers killed")
+        code = ended(child)
+        case.end(code == 0, f"ended with {code} and {case.said()!r}")
+        case.settle("lost workers")
+
+
+def children_of(process: int) -> list[int]:
+    """Processes that a process has started and that have not ended."""
+    try:
+        return [
+            int(n) for n in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        ]
+    except OSError:  # it has ended
+        return []
 
 
 def two_on_one_folder(book: Book, whole: Reference) -> None:
@@ -178,6 +207,7 @@ class Victim:
     resumes: bool
     make_ready: Callable[[Path], None] = lambda folder: None
     is_slow: bool = False  # a minute per run: some operations stand for all
+    workers: int = 0  # processes that it starts
 
 
 @dataclass
@@ -516,6 +546,7 @@ def victims(place: Path, short: bool) -> list[tuple[str, Callable[[], Victim]]]:
         return [("themis", lambda: searching("themis", max_rows=400)), ("fit", fitting)]
     return [
         ("limi", lambda: searching("limi", max_rows=1500)),
+        ("workers", lambda: searching("limi", max_rows=1500, workers=2)),
         ("replaced", lambda: searching("limi", max_rows=1500, replaces=True)),
         ("guided", lambda: searching("guided", max_queries=3000)),
         ("aequitas", lambda: searching("aequitas", max_rows=1500)),
@@ -566,8 +597,12 @@ def network() -> tuple[Any, pd.DataFrame]:
     return layers.double(), frame
 
 
-def searching(method: str, *, replaces: bool = False, **budget: int) -> Victim:
+def searching(method: str, *, replaces: bool = False, workers: int = 1, **budget: int) -> Victim:
     """A search; the first is made over an older run where it replaces one."""
+    if workers > 1:
+        from limi.search import spread
+
+        spread._PART_SECONDS = 1e-9  # every question goes to them
     if method == "adf":
         (tested, frame), favorable = network(), 1
     else:
@@ -587,6 +622,7 @@ def searching(method: str, *, replaces: bool = False, **budget: int) -> Victim:
             out=out,
             force=force or (replaces and not resume),
             resume=resume,
+            workers=workers,
             **budget,  # type: ignore[arg-type]
         )
 
@@ -600,7 +636,8 @@ def searching(method: str, *, replaces: bool = False, **budget: int) -> Victim:
         return told, digest((out / "findings.parquet").read_bytes())
 
     name = f"{method} over an older run" if replaces else method
-    return Victim(name, search, results, not replaces, older)
+    name += f" with {workers} workers" if workers > 1 else ""
+    return Victim(name, search, results, not replaces, older, workers=workers if workers > 1 else 0)
 
 
 def forked(work: Callable[[], None]) -> int:

@@ -25,6 +25,7 @@ from limi.cli._options import (
     Only,
     Price,
     TrustPickle,
+    Workers,
     remote_of,
 )
 from limi.defaults import DEFAULT_GENERATOR
@@ -70,6 +71,7 @@ def compare(
     device: Annotated[
         str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
     ] = "auto",
+    workers: Workers = None,
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
     width: Annotated[
         int | None, Option(help="Characters of a line; a table that is wider goes by method.")
@@ -114,6 +116,7 @@ def compare(
             seed=seed,
             seeds=seeds,
             device=device,
+            workers=workers,
             trust_pickle=trust_pickle,
             remote=remote_of(header, concurrency, cache, price),
             table_name=table,

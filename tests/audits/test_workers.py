@@ -9,6 +9,7 @@ import pytest
 
 import limi
 from limi import methods
+from limi.audits.compare import compare
 from limi.audits.problem import prepare
 from limi.errors import BadModel, InvalidInput
 from limi.search import spread
@@ -80,6 +81,18 @@ def test_eight_workers_and_a_budget_of_queries_change_nothing(tmp_path):
     for given in ({}, {"max_queries": 2000}):
         _, counts, findings = audited(tmp_path, 1, **given)
         assert audited(tmp_path, 8, **given)[1:] == (counts, findings)
+
+
+def test_methods_compare_as_they_do_without_workers():
+    _, frame, protected = table("natural")
+    given = {"protected": [protected], "target": "ok", "favorable": 1, "max_queries": 400}
+    clock = ("seconds", "findings_per_second")
+    lines = [
+        {name: value for name, value in line.as_dict().items() if name not in clock}
+        for workers in (1, 2)
+        for line in compare(scored, frame, ["natural", "themis"], workers=workers, **given)
+    ]
+    assert lines[:2] == lines[2:]
 
 
 def test_a_killed_worker_changes_nothing(tmp_path):
