@@ -122,6 +122,9 @@ def fit(
         list[str] | None, Option(help="Label that the scorer must not confuse with it. Repeatable.")
     ] = None,
     scorer: Annotated[str, Option(help="pixels, edges, resnet18 or plain.")] = "pixels",
+    threshold: Annotated[
+        str, Option(help="half, or f1: where F1 is best on half of the held-out images.")
+    ] = "half",
     labels: Labels = None,
     steps: Annotated[int | None, Option(help="Steps of training, for vae.")] = None,
     size: Size = None,
@@ -153,6 +156,7 @@ def fit(
                 seed,
                 size=size,
                 device=where,
+                threshold=threshold,
             )
     writing.write(place, content)
     told["file"] = str(out)

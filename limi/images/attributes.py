@@ -9,7 +9,7 @@ labels alike, so that what occurs together in the photographs is not learned as 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,10 +27,12 @@ __all__ = [
     "Learned",
     "PixelScorer",
     "balance",
+    "best_threshold",
     "fit_edges",
     "fit_logistic",
     "fit_pixels",
     "learn",
+    "moved",
 ]
 
 _PENALTY_PIXELS = 0.01  # C of the regression
@@ -122,6 +124,32 @@ def learn(
     sides = [right[answers[judged] == side] for side in (0, 1)]
     accuracy = float(np.mean([side.mean() for side in sides if len(side)])) if len(right) else 0.5
     return Learned(name, scorer, architecture, len(chosen), len(judged), accuracy)
+
+
+def moved(scorer: Scorer, shift: float) -> Scorer:
+    """A scorer learned here, with its logits so much lower."""
+    if isinstance(scorer, (PixelScorer, EdgeScorer)):
+        return replace(scorer, intercept=scorer.intercept - shift)
+    last = list(scorer.module.children())[-1]  # type: ignore[attr-defined]
+    last.bias.sub_(shift)
+    return scorer
+
+
+def best_threshold(scores: Scores, answers: Mask) -> float:
+    """The score above which an answer is yes, by the best F1: in tenths, then in hundredths.
+
+    Of equally good ones the lowest. This is how the paper's authors set their classifiers.
+    """
+
+    def best(grid: NDArray[np.float64]) -> float:
+        said = scores[:, None] > grid
+        hits = (said & answers[:, None]).sum(axis=0)
+        f1 = 2 * hits / np.maximum(1, said.sum(axis=0) + answers.sum())
+        return float(grid[f1.argmax()])
+
+    about = best(np.arange(1, 10) / 10)
+    around = np.arange(round(100 * about) - 10, round(100 * about) + 11) / 100
+    return best(around[(around > 0) & (around < 1)])
 
 
 def balance(labels: Sequence[NDArray[np.int8]]) -> NDArray[np.float64]:

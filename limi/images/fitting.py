@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from limi.errors import InvalidInput, nearest
+from limi.errors import BadTable, InvalidInput, nearest
 from limi.images import attributes, eigenfaces, makers, scorer_files
+from limi.images._base import logits
+from limi.images.attributes import Learned
 from limi.images.quality import judge_generator
-from limi.images.sources import read_pictures
+from limi.images.sources import Pictures, read_pictures
 from limi.streams import Stream
 from limi.system import writing
+from limi.types import Mask
 
 __all__ = ["fit_attribute", "fit_generator"]
 
 _SPLIT, _FIT, _QUALITY = range(10, 13)  # streams, those of an audit
 _SCORERS = ("pixels", "edges", "resnet18", "plain")
+_THRESHOLDS = ("half", "f1")
 
 
 def fit_generator(
@@ -80,8 +85,17 @@ def fit_attribute(
     *,
     size: int | None = None,
     device: str = "cpu",
+    threshold: str = "half",
 ) -> tuple[writing.Content, dict[str, Any]]:
-    """The file of a scorer, and how often it is right."""
+    """The file of a scorer, and how often it is right.
+
+    `threshold="f1"` moves its scores so that 0.5 is where F1 was best on half of what is held out;
+    how often it is right is then told of the other half.
+    """
+    if threshold not in _THRESHOLDS:
+        raise InvalidInput(
+            f"there is no threshold {threshold!r}; {nearest(threshold, _THRESHOLDS)}"
+        )
     if architecture not in _SCORERS:
         raise InvalidInput(
             f"there is no scorer {architecture!r}; {nearest(architecture, _SCORERS)}"
@@ -102,6 +116,8 @@ def fit_attribute(
     learned = attributes.learn(
         name, fit, architecture, pictures.images, pictures.labels, held_out, beside
     )
+    if threshold == "f1":
+        learned = _at_best_f1(learned, pictures, held_out)
     told = {
         "scorer": architecture,
         "attribute": name,
@@ -112,3 +128,19 @@ def fit_attribute(
         "seconds": round(time.perf_counter() - began, 2),
     }
     return scorer_files.content(learned), told
+
+
+def _at_best_f1(learned: Learned, pictures: Pictures, held_out: Mask) -> Learned:
+    answers = pictures.labels[learned.name]
+    judged = np.flatnonzero((answers >= 0) & held_out)
+    scores = np.asarray(learned.scorer(pictures.images[judged]))
+    yes = answers[judged] == 1
+    tuned, rest = np.arange(len(judged)) % 2 == 0, np.arange(len(judged)) % 2 == 1
+    if not (yes[tuned].any() and yes[rest].any() and (~yes[rest]).any()):
+        raise BadTable("too few images are held out to set a threshold by; leave out --threshold")
+    edge = attributes.best_threshold(scores[tuned], yes[tuned])
+    right = (scores[rest] > edge) == yes[rest]
+    accuracy = float(np.mean([right[yes[rest] == side].mean() for side in (False, True)]))
+    shift = float(logits(np.array([edge]))[0])
+    scorer = attributes.moved(learned.scorer, shift)
+    return replace(learned, scorer=scorer, accuracy=accuracy, n_held_out=int(rest.sum()))

@@ -47,7 +47,9 @@ def sentence(result: ImageResult) -> str:
     """The verdict."""
     effect = result.effect
     more, less = result.groups if effect.effect > 0 else result.groups[::-1]
-    size = f"{abs(effect.effect):.2f} logits ({_interval(effect)})"
+    sign = 1 if effect.effect > 0 else -1
+    low, high = sorted((sign * effect.low, sign * effect.high))
+    size = f"{abs(effect.effect):.2f} logits ({low:.2f} to {high:.2f})"
     moved = f"from {result.protected} {less} to {more}"
     # A label of several values is held value by value, and is one thing to a reader.
     names = (one.partition("=")[0] for one in (result.truth, *result.held) if one)
@@ -234,7 +236,7 @@ def _pairs(sheet: Sheet, result: ImageResult) -> list[dict[str, Any]]:
                     {
                         "image": _data(image),
                         "what": what,
-                        "score": f"{score:.2f}",
+                        "score": f"{score:.3f}",
                         "yes": bool(favors(score)),
                         "group": result.groups[int(favors(group))],
                     }

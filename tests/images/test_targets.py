@@ -234,3 +234,27 @@ def test_a_file_is_tried_on_the_cpu_before_it_is_opened(monkeypatch, text, tried
     with pytest.raises(BadModel, match="refused"):
         load_scorer(text, "target", SHAPE)
     assert seen == [(tried, SHAPE)]
+
+
+def test_a_threshold_is_the_best_of_the_grid_by_f1():
+    scores = np.array([0.05, 0.12, 0.25, 0.36, 0.41, 0.62, 0.9])
+    answers = np.array([False, False, False, True, True, True, True])
+
+    def f1(edge):
+        said = scores > edge
+        return 2 * (said & answers).sum() / (said.sum() + answers.sum())
+
+    found = attributes.best_threshold(scores, answers)
+    assert f1(found) == max(map(f1, np.arange(1, 100) / 100)) == 1
+    assert found == 0.25  # the lowest
+    assert attributes.best_threshold(scores, np.ones(7, dtype=bool)) <= 0.05
+
+
+@pytest.mark.parametrize("architecture", ["pixels", "plain"])
+def test_a_moved_scorer_says_yes_above_its_threshold(architecture):
+    people, found = learned(architecture)
+    before = np.asarray(found.scorer(people.images))
+    edge = float(np.quantile(before, 0.7))
+    after = attributes.moved(found.scorer, float(np.log(edge / (1 - edge))))(people.images)
+    apart = np.abs(before - edge) > 1e-3
+    assert np.array_equal((after > 0.5)[apart], (before > edge)[apart])

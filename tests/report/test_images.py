@@ -1,6 +1,7 @@
 """The page of an audit of images: pairs beside placebos, and what may not be said."""
 
 import html
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,3 +75,12 @@ def test_a_run_without_placebo_or_pairs_has_a_page_too(results):
     page = report.render(empty)
     assert "nobody knows what a random move of that size does" in page
     assert "Planted doses" not in page
+
+
+def test_the_sentence_gives_effect_and_interval_the_same_sign(results):
+    """The effect counts the first group less the second; a sentence goes the way it rises."""
+    effect = results[0.0].effect
+    turned = replace(effect, effect=-0.32, low=-0.34, high=-0.31)
+    told = report.sentence(replace(results[0.0], effect=turned))
+    assert "0.32 logits (0.31 to 0.34)" in told
+    assert "from gender F to M" in told
