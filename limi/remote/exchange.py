@@ -161,7 +161,7 @@ class Exchange:
             blocks.append(block)
             lacking = self._look_up(block)
             wanted = block.select(lacking)
-            if sent or len(set(wanted)) < len(wanted):
+            if len(set(wanted)) < len(wanted) or not sent.isdisjoint(wanted):
                 # Rows that stand there twice are sent once.
                 first = dict(zip(reversed(wanted), lacking[::-1].tolist(), strict=True))
                 lacking = np.array(sorted(first[key] for key in first.keys() - sent), dtype=np.intp)
