@@ -288,3 +288,29 @@ def test_which_way_a_score_decides_is_said_in_one_place():
         if path.name != "decisions.py" and any(halves(path))
     }
     assert told == HALVES, "ask limi.decisions which way a score decides"
+
+
+# What judges answers by a rule, and the places that speak of favorable decisions alone.
+JUDGES = {"check_rows", "check_frugally", "check_population", "always_flip", "Task"}
+FAVORABLE_ALONE = {"twins", "proofs", "changes", "images", "testing"}
+
+
+def calls_without_a_rule(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        name = getattr(getattr(node, "func", None), "id", getattr(node, "attr", ""))
+        if not isinstance(node, ast.Call) or name not in JUDGES:
+            continue
+        given = {keyword.arg for keyword in node.keywords}
+        if "decision" not in given and not (name == "check_population" and len(node.args) == 4):
+            yield name
+
+
+def test_whoever_asks_whether_rows_flip_says_by_which_rule():
+    package = Path(limi.__file__).parent
+    silent = {
+        str(path.relative_to(package)): list(calls_without_a_rule(path))
+        for path in sorted(package.rglob("*.py"))
+        if path.relative_to(package).parts[0] not in FAVORABLE_ALONE
+        and any(calls_without_a_rule(path))
+    }
+    assert silent == {"repairs/_labels.py": ["check_rows"]}, "pass the rule of the run on"
