@@ -102,7 +102,7 @@ class Grft:
         for _ in range(self.exploit_steps):
             draws = rng.random((len(here), 3))
             steps = 1.0 + np.floor(draws[:, 1] * self.longest)
-            steps = np.where(draws[:, 2] < 0.5, -steps, steps)
+            steps = np.where(np.floor(2 * draws[:, 2]), steps, -steps)
             column = columns[np.floor(draws[:, 0] * len(columns)).astype(np.intp)]
             rows = ladder.step_cells(here.rows, column, steps)
             checked = session.check(rows, origin="exploit")

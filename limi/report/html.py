@@ -166,7 +166,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Rows checked", words.count(summary.rows_checked)),
         ("Queries", words.count(summary.queries)),
         ("Findings per thousand queries", f"{summary.per_thousand_queries:.1f}"),
-        ("Time", words.seconds(summary.seconds)),
+        ("Search time", words.seconds(summary.seconds)),
     ]
 
 
