@@ -5,10 +5,14 @@ python benchmarks/wide.py [COLUMNS] [ROWS]
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
+
 import cProfile
 import json
 import pstats
-import sys
 import time
 
 import numpy as np

@@ -185,7 +185,10 @@ def classes_on_edge(rows):
         (Classes(tuple("abc")), classes_on_edge, 0.4),
         (Classes(tuple("abc"), ordered=True), classes_on_edge, 0.4),
     ],
-    ids=str,
+    ids=[
+        *("as decided", "score", "difference", "any difference", "relative"),
+        *("one cut", "two cuts", "classes", "ordered classes"),
+    ],
 )
 def test_verdicts_hold_under_noise_of_half_the_tolerance_and_in_any_order(rule, answers, size):
     schema = limi.Schema(
