@@ -213,7 +213,7 @@ def test_a_run_is_opened_again_with_its_labels(table, fitted, tmp_path):
     assert np.array_equal(again.found.rows, result.found.rows)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "A or B" in page
-    with pytest.raises(InvalidInput, match="has 5 labels, and limi trains models of two"):
+    with pytest.raises(InvalidInput, match="limi trains models of two labels, or of all classes"):
         limi.repair(again)
 
 

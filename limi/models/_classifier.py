@@ -19,7 +19,6 @@ from limi.decisions import (
     move_threshold,
 )
 from limi.errors import BadModel, GivesNumbers, InvalidInput
-from limi.models._averaged import AveragedClassifier
 from limi.models._base import Answers, Decision, Model, Takes
 from limi.models._function import FunctionModel
 from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
@@ -335,7 +334,7 @@ class OwnThreshold:
     def of(target: Any) -> OwnThreshold | None:
         """That of an estimator, inside pipelines and searches; None where it has none."""
         last = _last(target)
-        if isinstance(last, AveragedClassifier):
+        if type(last).__name__ == "AveragedClassifier":  # whose module needs scikit-learn
             way: Reads = "margin" if last.reads == "margin" else "probability"
             return None if last.threshold is None else OwnThreshold(last.threshold, 1, way)
         if type(last).__name__ not in ("FixedThresholdClassifier", "TunedThresholdClassifierCV"):

@@ -46,7 +46,7 @@ def checked_again(seconds, monkeypatch, at_once=2):
     ledger.add(Session(task()).check(grid(SCHEMA)), 0.0)
     problem = SimpleNamespace(target=model, rows=grid(SCHEMA))
     watch = Watch(lambda: model.now, seconds)
-    plan = SimpleNamespace(problem=problem, watch=watch, seed=0, max_batch=4)
+    plan = SimpleNamespace(problem=problem, watch=watch, seed=0, max_batch=4, spread=None)
     moving = Steadiness(rows=9, questions=36, again=1, scores_moved=1, decisions_moved=1)
     searched = SimpleNamespace(run=SimpleNamespace(findings=ledger), steadiness=moving)
     return verify.verify(plan, searched), len(ledger), model

@@ -209,7 +209,7 @@ def test_init_asks_on_a_terminal(folder, limi, monkeypatch):
 
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(type(_console.out), "is_terminal", True)
-    monkeypatch.setattr("limi.cli.init._ask", answer)
+    monkeypatch.setattr("limi.cli.init.ask", answer)
     assert limi("init", "people.csv")[0] == 0
     assert [default for _, default in asked] == [None, "approved", "yes", "sex"]
     tree = tomllib.loads((folder / "limi.toml").read_text())

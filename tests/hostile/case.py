@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -79,7 +80,7 @@ class Case:
 
 
 def _pieces(word: str) -> list[str]:
-    parts = [word]
+    parts = [re.sub(r"\b[a-z]+://[^/,=?]*", "", word)]  # an address is no place on this machine
     for mark in "=:,?":
         parts = [piece for part in parts for piece in part.split(mark)]
     return parts

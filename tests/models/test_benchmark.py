@@ -97,7 +97,7 @@ def test_small_batches_of_the_forest_score_as_large_ones(models, rows, monkeypat
     monkeypatch.setattr(benchmark, "_WORTH_THREADS", threads)
     monkeypatch.setattr(benchmark, "_WORTH_SORTING", sorts)
     for cores in (1, 3, 200):
-        monkeypatch.setattr(benchmark, "_n_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(benchmark, "n_cores", lambda cores=cores: cores)
         for n in (1, 2, 50, 1000):
             assert np.array_equal(models["rf"].score(rows[:n]), whole[:n])
     assert models["rf"].score(rows[:0]).shape == (0,)
@@ -142,7 +142,7 @@ def test_scores_do_not_depend_on_cores_or_layout(models, rows, monkeypatch, kind
     frozen = np.asfortranarray(rows)
     frozen.flags.writeable = False
     assert np.array_equal(models[kind].score(frozen), scores)
-    monkeypatch.setattr(benchmark, "_n_cores", lambda: 1)
+    monkeypatch.setattr(benchmark, "n_cores", lambda: 1)
     assert np.array_equal(models[kind].score(rows), scores)
     assert models[kind].score(rows[:0]).shape == (0,)
 

@@ -42,7 +42,7 @@ def asked(
         if thing is not None:
             files[f"run/{name}"] = thing
     words, outputs = (
-        (("report", "run"), ()),
+        (("report", "run", "--full"), ()),
         (("report", "run", "--json"), ()),
         (("report", "run", "--html", "page.html"), ("page.html",)),
         (("metrics", "run"), ()),
