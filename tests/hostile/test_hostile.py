@@ -8,7 +8,7 @@ from tests.hostile.server import Plan, Server
 from tests.hostile.verdict import BAD
 
 SEED = 20
-INPUTS = 80  # of all kinds together
+INPUTS = 40  # of all kinds together
 
 
 @pytest.fixture(scope="module")
