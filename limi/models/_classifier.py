@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -40,8 +41,41 @@ _BY_CLASS = (
 )
 
 
+class _Refitted(ABC):
+    """What can be fitted anew as a clone of its estimator, whatever it predicts."""
+
+    estimator: Any
+    prepare: Callable[[Any], Any] | None
+
+    @abstractmethod
+    def _spell(self, labels: Truth) -> NDArray[Any]:
+        """What the estimator is to learn, as it was given it."""
+
+    def describe_refit(self) -> str:
+        """As a clone; InvalidInput where it cannot be cloned."""
+        return _describe_clone(self.estimator)
+
+    @property
+    def learns_weights(self) -> bool:
+        """Does the estimator, or the last of a pipeline, take weights?"""
+        return _takes_weights(self.estimator)
+
+    def refit(
+        self,
+        inputs: Any,
+        labels: Truth,
+        seed: int,
+        *,
+        n_table: int,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Any:
+        """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
+        inputs = inputs if self.prepare is None else self.prepare(inputs)
+        return _fit_clone(self.estimator, inputs, self._spell(labels), weights)
+
+
 @dataclass(frozen=True)
-class SklearnModel:
+class SklearnModel(_Refitted):
     """Score rows with a fitted classifier, of two classes or of more.
 
     The estimator receives what it was trained on: a frame with its own columns where it knows
@@ -97,28 +131,6 @@ class SklearnModel:
             if way == "label" or not self.rule.contradicts(model.score(inputs), decided).any():
                 break
         return model._note() if way != self.reads else self
-
-    def describe_refit(self) -> str:
-        """As a clone; InvalidInput where it cannot be cloned."""
-        return _describe_clone(self.estimator)
-
-    @property
-    def learns_weights(self) -> bool:
-        """Does the estimator, or the last of a pipeline, take weights?"""
-        return _takes_weights(self.estimator)
-
-    def refit(
-        self,
-        inputs: Any,
-        labels: Truth,
-        seed: int,
-        *,
-        n_table: int,
-        weights: NDArray[np.float64] | None = None,
-    ) -> Any:
-        """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
-        inputs = inputs if self.prepare is None else self.prepare(inputs)
-        return _fit_clone(self.estimator, inputs, self._spell(labels), weights)
 
     def _spell(self, labels: Truth) -> NDArray[Any]:
         """Labels as the estimator was given them."""
@@ -195,7 +207,7 @@ def classifier(
 
 
 @dataclass(frozen=True)
-class RegressorModel:
+class RegressorModel(_Refitted):
     """Ask a fitted regressor for its numbers."""
 
     estimator: Any
@@ -218,27 +230,9 @@ class RegressorModel:
             )
         return numbers.reshape(-1)
 
-    def describe_refit(self) -> str:
-        """As a clone; InvalidInput where it cannot be cloned."""
-        return _describe_clone(self.estimator)
-
-    @property
-    def learns_weights(self) -> bool:
-        """Does the estimator, or the last of a pipeline, take weights?"""
-        return _takes_weights(self.estimator)
-
-    def refit(
-        self,
-        inputs: Any,
-        labels: Truth,
-        seed: int,
-        *,
-        n_table: int,
-        weights: NDArray[np.float64] | None = None,
-    ) -> Any:
-        """The same estimator or pipeline, fitted anew on other numbers."""
-        inputs = inputs if self.prepare is None else self.prepare(inputs)
-        return _fit_clone(self.estimator, inputs, labels.astype(np.float64), weights)
+    def _spell(self, labels: Truth) -> NDArray[Any]:
+        """Numbers as they are."""
+        return labels.astype(np.float64)
 
 
 def _fit_clone(
