@@ -8,6 +8,8 @@ means than the run's. Findings that join the table's rows get a label and a reci
 from __future__ import annotations
 
 from limi.repairs._average import average
+from limi.repairs._compared import Comparison
+from limi.repairs._core import Steps, Work
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._ensemble import fit as fit_ensemble
 from limi.repairs._figures import Figures, RepairGroups, Yardstick, groups
@@ -18,8 +20,9 @@ from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._repair import repair
 from limi.repairs._result import Point, Repair
 from limi.repairs._saving import require_saving
+from limi.repairs._settings import Settings, choose_preset
 from limi.repairs._shipping import load_averaged, require_onnx
-from limi.repairs._side_by_side import Repairs, Tried
+from limi.repairs._side_by_side import Repairs, Tried, try_out
 from limi.repairs._ways import HOWS
 from limi.repairs._weights import parse_weights
 
@@ -29,6 +32,7 @@ __all__ = [
     "POLICIES",
     "PRESETS",
     "RECIPES",
+    "Comparison",
     "Ensemble",
     "Figures",
     "Fit",
@@ -41,10 +45,14 @@ __all__ = [
     "Repair",
     "RepairGroups",
     "Repairs",
+    "Settings",
+    "Steps",
     "Training",
     "Tried",
+    "Work",
     "Yardstick",
     "average",
+    "choose_preset",
     "fit_ensemble",
     "groups",
     "load_averaged",
@@ -54,4 +62,5 @@ __all__ = [
     "repair",
     "require_onnx",
     "require_saving",
+    "try_out",
 ]

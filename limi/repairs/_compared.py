@@ -42,7 +42,7 @@ COMPARED = (
 
 _BINS = 10
 _WIDE = 1.96
-_MOST_QUESTIONS = 10_000  # to the model inside, for one rate
+_MOST_QUESTIONS = 10_000
 _FEWEST_ROWS = 200
 _TWINS = 800
 _CARRIED = 200  # of them, asked which column carries what they differ in
@@ -79,6 +79,7 @@ class Comparison:
     no_twins: str = ""
     kept: str = ""  # the column that explains most of what twins differ in; empty where none does
     twins_kept: tuple[Rows, Rows] | None = None  # the same where it may differ between groups
+    questions: int = _MOST_QUESTIONS  # to the model inside, for one rate
 
     @staticmethod
     def make(
@@ -163,7 +164,7 @@ class Comparison:
         }
 
     def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
-        n = n_people(schema, asked)
+        n = max(_FEWEST_ROWS, self.questions // (len(schema.combinations) * asked))
         if not len(people):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
         return _figure(check_population(target.score, schema, people[:n], self.terms.rule)[1])
@@ -193,11 +194,6 @@ class Comparison:
             )
             for name, mine in parts.items()
         ]
-
-
-def n_people(schema: Schema, asked: int) -> int:
-    """How many people a rate may ask about."""
-    return max(_FEWEST_ROWS, _MOST_QUESTIONS // (len(schema.combinations) * asked))
 
 
 def _find_carrier(problem: Problem, people: Rows, twins: Rows) -> str:

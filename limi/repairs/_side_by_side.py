@@ -38,7 +38,7 @@ from limi.system.shown import to_json
 from limi.system.writing import Content
 from limi.types import Index, Mask, Rows, Truth
 
-__all__ = ["Repairs", "Tried", "compare_repairs", "count_steps"]
+__all__ = ["Repairs", "Tried", "compare_repairs", "count_steps", "try_out"]
 
 FORMAT = 2
 
@@ -199,8 +199,8 @@ def compare_repairs(
     command: str = "",
 ) -> Repairs:
     """Try these ways, over seeds and then for keeps, and recommend one."""
-    inquiry = _Inquiry(result, work, tuple(hows), can_train)
-    trials = inquiry.run_trials()
+    inquiry = _Inquiry(work, tuple(hows), can_train)
+    trials = inquiry.run_trials(result.summary.generator)
     if not inquiry.able:
         raise next(iter(inquiry.failed.values()))
     fresh = _verify.Fresh.beside(
@@ -228,6 +228,18 @@ def compare_repairs(
     )
 
 
+def try_out(work: Work, how: str, comparison: Comparison, place: int) -> tuple[Figures, Figures]:
+    """The figures of one seed, before a repair and after; what cannot be done is an error."""
+    why = WAYS[how].why_not(work)
+    if why:
+        raise InvalidInput(why)
+    inquiry = _Inquiry(work, (how,), can_train=True)
+    trial = inquiry.try_out(comparison, place)
+    if how in inquiry.failed:
+        raise inquiry.failed[how]
+    return trial.before, trial.after[how]
+
+
 def count_steps(hows: Sequence[str], rounds: int) -> int:
     """Of a comparison of these ways, with so many trials."""
     each = sum(WAYS[how].cost for how in hows)
@@ -252,7 +264,6 @@ class _Trial:
 class _Inquiry:
     """What is tried, and on what."""
 
-    result: Result
     work: Work
     hows: tuple[str, ...]
     can_train: bool
@@ -276,19 +287,19 @@ class _Inquiry:
         """One, where nothing can be trained: every seed would measure the same model."""
         return self.work.settings.seeds if self.can_train else 1
 
-    def run_trials(self) -> list[_Trial]:
-        """Each seed holds out other rows."""
+    def run_trials(self, used: str | None) -> list[_Trial]:
+        """Each seed holds out other rows; `used` is the run's generator."""
         work = self.work
         work.steps.next("drawing people to measure on")
-        used = self.result.summary.generator
         name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
         generator = _verify.fit_again(name, work.problem, work.seed + _verify.FRESH_SEED)
         rng = Stream.REPAIR_YARDSTICK.rng(work.seed)
         comparison = Comparison.make(work.problem, work.groups, generator, _RATE_ROWS, rng)
         work.memory["kept"] = comparison.kept
-        return [self._try_out(comparison, place) for place in range(self.seeds)]
+        return [self.try_out(comparison, place) for place in range(self.seeds)]
 
-    def _try_out(self, comparison: Comparison, place: int) -> _Trial:
+    def try_out(self, comparison: Comparison, place: int) -> _Trial:
+        """The model as before and each repair of it, on the rows that this seed holds out."""
         work, told = self.work, f"seed {place}"
         training, rows, truth, places = self._split(place)
         work.steps.next(f"{told}: training as before")

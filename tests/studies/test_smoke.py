@@ -78,3 +78,16 @@ def test_a_variant_of_a_repair_has_its_own_recipe_and_share(ran):
     assert len({paper["added"], best["added"], pairs["added"]}) == 3
     # Pairs: a fifth of the table's 600 rows as findings, each with its partner, and nothing else.
     assert 0 < pairs["added"] <= 2 * 120
+
+
+def test_repairs_side_by_side_start_from_one_model(ran):
+    _, place = ran
+    outcomes = studies.read(studies.load("repairs-rf"), "smoke", place).outcomes
+    average, findings = (
+        outcomes[f"credit-sex/{name}/0"].measures for name in ("average", "findings")
+    )
+    assert average["before"] == findings["before"]
+    assert average["before"]["if_n"] > 0
+    # No decision of an averaged model depends on the column; a trained one's may.
+    assert average["if_n"] == average["if_o"] == 0
+    assert average["findings"] == 0 < findings["findings"]
