@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs clean
+.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-snippets clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing limi with its development tools ..."
 	$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing limi with what builds its documentation ..."
+	$(INSTALL) -e '.[dev,docs]'
+	@touch $@ $(VENV)/.dev $(VENV)/.core
 
 demo: $(VENV)/.core ## test a real model on real data and write a report
 	$(BIN)/limi demo
@@ -84,8 +89,12 @@ study-check: $(VENV)/.dev ## fail where a method has become worse than the kept 
 mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (half an hour)
 	$(BIN)/python tools/mutants.py
 
-docs: $(VENV)/.dev ## run every snippet of the documentation
+docs: $(VENV)/.docs ## build the documentation site, offline, into docs/_build/html (a minute)
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d docs/_build/doctrees docs docs/_build/html
+	$(BIN)/python tools/site_links.py docs/_build/html
+
+docs-snippets: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py
 
 clean: ## remove the virtual environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist docs/_build docs/reference/generated

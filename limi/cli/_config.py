@@ -26,7 +26,7 @@ from typer import Option
 
 from limi.errors import InvalidInput, nearest
 
-__all__ = ["FILE", "file_of", "read_file", "with_file"]
+__all__ = ["FILE", "file_of", "known_keys", "read_file", "with_file"]
 
 FILE = "limi.toml"
 _META = "limi.cli.config"  # where a context keeps its file
@@ -107,6 +107,17 @@ def _key(name: str, hint: Any) -> _Key | None:
     if hint not in _WORDS or (hint is bool and name not in _FLAGS):
         return None
     return _Key(hint, is_file=is_file)
+
+
+def known_keys() -> dict[str, dict[str, str]]:
+    """By command, the keys that a file may give, each with what its value must be."""
+    return {
+        command: {
+            key: f"a list, each {_WORDS[wanted.kind]}" if wanted.several else _WORDS[wanted.kind]
+            for key, wanted in keys.items()
+        }
+        for command, keys in _COMMANDS.items()
+    }
 
 
 def _fill_in(context: typer.Context, value: str | None) -> str | None:

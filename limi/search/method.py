@@ -56,16 +56,14 @@ class Method(Protocol):
 
     Members that it may have beside these, each with a protocol in this module:
 
-    | member | means | without it |
-    |---|---|---|
-    | `presets` | named sets of settings (`--set preset=NAME`) | there are none |
-    | `explore` | a first phase that looks for seeds all over the domain | `search` is that phase |
-    | `exploit` | a search around seeds; the method can be the second part of a pair | it cannot |
-    | `most_rows` | how many rows it checks at most, for the estimate before a run | no limit |
-    | `exhaustive` | every row must be asked under every protected value | a row may be cut short |
-    | `stops_on_flips` | flips that it sees have a say in how many rows it checks | they do not |
-    | `scores` | numbers of its own to report | there are none |
-    | `name` | what the report calls it | the name under which it is listed |
+    - `presets`: named sets of settings (`--set preset=NAME`); without it there are none
+    - `explore`: a first phase that looks for seeds all over the domain; else `search` is that phase
+    - `exploit`: a search around seeds; without it the method cannot be the second part of a pair
+    - `most_rows`: how many rows it checks at most, for the estimate before a run; else no limit
+    - `exhaustive`: every row must be asked under every protected value; else a row may be cut short
+    - `stops_on_flips`: flips that it sees have a say in how many rows it checks; else they do not
+    - `scores`: numbers of its own to report; else there are none
+    - `name`: what the report calls it; else the name under which it is listed
     """
 
     @property

@@ -16,7 +16,7 @@ from typing import Any
 
 from limi.errors import InvalidInput, LimiError, nearest
 
-__all__ = ["describe_settings", "pairs_of", "read_settings", "read_value"]
+__all__ = ["comments_of", "describe_settings", "pairs_of", "read_settings", "read_value"]
 
 _TRIED = (-1, 0, 1, 2, 3)  # the smallest of these that is taken is the least
 _TRIED_FLOATS = (-1.0, 0.0, 1e-9, 0.5, 1.0)
@@ -107,7 +107,7 @@ def _name(kind: Any) -> str:
 
 def describe_settings(kind: type[Any]) -> dict[str, dict[str, Any]]:
     """Each setting of a dataclass: type, default, what it may be, and what its comment says."""
-    types_of, said = typing.get_type_hints(kind), _comments(kind)
+    types_of, said = typing.get_type_hints(kind), comments_of(kind)
     described: dict[str, dict[str, Any]] = {}
     for field in dataclasses.fields(kind):
         options = _options(types_of[field.name])
@@ -152,7 +152,7 @@ def _takes(kind: type[Any], name: str, value: Any) -> bool:
     return True
 
 
-def _comments(kind: type[Any]) -> dict[str, str]:
+def comments_of(kind: type[Any]) -> dict[str, str]:
     """What stands behind each field in the source; nothing where there is none to read."""
     said: dict[str, str] = {}
     for base in reversed(kind.__mro__):
