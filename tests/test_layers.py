@@ -18,7 +18,7 @@ LAYERS = [
     ["metrics", "methods", "twins"],
     ["audits", "gates", "changes", "proofs"],
     ["report"],
-    ["repairs", "evidence", "images"],
+    ["repairs", "evidence", "images", "bench"],
     ["studies", "testing", "integrations"],
     ["cli"],
 ]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from limi.cli import (
+    bench,
     certify,
     compare,
     datasets,
@@ -84,4 +85,5 @@ app.command("explain")(explain.explain)
 app.command("doctor")(doctor.doctor)
 app.add_typer(datasets.app, name="datasets")
 app.add_typer(study.app, name="study")
+app.add_typer(bench.app, name="bench")
 app.add_typer(images.app, name="images")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
+from limi.cli._studying import announce, show_progress
 
 if TYPE_CHECKING:
-    from limi.studies import Results, Study, StudyProgress
+    from limi.studies import Results, Study
 
 __all__ = ["app"]
 
@@ -76,7 +75,7 @@ def run(
     from limi.studies._files import check_names
 
     wanted = [studies.load(name) for name in check_names(names)]
-    with _bar() as show:
+    with show_progress() as show:
         ran = studies.run(
             wanted,
             scale=scale,
@@ -101,7 +100,7 @@ def run(
             }
         )
     else:
-        _say(ran, out)
+        announce(ran, out)
     if ran.counts.get("failed"):
         raise typer.Exit(4)
 
@@ -174,7 +173,7 @@ def check(
     """Run a fixed small set of cells; exit code 1 where a method has become worse."""
     from limi import studies
 
-    with _bar() as show:
+    with show_progress() as show:
         watched = studies.watch(baseline, update=update, workers=workers, on_progress=show)
     worse = [one for one in watched if not one.ok]
     if as_json:
@@ -203,66 +202,3 @@ def _results(study: Study, scale: str | None, out: Path) -> Results:
         f"there are no results of {study.name}{where} in {str(out)!r}; "
         f"run: limi study run {study.name} --scale {scale or 'small'}"
     )
-
-
-def _say(ran: Any, out: Path) -> None:
-    counts = ", ".join(f"{n:,} {status}" for status, n in sorted(ran.counts.items()))
-    _console.out.print(
-        f"{ran.cells:,} cells ({counts}); {ran.run:,} were run now, in {ran.seconds:,.0f} seconds. "
-        f"They lie in {out}.",
-        soft_wrap=True,
-    )
-    told: dict[str, list[str]] = {}
-    for cell, why in ran.problems:
-        told.setdefault(why, []).append(cell)
-    for why, cells in told.items():
-        more = f" and {len(cells) - 1:,} more" if len(cells) > 1 else ""
-        _console.err.print(f"{cells[0]}{more}: {why}", soft_wrap=True)
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[StudyProgress], None]]:
-    """A bar over cells, with the time that is left by what like cells have cost."""
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    if not _console.err.is_terminal:
-        # A log keeps a line per cell: a bar would leave nothing in it.
-        yield lambda progress: _console.err.print(_line(progress), soft_wrap=True)
-        return
-    with Bars(*columns, console=_console.err, transient=True) as bars:
-        bar = bars.add_task("preparing", total=None, left="", start=True)
-
-        def show(progress: StudyProgress) -> None:
-            bars.update(
-                bar,
-                total=progress.total,
-                completed=progress.done,
-                description=progress.words[:60],
-                left=_left(progress),
-            )
-            if progress.failed and ": " in progress.words:
-                bars.console.print(progress.words, soft_wrap=True)
-
-        yield show
-
-
-def _line(progress: StudyProgress) -> str:
-    return f"{progress.done} of {progress.total}: {progress.words} ({_left(progress) or 'done'})"
-
-
-def _left(progress: StudyProgress) -> str:
-    return "" if progress.left is None else f"about {_clock(progress.left)} left"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -22,7 +22,7 @@ from limi.repairs._result import Point, Repair
 from limi.repairs._saving import require_saving
 from limi.repairs._settings import Settings, choose_preset
 from limi.repairs._shipping import load_averaged, require_onnx
-from limi.repairs._side_by_side import Repairs, Tried, try_out
+from limi.repairs._side_by_side import Repairs, Tried, make_repair, try_out
 from limi.repairs._ways import HOWS
 from limi.repairs._weights import parse_weights
 
@@ -56,6 +56,7 @@ __all__ = [
     "fit_ensemble",
     "groups",
     "load_averaged",
+    "make_repair",
     "mix_rows",
     "parse_weights",
     "refit_of",

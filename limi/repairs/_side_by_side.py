@@ -38,7 +38,7 @@ from limi.system.shown import to_json
 from limi.system.writing import Content
 from limi.types import Index, Mask, Rows, Truth
 
-__all__ = ["Repairs", "Tried", "compare_repairs", "count_steps", "try_out"]
+__all__ = ["Repairs", "Tried", "compare_repairs", "count_steps", "make_repair", "try_out"]
 
 FORMAT = 2
 
@@ -238,6 +238,14 @@ def try_out(work: Work, how: str, comparison: Comparison, place: int) -> tuple[F
     if how in inquiry.failed:
         raise inquiry.failed[how]
     return trial.before, trial.after[how]
+
+
+def make_repair(work: Work, how: str) -> Made:
+    """The repaired model, made from every row; what cannot be done is an error."""
+    why = WAYS[how].why_not(work)
+    if why:
+        raise InvalidInput(why)
+    return WAYS[how].timed(work, work.problem.target, work.training(work.known), 0)
 
 
 def count_steps(hows: Sequence[str], rounds: int) -> int:

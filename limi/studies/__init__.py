@@ -6,31 +6,41 @@ which is run on its own, kept as it finishes, and shown beside the paper's numbe
 
 from __future__ import annotations
 
+from limi.studies._bench_page import bench_figures, bench_page
 from limi.studies._cells import Cell, expand
+from limi.studies._extend import extend, load_bench
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names, shipped_results
 from limi.studies._formats import FORMATS, StudyTable, render
 from limi.studies._page import figures, page
 from limi.studies._results import Outcome, Results, read
 from limi.studies._run import Ran, StudyProgress, run
+from limi.studies._standings import MEASURES as BENCH_MEASURES
+from limi.studies._standings import Standings
 from limi.studies._tables import tables
 from limi.studies._watch import Watched, watch
 
 __all__ = [
+    "BENCH_MEASURES",
     "FORMATS",
     "SCALES",
     "Cell",
     "Outcome",
     "Ran",
     "Results",
+    "Standings",
     "Study",
     "StudyProgress",
     "StudyTable",
     "Watched",
+    "bench_figures",
+    "bench_page",
     "expand",
+    "extend",
     "figure",
     "figures",
     "load",
+    "load_bench",
     "names",
     "page",
     "read",

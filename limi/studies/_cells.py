@@ -60,7 +60,8 @@ class Cell:
     @property
     def table(self) -> str:
         """The table that is tested."""
-        return self.benchmark.partition("-")[0]
+        given = self.extra.get("definition")
+        return str(given["table"]) if given else self.benchmark.partition("-")[0]
 
     @property
     def protected(self) -> tuple[str, ...]:
@@ -105,6 +106,9 @@ def _cell(study: Study, size: Scale, benchmark: str, variant: Variant, seed: int
         generator = variant.generator or study.generator
     budget = {**size.budget, **size.budgets.get(method, {}), **variant.budget}
     fitted = seed if size.generator_seeds is None else seed % size.generator_seeds
+    extra = {**size.extra, **variant.extra}
+    if study.targets:
+        extra["definition"] = study.targets[benchmark]
     return Cell(
         study=study.name,
         scale=size.name,
@@ -121,7 +125,7 @@ def _cell(study: Study, size: Scale, benchmark: str, variant: Variant, seed: int
         generator_settings=size.generators.get(generator, {}) if generator else {},
         generator_seed=fitted if generator else 0,
         extras=(*study.extras, *size.extras),
-        extra={**size.extra, **variant.extra},
+        extra=extra,
     )
 
 

@@ -15,12 +15,12 @@ from limi.studies._results import DONE, Results
 from limi.studies._tables import MEASURES, complete
 from limi.system.words import short
 
-__all__ = ["figure"]
+__all__ = ["STYLE", "draw_rule", "draw_text", "figure"]
 
 _WIDTH, _GAP, _LINE, _HEAD = 340, 28, 22, 40
 _NAMES, _AXIS = 110, 34
 _COLUMNS = 3
-_STYLE = """
+STYLE = """
 :root { color-scheme: light dark; }
 svg { background: #ffffff; }
 text { font: 12px system-ui, sans-serif; fill: #566070; }
@@ -78,14 +78,14 @@ def _key(study: Study) -> list[str]:
     if study.figure.get("kind") == "densities":
         return [
             '<rect class="area" x="0" y="-9" width="10" height="10"/>',
-            _text(16, 0, "the table"),
+            draw_text(16, 0, "the table"),
         ]
     out = [
         '<circle class="ours" cx="5" cy="-4" r="4"/>',
-        _text(16, 0, "ours: mean and range of seeds"),
+        draw_text(16, 0, "ours: mean and range of seeds"),
     ]
     if _measure(study) in paper_numbers(study.name):
-        out += ['<circle class="paper" cx="225" cy="-4" r="4"/>', _text(236, 0, "the paper")]
+        out += ['<circle class="paper" cx="225" cy="-4" r="4"/>', draw_text(236, 0, "the paper")]
     return out
 
 
@@ -104,7 +104,7 @@ def _sheet(title: str, panels: Sequence[_Panel], key: Sequence[str]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y:g}" width="{width}" '
         f'height="{y:g}" role="img" aria-label="{escape(title)}">',
         f"<title>{escape(title)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE}</style>",
         f'<text class="title" x="{_GAP}" y="26">{escape(title)}</text>',
         f'<g transform="translate({_GAP} 48)">',
         *key,
@@ -113,7 +113,8 @@ def _sheet(title: str, panels: Sequence[_Panel], key: Sequence[str]) -> str:
     return "\n".join([*head, *parts, "</svg>"]) + "\n"
 
 
-def _text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+def draw_text(x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> str:
+    """Words at a place."""
     named = f' class="{kind}"' if kind else ""
     return f'<text{named} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
@@ -134,23 +135,23 @@ def _dots(study: Study, results: Results, benchmark: str) -> _Panel:
     scale = _Log(values) if measure in ("findings", "per_second") else _Linear(values)
     height = _HEAD + _LINE * len(shown) + _AXIS
     bottom = _HEAD + _LINE * len(shown)
-    body = [_text(0, 16, benchmark, "title")]
+    body = [draw_text(0, 16, benchmark, "title")]
     for place, label in scale.marks():
         x = _NAMES + place * (_WIDTH - _NAMES)
         body += [
-            _rule("grid", x, _HEAD - 8, x, bottom),
-            _text(x, bottom + 16, label, anchor="middle"),
+            draw_rule("grid", x, _HEAD - 8, x, bottom),
+            draw_text(x, bottom + 16, label, anchor="middle"),
         ]
     for number, variant in enumerate(shown):
         y = _HEAD + _LINE * (number + 0.5)
-        body.append(_text(0, y + 4, variant.label, "name"))
+        body.append(draw_text(0, y + 4, variant.label, "name"))
         numbers = found[variant.name]
         if numbers:
             low, mid, high = (
                 _NAMES + scale.at(x) * (_WIDTH - _NAMES)
                 for x in (min(numbers), statistics.fmean(numbers), max(numbers))
             )
-            body += [_rule("range", low, y, high, y), _dot("ours", mid, y)]
+            body += [draw_rule("range", low, y, high, y), _dot("ours", mid, y)]
         if variant.name in paper:
             body.append(
                 _dot("paper", _NAMES + scale.at(paper[variant.name]) * (_WIDTH - _NAMES), y)
@@ -158,7 +159,8 @@ def _dots(study: Study, results: Results, benchmark: str) -> _Panel:
     return _Panel(body, height)
 
 
-def _rule(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+def draw_rule(kind: str, x1: float, y1: float, x2: float, y2: float) -> str:
+    """A straight line."""
     return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
 
 
@@ -213,7 +215,7 @@ def _lines(study: Study, results: Results, benchmark: str) -> _Panel:
     found = {name: results.numbers(benchmark, name, measure) for name in names}
     values = [x for numbers in found.values() for x in numbers] + list(paper.values())
     scale, high = _Linear(values), 150.0
-    body = [_text(0, 16, benchmark, "title")]
+    body = [draw_text(0, 16, benchmark, "title")]
     left, across = 40.0, _WIDTH - 50.0
 
     def place(number: int, value: float) -> tuple[float, float]:
@@ -223,12 +225,14 @@ def _lines(study: Study, results: Results, benchmark: str) -> _Panel:
     for at, label in scale.marks():
         y = _HEAD + high * (1 - at)
         body += [
-            _rule("grid", left, y, left + across, y),
-            _text(left - 6, y + 4, label, anchor="end"),
+            draw_rule("grid", left, y, left + across, y),
+            draw_text(left - 6, y + 4, label, anchor="end"),
         ]
     for number, variant in enumerate(study.variants):
         x, _ = place(number, 0.0)
-        body.append(_text(x, _HEAD + high + 16, variant.label.rpartition(" ")[2], anchor="middle"))
+        body.append(
+            draw_text(x, _HEAD + high + 16, variant.label.rpartition(" ")[2], anchor="middle")
+        )
     for kind, colour, points in (
         ("paper", _COLOURS[1], [(i, paper[n]) for i, n in enumerate(names) if n in paper]),
         (
@@ -259,7 +263,7 @@ def _densities(study: Study, results: Results, benchmark: str) -> _Panel:
         if done and "picture" in done[0].measures:
             drawn[variant.label] = done[0].measures["picture"]
     if not drawn:
-        return _Panel([_text(0, 16, f"{benchmark}: no densities")], _HEAD)
+        return _Panel([draw_text(0, 16, f"{benchmark}: no densities")], _HEAD)
     pictures = list(drawn.values())
     grid, high = pictures[0]["x"], 150.0
     top = max(max(line) for p in pictures for line in (p["real"], p["findings"])) or 1.0
@@ -274,9 +278,9 @@ def _densities(study: Study, results: Results, benchmark: str) -> _Panel:
     real = places(pictures[0]["real"])
     outline = " ".join(f"{x:.1f},{y:.1f}" for x, y in real)
     body = [
-        _text(0, 16, benchmark, "title"),
+        draw_text(0, 16, benchmark, "title"),
         f'<polygon class="area" points="0,{_HEAD + high:g} {outline} {_WIDTH},{_HEAD + high:g}"/>',
-        _rule("base", 0, _HEAD + high, _WIDTH, _HEAD + high),
+        draw_rule("base", 0, _HEAD + high, _WIDTH, _HEAD + high),
     ]
     for number, (label, picture) in enumerate(drawn.items()):
         colour = _COLOURS[number % len(_COLOURS)]
@@ -284,6 +288,6 @@ def _densities(study: Study, results: Results, benchmark: str) -> _Panel:
         y = _HEAD + high + 20 + 18 * number
         body += [
             _polyline([(0, y - 4), (16, y - 4)], colour),
-            _text(22, y, label, "name"),
+            draw_text(22, y, label, "name"),
         ]
     return _Panel(body, _HEAD + high + 20 + 18 * len(drawn) + 8)

@@ -29,9 +29,11 @@ __all__ = [
 ]
 
 SCALES = ("smoke", "small", "paper")
-KINDS = ("search", "boundary", "repair", "densities", "twins", "images")
+KINDS = ("search", "boundary", "repair", "densities", "twins", "images", "bench")
 _NOT_STUDIES = ("scales",)
 _WATCH = "watch"  # run by `limi study check`, no study of its own
+_BENCH = "bench"  # run by `limi bench`
+_OTHERS = (_WATCH, _BENCH)
 _NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")
 _BUDGET = ("max_rows", "max_queries", "max_findings", "max_seconds")
 
@@ -119,6 +121,7 @@ class Study:
     notes: tuple[str, ...]
     uses: str | None  # the study whose cells this one shows
     margins: Mapping[str, float]
+    targets: Mapping[str, Mapping[str, Any]]  # definitions by benchmark, where they need any
     _scales: Mapping[str, Mapping[str, Any]] = field(repr=False)
 
     def scale(self, name: str) -> Scale:
@@ -161,7 +164,7 @@ def shipped_results() -> Path:
 def names() -> list[str]:
     """Every study, in the order of the paper, ours last."""
     order = tomllib.loads((folder() / "scales.toml").read_text(encoding="utf-8"))["order"]
-    found = {path.stem for path in folder().glob("*.toml")} - {*_NOT_STUDIES, _WATCH}
+    found = {path.stem for path in folder().glob("*.toml")} - {*_NOT_STUDIES, *_OTHERS}
     return [*(n for n in order if n in found), *sorted(found - set(order))]
 
 
@@ -169,7 +172,7 @@ def names() -> list[str]:
 def load(name: str) -> Study:
     """A study by its name."""
     path = folder() / f"{name}.toml"
-    if name != _WATCH and name not in names():
+    if name not in _OTHERS and name not in names():
         raise InvalidInput(f"there is no study {name!r}; {nearest(name, names())}")
     try:
         tree = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -199,6 +202,7 @@ def _shared_scales() -> dict[str, Any]:
 def _study(name: str, tree: Mapping[str, Any]) -> Study:
     uses = tree.get("uses")
     base = load(uses) if uses else None
+    targets = _read_targets(name) if tree.get("kind") == "bench" else {}
     variants = tuple(_variant(v) for v in tree.get("variants", ())) or tuple(
         Variant(name=m, label=m, method=m) for m in tree.get("methods", ())
     )
@@ -220,7 +224,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         kind=kind,
         target=tree.get("target", base.target if base else "dnn"),
         generator=tree.get("generator", "trees"),
-        benchmarks=tuple(tree.get("benchmarks", base.benchmarks if base else ())),
+        benchmarks=tuple(tree.get("benchmarks", base.benchmarks if base else targets)),
         variants=variants,
         extras=tuple(tree.get("extras", ())),
         tables=tuple(
@@ -241,8 +245,17 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         notes=tuple(tree.get("notes", ())),
         uses=uses,
         margins=tree.get("margins", {}),
+        targets=targets,
         _scales=tree.get("scales", {}),
     )
+
+
+def _read_targets(name: str) -> dict[str, Mapping[str, Any]]:
+    """The definitions that lie in a folder called like the study, file by file."""
+    from limi.bench import definitions  # late, because recipes bring much along
+
+    read = [definitions.read(path) for path in sorted((folder() / name).glob("*.toml"))]
+    return {spec.name: spec.tree() for one in read for spec in one.targets}
 
 
 def _variant(given: Mapping[str, Any]) -> Variant:

@@ -46,6 +46,10 @@ def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
         from limi.studies import _images
 
         return _images.measure_images(cell, shop)
+    if cell.kind == "bench":
+        from limi.studies import _bench
+
+        return _bench.measure_bench(cell, shop)
     of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
     return of_kind[cell.kind](cell, shop)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from limi import data
+from limi.bench.definitions import read_target
+from limi.bench.making import require_table
 from limi.errors import InvalidInput, LimiError
 from limi.studies import _results
 from limi.studies._cells import Cell, expand
@@ -26,6 +29,7 @@ from limi.system.cores import n_cores
 __all__ = ["Ran", "StudyProgress", "run"]
 
 _MOST_SEEDS = 1_000
+_UNABLE = ("MissingCapability", "MissingDependency")
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,8 @@ def run(
     plan = _expand_all(studies, scale, seeds)
     _check_pattern([cell for cells in plan.values() for cell in cells], only)
     _make_folders(out, kept)
-    book = _Book(out, kept, plan, scale, fresh)
+    known = {study.name: study for study in studies}
+    book = _Book(out, kept, plan, scale, fresh, known)
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])
     pending = _matching(book.pending(), only)
@@ -176,9 +181,17 @@ class _Book:
     """Which cells are done, and what cells cost."""
 
     def __init__(
-        self, out: Path, kept: Path | None, plan: dict[str, list[Cell]], scale: str, fresh: bool
+        self,
+        out: Path,
+        kept: Path | None,
+        plan: dict[str, list[Cell]],
+        scale: str,
+        fresh: bool,
+        studies: Mapping[str, Study] = MappingProxyType({}),
     ) -> None:
         self._out, self._plan, self._scale = out, plan, scale
+        # One whose cells another study shows is not among those that were asked for.
+        self._studies = {name: studies[name] if name in studies else load(name) for name in plan}
         self._folders = [out] if kept is None else [out, kept]
         self._known: dict[tuple[str, str], Outcome] = {}
         self._digests: dict[tuple[str, str], str] = {}
@@ -186,7 +199,7 @@ class _Book:
         self._fresh = fresh
         self._now: dict[tuple[str, str], Outcome] = {}
         for name, cells in plan.items():
-            found = _results.read(load(name), scale, *self._folders).outcomes
+            found = _results.read(self._studies[name], scale, *self._folders).outcomes
             for cell in cells:
                 self._digests[(name, cell.name)] = cell.digest()
                 if cell.name in found:
@@ -217,7 +230,7 @@ class _Book:
     def take(self, cell: Cell, result: Outcome | Failure) -> Outcome:
         """Take in what came of a cell."""
         if isinstance(result, Failure):
-            status = UNABLE if result.kind == "MissingCapability" else FAILED
+            status = UNABLE if result.kind in _UNABLE else FAILED
             return self.note(cell, status, result.why)
         self._add(cell, result)
         return result
@@ -248,7 +261,7 @@ class _Book:
         """Write each study's results as one file, unless it is there and nothing has changed."""
         for name, cells in self._plan.items():
             if name in changed or not (folder / self._scale / f"{name}.json").exists():
-                found = _results.collect(load(name), self._scale, cells, *self._folders)
+                found = _results.collect(self._studies[name], self._scale, cells, *self._folders)
                 _results.keep(found, folder)
 
     def summary(self, n_run: int, seconds: float) -> Ran:
@@ -286,10 +299,13 @@ def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
     """Why a table cannot be had, for those that cannot."""
     absent = {}
     faces = {cell.table for cell in cells if cell.kind == "images"}
+    defined = {cell.table: cell for cell in cells if cell.kind == "bench"}
     for table in dict.fromkeys(cell.table for cell in cells if cell.table not in DRAWN):
         try:
             if table in faces:
                 _look_for_faces(table)
+            elif table in defined:
+                require_table(read_target(defined[table].extra["definition"]))
             else:
                 data.load(table)
         except LimiError as error:

@@ -15,6 +15,7 @@ from limi.models import gradients
 from limi.search.budget import Budget, Stop
 from limi.search.engine import Run, run
 from limi.search.findings import Found
+from limi.search.method import Method
 from limi.search.task import Task
 from limi.studies._cells import Cell
 from limi.studies._workshop import Workshop
@@ -39,9 +40,15 @@ class SearchedCell:
 
 
 def search_cell(
-    cell: Cell, shop: Workshop, clock: Callable[[], float] = time.perf_counter
+    cell: Cell,
+    shop: Workshop,
+    clock: Callable[[], float] = time.perf_counter,
+    around: Callable[[Method], Method] = lambda method: method,
 ) -> SearchedCell:
-    """Search as a cell says, and ask the target for every finding a second time."""
+    """Search as a cell says, and ask the target for every finding a second time.
+
+    `around` puts something around the method that looks at what it does.
+    """
     problem = shop.problem(cell)
     task = Task(
         problem.schema,
@@ -51,7 +58,7 @@ def search_cell(
         gradients=gradients.of(problem.target),
         decision=problem.target.rule,
     )
-    method = methods.parse(cell.method, cell.settings)
+    method = around(methods.parse(cell.method, cell.settings))
     ran = run(method, task, _budget(cell), cell.seed, clock=clock)
     if ran.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt

@@ -26,6 +26,7 @@ __all__ = [
     "combine",
     "complete",
     "conditions",
+    "describe_machines",
     "matrix",
     "tables",
     "take_cells",
@@ -236,7 +237,7 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
     size = study.scale(results.scale)
     if study.uses:
         size = load(study.uses).scale(results.scale)
-    made = "; some cells ".join(map(_machine, [results.made, *results.made.get("earlier", ())]))
+    made = describe_machines(results.made)
     n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
     if study.kind in ("twins", "images"):  # what differs from the paper stands in their notes
         seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
@@ -254,6 +255,11 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         "fitting the generator. Paper: without sampling and boundary as well.",
     ]
     return tuple(one for one in said if one)
+
+
+def describe_machines(made: Mapping[str, Any]) -> str:
+    """What results were made on and with."""
+    return "; some cells ".join(map(_machine, [made, *made.get("earlier", ())]))
 
 
 def _machine(made: Mapping[str, Any]) -> str:

@@ -15,6 +15,9 @@ import numpy as np
 from limi import data, generators
 from limi.audits.problem import Problem, prepare
 from limi.audits.run_folder import digest, read_json
+from limi.bench.definitions import read_target
+from limi.bench.making import make_problem
+from limi.bench.reference import Reference
 from limi.errors import CorruptStore
 from limi.generators import Generator
 from limi.metrics._enough import FEWEST_TO_JUDGE
@@ -49,6 +52,8 @@ class Need:
         cell = self.cell
         if self.what == "generator":
             return f"generator {cell.generator} on {cell.table}, seed {cell.generator_seed}"
+        if cell.kind == "bench":
+            return f"{'target' if self.what == 'model' else 'people of'} {cell.benchmark}"
         of = cell.table if self.what == "model" else cell.benchmark
         return f"{'target' if self.what == 'model' else 'facts of'} {cell.target} on {of}"
 
@@ -61,16 +66,30 @@ class Workshop:
 
     def make(self, need: Need) -> None:
         """Make a thing, so that the cells that need it find it made."""
-        if need.what == "model":
+        if need.cell.kind == "bench":
+            self._make_for_bench(need)
+        elif need.what == "model":
             _target(need.cell.table, need.cell.target, need.cell.target_seed)
         elif need.what == "generator":
             self.generator(need.cell)
         else:
             self.facts(need.cell)
 
+    def _make_for_bench(self, need: Need) -> None:
+        if need.what == "model":
+            self.problem(need.cell)
+        elif need.what == "generator":
+            self.generator(need.cell)
+        else:
+            self.reference(need.cell)
+
     def has(self, need: Need) -> bool:
         """Was it made before? Models are kept by their own module, which is asked for a file."""
         cell = need.cell
+        if cell.kind == "bench" and need.what == "model":
+            return self._reference_file(cell).exists()  # which was asked of the model
+        if cell.kind == "bench" and need.what == "facts":
+            return self._reference_file(cell).exists()
         if need.what == "generator":
             return self._generator_file(cell).exists()
         if need.what == "facts":
@@ -80,6 +99,8 @@ class Workshop:
 
     def problem(self, cell: Cell) -> Problem:
         """Table, target and protected columns of a cell."""
+        if cell.kind == "bench":
+            return _bench_problem(_spec_text(cell), self.folder / "targets")
         return _problem(cell.table, cell.protected, cell.target, cell.target_seed)
 
     def facts(self, cell: Cell) -> dict[str, Any]:
@@ -89,6 +110,17 @@ class Workshop:
             writing.make_folder(path.parent)
             writing.write(path, json.dumps(_facts(self.problem(cell))) + "\n")
         return _read(path)
+
+    def reference(self, cell: Cell) -> Reference:
+        """What a benchmark's target is measured by, asked once."""
+        path = self._reference_file(cell)
+        if not path.exists():
+            Reference.measure(self.problem(cell)).keep(path)
+        return _reference(path)
+
+    def _reference_file(self, cell: Cell) -> Path:
+        given = _fingerprint({"of": _spec_text(cell)})
+        return self.folder / "references" / f"{cell.benchmark}-{given}.npz"
 
     def generator(self, cell: Cell) -> Generator | None:
         """The generator of a cell, fitted where it was not before."""
@@ -111,17 +143,22 @@ class Workshop:
         return self.folder / "facts" / f"{key}-{_fingerprint({'of': key})}.json"
 
     def _generator_file(self, cell: Cell) -> Path:
+        table = _table_name(cell)
         of = {
-            "table": cell.table,
+            "table": table,
             "generator": cell.generator,
             "settings": dict(cell.generator_settings),
             "seed": cell.generator_seed,
         }
-        name = f"{cell.table}.{cell.generator}.{cell.generator_seed}-{_fingerprint(of)}"
+        name = f"{table}.{cell.generator}.{cell.generator_seed}-{_fingerprint(of)}"
         return self.folder / "generators" / f"{name}.limi"
 
     def _fit(self, cell: Cell, path: Path) -> None:
-        schema, rows = rows_of(cell.table)
+        if cell.kind == "bench":
+            problem = self.problem(cell)
+            schema, rows = problem.schema, problem.rows
+        else:
+            schema, rows = rows_of(cell.table)
         module = generators.get(str(cell.generator))
         rng = Stream.GENERATOR.rng(cell.generator_seed)
         settings = module.Settings(**cell.generator_settings)
@@ -139,19 +176,52 @@ class Workshop:
 
 def needs_of(cells: Sequence[Cell]) -> list[list[Need]]:
     """What cells share, in stages: those of one stage can be made side by side."""
-    first: dict[Any, Need] = {}
-    second: dict[Any, Need] = {}
+    stages: list[dict[Any, Need]] = [{}, {}, {}]
     for cell in cells:
         if cell.kind in ("twins", "images"):  # they train models of their own in passing
             continue
         target = (cell.target, cell.target_seed)
-        first.setdefault(("model", cell.table, target), Need("model", cell))
-        second.setdefault((cell.benchmark, target), Need("facts", cell))
+        defined = cell.kind == "bench"
+        # Models that others are made from come first.
+        derived = defined and cell.extra["definition"]["recipe"] != "papers"
+        of = cell.table if not defined else cell.benchmark if derived else _model_of(cell)
+        stages[int(derived)].setdefault(("model", of, target), Need("model", cell))
+        stages[2].setdefault((cell.benchmark, target), Need("facts", cell))
         if cell.generator is not None:
             settings = json.dumps(dict(cell.generator_settings), sort_keys=True, default=str)
-            key = (cell.table, cell.generator, settings, cell.generator_seed)
-            first.setdefault(key, Need("generator", cell))
-    return [list(first.values()), list(second.values())]
+            key = (_table_name(cell), cell.generator, settings, cell.generator_seed)
+            # The rows of a benchmark's table are those that its model takes.
+            stages[2 if defined else 0].setdefault(key, Need("generator", cell))
+    return [list(stage.values()) for stage in stages if stage]
+
+
+def _model_of(cell: Cell) -> str:
+    """A paper's model, which is the same whatever column of its table is protected."""
+    return f"{cell.table} {json.dumps(dict(cell.extra['definition']['settings']), sort_keys=True)}"
+
+
+def _table_name(cell: Cell) -> str:
+    """Of what a generator is fitted on; a file's rows are its target's own."""
+    given = cell.extra.get("definition")
+    if given is None:
+        return cell.table
+    if given["recipe"] == "file":
+        return cell.benchmark
+    return f"{cell.table}-ruled" if given["rules"] else cell.table
+
+
+def _spec_text(cell: Cell) -> str:
+    return json.dumps(cell.extra["definition"], sort_keys=True, default=str)
+
+
+@lru_cache(maxsize=3)
+def _bench_problem(text: str, folder: Path) -> Problem:
+    return make_problem(read_target(json.loads(text)), folder)
+
+
+@lru_cache(maxsize=2)
+def _reference(path: Path) -> Reference:
+    return Reference.read(path)
 
 
 @lru_cache(maxsize=2)

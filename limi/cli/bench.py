@@ -1,0 +1,196 @@
+"""`limi bench`: every method on the same targets, ranked; targets and methods can be added."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from typer import Option
+
+from limi.cli import _console
+from limi.cli._options import AsJson
+from limi.cli._studying import announce, show_progress
+
+if TYPE_CHECKING:
+    from limi.studies import Standings, Study
+
+__all__ = ["app"]
+
+_OUT = Path("limi-bench")
+
+app = typer.Typer(help="The open benchmark of methods, run and ranked.", no_args_is_help=True)
+
+ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
+OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
+AddOption = Annotated[
+    list[Path] | None,
+    Option("--add", help="TOML file of targets and methods of your own; can be repeated."),
+]
+
+
+@app.command("list")
+def list_targets(add: AddOption = None, as_json: AsJson = False) -> None:
+    """List the targets and the methods."""
+    from rich.table import Table
+
+    study = _study(add)
+    if as_json:
+        _console.print_json(
+            {
+                "targets": list(study.targets.values()),
+                "methods": [
+                    {"name": v.name, "method": v.method, "settings": dict(v.settings)}
+                    for v in study.variants
+                ],
+                "cells": {scale: _count(study, scale) for scale in _scales()},
+            }
+        )
+        return
+    table = Table(
+        "family", "target", "table", "protected", "recipe", box=None, padding=(0, 2, 0, 0)
+    )
+    for name, given in study.targets.items():
+        told = ", ".join(f"{key}={value}" for key, value in given["settings"].items())
+        recipe = f"{given['recipe']} ({told})" if told else given["recipe"]
+        table.add_row(given["family"], name, given["table"], ", ".join(given["protected"]), recipe)
+    _console.out.print(table)
+    _console.out.print(f"methods: {', '.join(v.name for v in study.variants)}", soft_wrap=True)
+
+
+@app.command()
+def run(
+    scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
+    add: AddOption = None,
+    seeds: Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")] = None,
+    out: OutOption = _OUT,
+    keep: Annotated[
+        Path | None, Option(help="Folder to write all results into, as one file.")
+    ] = None,
+    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
+    fresh: Annotated[bool, Option("--fresh", help="Run cells that are done as well.")] = False,
+    only: Annotated[
+        str | None, Option(help="Cells TARGET/METHOD/SEED to run, such as 'census-*/limi/0'.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the cells that are not done yet; each is kept as it finishes."""
+    from limi import studies
+
+    study = _study(add)
+    with show_progress() as show:
+        ran = studies.run(
+            [study],
+            scale=scale,
+            out=out,
+            seeds=seeds,
+            workers=workers,
+            kept=keep,
+            fresh=fresh,
+            only=only,
+            on_progress=show,
+        )
+    if as_json:
+        _console.print_json(
+            {
+                "scale": scale,
+                "cells": ran.cells,
+                "run": ran.run,
+                "seconds": ran.seconds,
+                "status": ran.counts,
+                "problems": [{"cell": cell, "why": why} for cell, why in ran.problems],
+            }
+        )
+    else:
+        announce(ran, out)
+    if ran.counts.get("failed"):
+        raise typer.Exit(4)
+
+
+@app.command()
+def table(
+    measure: Annotated[str, Option(help="What is compared; `ranks` for ranks alone.")] = "findings",
+    budget: Annotated[int | None, Option(help="Queries; 10,000 or the nearest if none.")] = None,
+    scale: ScaleOption = None,
+    add: AddOption = None,
+    form: Annotated[str, Option("--format", help="text, markdown, latex or html.")] = "text",
+    out: OutOption = _OUT,
+    as_json: AsJson = False,
+) -> None:
+    """Show how methods stand: a measure on every target, and their ranks."""
+    from limi import studies
+
+    standings = _standings(_study(add), scale, out)
+    if as_json:
+        _console.print_json(standings.tree())
+        return
+    drawn = []
+    if measure != "ranks":
+        drawn.append(standings.table(measure, standings.check_budget(budget)))
+    drawn.append(standings.rank_table("Mean ranks over all targets", standings.targets))
+    networks = standings.networks()
+    if len(networks) < len(standings.targets):
+        drawn.append(standings.rank_table("Mean ranks over networks, of all methods", networks))
+    _console.print_text("\n".join(studies.render(one, form) for one in drawn))
+
+
+@app.command()
+def page(
+    results: Annotated[
+        Path | None, Option(help="Folder of kept results; those that come with limi if none.")
+    ] = None,
+    scale: ScaleOption = None,
+    add: AddOption = None,
+    file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
+) -> None:
+    """Write the page of results, and its diagrams into `figures` beside it."""
+    from limi import studies
+    from limi.system import writing
+
+    target = None if file is None else writing.place(file)
+    standings = _standings(_study(add), scale, results or studies.shipped_results())
+    text = studies.bench_page(standings)
+    if target is None:
+        _console.print_text(text)
+        return
+    drawn = studies.bench_figures(standings)
+    beside = target.parent / "figures"
+    if drawn:
+        writing.make_folder(beside)
+    writing.write_all({target: text, **{beside / name: svg for name, svg in drawn.items()}})
+
+
+def _study(added: list[Path] | None) -> Study:
+    from limi import studies
+
+    return studies.load_bench(added or ())
+
+
+def _scales() -> tuple[str, ...]:
+    from limi import studies
+
+    return studies.SCALES
+
+
+def _count(study: Study, scale: str) -> int:
+    from limi import studies
+
+    return len(studies.expand(study, scale))
+
+
+def _standings(study: Study, scale: str | None, folder: Path) -> Standings:
+    """Results of a scale, or of the largest that has any: the folder's first, then those kept."""
+    from limi import studies
+    from limi.errors import InvalidInput, nearest
+
+    if scale is not None and scale not in studies.SCALES:
+        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
+    for place in (folder, studies.shipped_results()):
+        for one in [scale] if scale else reversed(studies.SCALES):
+            found = studies.read(study, one, place)
+            if any(outcome.status == "done" for outcome in found.outcomes.values()):
+                return studies.Standings(study, found)
+    raise InvalidInput(
+        f"there are no results of the benchmark in {str(folder)!r}; "
+        f"run: limi bench run --scale {scale or 'small'}"
+    )
