@@ -32,6 +32,7 @@ class Stream(IntEnum):
     REPAIR_HELD_OUT = 14  # rows held out; one for each trial
     TWINS = 20  # one for each part of the twin question
     PROOFS = 21  # people to prove something of, and the search among their neighbours
+    EXPLORE = 22  # natural people of an exploration; one for each region looked at, and the map's
     IMAGES = 30  # one for each part of an audit of images
 
     def rng(self, seed: int, *key: int) -> np.random.Generator:

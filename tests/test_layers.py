@@ -19,7 +19,7 @@ LAYERS = [
     ["audits", "gates", "changes", "proofs"],
     ["report"],
     ["repairs", "evidence", "images", "bench"],
-    ["studies", "testing", "integrations"],
+    ["studies", "testing", "integrations", "explore"],
     ["cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -46,6 +46,8 @@ HEAVY = {
     "ortools",
     "PIL",
     "ray",
+    "starlette",
+    "uvicorn",
 }
 
 MOST_AT_THE_ROOT = 8
@@ -60,6 +62,7 @@ LONG = {
     ("images/audit.py", "audit_images"): "the public signature and what each argument means",
     ("proofs/_run.py", "certify"): "the public signature and what each argument means",
     ("cli/compare.py", "compare"): "every option of the command with its help",
+    ("cli/explore.py", "explore"): "every option of the command with its help",
     ("cli/gate.py", "gate"): "every option of the command with its help",
     ("cli/images.py", "test"): "every option of the command with its help",
     ("cli/repair.py", "repair"): "every option of the command with its help",

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from limi.audits.record import RECORD
 from limi.audits.run_folder import read_json
 from limi.errors import CorruptStore, FailedWrite, InvalidInput, LimiError
 from limi.search import answer_log
@@ -33,7 +34,7 @@ _PROGRESS = "progress.json"  # of a proof
 _IMAGES = "images.json"
 _RUN_FILES = {
     *(_MANIFEST, "summary.json", "schema.toml", "metrics.json", "findings.parquet"),
-    *("report.html", _JOURNAL),
+    *("report.html", _JOURNAL, RECORD),
 }
 _REPAIR_FILES = {
     *(_REPAIR, "card.md", "report.html", "added.parquet", _JOURNAL),

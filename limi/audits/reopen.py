@@ -37,14 +37,17 @@ from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
 __all__ = [
+    "ANSWERS",
     "Run",
     "Table",
     "as_arrays",
     "count_findings",
+    "free_name",
     "open_findings",
     "read_findings",
     "read_shown_findings",
     "reopen",
+    "reopen_problem",
     "require_answers",
     "sides_of",
 ]
@@ -61,8 +64,8 @@ _TEXT_OR_NONE = (
     "key",
 )
 _LONGEST = 160  # characters of a path in a sentence
-_ANSWERS = {"favorable": ("score",), "class": ("class", "lead"), "number": ("prediction",)}
-# ^ columns of a model's answers, by what those are
+ANSWERS = {"favorable": ("score",), "class": ("class", "lead"), "number": ("prediction",)}
+"""Columns of a model's answers in a findings file, by what those are."""
 _SPOT = 256  # findings that are put to the model again
 
 
@@ -85,17 +88,41 @@ def reopen(
     choose what runs here.
     """
     run = Run.at(folder)
-    read = run.table(table)
     named = run.model(model)
-    beside = run.beside(protected_from)
-    remote = settle_remote(named, remote)
-    problem = _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
+    problem = reopen_problem(
+        run,
+        table=table,
+        model=named,
+        protected_from=protected_from,
+        trust_pickle=trust_pickle,
+        trust=trust,
+        remote=remote,
+    )
     found = read_findings(run.folder, problem.target.codec, problem.target.rule)
     if run.is_steady:
         require_answers(problem.target, found, named, run.folder)
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
     return Result(problem, found, run.summary, run.manifest, rules)
+
+
+def reopen_problem(
+    run: Run,
+    *,
+    table: str | Path | Frame | None = None,
+    model: Any = None,
+    protected_from: str | Path | Frame | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    remote: Remote | None = None,
+    max_queries: int | None = None,
+) -> Problem:
+    """The table and the model of a run, held to what it tested; its findings are left alone."""
+    read = run.table(table)
+    named = run.model(model)
+    beside = run.beside(protected_from)
+    remote = settle_remote(named, remote, max_queries=max_queries)
+    return _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
 
 
 @dataclass(frozen=True)
@@ -410,7 +437,7 @@ def read_shown_findings(run: Run) -> tuple[Schema, Found] | None:
 def count_findings(run: Run) -> int:
     """How many findings a run holds; CorruptStore where they are not such as limi writes."""
     schema, frame = run_folder.read_schema(run.folder), _read_frame(run.folder)
-    answers = _ANSWERS.get(run.summary.kind, ("score",))
+    answers = ANSWERS.get(run.summary.kind, ("score",))
     wanted = ["origin", "severity", "naturalness", "partner_naturalness"]
     wanted += [f"{side}{name}" for side in ("", "partner_") for name in answers]
     with _reading_findings(run.folder):
@@ -419,7 +446,7 @@ def count_findings(run: Run) -> int:
             _encode(codec, side)
         _causes(schema, frame)
         for name in wanted:
-            frame[_free(name, schema.names)]
+            frame[free_name(name, schema.names)]
     return len(frame)
 
 
@@ -428,9 +455,9 @@ def as_arrays(codec: Codec, frame: Any, rule: Rule = AS_DECIDED) -> Found:
     schema = codec.schema
     rows, partner = (_encode(codec, side) for side in sides_of(frame, schema))
     score, partner_score = (_answers(rule, frame, prefix, schema) for prefix in ("", "partner_"))
-    origin = frame[_free("origin", schema.names)].to_numpy().astype(str)
+    origin = frame[free_name("origin", schema.names)].to_numpy().astype(str)
     natural = [
-        frame[_free(name, schema.names)].to_numpy(dtype=np.float64)
+        frame[free_name(name, schema.names)].to_numpy(dtype=np.float64)
         for name in ("naturalness", "partner_naturalness")
     ]
     causes = _causes(schema, frame)
@@ -439,7 +466,7 @@ def as_arrays(codec: Codec, frame: Any, rule: Rule = AS_DECIDED) -> Found:
     told = Found(rows, partner, score, partner_score, origin, seconds, causes, mine, other)
     if not isinstance(rule, Bands):
         return told
-    severity = frame[_free("severity", schema.names)].to_numpy(dtype=np.float64)
+    severity = frame[free_name("severity", schema.names)].to_numpy(dtype=np.float64)
     return replace(told, span=severity)
 
 
@@ -447,7 +474,10 @@ def sides_of(frame: Any, schema: Schema) -> tuple[Any, Any]:
     """The people of findings and their partners, as frames of the schema's columns."""
     people = frame[schema.names]
     return people, people.assign(
-        **{name: frame[_free(f"{name}__partner", schema.names)] for name in partner_columns(schema)}
+        **{
+            name: frame[free_name(f"{name}__partner", schema.names)]
+            for name in partner_columns(schema)
+        }
     )
 
 
@@ -463,7 +493,7 @@ def _reading_findings(folder: Path) -> Iterator[None]:
 
 def _causes(schema: Schema, frame: Any) -> NDArray[np.uint8]:
     """Which columns flip each finding, from the words that were written."""
-    name = _free("flipped_by", schema.names)
+    name = free_name("flipped_by", schema.names)
     if name not in frame:
         return np.zeros(len(frame), dtype=np.uint8)
     masks = np.arange(1 << len(cause_names(schema)), dtype=np.uint8)
@@ -477,7 +507,7 @@ def _encode(codec: Codec, frame: Frame) -> Rows:
     return codec.encode(frame) if len(frame) else np.empty((0, len(codec.schema)))
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def free_name(name: str, taken: Sequence[str]) -> str:
     """The name that a column of ours got where the table has one of that name."""
     while name in taken:
         name += "_"
@@ -488,7 +518,7 @@ def _answers(rule: Rule, frame: Any, prefix: str, schema: Schema) -> Scores:
     """The answers behind what was written of them (see `limi.audits.result.answer_columns`)."""
 
     def column(name: str) -> Any:
-        return frame[_free(f"{prefix}{name}", schema.names)]
+        return frame[free_name(f"{prefix}{name}", schema.names)]
 
     if isinstance(rule, Classes):
         known = {rule.show(place): place for place in range(len(rule.labels) + 1)}

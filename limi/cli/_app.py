@@ -15,6 +15,7 @@ from limi.cli import (
     diff,
     doctor,
     explain,
+    explore,
     export,
     fit,
     gate,
@@ -76,6 +77,7 @@ app.command("export")(export.export)
 app.command("pack")(pack.pack)
 app.command("repair")(repair.repair)
 app.command("report")(report.report)
+app.command("explore")(explore.explore)
 app.command("metrics")(metrics.metrics)
 app.command("schema")(with_file("schema", schema.schema))
 app.command("fit")(with_file("fit", fit.fit))

@@ -73,7 +73,10 @@ class Condition:
 
     def mask(self, rows: Rows) -> Mask:
         """Which rows meet it."""
-        cells = rows[:, self.position]
+        return self.mask_cells(rows[:, self.position])
+
+    def mask_cells(self, cells: NDArray[np.float64]) -> Mask:
+        """Which cells of the column meet it."""
         if self.codes is None:
             inside = (cells >= self.low) & (cells <= self.high)
         else:

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["environment", "render"]
+__all__ = ["environment", "read_part", "render"]
 
 
 def render(
@@ -34,8 +34,8 @@ def render(
 
     `pictures` lets it show images that it holds itself, and `script` names the one it runs.
     """
-    css = "".join(_read(f"{name}.css") for name in styles)
-    js = "" if script is None else _read(f"{script}.js")
+    css = "".join(read_part(f"{name}.css") for name in styles)
+    js = "" if script is None else read_part(f"{script}.js")
     return (
         environment()
         .get_template(template)
@@ -51,7 +51,8 @@ def render(
     )
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
+    """A style sheet or a script of the pages."""
     return resources.files("limi.report").joinpath(f"templates/{name}").read_text("utf-8")
 
 
@@ -60,10 +61,10 @@ def _digest(text: str) -> str:
 
 
 @cache
-def environment() -> Environment:
-    """Templates with every expression cleaned and escaped."""
+def environment(package: str = "limi.report") -> Environment:
+    """The templates of a package, with every expression cleaned and escaped."""
     environment = Environment(
-        loader=PackageLoader("limi.report"),
+        loader=PackageLoader(package),
         autoescape=True,
         finalize=_show,
         undefined=StrictUndefined,

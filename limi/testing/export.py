@@ -26,7 +26,7 @@ from limi.table.frames import Frame
 from limi.testing.pairs import Asked, Pairs, Reading
 from limi.types import Index
 
-__all__ = ["MODULE", "PAIRS", "Exported", "choose", "export"]
+__all__ = ["MODULE", "PAIRS", "Exported", "choose", "export", "write_module"]
 
 MODULE, PAIRS = "test_fairness.py", "fairness_pairs.parquet"
 
@@ -141,22 +141,37 @@ def _module(
     trust_pickle: bool,
     trust: Sequence[str],
 ) -> str:
-    """The test, as a person would write it."""
-    protected = either(list(kept.schema.protected))
     options = [
         *(["trust_pickle=True"] if trust_pickle else []),
         *([f"trust=[{', '.join(map(_quote, trust))}]"] if trust else []),
     ]
+    about = f"the most natural and the strongest of {run.summary.findings:,} that a search found"
+    return write_module(uri, kept, about=about, folder=folder, allow=allow, options=options)
+
+
+def write_module(
+    uri: str,
+    kept: Pairs,
+    *,
+    about: str,
+    folder: Path | None = None,
+    allow: int = 0,
+    options: Sequence[str] = (),
+) -> str:
+    """The test, as a person would write it; `about` says which pairs these are.
+
+    Without a `folder` nobody knows where the test will lie, and the model is named from the root.
+    """
+    protected = either(list(kept.schema.protected))
     ask = ", ".join(["MODEL", *options])
     about = (
         f"{len(kept):,} pairs of people whom a model decided differently when only {protected} "
-        f"changed, with what goes along: the most natural and the strongest of "
-        f"{run.summary.findings:,} that a search found. Written by limi export; edit it as you "
+        f"changed, with what goes along: {about}. Written by limi; edit it as you "
         "like. The pairs are a table with one pair in each row, which any tool reads."
     )
     text = _TEMPLATE.format(
         about=_comment(about),
-        model=_spell_model(uri, folder),
+        model=_quote(uri) if folder is None else _spell_model(uri, folder),
         allow=allow,
         name=_name(protected),
         pairs=PAIRS,

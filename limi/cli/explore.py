@@ -1,0 +1,291 @@
+"""`limi explore`: ask the model back, person by person, on a page of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from limi.cli import _console
+from limi.cli._options import (
+    AsJson,
+    Cache,
+    Concurrency,
+    Constraints,
+    DecisionRule,
+    Drop,
+    FavorableLabels,
+    Header,
+    LabelOrder,
+    Only,
+    Redact,
+    ShowPersonal,
+    Trust,
+    TrustPickle,
+    redacted,
+    remote_of,
+)
+
+if TYPE_CHECKING:
+    from limi.explore.exploration import Exploration
+
+__all__ = ["explore"]
+
+
+def explore(
+    place: Annotated[str, Argument(metavar="RUN|TABLE", help="Run folder, or a table.")],
+    model: Annotated[
+        str | None, Option(help="The model, as KIND:PLACE; by default the run's own.")
+    ] = None,
+    against: Annotated[
+        str | None, Option(metavar="KIND:PLACE", help="Another model, beside it in every view.")
+    ] = None,
+    table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
+    protected: Annotated[
+        list[str] | None, Option(help="Of a table: protected column, as for limi test. Repeatable.")
+    ] = None,
+    target: Annotated[str | None, Option(help="Of a table: column the model predicts.")] = None,
+    favorable: FavorableLabels = None,
+    decision: DecisionRule = None,
+    order: LabelOrder = None,
+    schema: Annotated[Path | None, Option(help="Of a table: its schema.")] = None,
+    constraint: Constraints = None,
+    drop: Drop = None,
+    only: Only = None,
+    redact: Redact = None,
+    show_personal: ShowPersonal = False,
+    generator: Annotated[
+        str | None, Option(help="What natural people are drawn from; by default the run's.")
+    ] = None,
+    read_only: Annotated[
+        bool, Option("--read-only", help="Show what the run found, and ask the model nothing.")
+    ] = False,
+    max_queries: Annotated[
+        int | None, Option(help="Questions of the whole session at most.")
+    ] = None,
+    timeout: Annotated[
+        float, Option(help="Seconds that the model may take for one answer.")
+    ] = 60.0,
+    record: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Where questions are kept; by default in the run folder."),
+    ] = None,
+    replay: Annotated[
+        bool, Option("--replay", help="Ask the questions of the record again, and end.")
+    ] = False,
+    port: Annotated[int, Option(help="Port to listen at; 0 for a free one.")] = 0,
+    host: Annotated[
+        str, Option(help="Address to listen at; another than this machine's needs --token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        Option(envvar="LIMI_EXPLORE_TOKEN", help="Secret that opens the page, where others may."),
+    ] = None,
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open a browser on a terminal.")
+    ] = True,
+    seed: Annotated[int, Option(help="Of a table: same seed, same natural people.")] = 0,
+    trust_pickle: TrustPickle = False,
+    trust: Trust = None,
+    header: Header = None,
+    concurrency: Concurrency = None,
+    cache: Cache = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the model back, person by person, on a page that this machine serves to itself."""
+    from limi.errors import InvalidInput
+    from limi.explore import opening
+    from limi.system.cores import share_cores
+
+    if timeout <= 0:
+        raise InvalidInput(f"timeout is {timeout:g}; give seconds, such as 60")
+    guard = None if replay else _guard(host, port, token)
+    common: dict[str, Any] = {
+        "generator": generator,
+        "max_queries": max_queries,
+        "timeout": timeout,
+        "record": record,
+    }
+    opens: dict[str, Any] = {
+        "trust_pickle": trust_pickle,
+        "trust": tuple(trust or ()),
+        "remote": remote_of(header, concurrency, cache, None),
+    }
+    about = {
+        "protected": protected,
+        "target": target,
+        "favorable": favorable,
+        "decision": decision,
+        "order": order,
+        "schema": schema,
+        "constraint": constraint,
+        "drop": drop,
+        "only": only,
+        "redact": redact,
+        "show_personal": show_personal,
+    }
+    _console.announce_sending(None if read_only else model)
+    with share_cores():
+        if Path(place).is_dir() and not _is_table(place):
+            _refuse_table_options(place, about)
+            exploration = opening.explore_run(
+                place,
+                table=table,
+                model=model,
+                against=against,
+                read_only=read_only,
+                **common,
+                **opens,
+            )
+        else:
+            if read_only:
+                raise InvalidInput(
+                    "--read-only shows a run, and this is a table; name a run folder"
+                )
+            exploration = _open_table(place, model, against, about, opens, seed, common)
+        if replay:
+            _repeat(exploration, as_json)
+            return
+        assert guard is not None
+        _serve(exploration, guard, browser, as_json)
+
+
+def _is_table(place: str) -> bool:
+    """Is a folder a table in many files, and not a run?"""
+    from limi.table.parts import is_many
+
+    return not (Path(place) / "summary.json").exists() and is_many(Path(place))
+
+
+def _refuse_table_options(place: str, about: dict[str, Any]) -> None:
+    from limi.errors import InvalidInput
+
+    for name, given in about.items():
+        if given:
+            raise InvalidInput(
+                f"--{name.replace('_', '-')} is of a table, and {place!r} is a run, which says it "
+                "itself; leave it out"
+            )
+
+
+def _guard(host: str, port: int, token: str | None) -> tuple[Any, Any]:
+    """Who may ask, and the socket that listens: told before a model is opened."""
+    from limi.errors import InvalidInput
+    from limi.explore.guard import Guard
+    from limi.explore.server import bind
+
+    if not 0 <= port <= 65_535:
+        raise InvalidInput(f"port is {port}; give one from 1 to 65535, or 0 for a free one")
+    is_local = host in ("127.0.0.1", "localhost", "::1")
+    if is_local and token is None:
+        sock = bind(host, port)
+        guard = Guard.local(sock.getsockname()[1])
+        guard.host = host
+        return guard, sock
+    guard = Guard.at(host, port, token)  # refused before anything listens
+    sock = bind(host, port)
+    guard.port = sock.getsockname()[1]
+    return guard, sock
+
+
+def _open_table(
+    place: str,
+    model: str | None,
+    against: str | None,
+    about: dict[str, Any],
+    opens: dict[str, Any],
+    seed: int,
+    common: dict[str, Any],
+) -> Exploration:
+    from limi.audits.hiding import settle_hidden
+    from limi.audits.problem import prepare
+    from limi.audits.sending import settle_remote
+    from limi.cli._asking import fill_in
+    from limi.cli._fitting import showing_command
+    from limi.cli._tables import source
+    from limi.errors import InvalidInput
+    from limi.explore import opening
+
+    if model is None:
+        raise InvalidInput(
+            f"{place!r} is not a run folder; to explore a table name the model: --model KIND:PLACE "
+            "--protected COLUMN (limi list models)"
+        )
+    given = source(place, about["target"], about["favorable"], about["schema"], about["constraint"])
+    protected = fill_in(given, about["protected"] or ())
+    frame = given.pop("frame")
+
+    def opened(uri: str) -> Any:
+        problem = prepare(
+            uri,
+            frame,
+            protected=protected or (),
+            decision=about["decision"],
+            order=about["order"],
+            drop=about["drop"] or (),
+            only=about["only"] or (),
+            table_name=place,
+            **given,
+            **{**opens, "remote": settle_remote(uri, opens["remote"])},
+        )
+        return settle_hidden(problem, redacted(about["redact"], about["show_personal"]))
+
+    with showing_command():
+        problem = opened(model)
+        other = None if against is None else opened(against)
+    return opening.explore_problem(problem, against=other, seed=seed, **common)
+
+
+def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -> None:
+    from limi.explore.server import serve
+
+    who, sock = guard
+    exploration.warm()
+    address = who.address
+    if as_json:
+        _console.print_json({"address": address, "port": who.port})
+    else:
+        _console.out.print(f"Exploring {exploration.name}: {address}", soft_wrap=True)
+        _console.err.print("The address opens once. Press Ctrl-C to stop.", soft_wrap=True)
+    _console.out.file.flush()
+    if browser and not as_json and _console.out.is_terminal:
+        import webbrowser
+
+        webbrowser.open(address)
+    serve(exploration, who, sock, lambda words: _console.err.print(words, soft_wrap=True))
+
+
+def _repeat(exploration: Exploration, as_json: bool) -> None:
+    """Ask everything again, and leave with 1 where an answer is another one."""
+    from limi.errors import InvalidInput
+    from limi.explore.replay import replay
+
+    if not exploration.record.entries:
+        raise InvalidInput(f"nobody has explored {exploration.name!r} yet: there is no record")
+    with _console.steps("asking again") as show:
+        told = replay(exploration, lambda done, of: show(done / of, f"question {done + 1} of {of}"))
+    moved = [one for one in told if one.same is False]
+    unasked = [one for one in told if one.same is None]
+    if as_json:
+        _console.print_json(
+            {
+                "asked": len(told),
+                "same": len(told) - len(moved) - len(unasked),
+                "other": len(moved),
+                "not_asked": len(unasked),
+                "queries": exploration.meter.asked,
+                "questions": [one.as_dict() for one in told],
+            }
+        )
+    else:
+        for one in (*moved, *unasked):
+            _console.out.print(f"  {one.number} ({one.ask}): {one.why}", soft_wrap=True)
+        _console.out.print(
+            f"{len(told) - len(moved) - len(unasked):,} of {len(told):,} questions have the same "
+            f"answer, {len(moved):,} another, {len(unasked):,} were not asked again.",
+            soft_wrap=True,
+        )
+    if moved:
+        raise typer.Exit(1)

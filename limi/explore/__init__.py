@@ -1,0 +1,1 @@
+"""Exploring: a local page that asks a model back, person by person."""

@@ -1,0 +1,676 @@
+"""One exploration: the people, the models, what is known of both, and every question asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi import generators, twins
+from limi.audits.record import Record, cells_of, row_of
+from limi.audits.summary import Summary
+from limi.defaults import DEFAULT_GENERATOR
+from limi.errors import InvalidInput
+from limi.explore.asking import Asker, Meter
+from limi.explore.found import FoundSheet, sheet_of_rows
+from limi.explore.jobs import Job, Jobs
+from limi.explore.near import Goal, Near, Neighbourhood, Turn
+from limi.explore.person import Person, describe_cells, meet
+from limi.explore.reading import Reading
+from limi.explore.regions import Look, look_at
+from limi.explore.sheet import Sheet
+from limi.generators import Generator
+from limi.metrics._rate import Rate, rate_of
+from limi.metrics._space import Space, nearest
+from limi.metrics.collect import judge as make_judge
+from limi.metrics.regions import Condition, Region
+from limi.metrics.row_naturalness import Judge
+from limi.search.check import Checked, check_rows
+from limi.streams import Stream
+from limi.system.reading import is_file
+from limi.table.schema import Schema
+from limi.types import Mask, Rows
+
+__all__ = ["Alike", "Both", "Exploration", "Match", "Twin", "Who"]
+
+NEAREST_BUDGET = 4_000
+"""Questions that a search for the nearest person may take."""
+
+_MOST_MADE = 10_000  # people that are kept because somebody came upon them
+_ALIKE = 12
+_TWINS = 200  # draws of one person's twins in each group
+_COMPARED = 5_000  # people on whom two models are compared
+_MOST_PAIRS = 200_000  # findings that another model is asked about
+_MAPPED = 20_000  # natural people on the map
+_AVERAGE_ROWS = 2_000
+_LONGEST_FIT = 600.0  # seconds that a generator is waited for
+
+
+@dataclass(frozen=True, eq=False)
+class Who:
+    """Somebody who can be met."""
+
+    ref: str
+    row: NDArray[np.float64]
+    words: str  # who it is
+
+
+@dataclass(frozen=True)
+class Alike:
+    """A real person like another."""
+
+    ref: str
+    distance: float
+    cells: tuple[tuple[str, str, bool], ...]  # column, value, does it differ?
+
+
+@dataclass(frozen=True)
+class Twin:
+    """What becomes of a person's twins in another group."""
+
+    group: str
+    n: int
+    same: int  # of them, those decided as the person is
+    share: Rate  # of those who are decided otherwise
+    ref: str  # one of them
+    changes: tuple[tuple[str, str, str], ...]
+    decision: str
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """How two models treat the same people."""
+
+    population: str
+    rows: Rows
+    mine: Checked
+    theirs: Checked
+    disagree: Mask  # on whom they decide otherwise, as people are
+
+    @property
+    def mended(self) -> Mask:
+        """Who flips with the first and not with the second."""
+        return self.mine.flips & ~self.theirs.flips
+
+    @property
+    def broke(self) -> Mask:
+        """Who flips with the second and not with the first."""
+        return ~self.mine.flips & self.theirs.flips
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two models side by side."""
+
+    matches: tuple[Match, ...]
+    findings: int  # findings of the run that the second was asked about
+    still: int  # of them, those that flip with the second as well
+
+
+@dataclass(eq=False)
+class Exploration:
+    """All that the pages show and ask."""
+
+    schema: Schema
+    reading: Reading
+    name: str  # what is explored: the run's folder, or the table
+    model_name: str
+    table_name: str
+    asker: Asker | None  # None where the model is not asked
+    meter: Meter
+    record: Record
+    jobs: Jobs
+    rows: Rows | None = None  # real people, where the table is at hand
+    found: FoundSheet | None = None
+    summary: Summary | None = None
+    regions: tuple[Region, ...] = ()
+    hidden: tuple[str, ...] = ()
+    seed: int = 0
+    generator_name: str = DEFAULT_GENERATOR
+    given_generator: Generator | None = None
+    other: Asker | None = None
+    other_reading: Reading | None = None
+    other_name: str = ""
+    model_uri: str | None = None  # KIND:PLACE from the root on, where the model has a file
+    asked_for: Mapping[str, Any] = field(default_factory=dict)  # favorable, labels, output
+    notes: tuple[str, ...] = ()
+    looks: int = 0  # at regions, in this session and those before it
+    _made: dict[int, Who] = field(default_factory=dict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _fitted: Future[Generator] | None = None
+    _judged: Future[Judge | None] | None = None
+    _twin_maker: Any = None
+    both: Both | None = None
+
+    def __post_init__(self) -> None:
+        self.looks = sum(entry.get("ask") == "region" for entry in self.record.entries)
+
+    # -- people ---------------------------------------------------------------------------------
+
+    @cached_property
+    def people(self) -> Sheet | None:
+        """The rows of the table as a sheet."""
+        return None if self.rows is None else sheet_of_rows(self.schema, self.rows)
+
+    def who(self, ref: str) -> Who:
+        """Somebody by a reference such as `f12`; InvalidInput where there is nobody."""
+        kind, number = ref[:1], ref[1:]
+        if not (number.isascii() and number.isdecimal() and len(number) <= 9):
+            raise InvalidInput("there is nobody of that name; go back to the findings")
+        place = int(number)
+        if kind in ("f", "p") and self.found is not None and place < len(self.found):
+            which = np.array([place])
+            if kind == "f":
+                return Who(ref, self.found.rows(which)[0], f"Finding {place + 1:,}")
+            return Who(ref, self.found.partners(which)[0], f"Partner of finding {place + 1:,}")
+        if kind == "r" and self.rows is not None and place < len(self.rows):
+            return Who(ref, self.rows[place], f"Row {place + 1:,} of the table")
+        if kind == "m" and place in self._made:
+            return self._made[place]
+        raise InvalidInput(
+            "this person is not known any more: people that an answer came upon are kept only "
+            "while limi explore runs"
+        )
+
+    def keep(self, row: NDArray[np.float64], words: str) -> str:
+        """A reference to somebody whom an answer came upon."""
+        with self._lock:
+            number = max(self._made, default=0) + 1
+            ref = f"m{number}"
+            self._made[number] = Who(ref, np.array(row, dtype=np.float64), words)
+            while len(self._made) > _MOST_MADE:
+                del self._made[min(self._made)]
+        return ref
+
+    def first_person(self) -> str:
+        """Whom to show where nobody was named."""
+        if self.found is not None and len(self.found):
+            return f"f{int(np.argmax(self.found.priority))}"
+        return "r0"
+
+    # -- what is learned from the table ---------------------------------------------------------
+
+    def warm(self) -> None:
+        """Begin what the first question would wait for."""
+        if self.rows is not None and self._judged is None:
+            self._judged = _in_thread(self._make_judge)
+
+    def _make_judge(self) -> Judge | None:
+        assert self.rows is not None
+        return make_judge(self.rows, self.schema, Stream.NATURALNESS.rng(self.seed))
+
+    @property
+    def judge(self) -> Judge | None:
+        """What tells how natural a row is; None without a table of enough rows."""
+        with self._lock:
+            self.warm()
+        return None if self._judged is None else self._judged.result()
+
+    @cached_property
+    def scale(self) -> NDArray[np.float64]:
+        """(d,): what one unit of distance is in each column."""
+        scale = np.ones(len(self.schema))
+        for position, column in enumerate(self.schema.columns):
+            if column.kind not in ("numerical", "ordered"):
+                continue
+            spread = 0.0
+            if self.rows is not None:
+                cells = self.rows[:, position]
+                cells = cells[np.isfinite(cells)]
+                spread = float(cells.std()) if len(cells) else 0.0
+            width = float(self.schema.high[position] - self.schema.low[position])
+            scale[position] = spread or width / 4 or 1.0
+        return scale
+
+    def generator(self, job: Job | None = None) -> Generator:
+        """What natural people are drawn from, fitted where it has to be."""
+        if self.given_generator is not None:
+            return self.given_generator
+        if self.rows is None:
+            raise InvalidInput(
+                "natural people are learned from the table, which is not at hand; name it with "
+                "--table FILE"
+            )
+        with self._lock:
+            if self._fitted is None or (
+                self._fitted.done() and self._fitted.exception() is not None
+            ):
+                self._fitted = _in_thread(self._fit)
+        if job is not None:
+            job.tell({"words": f"learning to draw natural people ({self.generator_name})"})
+        begun = time.monotonic()
+        while not self._fitted.done() and time.monotonic() - begun < _LONGEST_FIT:
+            if job is not None:
+                job.look()
+            time.sleep(0.02)
+        return self._fitted.result(timeout=0)
+
+    def _fit(self) -> Generator:
+        assert self.rows is not None
+        if is_file(self.generator_name):
+            return generators.obey(generators.load(self.generator_name), self.schema)
+        rng = Stream.GENERATOR.rng(self.seed)
+        return generators.fit(self.generator_name, self.rows, self.schema, rng)
+
+    # -- questions ------------------------------------------------------------------------------
+
+    def require_model(self) -> Asker:
+        """The model; InvalidInput where it is not asked."""
+        if self.asker is None:
+            raise InvalidInput("the model is not asked here: limi explore was started read-only")
+        return self.asker
+
+    @property
+    def second(self) -> tuple[Asker, Reading] | None:
+        """The other model, where there is one."""
+        if self.other is None or self.other_reading is None:
+            return None
+        return self.other, self.other_reading
+
+    def ask_person(
+        self,
+        row: NDArray[np.float64],
+        start: NDArray[np.float64] | None = None,
+        job: Job | None = None,
+    ) -> Person:
+        """A person under every protected value."""
+        asker = self.require_model()
+        met = meet(
+            self.schema,
+            row,
+            asker,
+            self.reading,
+            start=start,
+            judge=self.judge,
+            hidden=self.hidden,
+            other=self.second,
+            job=job,
+        )
+        self.record.add(
+            {
+                "ask": "person",
+                "cells": cells_of(self.schema, row, self.hidden),
+                "answer": met.own.answer,
+                "answers": {v.label: v.answer for group in met.groups for v in group.variants},
+                "flips": met.flips,
+                "queries": met.queries,
+            }
+        )
+        return met
+
+    def show_person(
+        self, row: NDArray[np.float64], start: NDArray[np.float64] | None = None
+    ) -> tuple[Any, Any]:
+        """A person's cells and broken rules, without asking anybody."""
+        from limi.explore.person import find_broken_rules
+
+        broken = find_broken_rules(self.schema, row)
+        return describe_cells(self.schema, row, start, broken, self.hidden), broken
+
+    def neighbourhood(self, row: NDArray[np.float64]) -> Neighbourhood:
+        """The people near somebody."""
+        return Neighbourhood(self.schema, row, self.scale, self.hidden)
+
+    def find_nearest(self, row: NDArray[np.float64], goal: Goal, job: Job | None = None) -> Near:
+        """The nearest person who flips, or who does not."""
+        asker = self.require_model()
+        budget = NEAREST_BUDGET if self.meter.left is None else min(NEAREST_BUDGET, self.meter.left)
+        near = self.neighbourhood(row).find_nearest(goal, asker, budget, job)
+        found = near.found
+        self.record.add(
+            {
+                "ask": "nearest",
+                "goal": goal,
+                "cells": cells_of(self.schema, row, self.hidden),
+                "budget": budget,
+                "found": None if found is None else cells_of(self.schema, found.row, self.hidden),
+                "distance": None if found is None else found.distance,
+                "queries": near.queries,
+            }
+        )
+        return near
+
+    def walk(self, row: NDArray[np.float64], job: Job | None = None) -> list[Turn]:
+        """Which single changes turn the decision."""
+        asker = self.require_model()
+        before = self.meter.asked
+        turns = self.neighbourhood(row).walk(asker, job)
+        self.record.add(
+            {
+                "ask": "walk",
+                "cells": cells_of(self.schema, row, self.hidden),
+                "turns": {turn.column: turn.to for turn in turns},
+                "queries": self.meter.asked - before,
+            }
+        )
+        return turns
+
+    @cached_property
+    def _space(self) -> tuple[Space, Any]:
+        assert self.rows is not None
+        space = Space.learn(self.rows, self.schema)
+        return space, space.place(self.rows)
+
+    def find_alike(self, row: NDArray[np.float64]) -> list[Alike]:
+        """Real people like this one, with what is hidden hidden."""
+        if self.rows is None:
+            raise InvalidInput(
+                "real people stand in the table, which is not at hand; name it with --table FILE"
+            )
+        from limi.audits.hiding import HIDDEN
+
+        space, points = self._space
+        distances, which = nearest(space.place(row[None]), points, min(_ALIKE, len(self.rows)))
+        alike = []
+        for far, place in zip(distances[0].tolist(), which[0].tolist(), strict=True):
+            other = self.rows[place]
+            cells = tuple(
+                (
+                    column.name,
+                    HIDDEN if column.name in self.hidden else column.show(float(cell)),
+                    not (cell == mine or (np.isnan(cell) and np.isnan(mine))),
+                )
+                for column, cell, mine in zip(self.schema.columns, other, row, strict=True)
+            )
+            alike.append(Alike(f"r{place}", far, cells))
+        return alike
+
+    # -- twins ----------------------------------------------------------------------------------
+
+    def ask_twins(self, row: NDArray[np.float64], job: Job | None = None) -> list[Twin]:
+        """What becomes of a person's twins of other groups: the same person as somebody there."""
+        asker = self.require_model()
+        if self.rows is None:
+            raise InvalidInput("twins are learned from the table; name it with --table FILE")
+        if job is not None:
+            job.tell({"words": "learning what goes with the protected columns"})
+        with self._lock:
+            if self._twin_maker is None:
+                groups = twins.find_groups(self.schema, self.rows)
+                rng = Stream.TWINS.rng(self.seed, 90)
+                self._twin_maker = twins.learn(self.rows, self.schema, rng, groups=groups)
+        maker = self._twin_maker
+        mine = int(maker.groups.of(row[None])[0])
+        if mine < 0:
+            raise InvalidInput("this person is of no group that the table tells apart")
+        before = self.meter.asked
+        own = asker.score(row[None], job)
+        told = []
+        for goal in range(len(maker.groups)):
+            if goal == mine:
+                continue
+            told.append(self._ask_twins_in(maker, row, goal, own, asker, job))
+        self.record.add(
+            {
+                "ask": "twins",
+                "cells": cells_of(self.schema, row, self.hidden),
+                "groups": {twin.group: [twin.n - twin.same, twin.n] for twin in told},
+                "queries": self.meter.asked - before,
+            }
+        )
+        return told
+
+    def _ask_twins_in(
+        self, maker: Any, row: NDArray[np.float64], goal: int, own: Any, asker: Asker, job: Any
+    ) -> Twin:
+        rows = np.repeat(row[None], _TWINS, axis=0)
+        goals = np.full(_TWINS, goal)
+        made = maker.make(rows, goals, Stream.EXPLORE.rng(self.seed, 1, goal))
+        made = made[maker.found(made, goals)]
+        if not len(made):
+            return Twin(maker.groups.names[goal], 0, 0, rate_of(0, 0), "", (), "")
+        answers = asker.score(made, job)
+        differ = np.asarray(asker.rule.differ(answers, np.repeat(own, len(answers))))
+        # The twin that is most like the others: the nearest to the middle of their answers.
+        typical = int(np.argmin(np.abs(answers - np.median(answers))))
+        other = made[typical]
+        changes = self.neighbourhood(row).neighbour(other).changes
+        changes = tuple(c for c in changes if c[0] not in self.hidden)
+        ref = self.keep(other, f"A twin as {maker.groups.names[goal]}")
+        n, hits = len(made), int(differ.sum())
+        decision = self.reading.tell(float(answers[typical])).decision
+        return Twin(maker.groups.names[goal], n, n - hits, rate_of(hits, n), ref, changes, decision)
+
+    # -- regions --------------------------------------------------------------------------------
+
+    def region_of(self, conditions: Sequence[Mapping[str, Any]]) -> Region:
+        """A region from its conditions, each a column with ends or values."""
+        made = []
+        for told in conditions:
+            name = str(told["column"])
+            column = self.schema[name]
+            if name in self.schema.protected:
+                raise InvalidInput(
+                    f"{name!r} is protected: a region says who people are apart from that"
+                )
+            if name in self.hidden:
+                raise InvalidInput(f"the cells of {name!r} are hidden, so no region speaks of them")
+            codes = told.get("codes")
+            made.append(
+                Condition(
+                    column,
+                    self.schema.position(name),
+                    float(told.get("low", -np.inf)),
+                    float(told.get("high", np.inf)),
+                    None if codes is None else tuple(sorted(float(code) for code in codes)),
+                    bool(told.get("missing", False)),
+                )
+            )
+        if not made:
+            raise InvalidInput("a region needs a condition; choose values of a column")
+        return Region(tuple(made))
+
+    def look_at(
+        self,
+        region: Region,
+        job: Job | None = None,
+        *,
+        number: int | None = None,
+        most_drawn: int | None = None,
+    ) -> Look:
+        """How often decisions flip in a region; one more look."""
+        asker = self.require_model()
+        generator = self.generator(job)
+        if number is None:
+            with self._lock:
+                self.looks += 1
+                number = self.looks
+        rng = Stream.EXPLORE.rng(self.seed, 0, number)
+        look = look_at(
+            region,
+            number,
+            self.schema,
+            lambda n: generators.draw(generator, n, rng, self.schema)[0],
+            asker,
+            average=self.average(job),
+            other=self.other,
+            job=job,
+            most_drawn=most_drawn,
+        )
+        self.record.add(
+            {
+                "ask": "region",
+                "conditions": [_tell_condition(c) for c in region.conditions],
+                "words": str(region),
+                "look": number,
+                "confidence": look.confidence,
+                "drawn": look.drawn,
+                "n": look.rate.n,
+                "flips": round(look.rate.estimate * look.rate.n) if look.rate.n else 0,
+                "low": look.rate.low,
+                "high": look.rate.high,
+                "queries": look.queries,
+            }
+        )
+        return look
+
+    def average(self, job: Job | None = None) -> Rate:
+        """How often natural people flip, as the run measured it or as is measured now."""
+        if self.summary is not None and "natural" in self.summary.rates:
+            rate = self.summary.rates["natural"]
+            if rate.n:
+                return rate
+        return self._measured_average(job)
+
+    def _measured_average(self, job: Job | None) -> Rate:
+        with self._lock:
+            known: Rate | None = self.__dict__.get("_average")
+        if known is not None:
+            return known
+        asker = self.require_model()
+        rng = Stream.EXPLORE.rng(self.seed, 2)
+        rows, _ = generators.draw(self.generator(job), _AVERAGE_ROWS, rng, self.schema)
+        checked = self.check(asker, rows, job)
+        rate = rate_of(int(checked.flips.sum()), int(checked.is_paired.sum()))
+        self.__dict__["_average"] = rate
+        return rate
+
+    def check(self, asker: Asker, rows: Rows, job: Job | None = None) -> Checked:
+        """Verdicts of rows."""
+        return check_rows(
+            lambda asked: asker.score(asked, job), self.schema, rows, decision=asker.rule
+        )
+
+    def natural_people(self, job: Job | None = None, n: int = _MAPPED) -> Rows:
+        """Natural people, the same ones each time."""
+        rng = Stream.EXPLORE.rng(self.seed, 3)
+        return generators.draw(self.generator(job), n, rng, self.schema)[0]
+
+    # -- two models -----------------------------------------------------------------------------
+
+    def compare(self, job: Job | None = None) -> Both:
+        """How the two models treat the same people: natural ones and those of the table."""
+        asker = self.require_model()
+        if self.other is None:
+            raise InvalidInput("there is one model; name another with --against KIND:PLACE")
+        matches = []
+        people: list[tuple[str, Rows]] = []
+        if self.rows is not None:
+            rng = Stream.EXPLORE.rng(self.seed, 4)
+            order = rng.permutation(len(self.rows))[:_COMPARED]
+            people.append(("real", self.rows[np.sort(order)]))
+            people.append(("natural", self.natural_people(job, _COMPARED)))
+        for population, rows in people:
+            mine, theirs = (self.check(one, rows, job) for one in (asker, self.other))
+            decided = asker.rule.differ(mine.score, theirs.score)
+            matches.append(Match(population, rows, mine, theirs, np.asarray(decided)))
+        findings, still = self._replay_findings(job)
+        self.both = Both(tuple(matches), findings, still)
+        self.record.add(
+            {
+                "ask": "models",
+                "other": self.other_name,
+                **{
+                    match.population: {
+                        "n": len(match.rows),
+                        "disagree": int(match.disagree.sum()),
+                        "mended": int(match.mended.sum()),
+                        "broke": int(match.broke.sum()),
+                    }
+                    for match in matches
+                },
+                "findings": findings,
+                "still": still,
+            }
+        )
+        return self.both
+
+    def _replay_findings(self, job: Job | None) -> tuple[int, int]:
+        """Ask the other model about the pairs of the run; how many, and how many still flip."""
+        from limi.explore.sheet import Strip
+
+        if self.found is None or not len(self.found) or self.other is None:
+            return 0, 0
+        n = min(len(self.found), _MOST_PAIRS)
+        places = np.zeros(len(self.found), dtype=np.uint8)
+        step = 16_384
+        for start in range(0, n, step):
+            which = np.arange(start, min(start + step, n))
+            one = self.other.score(self.found.rows(which), job)
+            two = self.other.score(self.found.partners(which), job)
+            flips = np.asarray(self.other.rule.differ(one, two))
+            places[which] = np.where(flips, 1, 2)
+        words = ("not asked", "still flips", "mended")
+        strips: dict[str, Strip] = self.found.sheet.strips  # type: ignore[assignment]
+        strips["change"] = Strip("change", None, np.arange(3.0), places, words)
+        return n, int((places == 1).sum())
+
+    # -- bookmarks ------------------------------------------------------------------------------
+
+    def bookmark(
+        self, row: NDArray[np.float64], start: NDArray[np.float64], note: str
+    ) -> dict[str, Any]:
+        """Keep a person with a note; what the model said is kept along where it is asked."""
+        cells, _ = self.show_person(row, start)
+        entry: dict[str, Any] = {
+            "bookmark": note,
+            "cells": cells_of(self.schema, row, self.hidden),
+            "shown": [[cell.name, cell.shown] for cell in cells],
+            "changed": [[cell.name, cell.start, cell.shown] for cell in cells if cell.changed],
+            "decision": "not asked",
+            "figure": "",
+            "partner": [],
+            "partner_decision": "",
+            "partner_figure": "",
+            "flips": False,
+        }
+        if self.asker is not None:
+            met = meet(self.schema, row, self.asker, self.reading, hidden=self.hidden)
+            entry |= {
+                "decision": met.own.told.decision,
+                "figure": met.own.told.figure,
+                "flips": met.flips,
+            }
+            if met.partner is not None:
+                theirs = describe_cells(self.schema, met.partner.row, row, (), self.hidden)
+                entry |= {
+                    "partner": [[c.name, c.start, c.shown] for c in theirs if c.changed],
+                    "partner_decision": met.partner.told.decision,
+                    "partner_figure": met.partner.told.figure,
+                }
+        return self.record.add(entry)
+
+    def forget(self, number: int) -> None:
+        """Remove a bookmark."""
+        if number not in {mark.number for mark in self.record.bookmarks}:
+            raise InvalidInput(f"there is no bookmark {number}")
+        self.record.add({"forget": number})
+
+    def person_of(self, entry: Mapping[str, Any]) -> NDArray[np.float64]:
+        """The person of a line of the record."""
+        return row_of(self.schema, entry["cells"])
+
+
+def _tell_condition(condition: Condition) -> dict[str, Any]:
+    told: dict[str, Any] = {"column": condition.column.name}
+    if condition.codes is not None:
+        told["codes"] = list(condition.codes)
+    else:
+        if np.isfinite(condition.low):
+            told["low"] = condition.low
+        if np.isfinite(condition.high):
+            told["high"] = condition.high
+    if condition.missing:
+        told["missing"] = True
+    return told
+
+
+def _in_thread(work: Callable[[], Any]) -> Future[Any]:
+    """The future of work that nobody has to wait for."""
+    future: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True, name="limi-explore-learn").start()
+    return future

@@ -1,0 +1,153 @@
+"""Who may talk to the page: one browser that got the address, and nobody by way of another page.
+
+The address holds a token that opens the page once; from then on a cookie does, which scripts cannot
+read and other sites cannot send. The Host header must name this server, so that a name which is
+turned to this machine after the fact opens nothing. Whatever changes something is a POST that
+carries a second token from the page itself.
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import secrets
+import threading
+from dataclasses import dataclass, field
+
+from limi.errors import InvalidInput
+
+__all__ = ["FEWEST_LETTERS", "Guard"]
+
+FEWEST_LETTERS = 16
+"""Of a token that somebody chooses."""
+
+_LOCAL = ("127.0.0.1", "localhost", "[::1]")
+_MOST_SESSIONS = 64
+
+
+@dataclass(eq=False)
+class Guard:
+    """The tokens and sessions of one server."""
+
+    host: str
+    port: int
+    token: str
+    once: bool = True  # does the token open the page only once?
+    framed: bool = False  # may a notebook on this machine show the page in a frame?
+    _sessions: dict[str, str] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @staticmethod
+    def local(port: int, *, framed: bool = False) -> Guard:
+        """For this machine alone, with a token of its own."""
+        return Guard("127.0.0.1", port, secrets.token_urlsafe(24), framed=framed)
+
+    @staticmethod
+    def at(host: str, port: int, token: str | None) -> Guard:
+        """For a network; InvalidInput without a token that nobody guesses."""
+        if token is None:
+            raise InvalidInput(
+                f"--host {host} lets others reach the page, so --token is needed: a secret of "
+                f"{FEWEST_LETTERS} letters or more that they give to open it"
+            )
+        if len(token) < FEWEST_LETTERS or not token.isascii() or not token.isprintable():
+            raise InvalidInput(
+                f"--token must have {FEWEST_LETTERS} printable ASCII letters or more; for example "
+                f"{secrets.token_urlsafe(16)}"
+            )
+        return Guard(host, port, token, once=False)
+
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie; browsers share cookies between the ports of a machine."""
+        return f"limi-explore-{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What opens the page."""
+        shown = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        shown = f"[{shown}]" if ":" in shown else shown
+        from urllib.parse import quote
+
+        return f"http://{shown}:{self.port}/?token={quote(self.token, safe='')}"
+
+    def admits_host(self, header: str | None) -> bool:
+        """Does the Host header name this server?"""
+        if header is None:
+            return False
+        name, _, port = header.strip().lower().rpartition(":")
+        if not name or port != str(self.port):
+            return False
+        if name in _LOCAL:
+            return True
+        if self.host in ("127.0.0.1", "localhost", "::1"):
+            return False
+        if name in (self.host.lower(), f"[{self.host.lower()}]"):
+            return True
+        # Whoever serves all addresses is reached by numbers; names could be somebody else's.
+        return self.host in ("0.0.0.0", "::") and _is_number(name)
+
+    def open(self, token: str) -> str | None:
+        """A new session for whoever has the token; None where it is not the one."""
+        with self._lock:
+            if not self.token or not _equal(token, self.token):
+                return None
+            if self.once:
+                self.token = ""
+            session = secrets.token_urlsafe(32)
+            self._sessions[session] = secrets.token_urlsafe(32)
+            while len(self._sessions) > _MOST_SESSIONS:
+                del self._sessions[next(iter(self._sessions))]
+        return session
+
+    def renew(self) -> str:
+        """The address with a token that has not been used."""
+        with self._lock:
+            if not self.token:
+                self.token = secrets.token_urlsafe(24)
+        return self.address
+
+    def page_token(self, session: str | None) -> str | None:
+        """The token that pages of a session carry; None where there is no such session."""
+        if not session:
+            return None
+        with self._lock:
+            for known, token in self._sessions.items():
+                if _equal(known, session):
+                    return token
+        return None
+
+    def admits_post(self, session: str | None, token: str) -> bool:
+        """Does a form carry the token of its session's pages?"""
+        known = self.page_token(session)
+        return known is not None and _equal(token, known)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every answer carries."""
+        ancestors = "'none'"
+        if self.framed:
+            ancestors = "http://localhost:* http://127.0.0.1:*"
+        return {
+            "Content-Security-Policy": (
+                "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+                "img-src 'self'; form-action 'self'; base-uri 'none'; "
+                f"frame-ancestors {ancestors}"
+            ),
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-store",
+            "Cross-Origin-Resource-Policy": "same-origin",
+        }
+
+
+def _equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
+
+
+def _is_number(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,326 @@
+"""Explorations opened: of a run folder, of a table with a model, of a result in memory."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from limi import models
+from limi.audits import run_folder
+from limi.audits.problem import Problem, prepare
+from limi.audits.record import RECORD, Record
+from limi.audits.reopen import Run, reopen_problem, require_answers
+from limi.audits.result import Result
+from limi.audits.sending import exchange_of, settle_remote
+from limi.audits.summary import Summary, rules_of
+from limi.decisions import Classes, Rule, parse_rule
+from limi.defaults import DEFAULT_GENERATOR
+from limi.errors import BadModel, InvalidInput, LimiError
+from limi.explore.asking import Asker, Meter
+from limi.explore.exploration import Exploration
+from limi.explore.found import FoundSheet, read_found, sheet_of_found
+from limi.explore.jobs import Jobs
+from limi.explore.reading import Reading
+from limi.models.target import Target
+from limi.remote.options import Remote
+from limi.system import writing
+from limi.system.words import both
+from limi.table.frames import Codec
+from limi.table.schema import Schema
+from limi.types import Index, Rows
+
+__all__ = ["explore_problem", "explore_result", "explore_run"]
+
+_SPOT = 32  # findings that are put to the model again, to see that it is the one
+
+
+def explore_run(
+    folder: str | Path,
+    *,
+    table: Any = None,
+    model: Any = None,
+    against: Any = None,
+    protected_from: Any = None,
+    generator: str | None = None,
+    read_only: bool = False,
+    max_queries: int | None = None,
+    timeout: float = 60.0,
+    record: Path | None = None,
+    trust_pickle: bool = False,
+    trust: Sequence[str] = (),
+    remote: Remote | None = None,
+) -> Exploration:
+    """The exploration of a finished run, held to the table and the model that it tested."""
+    run = Run.at(folder)
+    summary, meter = run.summary, Meter(_checked(max_queries))
+    notes = _notes_on_hidden(summary, read_only)
+    read_only = read_only or bool(notes)
+    if against is not None and read_only:
+        raise InvalidInput("--against asks a model, and --read-only asks none; give one of them")
+    opens: dict[str, Any] = {"trust_pickle": trust_pickle, "trust": trust}
+    problem: Problem | None = None
+    if not read_only:
+        problem = reopen_problem(
+            run,
+            table=table,
+            model=model,
+            protected_from=protected_from,
+            remote=remote,
+            **opens,
+        )
+    found = _read_found(run, problem)
+    rows = None if problem is None else problem.rows
+    if problem is None and not summary.hidden:
+        rows, told = _rows_of(run, table, found.schema)
+        notes += told
+    made = Exploration(
+        found.schema,
+        Reading(found.rule, summary.favorable, summary.unfavorable),
+        str(folder),
+        summary.model,
+        summary.table,
+        None if problem is None else Asker(problem.target, meter),
+        meter,
+        Record(run.folder / RECORD if record is None else record, _now),
+        Jobs(patience=timeout),
+        rows=rows,
+        found=found,
+        summary=summary,
+        regions=found.regions,
+        hidden=tuple(summary.hidden),
+        seed=summary.seed,
+        generator_name=generator or _generator_of(run.manifest, run.base),
+        notes=tuple(notes),
+        model_uri=_uri_of(run, model),
+        asked_for={
+            "favorable": run.manifest["favorable"],
+            "labels": () if problem is None else problem.known,
+            "output": run.manifest.get("output"),
+        },
+    )
+    if problem is not None and made.asker is not None:
+        _require_same(run, problem, found, made.asker, model)
+        meter.asked += _sent(problem.target)
+    if against is not None:
+        settled = settle_remote(against, remote) if isinstance(against, str) else None
+        second = _prepare_second(run, against, table, protected_from, settled, opens)
+        _set_against(made, second, str(against))
+    return made
+
+
+def _notes_on_hidden(summary: Summary, read_only: bool) -> list[str]:
+    """A sentence where the run hides what the model takes, so that nobody can be asked about."""
+    if read_only or not summary.hidden:
+        return []
+    return [
+        f"The run hides {both(map(repr, summary.hidden))}, which the model takes, so its people "
+        "cannot be asked about again. Run it again with --show-personal to ask, and mind who reads "
+        "that folder."
+    ]
+
+
+def _read_found(run: Run, problem: Problem | None) -> FoundSheet:
+    summary = run.summary
+    schema = run_folder.read_schema(run.folder) if problem is None else problem.schema
+    with run_folder.reading("summary", run.folder):
+        regions = rules_of(schema, summary.where)
+    rule = _rule_of(summary) if problem is None else problem.target.rule
+    found = read_found(run.folder, schema, rule, summary.kind, regions)
+    if problem is None and len(found):
+        found = replace(found, rule=rule.settle(found.sheet["score"].values[:1000]))
+    return found
+
+
+def _prepare_second(
+    run: Run,
+    against: Any,
+    table: Any,
+    protected_from: Any,
+    remote: Remote | None,
+    opens: dict[str, Any],
+) -> Problem:
+    """Another model, asked what the run asked."""
+    manifest = run.manifest
+    return prepare(
+        run.model(against, option="--against"),
+        run.table(table).frame,
+        protected=(),
+        target=manifest["target"],
+        favorable=manifest["favorable"],
+        output=None if isinstance(against, str) else manifest.get("output"),
+        decision=manifest.get("decision"),
+        order=manifest.get("order"),
+        schema=run_folder.read_schema(run.folder),
+        drop=manifest.get("not_given", ()),
+        remote=remote,
+        table_name=manifest["table"],
+        beside=run.beside(protected_from),
+        **opens,
+    )
+
+
+def explore_problem(
+    problem: Problem,
+    *,
+    against: Problem | None = None,
+    name: str | None = None,
+    generator: str | None = None,
+    max_queries: int | None = None,
+    timeout: float = 60.0,
+    record: Path | None = None,
+    seed: int = 0,
+) -> Exploration:
+    """The exploration of a model on a table that nobody searched."""
+    meter = Meter(_checked(max_queries))
+    meter.asked += _sent(problem.target)
+    made = Exploration(
+        problem.schema,
+        _reading_of(problem),
+        name or problem.table_name,
+        problem.model_name,
+        problem.table_name,
+        Asker(problem.target, meter),
+        meter,
+        Record(record, _now),
+        Jobs(patience=timeout),
+        rows=problem.rows,
+        hidden=problem.hidden,
+        seed=seed,
+        generator_name=generator or DEFAULT_GENERATOR,
+        notes=problem.notes,
+    )
+    if against is not None:
+        _set_against(made, against, against.model_name)
+    return made
+
+
+def explore_result(
+    result: Result,
+    *,
+    max_queries: int | None = None,
+    timeout: float = 60.0,
+    record: Path | None = None,
+    generator: str | None = None,
+) -> Exploration:
+    """The exploration of a result in memory."""
+    problem, summary = result.problem, result.summary
+    made = explore_problem(
+        problem,
+        name=summary.table,
+        generator=generator or _generator_of(result.manifest, Path()),
+        max_queries=max_queries,
+        timeout=timeout,
+        record=record,
+        seed=summary.seed,
+    )
+    found = result.found if result.spool is None else result.spool.all()
+    made.found = sheet_of_found(problem.schema, problem.target.rule, found, result.rules)
+    made.summary, made.regions = summary, result.rules
+    made.reading = Reading(problem.target.rule, summary.favorable, summary.unfavorable)
+    made.notes = ()
+    return made
+
+
+def _set_against(made: Exploration, problem: Problem, name: str) -> None:
+    """Let another model be asked about the same people."""
+    places = _places_of(made.schema, problem.schema, name)
+    made.other = Asker(problem.target, made.meter, places)
+    made.other_reading = replace(made.reading, rule=problem.target.rule)
+    made.other_name = name
+
+
+def _places_of(schema: Schema, theirs: Schema, name: str) -> Index | None:
+    """Where the columns of another model stand among ours; BadModel where it takes others."""
+    lacking = [column for column in theirs.names if column not in schema.names]
+    if lacking:
+        raise BadModel(
+            f"the model {name!r} takes {both(map(repr, lacking))}, which the first one does not; "
+            "both must be asked about the same people"
+        )
+    if theirs.names == schema.names:
+        return None
+    return np.array([schema.position(column) for column in theirs.names], dtype=np.intp)
+
+
+def _checked(max_queries: int | None) -> int | None:
+    if max_queries is not None and max_queries < 1:
+        raise InvalidInput(f"max-queries is {max_queries}; allow at least one")
+    return max_queries
+
+
+def _sent(target: Target) -> int:
+    """Rows that a model behind an address was sent while it was opened."""
+    exchange = exchange_of(target)
+    return 0 if exchange is None else int(exchange.tally.sent)
+
+
+def _reading_of(problem: Problem) -> Reading:
+    return Reading(
+        problem.target.rule,
+        "favorable" if problem.favorable is None else str(problem.favorable),
+        "other" if problem.unfavorable is None else str(problem.unfavorable),
+    )
+
+
+def _rule_of(summary: Summary) -> Rule:
+    """The rule of a run whose model is not opened."""
+    rule = parse_rule(summary.decision)
+    if isinstance(rule, Classes):
+        return replace(rule, labels=summary.classes, ordered=summary.ordered)
+    return rule
+
+
+def _rows_of(run: Run, table: Any, schema: Schema) -> tuple[Rows | None, list[str]]:
+    """The table's people where nobody opens the model; a sentence where they are not at hand."""
+    try:
+        read = run.table(table)
+        if run.manifest.get("protected_from"):
+            raise InvalidInput("its protected columns stand in another table")
+        return Codec.learn(read.frame, schema).encode(read.frame), []
+    except LimiError as error:
+        if table is not None:
+            raise
+        return None, [
+            f"The table is not at hand, so nothing is said of how natural people are: {error}."
+        ]
+
+
+def _require_same(run: Run, problem: Problem, found: FoundSheet, asker: Asker, model: Any) -> None:
+    """BadModel where the model does not give the scores that the run wrote."""
+    if not run.is_steady or not len(found) or exchange_of(problem.target) is not None:
+        return
+    some = found.found(np.arange(min(_SPOT, len(found))))
+    asker.meter.asked += require_answers(problem.target, some, model, run.folder)
+
+
+def _uri_of(run: Run, model: Any) -> str | None:
+    """The model of a run from the root on; None where it has no name."""
+    try:
+        uri = run.model(model)
+    except LimiError:
+        return None
+    if not isinstance(uri, str):
+        return None
+    kind, _, place = uri.partition(":")
+    return f"{kind}:{writing.absolute(place)}" if models.files(uri) else uri
+
+
+def _generator_of(manifest: Any, base: Path) -> str:
+    """The generator of a run: its name, or its file where that still is."""
+    name = manifest.get("generator") if manifest else None
+    if not isinstance(name, str):
+        return DEFAULT_GENERATOR
+    from limi import generators
+
+    if name in generators.names():
+        return name
+    return str(base / name) if (base / name).is_file() else DEFAULT_GENERATOR
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
