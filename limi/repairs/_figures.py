@@ -209,14 +209,6 @@ class Yardstick:
         )
         return Yardstick(problem, chosen, real, drawn, natural)
 
-    def right(self, target: Scorer, held_out: Index, test: tuple[Rows, Labels] | None) -> Mask:
-        """Which decisions are right, on rows that were not trained on."""
-        labels = self.problem.labels
-        assert labels is not None
-        rows, truth = test or (self.problem.rows[held_out], labels[held_out])
-        right: Mask = favors(target.score(rows)) == (truth == 1)
-        return right
-
     def figures(
         self, target: Scorer, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
     ) -> Figures:

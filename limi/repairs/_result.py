@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from limi.audits.drafts import Draft
 from limi.audits.problem import Problem
 from limi.audits.run_folder import versions
 from limi.repairs import _saving
+from limi.repairs._compared import Moved, describe
 from limi.repairs._figures import Figures, RepairFigure, RepairGroups
 from limi.repairs._refit import Fitted
 from limi.repairs._verify import Check, Fresh, Loss, Verdict
@@ -54,6 +56,7 @@ class Repair:
     fitted: Fitted = field(repr=False)
     added: tuple[Rows, Labels] = field(repr=False)
     front: tuple[Point, ...] = ()
+    moved: tuple[Moved, ...] = ()  # whose decision is another than without findings, by group
     command: str = ""
 
     @property
@@ -95,8 +98,10 @@ class Repair:
                 }
                 for point in self.front
             ],
+            "moved": describe(self.moved),
             "model_file": _saving.name_of(self.fitted),
             "versions": versions(),
+            "date": datetime.date.today().isoformat(),
             "command": self.command,
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -150,6 +151,7 @@ class Repairs:
             "run": dict(self.run),
             "model_files": [],
             "versions": versions(),
+            "date": datetime.date.today().isoformat(),
             "command": self.command,
         }
 

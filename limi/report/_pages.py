@@ -16,6 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from limi.report import wording
+from limi.report.terms import TERMS
 from limi.system import words
 
 __all__ = ["environment", "read_part", "render"]
@@ -82,6 +83,7 @@ def environment(package: str = "limi.report") -> Environment:
         "label": _label,
         "at": _at,
     }
+    environment.globals["terms"] = TERMS
     return environment
 
 

@@ -314,7 +314,7 @@ def render(told: Diff) -> str:
     """The page."""
     return _pages.render(
         "changes.html",
-        ("marginals", "repair", "changes"),
+        ("marginals", "plain", "changes"),
         title="Two models, the same people",
         headline=headline(told),
         word=told.populations[0].change.word if told.populations else "",

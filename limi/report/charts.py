@@ -22,13 +22,10 @@ __all__ = [
     "Curve",
     "Densities",
     "Dot",
-    "Front",
-    "Mark",
     "band",
     "curve",
     "densities",
     "dots",
-    "front",
     "span",
     "ticks",
 ]
@@ -36,7 +33,6 @@ __all__ = [
 _AXIS_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 _HEADROOM = 1.14  # above the end of a curve, where its label stands
 _FEW_POINTS = 12  # up to so many, a curve shows each of them
-_FRONT_LABEL, _FRONT_LINE = 48, 17  # width and height of a front's labels, in its own units
 _LABEL = 0.36  # the share of a phone's width that the longest label takes
 
 
@@ -94,27 +90,6 @@ class Band:
     up: list[tuple[float, str]]
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A labelled place of a front, in units of its drawing."""
-
-    x: float
-    y: float
-    label: str
-    label_y: float
-    before: bool  # the model without anything added
-
-
-@dataclass(frozen=True)
-class Front:
-    """Flips against accuracy, from nothing added to most."""
-
-    marks: tuple[Mark, ...]
-    path: str
-    across: list[tuple[float, str]]
-    up: list[tuple[float, str]]
-
-
 def ticks(highest: float, most: int = 5, *, whole: bool = False) -> list[float]:
     """Round numbers from 0 to just above the highest value, in at most so many steps."""
     # A shorter axis would make a rate of next to nothing look large.
@@ -126,18 +101,19 @@ def ticks(highest: float, most: int = 5, *, whole: bool = False) -> list[float]:
     return [round(step * i, 9) for i in range(n + 1)]
 
 
-def span(low: float, high: float, most: int = 5) -> list[float]:
+def span(low: float, high: float, most: int = 5, *, least: float = 1.0) -> list[float]:
     """Round numbers from just below the lowest value to just above the highest, not from 0.
+
+    A shorter axis than `least` would make next to nothing look large.
 
     >>> span(22.1, 24.9), span(0.0, 0.0)
     ([22.0, 23.0, 24.0, 25.0], [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
     """
-    # A shorter axis would make next to nothing look large.
-    wide = max(high - low, 1.0)
+    wide = max(high - low, least)
     size = 10.0 ** math.floor(math.log10(wide / most))
     step = next(size * k for k in _AXIS_STEPS if size * k * most >= wide * (1 - 1e-9))
     first = math.floor(low / step + 1e-9)
-    n = max(math.ceil(high / step - 1e-9) - first, math.ceil(1 / step - 1e-9))
+    n = max(math.ceil(high / step - 1e-9) - first, math.ceil(least / step - 1e-9))
     return [round(step * (first + k), 9) for k in range(n + 1)]
 
 
@@ -264,51 +240,6 @@ def curve(points: Iterable[Sequence[int]] | None) -> Curve | None:
         _mark(queries, queries, 4),
         _mark(findings, findings * _HEADROOM, 4),
     )
-
-
-def front(points: Sequence[tuple[float, float, float]]) -> Front | None:
-    """Fractions with their accuracy and flips; None for fewer than two of them."""
-    if len(points) < 2 or not all(_finite(point) for point in points):
-        return None
-    accuracies = [100 * accuracy for _, accuracy, _ in points]
-    left, right = math.floor(min(accuracies)), math.ceil(max(accuracies))
-    right += right == left
-    steps = ticks(100 * max(flips for _, _, flips in points))
-    places = [
-        (
-            60 + 560 * (100 * accuracy - left) / (right - left),
-            290 - 260 * 100 * flips / steps[-1],
-        )
-        for _, accuracy, flips in points
-    ]
-    marks = tuple(
-        Mark(x, y, f"{fraction:.0%}" if fraction else "before", label_y, not fraction)
-        for (fraction, _, _), (x, y), label_y in zip(
-            points, places, _label_heights(places), strict=True
-        )
-    )
-    middles = sorted({left, (left + right) / 2, right})
-    return Front(
-        marks,
-        "M" + "L".join(f"{mark.x:.1f} {mark.y:.1f}" for mark in marks),
-        [((x - left) / (right - left), f"{x:g}") for x in middles],
-        [(y / steps[-1], f"{y:g}") for y in steps],
-    )
-
-
-def _label_heights(places: Sequence[tuple[float, float]]) -> list[float]:
-    """Where labels stand above their marks, one above the other where marks lie side by side."""
-    heights: dict[int, float] = {}
-    for i in sorted(range(len(places)), key=lambda i: places[i]):
-        x, y = places[i]
-        height = y - 9
-        while any(
-            abs(places[j][0] - x) < _FRONT_LABEL and abs(other - height) < _FRONT_LINE
-            for j, other in heights.items()
-        ):
-            height -= _FRONT_LINE
-        heights[i] = height
-    return [heights[i] for i in range(len(places))]
 
 
 def _mark(highest: int, length: float, most: int) -> list[tuple[float, str]]:

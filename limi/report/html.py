@@ -19,7 +19,6 @@ from limi.metrics.individual import Rate
 from limi.report import _pages, charts, favored, groups, lead, metrics, outcomes, twins, wording
 from limi.report.ledger import Ledger, as_json
 from limi.report.next_steps import ask_again
-from limi.report.terms import TERMS
 from limi.system import words
 
 __all__ = ["render", "snippet"]
@@ -42,7 +41,6 @@ def render(summary: Summary, findings: Ledger | None = None) -> str:
         title=title,
         lead=lead.tell(summary),
         groups=groups.tables(summary),
-        terms=TERMS,
         ledger=None if findings is None or not summary.findings else findings,
         ledger_json=None if findings is None else Markup(as_json(findings)),
         **content,

@@ -10,7 +10,7 @@ from limi.defaults import BUDGETED_METHOD, DEFAULT_MAX_ROWS
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["NextStep", "ask_again", "next_step"]
+__all__ = ["NextStep", "ask_again", "next_step", "option_of"]
 
 _MORE = 10  # times as much makes a try that tells more than the last one
 _UNNAMED = "limi test TABLE --model KIND:PLACE --protected COLUMN"
@@ -30,7 +30,7 @@ def next_step(summary: Summary) -> NextStep:
         return NextStep("See what carries the difference, and try the model without it.", "")
     if not summary.findings or not wording.searched(summary):
         return _try_again(summary)
-    folder = _value(summary.command, "--out")
+    folder = option_of(summary.command, "--out")
     if folder is None:
         return NextStep(
             "Keep the findings and their page, to ask a newer model again or to repair this one.",
@@ -49,7 +49,7 @@ def next_step(summary: Summary) -> NextStep:
 
 def ask_again(summary: Summary, example: Example) -> str:
     """The command that puts one pair to the model again; empty where no run folder is known."""
-    folder, model = _value(summary.command, "--out"), _value(summary.command, "--model")
+    folder, model = option_of(summary.command, "--out"), option_of(summary.command, "--model")
     if folder is None or model is None or example.row is None or summary.kind != "favorable":
         return ""
     if summary.hidden:
@@ -68,7 +68,7 @@ def _try_again(summary: Summary) -> NextStep:
         done = "No row was checked, because no time was left."
     if summary.stop == "interrupted":
         again = summary.command or _UNNAMED
-        resumed = _with(again, "--resume") if _value(again, "--out") else again
+        resumed = _with(again, "--resume") if option_of(again, "--out") else again
         return NextStep(f"{done} The run was interrupted; it can go on.", resumed)
     if summary.stop == "exhausted":
         return NextStep(
@@ -92,7 +92,7 @@ def _try_again(summary: Summary) -> NextStep:
     )
 
 
-def _value(command: str, option: str) -> str | None:
+def option_of(command: str, option: str) -> str | None:
     """What a command gives an option; None where it does not."""
     parts = _split(command)
     for place, part in enumerate(parts):

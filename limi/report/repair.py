@@ -6,13 +6,16 @@ Everything is drawn from the plain tree that `repair.json` holds, so no two of t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from limi import models
 from limi.metrics.individual import Rate
-from limi.report import _pages, charts, wording
+from limi.report import _repair_page, wording
+from limi.report._fronts import front
+from limi.report._repair_page import Cell, Line, place_of, point_of, test_command
+from limi.report.next_steps import NextStep
 from limi.system import words
 
 __all__ = [
@@ -81,7 +84,7 @@ def sentence(tree: Tree) -> str:
 def basis(tree: Tree) -> str:
     """What a reader should see beside the verdict."""
     had, has = (_value("natural", tree[side]["natural"]) for side in ("before", "after"))
-    on = "accuracy" if tree["before"]["accuracy"]["value"] is not None else "training_accuracy"
+    on = _accuracy_of(tree)
     rows = "held-out" if on == "accuracy" else "training"
     lost = 100 * (tree["after"][on]["value"] - tree["before"][on]["value"])
     seeds = tree["settings"]["seeds"]
@@ -221,7 +224,7 @@ def card(tree: Tree) -> str:
             "",
             "## Use",
             "",
-            _use(tree),
+            _use(tree, _code),
             "",
             "## Limits",
             "",
@@ -248,24 +251,129 @@ def _code(text: str) -> str:
 
 def render(tree: Tree) -> str:
     """A page of its own; the same bytes for the same tree."""
-    run = tree["run"]
-    return _pages.render(
-        "repair.html",
-        ("marginals", "repair"),
-        title=f"{run['model']} on {run['table']}, repaired",
-        verdict=sentence(tree),
-        basis=basis(tree),
-        good=str(tree["verdict"]).startswith(("removed", "reduced")),
-        without=heading(tree),
-        lines=lines(tree),
-        means=means(tree),
-        fresh=fresh(tree),
-        remarks=remarks(tree),
-        done=_done(tree),
-        measured_on=_measure_on(tree["settings"]),
-        limits=_LIMITS,
-        front=charts.front(_points(tree)),
-        use=_use(tree).replace("`", ""),
+    run, settings = tree["run"], tree["settings"]
+    moved = tree.get("moved", ())
+    seeds = f", {settings['seeds']} seeds together" if settings["seeds"] > 1 else ""
+    return _repair_page.render(
+        _repair_page.RepairPage(
+            title=f"{run['model']} on {run['table']}",
+            date=tree.get("date", ""),
+            verdict=sentence(tree),
+            basis=basis(tree),
+            answers=_answers(tree),
+            step=_next_step(tree),
+            facts=_facts(tree),
+            picture=_picture(tree),
+            moved=_repair_page.moved_bars("after", moved, only_changed=False),
+            moved_title="Who gains and who loses a favorable decision",
+            moved_aid="Decisions with findings beside those without them, of people that were "
+            f"not trained on where there are such, by group{seeds}.",
+            moved_heads=(),
+            moved_lines=(),
+            heads=("before", "after", "change", heading(tree)),
+            taken="after" if _is_good(tree) else None,
+            lines=[_line(line, _is_good(tree)) for line in lines(tree)],
+            lines_aid=_measure_on(settings),
+            rule="",
+            reasons=(),
+            remarks=remarks(tree),
+            fresh=[means(tree), *fresh(tree)],
+            use=[*_done(tree), _use(tree)],
+            limits=_LIMITS,
+            command=tree["command"],
+            version=tree["versions"].get("limi", ""),
+        )
+    )
+
+
+def _is_good(tree: Tree) -> bool:
+    return str(tree["verdict"]).startswith(("removed", "reduced"))
+
+
+def _line(line: RepairLine, good: bool) -> Line:
+    """A line whose cells hold their intervals apart."""
+    cells = [_cell(text) for text in (line.before, line.after, line.change, line.blind)]
+    cells[1] = Cell(cells[1].value, cells[1].interval, good)
+    return Line(line.name, line.aid, tuple(cells))
+
+
+def _cell(text: str) -> Cell:
+    value, _, interval = text.partition(" (")
+    return Cell(value, interval.replace(")", ""))
+
+
+def _answers(tree: Tree) -> list[tuple[str, str]]:
+    """What somebody asks first, and the answers."""
+    had, has = (_figure("natural", tree[side]["natural"]) for side in ("before", "after"))
+    told = [("Flips", f"{had} of natural people before, {has} after.")]
+    on = _accuracy_of(tree)
+    before, after = (_figure(on, tree[side][on]) for side in ("before", "after"))
+    told.append(("What it costs", f"{_ROWS[on][0].capitalize()} {before} before, {after} after."))
+    moved = tree.get("moved", ())
+    if not moved:
+        return told
+    wanted = tree["run"].get("favorable_name") or tree["run"]["favorable"]
+    return told + _repair_page.tell_moved(moved, f"become {wanted}", f"no longer are {wanted}")
+
+
+def _next_step(tree: Tree) -> NextStep:
+    if not _is_good(tree):
+        return NextStep(
+            "Compare it with the other ways to repair this model: leave --how out, or say "
+            "--how all.",
+            "",
+        )
+    if tree["model_file"] is None:
+        return NextStep("Train the model on the table and added.parquet together.", "")
+    return NextStep("Test the repaired model as you would any other.", _test(tree))
+
+
+def _facts(tree: Tree) -> list[tuple[str, str]]:
+    settings, rows = tree["settings"], tree["rows"]
+    return [
+        ("Findings added", words.count(settings["findings_used"])),
+        ("Rows added", words.count(rows["added"])),
+        ("Rows of the table", words.count(rows["table"])),
+        ("Seeds", str(settings["seeds"])),
+    ]
+
+
+def _accuracy_of(tree: Tree) -> str:
+    held = tree["before"]["accuracy"]["value"] is not None
+    return "accuracy" if held else "training_accuracy"
+
+
+def _picture(tree: Tree) -> _repair_page.Picture | None:
+    """Flips against accuracy: before, after, without the protected columns; or all of a sweep."""
+    on, swept = _accuracy_of(tree), tree["front"]
+    sides = [
+        (f"{point['fraction']:.0%}" if point["fraction"] else "before", point) for point in swept
+    ] or [
+        ("before", tree["before"]),
+        ("after", tree["after"]),
+        (heading(tree), tree["without_protected"]),
+    ]
+    points = [
+        (name, side, point_of(name, side[on], side["natural"], 100.0)) for name, side in sides
+    ]
+    known = [(name, side, point) for name, side, point in points if point is not None]
+    limit = tree["before"][on]["value"] - tree["settings"].get("max_accuracy_loss", 0.01)
+    drawn = front([p for *_, p in known], limit=100 * limit, series=bool(swept))
+    if drawn is None:
+        return None
+    many = tree["settings"]["seeds"] > 1
+    dots = "A small dot is a seed, a large one their mean" if many else "A dot is a model"
+    fractions = " Each mark is a share of findings that was added." if swept else ""
+    return _repair_page.Picture(
+        drawn,
+        _ROWS[on][0],
+        f"{_ROWS[on][0]}, %",
+        f"{dots}; the ring is the model as before.{fractions} Down and to the right is better."
+        + (" The dashed line: more may not be lost." if drawn.limit is not None else ""),
+        tuple(
+            (name, f"{_value('natural', side['natural'])} flip, accuracy {_value(on, side[on])}")
+            for name, side, _ in known
+        ),
     )
 
 
@@ -312,14 +420,17 @@ def _protected(run: Tree) -> str:
     return "; ".join(f"{name}: {', '.join(values)}" for name, values in run["protected"].items())
 
 
-def _use(tree: Tree) -> str:
+def _use(tree: Tree, quote: Callable[[str], str] = str) -> str:
+    """How the model's file is used; `quote` marks what is typed."""
+    if tree["model_file"] is None:
+        added = quote("added.parquet")
+        return f"The model was not written; train it again on the table and {added} together."
+    return f"{quote(_test(tree))} tests it again; it is data without code."
+
+
+def _test(tree: Tree) -> str:
     file = tree["model_file"]
-    if file is None:
-        return (
-            "The model was not written; train it again on the table and `added.parquet` together."
-        )
-    kind = models.kind_of_file(file)
-    return f"`limi test TABLE --model {kind}:{file} ...` tests it again; it is data without code."
+    return test_command(tree, f"{models.kind_of_file(file)}:{place_of(tree, file)}")
 
 
 def _figure(name: str, figure: Tree) -> str:
@@ -361,16 +472,3 @@ def _change(name: str, tree: Tree) -> str:
     change = 100 * (after / before - 1)
     # What is nearly gone is not gone.
     return f"{max(change, -99.9):+.1f} %" if after and change < -99 else f"{change:+.0f} %"
-
-
-def _points(tree: Tree) -> list[tuple[float, float, float]]:
-    """Fraction, accuracy and flips of the sweep, where both are known."""
-    points = []
-    for point in tree["front"]:
-        accuracy = point["accuracy"]["value"]
-        if accuracy is None:
-            accuracy = point["training_accuracy"]["value"]
-        flips = point["natural"]["value"]
-        if accuracy is not None and flips is not None:
-            points.append((point["fraction"], accuracy, flips))
-    return points

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from limi import models
 from limi.metrics.individual import Rate
-from limi.report import _pages, wording
+from limi.report import _repair_page, wording
+from limi.report._fronts import front
+from limi.report._repair_page import Cell, Line, place_of, point_of, test_command
+from limi.report.next_steps import NextStep
 from limi.system import words
 
 __all__ = ["Cell", "Line", "basis", "card", "files", "lines", "remarks", "render", "sentence"]
@@ -70,24 +72,6 @@ _LIMITS = (
     "which columns, and with --keep what remains where some of them may differ.",
     "Group gaps are averages over people who differ in more than the protected value.",
 )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A figure and its interval."""
-
-    value: str
-    interval: str = ""
-    best: bool = False  # of the repair to take
-
-
-@dataclass(frozen=True)
-class Line:
-    """One figure of every model."""
-
-    name: str
-    aid: str
-    cells: tuple[Cell, ...]
 
 
 def heads(tree: Tree) -> list[str]:
@@ -171,12 +155,11 @@ def moved(tree: Tree) -> list[Line]:
     """Who gains and who loses by a repair, by group (`moved_words`)."""
     tried = tree["tried"]
     found = []
-    only_changed = _kind(tree) == "class" and not tree["run"]["ordered"]
+    only_changed = _only_changes(tree)
     for number, group in enumerate(tried[0]["moved"] if tried else ()):
         cells = []
         for one in tried:
-            gained, lost = (one["moved"][number][way] for way in ("gained", "lost"))
-            told = f"{gained:,}" if only_changed else f"+{gained:,} / -{lost:,}"
+            told = _repair_page.tell_counts(one["moved"][number], only_changed=only_changed)
             cells.append(Cell(told, best=one["how"] == _taken(tree)))
         found.append(Line(group["group"], f"of {group['people']:,} decisions", tuple(cells)))
     return found
@@ -345,29 +328,21 @@ def files(tree: Tree) -> list[str]:
 def use(tree: Tree) -> list[str]:
     """How the files of the model are used."""
     told = list(tree.get("model_notes", ()))
-    names = tree["model_files"]
-    if "score.py" in names:
-        # The other files are what it opens.
-        told.append(f"It is tested again by: {_test(tree, 'python:score.py:score')}")
-    else:
-        places = [f"{kind}:{name}" for name in names if (kind := models.kind_of_file(name))]
-        told += [f"It is tested again by: {_test(tree, place)}" for place in places]
+    told += [f"It is tested again by: {command}" for command in _test_commands(tree)]
     others = [one["how"] for one in tree["tried"] if one["how"] != tree["recommended"]]
-    if names and others:
+    if tree["model_files"] and others:
         told.append(f"To have another of these models instead: --how {' or '.join(others)}.")
     return told
 
 
-def _test(tree: Tree, model: str) -> str:
-    """The command that tests a model of this folder."""
-    run = tree["run"]
-    told = ["limi", "test", run["table"], "--model", model, "--target", str(run["target"])]
-    told += ["--favorable", str(run["favorable"])]
-    for name in run["protected"]:
-        told += ["--protected", name]
-    if ">" in (run.get("decision") or ""):
-        told += ["--decision", run["decision"]]
-    return shlex.join(told)
+def _test_commands(tree: Tree) -> list[str]:
+    """The commands that test the model of this folder again, one for each file it is in."""
+    names = tree["model_files"]
+    if "score.py" in names:
+        # The other files are what it opens.
+        return [test_command(tree, f"python:{place_of(tree, 'score.py')}:score")]
+    kinds = ((models.kind_of_file(name), name) for name in names)
+    return [test_command(tree, f"{kind}:{place_of(tree, name)}") for kind, name in kinds if kind]
 
 
 def card(tree: Tree) -> str:
@@ -429,26 +404,177 @@ def card(tree: Tree) -> str:
 
 def render(tree: Tree) -> str:
     """A page of its own; the same bytes for the same tree."""
-    run = tree["run"]
-    return _pages.render(
-        "repairs.html",
-        ("marginals", "repair"),
-        title=f"{run['model']} on {run['table']}, repaired",
-        verdict=sentence(tree),
-        basis=basis(tree),
-        good=tree["recommended"] is not None,
-        heads=heads(tree),
-        taken=tree["recommended"],
-        lines=lines(tree),
-        moved=moved(tree),
-        moved_title=moved_words(tree)[0],
-        rule=rule(tree),
-        reasons=reasons(tree),
-        remarks=remarks(tree),
-        fresh=fresh(tree),
-        use=use(tree),
-        limits=_LIMITS,
+    run, best = tree["run"], _best(tree)
+    taken = best or (tree["tried"][0] if len(tree["tried"]) == 1 else None)
+    first = taken or (tree["tried"][0] if tree["tried"] else None)
+    others = [one for one in tree["tried"] if one is not first]
+    title, short = moved_words(tree)
+    bars = None
+    if first is not None:
+        bars = _repair_page.moved_bars(
+            first["how"], first["moved"], only_changed=_only_changes(tree)
+        )
+    return _repair_page.render(
+        _repair_page.RepairPage(
+            title=f"{run['model']} on {run['table']}",
+            date=tree.get("date", ""),
+            verdict=sentence(tree),
+            basis=basis(tree),
+            answers=_answers(tree),
+            step=_next_step(tree),
+            facts=_facts(tree),
+            picture=_picture(tree),
+            moved=bars,
+            moved_title=title,
+            moved_aid=_moved_aid(tree, short),
+            moved_heads=[one["how"] for one in others],
+            moved_lines=moved({**tree, "tried": others}) if others else [],
+            heads=heads(tree),
+            taken=tree["recommended"],
+            lines=lines(tree),
+            lines_aid=_measured_on(tree["settings"], _kind(tree)),
+            rule=rule(tree),
+            reasons=reasons(tree),
+            remarks=remarks(tree),
+            fresh=fresh(tree),
+            use=use(tree),
+            limits=_LIMITS,
+            command=tree["command"],
+            version=tree["versions"].get("limi", ""),
+        )
     )
+
+
+def _only_changes(tree: Tree) -> bool:
+    """Are decisions classes of which none is better than another?"""
+    return _kind(tree) == "class" and not tree["run"]["ordered"]
+
+
+def _moved_aid(tree: Tree, short: str) -> str:
+    settings = tree["settings"]
+    seeds = f", {settings['seeds']} seeds together" if settings["seeds"] > 1 else ""
+    held = "held-out rows" if settings["trained_again"] else "rows of the table"
+    on = "a test table" if settings["held_out"] is None else held
+    return f"{short[:1].upper()}{short[1:]}: decisions about the people of {on}{seeds}, by group."
+
+
+def _answers(tree: Tree) -> list[tuple[str, str]]:
+    """What somebody asks first, and the answers."""
+    best = _best(tree)
+    if best is None:
+        return [(one["how"], f"{one['why'][:1].upper()}{one['why'][1:]}.") for one in tree["tried"]]
+    before, after = tree["before"], best["figures"]
+    told = [
+        (
+            "Flips",
+            f"{_show('natural', before)} of natural people before, {_show('natural', after)} after "
+            f"(at most {_most(after['natural'])}).",
+        )
+    ]
+    cost = _cost(tree)
+    if before.get(cost, _UNKNOWN)["value"] is not None:
+        told.append(
+            (
+                "What it costs",
+                f"{_NAMES[cost][0].capitalize()} {_show(cost, before)} before, "
+                f"{_show(cost, after)} after.",
+            )
+        )
+    if _only_changes(tree):
+        return told
+    return told + _repair_page.tell_moved(best["moved"], *_becomes(tree))
+
+
+def _most(figure: Tree) -> str:
+    high = figure.get("high")
+    return "an unknown share" if high is None else f"{100 * high:.2g} %"
+
+
+def _becomes(tree: Tree) -> tuple[str, str]:
+    """What becomes of decisions that change."""
+    kind = _kind(tree)
+    if kind == "number":
+        return "rise", "fall"
+    if kind == "class":
+        return "are better", "are worse"
+    wanted = tree["run"].get("favorable_name") or tree["run"]["favorable"]
+    return f"become {wanted}", f"no longer are {wanted}"
+
+
+def _next_step(tree: Tree) -> NextStep | None:
+    if tree["recommended"] is None:
+        most = tree["settings"]["max_accuracy_loss"]
+        return NextStep(
+            "Say how much accuracy a repair may cost, if it may be more than "
+            f"{100 * most:g} points (--max-accuracy-loss), or see where decisions flip most and "
+            "what goes with it (limi report).",
+            "",
+        )
+    commands = _test_commands(tree)
+    if not commands:
+        return NextStep("Train the model that way; no file of it was written.", "")
+    return NextStep("Test the repaired model as you would any other.", commands[0])
+
+
+def _facts(tree: Tree) -> list[tuple[str, str]]:
+    settings, best = tree["settings"], _best(tree)
+    told = [
+        ("Repairs tried", str(len(tree["tried"]))),
+        ("Seeds", str(settings["seeds"])),
+        ("Rows of the table", words.count(settings["rows"])),
+    ]
+    if best is not None:
+        told.append(("Questions for an answer", _asked(best)))
+        told.append(("Seconds to make it", _seconds(best)))
+    return told
+
+
+def _cost(tree: Tree) -> str:
+    return "mean_absolute_error" if _kind(tree) == "number" else "accuracy"
+
+
+def _picture(tree: Tree) -> _repair_page.Picture | None:
+    """Flips of natural people against accuracy, or against the error of numbers."""
+    cost, kind = _cost(tree), _kind(tree)
+    sides = [("as it is", tree["before"])]
+    sides += [(one["how"], one["figures"]) for one in tree["tried"]]
+    scale = 1.0 if kind == "number" else 100.0
+    points = [
+        point_of(name, side.get(cost, _UNKNOWN), side.get("natural", _UNKNOWN), scale)
+        for name, side in sides
+    ]
+    known = [point for point in points if point is not None]
+    if not known or points[0] is None:
+        return None
+    settings = tree["settings"]
+    worse = scale * settings["max_accuracy_loss"] * settings["loss_scale"]
+    start = points[0].cost
+    drawn = front(
+        known,
+        limit=start + worse if kind == "number" else start - worse,
+        least=2 * worse if kind == "number" else 1.0,
+    )
+    if drawn is None:
+        return None
+    return _repair_page.Picture(
+        drawn,
+        _NAMES[cost][0],
+        _NAMES[cost][0] if kind == "number" else "accuracy, %",
+        _picture_aid(tree, drawn.limit is not None),
+        tuple(
+            (name, f"{_show('natural', side)} flip, {_NAMES[cost][0]} {_show(cost, side)}")
+            for (name, side), point in zip(sides, points, strict=True)
+            if point is not None
+        ),
+    )
+
+
+def _picture_aid(tree: Tree, limited: bool) -> str:
+    better = "left" if _kind(tree) == "number" else "right"
+    seeds = "A small dot is a seed, a large one their mean" if tree["settings"]["seeds"] > 1 else ""
+    what = seeds or "A dot is a model"
+    beyond = " The dashed line: more may not be lost." if limited else ""
+    return f"{what}; the ring is the model as it is. Down and to the {better} is better.{beyond}"
 
 
 def _asked_for(run: Tree) -> str:

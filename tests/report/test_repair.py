@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limi.report import charts
+from limi.report import _fronts
 from limi.report import repair as page
 
 
@@ -61,6 +61,11 @@ def tree(**changes):
         "how": "a clone",
         "rows": {"table": 1000, "added": 600},
         "front": [],
+        "moved": [
+            {"group": "sex F", "people": 400, "gained": 30, "lost": 4},
+            {"group": "sex M", "people": 600, "gained": 2, "lost": 21},
+        ],
+        "date": "2026-01-31",
         "model_file": "model.skops",
         "versions": {"limi": "1"},
         "command": "limi repair run",
@@ -157,39 +162,77 @@ def test_the_card_says_what_was_done_and_where_it_ends():
 def test_pages_are_the_same_bytes_and_escape_what_they_show():
     shown = page.render(tree(verdict="unchanged: <b>accuracy</b>"))
     assert shown == page.render(tree(verdict="unchanged: <b>accuracy</b>"))
-    assert "<b>" not in shown
-    assert 'class="verdict"' in shown
-    assert "<svg" not in shown
+    assert "<b>accuracy" not in shown
+    assert shown.count('class="tip') == 3  # before, after, without the column
     swept = [
         {"fraction": f, **{n: figure(v) for n, v in zip(("accuracy", "natural"), p, strict=True)}}
         for f, p in ((0.0, (0.9, 0.05)), (0.3, (0.89, 0.01)))
     ]
-    assert page.render(tree(front=swept)).count("<circle") == 2
+    shown = page.render(tree(front=swept))
+    assert shown.count('class="tip') == 2
+    assert "30%</text>" in shown
 
 
+def test_the_page_says_who_gains_and_who_loses_before_all_else():
+    shown = " ".join(page.render(tree()).split())
+    first = shown[: shown.index("<main>")]
+    assert "sex F: of 400 decisions, 30 become yes and 4 no longer are yes." in first
+    assert "sex M: of 600 decisions, 2 become yes and 21 no longer are yes." in first
+    assert first.index("Who gains") < first.index("sex F") < first.index("Who loses")
+    assert "limi test people.csv --model skops:model.skops --target ok" in first
+    elsewhere = page.render(tree(command="limi repair run --out there/ --sweep"))
+    assert "skops:there/model.skops" in elsewhere
+
+
+def test_seeds_are_dots_of_their_own():
+    given = tree()
+    for side in ("before", "after"):
+        for name in ("accuracy", "natural"):
+            known = given[side][name]
+            given[side] = {**given[side], name: {**known, "seeds": [known["value"]] * 3}}
+    assert page.render(given).count('class="seed') == 6
+
+
+costs = st.floats(0, 100, allow_subnormal=False)
+shares = st.floats(0, 1, allow_subnormal=False)
 points = st.lists(
-    st.tuples(st.floats(0, 1), st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=7
+    st.builds(
+        _fronts.Point,
+        st.sampled_from(["before", "average", "without marital_status", "5%"]),
+        costs,
+        shares,
+        st.lists(st.tuples(costs, shares), max_size=3).map(tuple),
+    ),
+    min_size=2,
+    max_size=7,
 )
 
 
 @given(points)
 def test_marks_lie_in_the_frame_and_labels_apart(given):
-    front = charts.front(given)
+    front = _fronts.front(given)
     assert front is not None
     for mark in front.marks:
-        assert 60 - 1e-6 <= mark.x <= 620 + 1e-6
-        assert 30 - 1e-6 <= mark.y <= 290 + 1e-6
-    for one, two in itertools.combinations(front.marks, 2):
-        assert abs(one.x - two.x) >= 48 or abs(one.label_y - two.label_y) >= 17 - 1e-6
+        for at in (mark.at, *mark.seeds):
+            assert -1e-6 <= at.x <= 1 + 1e-6
+            assert -1e-6 <= at.y <= 1 + 1e-6
+    boxes = [
+        _fronts._box(mark.at, _fronts._LETTER * len(mark.name), 17, mark.anchor, mark.above)
+        for mark in front.marks
+    ]
+    for one, two in itertools.combinations(boxes, 2):
+        assert not _fronts._overlap(one, two)
 
 
 def test_a_front_needs_two_points_that_are_numbers():
-    assert charts.front([(0.0, 0.9, 0.1)]) is None
-    assert charts.front([(0.0, 0.9, 0.1), (0.1, float("nan"), 0.1)]) is None
-    front = charts.front([(0.0, 0.9, 0.1), (0.3, 0.88, 0.0)])
+    before = _fronts.Point("before", 90.0, 0.1)
+    assert _fronts.front([before]) is None
+    assert _fronts.front([before, _fronts.Point("after", float("nan"), 0.1)]) is None
+    front = _fronts.front([before, _fronts.Point("after", 88.0, 0.0)], limit=89.0)
     assert front is not None
-    assert [mark.label for mark in front.marks] == ["before", "30%"]
-    assert front.marks[1].y == pytest.approx(290)
+    assert [mark.at.y for mark in front.marks] == [pytest.approx(1.0), 0.0]
+    assert front.limit == pytest.approx(0.5)
+    assert _fronts.front([before, _fronts.Point("after", 88.0, 0.0)], limit=9.0).limit is None
 
 
 NASTY = "</td><script>alert(1)</script>|`x`[l](http://e)\n# H\x1b[31m"
@@ -206,9 +249,11 @@ def test_card_and_page_take_names_for_text():
     card = page.card(hostile)
     assert len(card.splitlines()) == len(plain.splitlines())
     assert "\x1b" not in card
-    spoken = [line for line in card.splitlines() if not line.startswith("Made by")]
+    spoken = [line for line in card.splitlines() if not line.startswith(("Made by", "``"))]
     assert "<script" not in "\n".join(spoken)
     assert "](" not in "\n".join(spoken).replace("\\[l](", "")
     made = next(line for line in card.splitlines() if line.startswith("Made by"))
     assert made.count("``") == 2  # a fence that the name does not close
-    assert "<script" not in page.render(hostile)
+    shown = page.render(hostile)
+    assert shown.count("<script") == 1  # that of the page itself
+    assert "<script>alert" not in shown
