@@ -23,6 +23,7 @@ HEADINGS = (
 """Titles, and the term that explains each."""
 
 TOO_FEW = "too few to say"
+_MOST_UNSAID = 3  # groups too small to say anything of that have a line of their own
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class GroupTable:
     columns: tuple[tuple[str, str], ...]  # those of HEADINGS that any group has
     lines: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...]
     # ^ group, n, and for each column the rate, its interval, and a mark
+    unsaid: tuple[tuple[str, str], ...] = ()  # groups with their n, of which nothing can be said
 
 
 def tables(summary: Summary) -> list[GroupTable]:
@@ -44,6 +46,11 @@ def tables(summary: Summary) -> list[GroupTable]:
 
 
 def _table(columns: tuple[str, ...], lines: list[GroupLine]) -> GroupTable:
+    unsaid = [line for line in lines if not any(_rates(line))]
+    if len(unsaid) > _MOST_UNSAID:
+        lines = [line for line in lines if any(_rates(line))]
+    else:
+        unsaid = []
     rates = [_rates(line) for line in lines]
     shown = [
         place for place in range(len(HEADINGS)) if any(line[place] is not None for line in rates)
@@ -60,6 +67,7 @@ def _table(columns: tuple[str, ...], lines: list[GroupLine]) -> GroupTable:
             )
             for line, known in zip(lines, rates, strict=True)
         ),
+        tuple((line.group, words.count(line.n)) for line in unsaid),
     )
 
 

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics.individual import Rate
 from limi.report import _pages, charts, favored, groups, lead, metrics, outcomes, twins, wording
 from limi.report.ledger import Ledger, as_json
@@ -41,6 +42,7 @@ def render(summary: Summary, findings: Ledger | None = None) -> str:
         title=title,
         lead=lead.tell(summary),
         groups=groups.tables(summary),
+        fewest=FEWEST_TOLD,
         ledger=None if findings is None or not summary.findings else findings,
         ledger_json=None if findings is None else Markup(as_json(findings)),
         **content,

@@ -36,9 +36,11 @@ def next_step(summary: Summary) -> NextStep:
             "Keep the findings and their page, to ask a newer model again or to repair this one.",
             _with(summary.command, "--out", "run"),
         )
-    if summary.kind != "favorable":
+    if summary.target is None:
         return NextStep(
-            "Ask a newer model about the same people.", f"limi replay {shlex.quote(folder)}"
+            "Name the column with the true answers: then accuracy is told, by group too, and "
+            "repairs can be tried.",
+            _with(_with(summary.command, "--target", "COLUMN"), "--force"),
         )
     quoted, repaired = shlex.quote(folder), shlex.quote(f"{folder.rstrip('/')}-repaired")
     return NextStep(
@@ -70,12 +72,8 @@ def _try_again(summary: Summary) -> NextStep:
         again = summary.command or _UNNAMED
         resumed = _with(again, "--resume") if option_of(again, "--out") else again
         return NextStep(f"{done} The run was interrupted; it can go on.", resumed)
-    if summary.stop == "exhausted":
-        return NextStep(
-            f"{done} The method {summary.method} had nothing left to check; another one may, for "
-            "about the same.",
-            _with(summary.command, "--method", BUDGETED_METHOD),
-        )
+    if why := _why_another_method(summary):
+        return NextStep(f"{done} {why}", _with(summary.command, "--method", BUDGETED_METHOD))
     option, now = {
         "queries": ("--max-queries", summary.queries),
         "seconds": ("--max-seconds", round(sum(p["seconds"] for p in summary.phases.values()))),
@@ -89,6 +87,28 @@ def _try_again(summary: Summary) -> NextStep:
     return NextStep(
         f"{done} A try that tells more, with {_MORE} times as much, takes {cost}.",
         _with(summary.command, option, str(_MORE * max(int(now), 1))),
+    )
+
+
+def _why_another_method(summary: Summary) -> str:
+    """Why more of the same would not help; empty where it may."""
+    method = summary.method
+    if summary.stop == "exhausted":
+        return (
+            f"The method {method} had nothing left to check; another one may, for about the same."
+        )
+    if summary.stop == "rules":
+        return (
+            f"Hardly a row that {method} proposes keeps the rules of the table; {BUDGETED_METHOD} "
+            "proposes rows like the table's, for about the same."
+        )
+    known = [(name, rate) for name, rate in wording.listed_rates(summary) if rate.estimate > 0]
+    if method == BUDGETED_METHOD or not known:
+        return ""
+    name, rate = known[0]
+    return (
+        f"Of {wording.population(name)} {wording.percent(rate).estimate} % flip, so there is "
+        f"something to find, and {BUDGETED_METHOD} needs fewer queries for it."
     )
 
 

@@ -129,6 +129,7 @@ _STOPS = {
     "findings": "the wanted number of findings was reached",
     "seconds": "the time was up",
     "exhausted": "the method had nothing left to check",
+    "rules": "hardly a row that it proposed keeps the rules of the table",
     "interrupted": "it was interrupted",
 }
 
@@ -331,7 +332,7 @@ def plain_question(summary: Summary) -> tuple[str, str]:
     """The name of the papers' question beside that of the rules, and what it asks."""
     asks = f"if {change(list(summary.protected))}"
     if along_words(summary):
-        return "nothing along", asks
+        return "nothing along", asks if "only" in asks else f"{asks} and nothing along"
     return "rules aside", f"{asks}, whatever the rules say"
 
 

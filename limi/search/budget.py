@@ -22,6 +22,7 @@ class Stop(StrEnum):
     FINDINGS = "findings"
     SECONDS = "seconds"
     EXHAUSTED = "exhausted"  # the method had nothing left to check
+    RULES = "rules"  # hardly a proposed row keeps the rules of the table
     INTERRUPTED = "interrupted"
 
 

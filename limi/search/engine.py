@@ -117,7 +117,7 @@ def _find_reached(budget: Budget, session: Session, findings: Findings) -> Stop 
     if session.watch.ran_out or session.watch.late:
         return Stop.SECONDS
     if session.rows_left < 1:
-        return Stop.ROWS
+        return Stop.RULES if session.is_starved else Stop.ROWS
     if session.queries_left < 1:
         return Stop.QUERIES
     return None

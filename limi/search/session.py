@@ -61,6 +61,7 @@ class Session:
         self.watch = Watch(max_seconds=budget.max_seconds) if watch is None else watch
         self.frugal = frugal
         self.rows_left = np.inf if budget.max_rows is None else budget.max_rows
+        self.is_starved = False  # hardly a proposed row keeps the rules
         self.queries_left = np.inf if budget.max_queries is None else budget.max_queries
         self.findings_left = np.inf if budget.max_findings is None else budget.max_findings
         self.keep_scores = False  # do checks bring the scores under all combinations along?
@@ -199,6 +200,7 @@ class Session:
                 "keep the rules of the table"
             )
             self.rows_left = 0
+            self.is_starved = True
         return broken
 
     def _with_refused(self, rows: Rows, kept: Index, checked: Checked) -> Checked:

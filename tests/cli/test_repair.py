@@ -110,7 +110,7 @@ def test_all_repairs_stand_side_by_side_and_the_one_to_take_is_written(limi, hom
     for one in tree["tried"]:
         assert one["why"]
         assert one["figures"]["accuracy"].keys() >= {"value", "low", "high"}
-        assert f"<strong>{one['how']}</strong>" in page
+        assert f"<h3><bdi>{one['how']}</bdi></h3>" in page
     assert {path.name for path in out.iterdir()} >= {"model.skops", "card.md", "report.html"}
 
 

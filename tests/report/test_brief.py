@@ -73,6 +73,22 @@ def test_findings_are_kept_then_repaired():
     assert ask_again(bare, example) == ""
 
 
+def test_without_a_target_the_next_step_is_to_name_it():
+    bare = dataclasses.replace(SEX, target=None, command="limi test a --model m:x --out r")
+    told = next_step(bare).command
+    assert told == "limi test a --model m:x --out r --target COLUMN --force"
+
+
+def test_where_flips_are_known_to_exist_another_method_is_tried_before_more_of_the_same():
+    empty = dataclasses.replace(NOTHING, command="limi test a --method themis", method="themis")
+    starved = next_step(dataclasses.replace(empty, stop="rules"))
+    assert "Hardly a row that themis proposes keeps the rules" in starved.words
+    assert starved.command == "limi test a --method guided"
+    known = next_step(dataclasses.replace(empty, stop="rows", rates=SEX.rates))
+    assert "of real rows 12.3 % flip" in known.words.lower()
+    assert known.command == "limi test a --method guided"
+
+
 def test_terms_are_found_however_they_are_typed():
     assert explain("Impact_Ratio")[0] == "impact ratio"
     assert explain("findings")[1] == TERMS["finding"]

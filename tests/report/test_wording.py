@@ -64,7 +64,7 @@ def test_every_stop_of_the_engine_has_words():
     from limi.search.budget import Stop
 
     for stop in Stop:
-        assert " was" in wording.stopped(dataclasses.replace(SEX, stop=stop)) or stop == "exhausted"
+        assert wording.stopped(dataclasses.replace(SEX, stop=stop)) != stop
     assert wording.stopped(dataclasses.replace(SEX, stop="some other end")) == "some other end"
 
 
