@@ -164,7 +164,8 @@ def _choose_target(frame: pd.DataFrame) -> tuple[str, np.ndarray]:
     for name in reversed(frame.columns):
         if pd.api.types.is_numeric_dtype(frame[name].dtype) and frame[name].nunique() > 2:
             cells = frame[name].to_numpy(dtype=float)
-            return name, (cells > np.nanmedian(cells)).astype(int)
+            high = cells > np.nanmedian(cells)
+            return name, (high if high.any() else cells >= np.nanmax(cells)).astype(int)
     name = frame.columns[-1]
     first = frame[name].dropna().iloc[0]
     return name, (frame[name] == first).to_numpy(dtype=bool, na_value=False).astype(int)
@@ -213,7 +214,11 @@ def show(outcomes: list[Outcome], seconds: float, workers: int) -> None:
     counts = Counter(outcome.how for outcome in outcomes)
     findings = sum(outcome.findings for outcome in outcomes)
     false = sum(outcome.false for outcome in outcomes)
-    print(f"{len(outcomes):,} tables in {seconds:,.0f} s by {workers} workers")
+    spent = sum(outcome.seconds for outcome in outcomes)
+    print(
+        f"{len(outcomes):,} tables in {seconds:,.0f} s by {workers} workers, "
+        f"{spent:,.0f} s of a processor"
+    )
     for how in ("ran", "refused", "small", "late", "failed"):
         print(f"  {how:8} {counts[how]:5,}")
     print(f"{findings:,} findings, {false:,} of them false on the live model")

@@ -47,7 +47,8 @@ def read_labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tupl
     if not 2 <= len(known) <= _MOST_LABELS:
         several = f"2 to {_MOST_LABELS} labels"
         raise BadTable(
-            f"the target column {target!r} has {len(known)} different values "
+            f"the target column {target!r} has {len(known)} different "
+            f"value{'s' * (len(known) != 1)} "
             f"({spell(map(repr, known), most=5)}); limi tests decisions between {several}, so "
             "name the column with the labels; if it holds numbers that the model predicts, say "
             "how far two may be apart (--decision 'difference > D'), or where bands begin "

@@ -22,10 +22,14 @@ _KINDS = {
 }
 
 
-def say_understood(table: str, given: dict[str, Any], *, verbose: bool) -> None:
-    """Say on standard error what a table holds, to somebody who sits there or asked for it."""
-    if not verbose and not _console.err.is_terminal:
+def say_understood(
+    table: str, given: dict[str, Any], *, verbose: bool, shows_personal: bool = False
+) -> None:
+    """Say on standard error what a table holds, to somebody who sits there or asked for it; where
+    personal data will be shown, say that to everybody."""
+    if not verbose and not shows_personal and not _console.err.is_terminal:
         return
+    from limi.errors import spell
     from limi.table import files
     from limi.table.recognised import recognise
     from limi.table.whole import count_rows
@@ -34,11 +38,22 @@ def say_understood(table: str, given: dict[str, Any], *, verbose: bool) -> None:
     left_out = () if target is None else (target,)
     schema = given["schema"] or files.infer(frame, exclude=left_out)
     found = recognise(frame, schema, labelled=target is not None)
+    personal = [f"{name!r} ({seen.personal})" for name, seen in found.items() if seen.personal]
+    if shows_personal and personal:
+        _console.err.print(
+            f"Warning: personal data are shown and written where the model takes them: "
+            f"{spell(personal)}.",
+            soft_wrap=True,
+        )
+        if not verbose and not _console.err.is_terminal:
+            return
     known = {*schema.names, *left_out}
     absent = [name for name in map(str, frame.columns) if name not in known]
-    paragraph = " ".join(
-        _tell(table, count_rows(frame), schema, found, absent, target, verbose=verbose)
-    )
+    paragraph = " ".join(_tell(table, count_rows(frame), schema, found, absent, target))
+    if personal and not shows_personal:
+        paragraph += f" Personal data, hidden in all that is written: {spell(personal)}."
+    if not verbose:
+        paragraph += " Every column: --verbose. To change any: limi schema TABLE --out schema.toml."
     _console.err.print(paragraph, soft_wrap=True)
     if verbose:
         _print_columns(schema, found, absent)
@@ -51,8 +66,6 @@ def _tell(
     found: dict[str, Recognised],
     absent: Collection[str],
     target: str | None,
-    *,
-    verbose: bool,
 ) -> Iterator[str]:
     from limi.errors import spell
 
@@ -79,11 +92,6 @@ def _tell(
             yield f"{spell(map(repr, names))} {words}."
     if absent:
         yield f"{spell(map(repr, absent))} {'are' if len(absent) > 1 else 'is'} left out."
-    personal = [f"{name!r} ({seen.personal})" for name, seen in found.items() if seen.personal]
-    if personal:
-        yield f"Personal data, hidden in all that is written: {spell(personal)}."
-    if not verbose:
-        yield "Every column: --verbose. To change any: limi schema TABLE --out schema.toml."
 
 
 def _print_columns(schema: Schema, found: dict[str, Recognised], absent: Collection[str]) -> None:

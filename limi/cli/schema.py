@@ -76,4 +76,5 @@ def schema(
         _console.print_text(words)
         return
     writing.write(place, words)
-    _console.out.print(f"Written: {out} ({len(inferred)} columns)")
+    ignored = f"; {len(aside)} set aside as dates or identifiers" if aside else ""
+    _console.out.print(f"Written: {out} ({len(inferred)} columns{ignored})")

@@ -197,7 +197,7 @@ def test(
         models=[model],
     )
     given = source(table, target, favorable, schema, constraint, fit_rows)
-    say_understood(table, given, verbose=verbose)
+    say_understood(table, given, verbose=verbose, shows_personal=show_personal)
     protected = fill_in(given, protected or ())
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)

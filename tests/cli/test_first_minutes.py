@@ -206,3 +206,11 @@ def test_people_who_are_real_are_counted(people):
     assert result.summary.real_people == result.summary.findings > 0
     shown = {f.value for e in result.summary.examples for f in e.fields if f.name == "debt"}
     assert shown == {"hidden"}
+
+
+def test_personal_data_that_will_be_shown_are_named_before_a_run_even_in_a_pipe(here, limi):
+    given = ("test", "court.csv", "--model", "python:model.py:by_case", "--protected", "sex")
+    code, _, err = limi(*given, "--plan", "--show-personal")
+    assert code == 0
+    assert words(err).startswith("Warning: personal data are shown and written")
+    assert "'c_case_number' (identifiers)" in words(err)
