@@ -94,6 +94,9 @@ def repair(
         Option("--onnx", help="Write an averaged or dropped classifier as one ONNX graph too."),
     ] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
+    full: Annotated[
+        bool, Option("--full", help="Print every figure, and how they were measured.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Repair a tested model in several ways, measure each before and after, and recommend one."""
@@ -153,10 +156,10 @@ def repair(
     if as_json:
         _console.print_json(tree)
     else:
-        (_show if isinstance(repaired, Repair) else _show_all)(tree, out)
+        (_show if isinstance(repaired, Repair) else _show_all)(tree, out, full=full)
 
 
-def _show(tree: dict[str, Any], out: Path) -> None:
+def _show(tree: dict[str, Any], out: Path, *, full: bool) -> None:
     from limi.report import repair as page
     from limi.system.shown import clean
 
@@ -169,22 +172,25 @@ def _show(tree: dict[str, Any], out: Path) -> None:
         before, after = (words.replace(" to ", "-") for words in (line.before, line.after))
         shown.add_row(line.name, before, after, line.change, line.blind)
     _console.out.print(shown)
-    for words in [page.means(tree), *page.fresh(tree), *page.remarks(tree)]:
+    for words in [page.means(tree), *page.fresh(tree), *(page.remarks(tree) if full else ())]:
         _console.out.print(clean(words))
     if any("*" in line.before + line.after for line in page.lines(tree)):
         _console.out.print("* Interval of the rows, where it is wider than that of the seeds.")
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")
 
 
-def _show_all(tree: dict[str, Any], out: Path) -> None:
+def _show_all(tree: dict[str, Any], out: Path, *, full: bool) -> None:
     from limi.report import repairs as page
     from limi.system.shown import clean
 
     _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
+    for name, words in page.answers(tree):
+        if name.startswith("Who"):
+            _console.out.print(clean(f"{name}: {words}"))
     shown = Table(box=None, padding=(0, 2, 0, 0))
     for place, heading in enumerate(("", *page.heads(tree))):
-        shown.add_column(heading, justify="right" if place else "left")
-    for line in page.lines(tree):
+        shown.add_column(heading, justify="right" if place else "left", overflow="fold")
+    for line in page.lines(tree, only_first=not full):
         shown.add_row(line.name, *(cell.value for cell in line.cells))
     for line in page.moved(tree):
         shown.add_row(
@@ -193,6 +199,13 @@ def _show_all(tree: dict[str, Any], out: Path) -> None:
     _console.out.print(shown)
     for how, why, _ in page.reasons(tree):
         _console.out.print(clean(f"{how}: {why}."))
-    for words in [*page.remarks(tree), *page.use(tree)]:
+    for words in [*page.remarks(tree), *page.use(tree)] if full else page.skipped(tree):
         _console.out.print(clean(words))
+    step = page.next_step(tree)
+    _console.out.print(clean(f"Next: {step.words}"))
+    if step.command:
+        # A line that is not broken can be copied.
+        _console.out.print(f"  {clean(step.command)}", soft_wrap=True)
+    if not full:
+        _console.out.print("--full shows all figures and how they were measured, as does the page.")
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")

@@ -46,6 +46,7 @@ OFFERS = GeneratorOffers(quick=True, has_encoder=True, has_density=True, in_orde
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
 _CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache
 _CHUNK_CELLS = 1 << 19
+_MOST_WEIGHED = 256  # earlier columns that are weighed as parents of a later one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,9 +224,11 @@ def fit(
 
     # Missing has a code even where no fitted row lacks the cell.
     n_codes = np.array([bins[j].n_known + 1 for j in order])
+    varying = np.flatnonzero(codes.min(axis=0) < codes.max(axis=0))
 
     def grow(place: int) -> Conditional:
-        walk, leaf = _grow(place, codes, n_codes, int(seeds[place]), settings)
+        earlier = varying[: np.searchsorted(varying, place)]
+        walk, leaf = _grow(place, codes, n_codes, earlier, int(seeds[place]), settings)
         return counted(order[place], bins[order[place]], walk, leaf, codes[:, place])
 
     grown = []
@@ -310,14 +313,14 @@ def _likeness(codes: Codes, places: list[int]) -> Iterator[tuple[int, NDArray[np
 
 
 def _grow(
-    place: int, codes: Codes, n_codes: Index, seed: int, settings: Settings
+    place: int, codes: Codes, n_codes: Index, earlier: Index, seed: int, settings: Settings
 ) -> tuple[DiagramWalk, Index]:
-    """The tree of one column, and the leaf of each row."""
+    """The tree of one column, and the leaf of each row; `earlier` columns vary."""
     from sklearn.tree import DecisionTreeClassifier
 
     truth = codes[:, place]
     min_leaf = settings.min_leaf or min(max(len(truth) // 160, 30), 100)
-    parents = _parents(place, codes, settings)
+    parents = _parents(place, codes, earlier, settings)
     n_levels = len(np.unique(truth))
     if not len(parents) or n_levels == 1 or len(truth) < 2 * min_leaf:
         nothing = np.zeros(1, dtype=np.int32)
@@ -345,11 +348,14 @@ def _grow(
     return walk, nodes.apply(seen)
 
 
-def _parents(place: int, codes: Codes, settings: Settings) -> Index:
-    """Earlier columns that vary; where they are too many, those that share most information."""
-    earlier = np.flatnonzero(codes[:, :place].min(axis=0) < codes[:, :place].max(axis=0))
+def _parents(place: int, codes: Codes, earlier: Index, settings: Settings) -> Index:
+    """The earlier columns; where they are too many, those that share most information."""
     if len(earlier) <= settings.max_parents:
         return earlier
+    if len(earlier) > _MOST_WEIGHED:
+        # Evenly spread, so that the cost of a wide table grows with its columns, not their square.
+        chosen = np.linspace(0, len(earlier) - 1, _MOST_WEIGHED).astype(np.intp)
+        earlier = earlier[chosen]
     some = codes[:: max(len(codes) // 2000, 1)]
     information = np.array([_information(some[:, j], some[:, place]) for j in earlier])
     best = np.argsort(-information, kind="stable")[: settings.max_parents]

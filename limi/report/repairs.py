@@ -17,7 +17,20 @@ from limi.report._repair_page import Cell, Line, place_of, point_of, test_comman
 from limi.report.next_steps import NextStep
 from limi.system import words
 
-__all__ = ["Cell", "Line", "basis", "card", "files", "lines", "remarks", "render", "sentence"]
+__all__ = [
+    "answers",
+    "basis",
+    "card",
+    "files",
+    "heads",
+    "lines",
+    "moved",
+    "next_step",
+    "remarks",
+    "render",
+    "sentence",
+    "skipped",
+]
 
 Tree = Mapping[str, Any]
 
@@ -53,6 +66,12 @@ _NAMES = {
         "gap of the groups' mean errors, in the unit of the target",
     ),
 }
+
+_FIRST = (
+    *("accuracy", "mean_absolute_error", "favorable", "real", "natural", "spd"),
+    *("demographic_parity_difference", "mean_prediction_difference"),
+)
+"""Figures that are asked for first."""
 
 RULE = (
     "Of the repairs that make flips rarer and lose no more accuracy than is allowed, the one with "
@@ -115,11 +134,13 @@ def basis(tree: Tree) -> str:
     )
 
 
-def lines(tree: Tree) -> list[Line]:
-    """Every figure of every model."""
+def lines(tree: Tree, *, only_first: bool = False) -> list[Line]:
+    """Every figure of every model, or those that are asked for first."""
     sides = [(None, tree["before"]), *((one["how"], one["figures"]) for one in tree["tried"])]
     found = []
     for name, (label, aid) in _NAMES.items():
+        if only_first and name not in _FIRST:
+            continue
         if all(side.get(name, _UNKNOWN)["value"] is None for _, side in sides):
             continue
         cells = tuple(
@@ -128,7 +149,8 @@ def lines(tree: Tree) -> list[Line]:
         )
         found.append(Line(label, aid, cells))
     found.append(_count_line(tree, "questions", "asked of the model for one answer", _asked))
-    found.append(_count_line(tree, "seconds", "to make it, on average", _seconds))
+    if not only_first:
+        found.append(_count_line(tree, "seconds", "to make it, on average", _seconds))
     return found
 
 
@@ -208,7 +230,7 @@ def remarks(tree: Tree) -> list[str]:
     told = [_measured_on(settings, _kind(tree))]
     if settings["trained_again"]:
         told.append(f"Models are trained again by {settings['trained_by']}.")
-    told += _skipped(tree)
+    told += skipped(tree)
     told += [f"{one['how']}: {note}." for one in tree["tried"] for note in one["notes"]]
     if any(one["how"] == "findings" for one in tree["tried"]):
         paper = (
@@ -233,7 +255,7 @@ def remarks(tree: Tree) -> list[str]:
     return [one for one in told if one]
 
 
-def _skipped(tree: Tree) -> list[str]:
+def skipped(tree: Tree) -> list[str]:
     """Ways that were not tried, by their reason."""
     by_reason: dict[str, list[str]] = {}
     for how, why in tree["skipped"].items():
@@ -420,8 +442,8 @@ def render(tree: Tree) -> str:
             date=tree.get("date", ""),
             verdict=sentence(tree),
             basis=basis(tree),
-            answers=_answers(tree),
-            step=_next_step(tree),
+            answers=answers(tree),
+            step=next_step(tree),
             facts=_facts(tree),
             picture=_picture(tree),
             moved=bars,
@@ -458,7 +480,7 @@ def _moved_aid(tree: Tree, short: str) -> str:
     return f"{short[:1].upper()}{short[1:]}: decisions about the people of {on}{seeds}, by group."
 
 
-def _answers(tree: Tree) -> list[tuple[str, str]]:
+def answers(tree: Tree) -> list[tuple[str, str]]:
     """What somebody asks first, and the answers."""
     best = _best(tree)
     if best is None:
@@ -501,7 +523,8 @@ def _becomes(tree: Tree) -> tuple[str, str]:
     return f"become {wanted}", f"no longer are {wanted}"
 
 
-def _next_step(tree: Tree) -> NextStep | None:
+def next_step(tree: Tree) -> NextStep:
+    """What to do with the repair, or without one."""
     if tree["recommended"] is None:
         most = tree["settings"]["max_accuracy_loss"]
         return NextStep(
