@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,18 @@ from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import KeySet, group, keys
 from limi.table.schema import Schema
-from limi.types import Keys, Latents, Mask, Rows
+from limi.types import Index, Keys, Latents, Mask, Rows
 
 __all__ = [
     "CHUNK",
+    "Chunk",
     "Confident",
     "Decode",
     "LatentStream",
     "TensorStream",
     "beside",
     "join_parts",
+    "meet",
     "oversample",
     "pieces",
     "probe",
@@ -210,6 +212,8 @@ def probe(
     check: Callable[[Rows], Checked],
     again: Callable[[Rows], Checked] | None = None,
     refuse: Callable[[Rows], Mask | None] = lambda rows: None,
+    *,
+    flips_only: bool = False,
 ) -> tuple[Checked, bool]:
     """What the paper's loop checks for n latents, in its order; False where the budget ended.
 
@@ -221,133 +225,222 @@ def probe(
 
     A few rows are asked that the loop would not meet; `again` asks for rows that it meets where
     others of the same key were asked (by default `check`). Rows that `refuse` names break a rule,
-    and are passed over as those that were seen before.
+    and are passed over as those that were seen before. With `flips_only` the others are told by
+    their number alone.
     """
-    chunk = _Chunk(schema, n, len(candidates), seen, refuse)
-    parts: list[Checked] = []
-    events: list[NDArray[np.intp]] = []
-    while True:
-        examined, fresh = chunk.order()
-        undecoded, unknown = examined & ~chunk.decoded, fresh & (chunk.verdict < 0)
-        n_undecoded, n_unknown = int(undecoded.sum()), int(unknown.sum())
-        if not n_undecoded and not n_unknown:
-            break
-        # The larger batch first, so that what few latents lack is caught up with together.
-        if n_undecoded >= n_unknown:
-            chunk.decode(undecoded, candidates)
-            continue
-        checked = check(chunk.rows[unknown])
-        parts.append(checked)
-        events.append(np.flatnonzero(unknown)[: len(checked)])
-        if len(checked) < n_unknown:
-            return Checked.join(parts).named(checked.origin), False
-        chunk.verdict[unknown] = checked.flips
-    if not parts:
-        return Checked.nothing(len(schema)), True
-    seen.add(chunk.keys[fresh])
-    joined, event = Checked.join(parts), np.concatenate(events)
+    chunk = Chunk(schema, n, candidates, seen, check, refuse, flips_only=flips_only)
+    checked, paid, _ = meet(chunk, again or check)
+    return checked, paid
+
+
+def meet(chunk: Chunk, again: Callable[[Rows], Checked]) -> tuple[Checked, bool, Keys]:
+    """The rows of a chunk that the loop checks, in its order; False where the budget ended; and
+    their keys, which are now seen."""
+    examined = chunk.ask()
+    none = np.zeros((0, chunk.keys.shape[2]), dtype=np.uint64)
+    if examined is None:
+        return chunk.told(), False, none
+    if not chunk.n_asked:
+        return Checked.nothing(len(chunk.schema)), True, none
+    fresh = chunk.first(examined & chunk.known)
+    met = chunk.keys[fresh]
+    chunk.seen.add(met)
+    joined, event = chunk.told(), np.concatenate(chunk.events)
     # Where the loop meets each key first; a key that it does not meet after all is left out.
     turn = chunk.turn_of(event, fresh)
     order = np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]
-    return _as_met(chunk, joined[order], turn[order], again or check), True
+    told = _as_met(chunk, joined[order], turn[order], again)
+    if chunk.flips_only:
+        told = told[told.flips]
+        told = replace(told, unflipped=len(met) - len(told))
+    return told, True, met
 
 
 def _as_met(
-    chunk: _Chunk, asked: Checked, turn: NDArray[np.int64], check: Callable[[Rows], Checked]
+    chunk: Chunk, asked: Checked, turn: NDArray[np.int64], check: Callable[[Rows], Checked]
 ) -> Checked:
     """Verdicts of the rows that the loop meets, where another row of the key was asked.
 
     The two differ in protected cells only, so that both flip, unless a value of their own is what
     makes one flip; the few are asked again.
     """
-    met, protected = chunk.row_at(turn), chunk.schema.protected_index
-    cells, others = met[:, protected], asked.rows[:, protected]
-    same = (cells == others) | (np.isnan(cells) & np.isnan(others))
-    moved = np.flatnonzero(asked.flips & ~same.all(axis=1))
-    if not len(moved):
+    flipping = np.flatnonzero(asked.flips)
+    if not len(flipping):
         return asked
-    again = check(met[moved])
+    met, protected = (
+        chunk.rows_at(turn[flipping], asked.rows[flipping]),
+        chunk.schema.protected_index,
+    )
+    cells, others = met[:, protected], asked.rows[flipping][:, protected]
+    same = (cells == others) | (np.isnan(cells) & np.isnan(others))
+    differ = np.flatnonzero(~same.all(axis=1))
+    if not len(differ):
+        return asked
+    moved = flipping[differ]
+    again = check(met[differ])
     place = np.arange(len(asked))
     place[moved[: len(again)]] = len(asked) + np.arange(len(again))
     return Checked.join([asked, again])[place]
 
 
-class _Chunk:
+class Chunk:
     """Candidates of n latents: decoded rows, their keys, and what is known of them."""
 
     def __init__(
         self,
         schema: Schema,
         n: int,
-        n_stages: int,
+        candidates: Sequence[Decode],
         seen: KeySet,
-        refuse: Callable[[Rows], Mask | None],
+        check: Callable[[Rows], Checked],
+        refuse: Callable[[Rows], Mask | None] = lambda rows: None,
+        *,
+        flips_only: bool = False,
     ) -> None:
-        self.schema, self._seen, self._refuse = schema, seen, refuse
+        self.schema, self.seen, self.flips_only = schema, seen, flips_only
+        self._candidates, self._check, self._refuse = candidates, check, refuse
+        n_stages = len(candidates)
         width = keys(schema, np.zeros((0, len(schema)))).shape[1]
         self.rows = np.empty((n_stages, n, len(schema)))
         self.keys: Keys = np.zeros((n_stages, n, width), dtype=np.uint64)
         self.decoded = np.zeros((n_stages, n), dtype=bool)
-        self.verdict = np.full((n_stages, n), -1, dtype=np.int8)
         self.never = n_stages * n
-        self._old = np.zeros((n_stages, n), dtype=bool)  # seen before this chunk
-        self._ids = np.full((n_stages, n), -1, dtype=np.int64)
+        self.parts: list[Checked] = []  # what was asked
+        self.events: list[Index] = []  # and which candidates these were
+        self.n_asked = 0
+        self.old = np.zeros((n_stages, n), dtype=bool)  # seen before this chunk
+        self._ids = np.full((n_stages, n), -1, dtype=np.intp)
+        self._verdicts = np.zeros(0, dtype=np.int8)  # of each number of a key; -1: not asked yet
         # The loop's clock: latent by latent, and the candidates of one in turn.
         self._turn = np.arange(n)[None, :] * n_stages + np.arange(n_stages)[:, None]
 
-    def decode(self, wanted: Mask, candidates: Sequence[Decode]) -> None:
+    def told(self) -> Checked:
+        """All that was asked."""
+        if not self.parts:
+            return Checked.nothing(len(self.schema))
+        return Checked.join(self.parts).named(self.parts[-1].origin)
+
+    def ask(self) -> Mask | None:
+        """Decode and check whatever the loop examines: this, or None where the budget ended."""
+        while True:
+            examined, unknown = self.order()
+            undecoded = examined & ~self.decoded
+            n_undecoded, n_unknown = int(undecoded.sum()), int(unknown.sum())
+            if not n_undecoded and not n_unknown:
+                return examined
+            # The larger batch first, so that what few latents lack is caught up with together.
+            if n_undecoded >= n_unknown:
+                self.decode(undecoded)
+                continue
+            event = np.flatnonzero(unknown)
+            self.n_asked += len(event)
+            flips = self.check(event)
+            if len(flips) < len(event):
+                return None
+            self._verdicts[self._ids.reshape(-1)[event]] = flips
+
+    def check(self, event: Index) -> Mask:
+        """Check these candidates, as many as the budget pays for: which of them flip."""
+        checked = self._check(self.rows.reshape(self.never, -1)[event])
+        flips, event = checked.flips, event[: len(checked)]
+        if self.flips_only:
+            checked, event = checked[flips].named(checked.origin), event[flips]
+        self.parts.append(checked)
+        self.events.append(event)
+        return flips
+
+    def decode(self, wanted: Mask) -> None:
         """Enter the rows of (stage, n) candidates, and number all keys anew."""
+        self.enter(wanted)
+        self.decoded |= wanted
+        fresh = self.decoded & ~self.old
+        before = self._ids[fresh]
+        first, numbers = group(self.keys[fresh])
+        verdicts = np.full(len(first), -1, dtype=np.int8)
+        known = before >= 0
+        verdicts[numbers[known]] = self._verdicts[before[known]]
+        self._ids[fresh], self._verdicts = numbers, verdicts
+
+    def enter(self, wanted: Mask) -> None:
+        """Enter rows and keys of candidates, and which of them are passed over."""
+        rows = self.decode_rows(wanted)
+        self.keys[wanted] = row_keys = keys(self.schema, rows)
+        old, broken = self.seen.contains(row_keys), self._refuse(rows)
+        self.old[wanted] = old if broken is None else old | broken
+
+    def decode_rows(self, wanted: Mask) -> Rows:
+        """Enter the rows of candidates: these, stage by stage."""
+        parts = []
         for stage, mask in enumerate(wanted):
             if mask.any():
-                self.rows[stage, mask] = candidates[stage](mask)
-        self.keys[wanted] = row_keys = keys(self.schema, self.rows[wanted])
-        old, broken = self._seen.contains(row_keys), self._refuse(self.rows[wanted])
-        self._old[wanted] = old if broken is None else old | broken
-        self.decoded |= wanted
-        fresh = self.decoded & ~self._old
-        self._ids[fresh] = group(self.keys[fresh])[1]
+                parts.append(self._candidates[stage](mask))
+                self.rows[stage, mask] = parts[-1]
+        rows: Rows = join_parts(parts) if parts else np.empty((0, len(self.schema)))
+        return rows
+
+    @property
+    def known(self) -> Mask:
+        """Which candidates are decoded, and not passed over."""
+        return self._ids >= 0
 
     def order(self) -> tuple[Mask, Mask]:
-        """Which candidates the loop examines, and which of them it meets as new keys.
+        """Which candidates the loop examines, and which keys that it meets have no verdict yet.
 
-        Both depend on what comes earlier only, so repeating the definition settles them from the
-        first latent on; a few rounds do, because few latents share keys across candidates.
+        A candidate whose predecessor is not judged yet waits.
         """
-        known = self._ids >= 0
-        n_ids = int(self._ids.max(initial=-1)) + 1
-        verdicts = np.full(n_ids, -1, dtype=np.int8)
-        judged = known & (self.verdict >= 0)
-        verdicts[self._ids[judged]] = self.verdict[judged]
-        self.verdict[known] = verdicts[self._ids[known]]
+        # An undecoded candidate, or one that is passed over, has the last of these.
+        verdict = np.append(self._verdicts, np.int8(-1))[self._ids]
         examined = np.zeros_like(self.decoded)
         examined[0] = True
-        while True:
-            met = examined & known
-            first = np.full(n_ids, self.never)
-            np.minimum.at(first, self._ids[met], self._turn[met])
-            fresh = np.zeros_like(met)
-            fresh[met] = self._turn[met] == first[self._ids[met]]
-            hit = fresh & (self.verdict == 1)
-            following = examined.copy()
-            for stage in range(1, len(examined)):
-                # A candidate whose predecessor is not judged yet waits.
-                settled = self.decoded[stage - 1] & (
-                    self._old[stage - 1] | (self.verdict[stage - 1] >= 0)
-                )
-                following[stage] = following[stage - 1] & settled & ~hit[stage - 1]
-            if np.array_equal(following, examined):
-                return examined, fresh
-            examined = following
+        for stage in range(1, len(examined)):
+            settled = self.old[stage - 1] | (verdict[stage - 1] >= 0)
+            examined[stage] = examined[stage - 1] & settled & self.decoded[stage - 1]
+        self._leave(examined, examined & (verdict == 1))
+        return examined, self.first(examined & (self._ids >= 0) & (verdict < 0))
 
-    def row_at(self, turn: NDArray[np.int64]) -> Rows:
-        """The rows that the loop meets at these turns."""
+    def _leave(self, examined: Mask, flips: Mask) -> None:
+        """Take away what the loop does not examine, because it leaves latents at a hit.
+
+        What flips is a hit where its key is met first. Whether that is so depends on what comes
+        earlier only, so repeating the definition settles it from the first latent on; a few rounds
+        do, because few latents share keys across candidates.
+        """
+        some = np.flatnonzero(flips.any(axis=0))
+        flips, whole = flips[:, some], examined[:, some]
+        ids, turn, now = self._ids[:, some], self._turn[:, some], whole
+        first = np.empty(len(self._verdicts), dtype=np.intp)
+        while True:
+            met = now & flips
+            first[ids[met]] = self.never
+            np.minimum.at(first, ids[met], turn[met])
+            hit = np.zeros_like(met)
+            hit[met] = turn[met] == first[ids[met]]
+            following = whole.copy()
+            for stage in range(1, len(whole)):
+                following[stage] &= following[stage - 1] & ~hit[stage - 1]
+            if np.array_equal(following, now):
+                examined[:, some] = now
+                return
+            now = following
+
+    def first(self, met: Mask) -> Mask:
+        """Of these candidates, the first of each key in the order of the loop."""
+        first = np.full(len(self._verdicts), self.never)
+        ids, turn = self._ids[met], self._turn[met]
+        np.minimum.at(first, ids, turn)
+        is_first = np.zeros_like(met)
+        is_first[met] = turn == first[ids]
+        return is_first
+
+    def rows_at(self, turn: NDArray[np.int64], asked: Rows) -> Rows:
+        """The rows that the loop meets at these turns; `asked` were those of the same keys."""
         n_stages = len(self.decoded)
         rows: Rows = self.rows[turn % n_stages, turn // n_stages]
         return rows
 
     def turn_of(self, event: NDArray[np.intp], fresh: Mask) -> NDArray[np.int64]:
         """When the loop first meets the key of each event; `never` where it does not."""
-        first = np.full(int(self._ids.max(initial=-1)) + 1, self.never)
+        first = np.full(len(self._verdicts), self.never)
         np.minimum.at(first, self._ids[fresh], self._turn[fresh])
         met: NDArray[np.int64] = first[self._ids.reshape(-1)[event]]
         return met

@@ -83,8 +83,8 @@ class Executor(Protocol):
         """A worker (a `Hand`) that does this work; InvalidInput where the work cannot travel."""
         ...
 
-    def wait(self, hands: Sequence[Any]) -> Sequence[Any]:
-        """Those of these workers that are done, at least one."""
+    def wait(self, hands: Sequence[Any], seconds: float | None = None) -> Sequence[Any]:
+        """Those of these workers that are done, at least one; none where it takes longer."""
         ...
 
     def close(self) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from limi.workers._base import Executor, Failed, Killed, Work
@@ -12,6 +13,9 @@ __all__ = ["Crew"]
 
 TRIES = 3
 """How often a job is begun whose worker is killed each time."""
+
+_AHEAD = 3  # jobs begun or done for each worker before the first of them is taken
+_LOOK_SECONDS = 0.02  # after which whoever waits for workers looks whether it should end
 
 
 class Crew:
@@ -99,8 +103,171 @@ class Crew:
                     self._hands.remove(hand)
                     hand.end()
 
+    def in_turn(
+        self, jobs: Iterable[Any], brief: Callable[[Any, Any], Any] = lambda hand, job: job
+    ) -> Iterator[Any]:
+        """The results of jobs, or what they Failed of, in their order; workers go some way ahead.
+
+        While whoever listens is busy with one result, workers are at the next. `brief` makes what
+        a worker is sent of a job, when it is sent; it and the jobs are asked in another thread.
+        """
+        self.hire()
+        turns = _Turns(self._executor, self._hands, jobs, brief)
+        try:
+            while True:
+                turns.wait_for_next()
+                for gone in turns.take_lost():
+                    # Here and not in the thread, so that nobody forks while another thread works.
+                    self.again += 1
+                    turns.add(self._replace(gone))
+                if turns.has_next:
+                    yield turns.take_next()
+                elif turns.is_over:
+                    return
+        finally:
+            for hand in turns.end():
+                if hand in self._hands:
+                    self._hands.remove(hand)
+                    hand.end()
+
     def _replace(self, gone: Any) -> Any:
         place = self._hands.index(gone)
         gone.end()
         self._hands[place] = self._executor.hire(self._work)
         return self._hands[place]
+
+
+class _Turns:
+    """Jobs handed out by a thread, and their results in order."""
+
+    def __init__(
+        self,
+        executor: Executor,
+        hands: Sequence[Any],
+        jobs: Iterable[Any],
+        brief: Callable[[Any, Any], Any],
+    ) -> None:
+        self._executor, self._brief = executor, brief
+        self._jobs = enumerate(jobs)
+        self._window = _AHEAD * executor.workers
+        self._idle = deque(hands)
+        self._busy: dict[Any, tuple[int, Any]] = {}
+        self._again: deque[tuple[int, Any]] = deque()  # jobs whose worker was killed
+        self._tries: dict[int, int] = {}
+        self._results: dict[int, Any] = {}
+        self._lost: list[Any] = []
+        self._n_begun = 0
+        self._next = 0  # the job whose result is taken next
+        self._last: int | None = None  # how many jobs there are, once that is known
+        self._error: BaseException | None = None
+        self._ending = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    # -- for whoever listens --
+
+    def wait_for_next(self) -> None:
+        """Until there is a result to take, a worker to replace, or nothing more."""
+        with self._changed:
+            while not (self.has_next or self._lost or self.is_over):
+                self._changed.wait()
+            if self._error is not None:
+                raise self._error
+
+    @property
+    def has_next(self) -> bool:
+        """Is the next result there?"""
+        return self._next in self._results
+
+    @property
+    def is_over(self) -> bool:
+        """Was the last result taken, or is there no way to the next?"""
+        return self._error is not None or self._next == self._last
+
+    def take_next(self) -> Any:
+        """The next result."""
+        with self._changed:
+            result = self._results.pop(self._next)
+            self._tries.pop(self._next, None)
+            self._next += 1
+            self._changed.notify_all()
+            return result
+
+    def take_lost(self) -> list[Any]:
+        """Workers that are gone."""
+        with self._changed:
+            lost, self._lost = self._lost, []
+            return lost
+
+    def add(self, hand: Any) -> None:
+        """One more worker."""
+        with self._changed:
+            self._idle.append(hand)
+            self._changed.notify_all()
+
+    def end(self) -> list[Any]:
+        """Hand nothing out any more; the workers that are still at a job."""
+        with self._changed:
+            self._ending = True
+            self._changed.notify_all()
+        self._thread.join()
+        return [*self._busy, *self._lost]
+
+    # -- in the thread --
+
+    def _run(self) -> None:
+        try:
+            while not self._ending:
+                self._hand_out()
+                if self._busy:
+                    self._collect(self._executor.wait(list(self._busy), _LOOK_SECONDS))
+                else:
+                    with self._changed:
+                        if not self._ending:
+                            self._changed.wait(_LOOK_SECONDS)
+        except BaseException as error:  # whoever listens is told
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+
+    def _hand_out(self) -> None:
+        while self._idle and (job := self._next_job()) is not None:
+            number, given = job
+            hand = self._idle.popleft()
+            self._tries[number] = self._tries.get(number, 0) + 1
+            self._busy[hand] = job
+            hand.begin(self._brief(hand, given))
+
+    def _next_job(self) -> tuple[int, Any] | None:
+        if self._again:
+            return self._again.popleft()
+        if self._last is not None or self._n_begun - self._next >= self._window:
+            return None
+        job = next(self._jobs, None)
+        if job is None:
+            with self._changed:
+                self._last = self._n_begun
+                self._changed.notify_all()
+            return None
+        self._n_begun = job[0] + 1
+        return job
+
+    def _collect(self, ready: Sequence[Any]) -> None:
+        for hand in ready:
+            number, given = self._busy.pop(hand)
+            try:
+                result = hand.result()
+            except Killed as error:
+                with self._changed:
+                    self._lost.append(hand)
+                    if self._tries[number] < TRIES:
+                        self._again.append((number, given))
+                    else:
+                        self._results[number] = Failed(error)
+                    self._changed.notify_all()
+                continue
+            self._idle.append(hand)
+            with self._changed:
+                self._results[number] = result
+                self._changed.notify_all()

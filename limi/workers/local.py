@@ -54,9 +54,9 @@ class Local:
             return _Pooled(work, "fork")
         return _Started(work) if able else _Pooled(work, "spawn")
 
-    def wait(self, hands: Sequence[_Process]) -> list[_Process]:
+    def wait(self, hands: Sequence[_Process], seconds: float | None = None) -> list[_Process]:
         """Those that have answered, or ended."""
-        ready = wait([hand.pipe for hand in hands])
+        ready = wait([hand.pipe for hand in hands], seconds)
         return [hand for hand in hands if hand.pipe in ready]
 
     def close(self) -> None:

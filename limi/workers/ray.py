@@ -44,9 +44,10 @@ class RayCluster:
         message = pack(work, self._ray.cloudpickle.dumps)
         return _Actor(self._ray, self._actor(), message)
 
-    def wait(self, hands: Sequence[_Actor]) -> list[_Actor]:
+    def wait(self, hands: Sequence[_Actor], seconds: float | None = None) -> list[_Actor]:
         """Those whose answer is there, or will never be."""
-        ready, _ = self._ray.wait([hand.answer for hand in hands], num_returns=1)
+        answers = [hand.answer for hand in hands]
+        ready, _ = self._ray.wait(answers, num_returns=1, timeout=seconds)
         return [hand for hand in hands if hand.answer in ready]
 
     def close(self) -> None:
