@@ -312,6 +312,8 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
     with draft:
         draft.settle_on(plan.manifest)
         journal = AnswerLog(draft.log, score, plan.asked.rule)
+        if plan.spread is not None:
+            plan.spread.log = journal
         searched = conduct(plan, journal.score)
         draft.searched = True
         searched.notes.extend(journal.notes)

@@ -71,6 +71,7 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
         generator=generator,
         on_device=on_device,
         recheck=plan.per_finding(told),
+        ahead=plan.spread,
     )
     prepared = watch.took()["generator"].seconds
     watch.enter("rates")

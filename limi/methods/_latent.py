@@ -50,17 +50,29 @@ class LatentStream:
     n: int
     seed: int
 
-    def chunks(self, n: int | None = None) -> Iterator[Latents]:
-        """The first n latents (all by default), the same every time."""
+    def chunks(self, n: int | None = None, start: int = 0) -> Iterator[Latents]:
+        """The first n latents (all by default) from one on, the same every time."""
         total = self.n if n is None else min(n, self.n)
-        for number, start in enumerate(range(0, total, CHUNK)):
-            size = min(CHUNK, total - start)
-            if isinstance(self.generator, WithTensors):
-                # By counting, so that a seed means the same latents on every device.
-                yield _tensors(self.generator, self.seed, start, size).cpu().numpy()
-            else:
-                rng = np.random.default_rng([self.seed, number])
-                yield self.generator.sample_latents(size, rng)
+        while start < total:
+            end = min(total, start - start % CHUNK + CHUNK)
+            yield self.part(start, end - start)
+            start = end
+
+    def part(self, start: int, n: int) -> Latents:
+        """n latents from this one on, all of one chunk."""
+        if isinstance(self.generator, WithTensors):
+            latents: Latents = _tensors(self.generator, self.seed, start, n).cpu().numpy()
+            return latents
+        number, first = divmod(start, CHUNK)
+        kept: tuple[int, Latents] | None = vars(self).get("_chunk")
+        if kept is None or kept[0] != number:
+            rng = np.random.default_rng([self.seed, number])
+            size = min(CHUNK, self.n - number * CHUNK)
+            kept = vars(self)["_chunk"] = (number, self.generator.sample_latents(size, rng))
+        return kept[1][first : first + n]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_chunk"}
 
     def decode(self, latents: Latents) -> Rows:
         """One row per latent."""
@@ -229,58 +241,59 @@ def probe(
     their number alone.
     """
     chunk = Chunk(schema, n, candidates, seen, check, refuse, flips_only=flips_only)
-    checked, paid, _ = meet(chunk, again or check)
-    return checked, paid
+    checked, met = meet(chunk, again or check)
+    return checked, met is not None
 
 
-def meet(chunk: Chunk, again: Callable[[Rows], Checked]) -> tuple[Checked, bool, Keys]:
-    """The rows of a chunk that the loop checks, in its order; False where the budget ended; and
-    their keys, which are now seen."""
+def meet(chunk: Chunk, again: Callable[[Rows], Checked]) -> tuple[Checked, Mask | None]:
+    """The rows of a chunk that the loop checks, in its order; and which candidates it meets, whose
+    keys are seen now, or None where the budget ended."""
     examined = chunk.ask()
-    none = np.zeros((0, chunk.keys.shape[2]), dtype=np.uint64)
     if examined is None:
-        return chunk.told(), False, none
+        told = chunk.told()
+        return replace(told, unflipped=chunk.n_checked - len(told)), None
     if not chunk.n_asked:
-        return Checked.nothing(len(chunk.schema)), True, none
+        return Checked.nothing(len(chunk.schema)), np.zeros_like(examined)
     fresh = chunk.first(examined & chunk.known)
-    met = chunk.keys[fresh]
-    chunk.seen.add(met)
+    chunk.seen.add(chunk.keys[fresh])
     joined, event = chunk.told(), np.concatenate(chunk.events)
     # Where the loop meets each key first; a key that it does not meet after all is left out.
     turn = chunk.turn_of(event, fresh)
     order = np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]
-    told = _as_met(chunk, joined[order], turn[order], again)
+    told = _as_met(chunk, joined[order], event[order], turn[order], again)
     if chunk.flips_only:
         told = told[told.flips]
-        told = replace(told, unflipped=len(met) - len(told))
-    return told, True, met
+        told = replace(told, unflipped=int(fresh.sum()) - len(told))
+    return told, fresh
 
 
 def _as_met(
-    chunk: Chunk, asked: Checked, turn: NDArray[np.int64], check: Callable[[Rows], Checked]
+    chunk: Chunk,
+    asked: Checked,
+    event: Index,
+    turn: NDArray[np.int64],
+    check: Callable[[Rows], Checked],
 ) -> Checked:
     """Verdicts of the rows that the loop meets, where another row of the key was asked.
 
     The two differ in protected cells only, so that both flip, unless a value of their own is what
     makes one flip; the few are asked again.
     """
-    flipping = np.flatnonzero(asked.flips)
-    if not len(flipping):
+    place = chunk.place_at(turn)
+    moved = np.flatnonzero(asked.flips & (place != event))
+    if not len(moved):
         return asked
-    met, protected = (
-        chunk.rows_at(turn[flipping], asked.rows[flipping]),
-        chunk.schema.protected_index,
-    )
-    cells, others = met[:, protected], asked.rows[flipping][:, protected]
+    met, protected = chunk.rows_of(place[moved]), chunk.schema.protected_index
+    cells, others = met[:, protected], asked.rows[moved][:, protected]
     same = (cells == others) | (np.isnan(cells) & np.isnan(others))
-    differ = np.flatnonzero(~same.all(axis=1))
-    if not len(differ):
+    differ = ~same.all(axis=1)
+    if not differ.any():
         return asked
-    moved = flipping[differ]
+    moved = moved[differ]
     again = check(met[differ])
-    place = np.arange(len(asked))
-    place[moved[: len(again)]] = len(asked) + np.arange(len(again))
-    return Checked.join([asked, again])[place]
+    chosen = np.arange(len(asked))
+    chosen[moved[: len(again)]] = len(asked) + np.arange(len(again))
+    return Checked.join([asked, again])[chosen]
 
 
 class Chunk:
@@ -307,7 +320,8 @@ class Chunk:
         self.never = n_stages * n
         self.parts: list[Checked] = []  # what was asked
         self.events: list[Index] = []  # and which candidates these were
-        self.n_asked = 0
+        self.n_asked = self.n_checked = 0  # the latter are as many as the budget has paid for
+        self.few = 0  # so few candidates may be left
         self.old = np.zeros((n_stages, n), dtype=bool)  # seen before this chunk
         self._ids = np.full((n_stages, n), -1, dtype=np.intp)
         self._verdicts = np.zeros(0, dtype=np.int8)  # of each number of a key; -1: not asked yet
@@ -326,7 +340,7 @@ class Chunk:
             examined, unknown = self.order()
             undecoded = examined & ~self.decoded
             n_undecoded, n_unknown = int(undecoded.sum()), int(unknown.sum())
-            if not n_undecoded and not n_unknown:
+            if max(n_undecoded, n_unknown) <= self.few:
                 return examined
             # The larger batch first, so that what few latents lack is caught up with together.
             if n_undecoded >= n_unknown:
@@ -341,7 +355,8 @@ class Chunk:
 
     def check(self, event: Index) -> Mask:
         """Check these candidates, as many as the budget pays for: which of them flip."""
-        checked = self._check(self.rows.reshape(self.never, -1)[event])
+        checked = self._check(self.rows_of(event))
+        self.n_checked += len(checked)
         flips, event = checked.flips, event[: len(checked)]
         if self.flips_only:
             checked, event = checked[flips].named(checked.origin), event[flips]
@@ -432,11 +447,15 @@ class Chunk:
         is_first[met] = turn == first[ids]
         return is_first
 
-    def rows_at(self, turn: NDArray[np.int64], asked: Rows) -> Rows:
-        """The rows that the loop meets at these turns; `asked` were those of the same keys."""
-        n_stages = len(self.decoded)
-        rows: Rows = self.rows[turn % n_stages, turn // n_stages]
+    def rows_of(self, places: Index) -> Rows:
+        """The rows of these candidates, by their places among all."""
+        rows: Rows = self.rows.reshape(self.never, -1)[places]
         return rows
+
+    def place_at(self, turn: NDArray[np.int64]) -> Index:
+        """Which candidates the loop meets at these turns, by their places among all."""
+        n_stages, n = self.decoded.shape
+        return (turn % n_stages) * n + turn // n_stages
 
     def turn_of(self, event: NDArray[np.intp], fresh: Mask) -> NDArray[np.int64]:
         """When the loop first meets the key of each event; `never` where it does not."""

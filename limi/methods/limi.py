@@ -34,7 +34,6 @@ from limi.errors import InvalidInput
 from limi.gpu.verdicts import OnDevice, Seen
 from limi.methods._latent import (
     Confident,
-    Decode,
     LatentStream,
     TensorStream,
     beside,
@@ -43,6 +42,7 @@ from limi.methods._latent import (
     pieces,
     probe,
 )
+from limi.methods._scouting import Probes, at_once, probe_ahead
 from limi.methods._tensors import Probed, unseen
 from limi.methods._tensors import probe as probe_tensors
 from limi.search import boundary as planes
@@ -100,26 +100,29 @@ class LIMI:
         A budget of queries is spent in arrays: the frugal order of asking is not worth a device.
         """
         if session.on_device is None or np.isfinite(session.queries_left):
-            yield from self.explore(session, rng)
+            yield from self._search(session, rng, flips_only=session.schema.enforcer is None)
         else:
             yield from self._on_device(session, session.on_device, rng)
 
     def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The same; LIMI's rows can also seed another method's local phase."""
+        yield from self._search(session, rng, flips_only=False)
+
+    def _search(
+        self, session: Session, rng: np.random.Generator, *, flips_only: bool
+    ) -> Iterator[Checked]:
+        """Probes of all latents; with `flips_only`, rows that do not flip are counted alone."""
         assert session.generator is not None
         latents = LatentStream(session.generator, self.n_latents, int(rng.integers(2**62)))
         plane = yield from self._plane(session, latents, rng)
         session.enter("search")
         seen = KeySet()
         offsets = (0.0, self.step, -self.step) if self.step and plane else (0.0,)
-
-        def candidates(some: Latents) -> list[Decode]:
-            on_plane = plane.project(some) if plane else some
-            return [_decoder(session, plane, on_plane, offset) for offset in offsets]
+        probes = Probes(latents, plane, offsets)
 
         def fresh(some: Latents) -> Mask:
             every = np.ones(len(some), dtype=bool)
-            rows = [decode(every) for decode in candidates(some)]
+            rows = [decode(every) for decode in probes.candidates(some)]
             new: Mask = np.any([_is_new(session, seen, r) for r in rows], axis=0)
             return new
 
@@ -127,19 +130,31 @@ class LIMI:
             with session.beside_rows():
                 return session.check_kept(rows)
 
-        for chunk in latents.chunks():
+        start = 0
+        while True:
+            if flips_only and session.ahead is not None:
+                for n, checked in probe_ahead(session, session.ahead, probes, seen, start):
+                    start += n
+                    yield checked.named("limi")
+            chunk = next(latents.chunks(start=start), None)
+            if chunk is None:
+                return
+            chunk = chunk[: at_once(session)]
+            start += len(chunk)
             for piece in pieces(session, chunk, len(offsets), fresh):
                 left = session.rows_left
                 checked, paid = probe(
                     session.schema,
                     len(piece),
-                    candidates(piece),
+                    probes.candidates(piece),
                     seen,
                     session.check_kept,
                     again,
                     session.find_refused,
+                    flips_only=flips_only,
                 )
-                session.rows_left = left - len(checked)  # what the loop does not meet costs no row
+                # What the loop does not meet costs no row.
+                session.rows_left = left - len(checked) - checked.unflipped
                 yield checked.named("limi")
                 if not paid:
                     return
@@ -296,15 +311,3 @@ def _labels(
         if len(parts[-1]) < len(some):
             break
     return join_parts(parts)
-
-
-def _decoder(session: Session, plane: Boundary | None, on_plane: Latents, offset: float) -> Any:
-    """Decodes one candidate of the latents in a mask."""
-    assert session.generator is not None
-    decode = session.generator.decode
-
-    def rows(mask: Any) -> Any:
-        chosen = on_plane[mask]
-        return decode(plane.shift(chosen, offset) if plane and offset else chosen)
-
-    return rows

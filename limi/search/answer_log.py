@@ -31,7 +31,7 @@ from limi.search.steadiness import TIMES
 from limi.system import writing
 from limi.types import Index, Rows, Scores
 
-__all__ = ["AnswerLog", "looks_like_one"]
+__all__ = ["AnswerLog", "hash_rows", "looks_like_one"]
 
 _HEAD = struct.Struct("<4sI")  # magic, number of rows; then their hashes, then their scores
 _SUM = struct.Struct("<I")  # of the head, behind it; of the whole record, behind all
@@ -53,7 +53,7 @@ class AnswerLog:
         score: Callable[[Any], Scores],
         decision: Rule = AS_DECIDED,
         *,
-        hashes: Callable[[Any], NDArray[np.int64]] = lambda rows: _hashes(rows),
+        hashes: Callable[[Any], NDArray[np.int64]] = lambda rows: hash_rows(rows),
     ) -> None:
         self.replayed = 0
         self.asked_again = 0
@@ -66,6 +66,7 @@ class AnswerLog:
         log.truncate(held.end)
         self._damage = held.damage
         self._known = _Known(held.hashes, held.scores)
+        self.is_replaying = len(held.scores) > 0  # did the log know what was asked last?
         # Drawn, not evenly apart: a row's protected values are asked one after another.
         n_known = len(held.scores)
         draw = np.random.default_rng(n_known)
@@ -77,7 +78,8 @@ class AnswerLog:
         hashes = self._hashes(rows)
         place = self._known.take(hashes)
         known = place >= 0
-        if not known.any():
+        self.is_replaying = bool(known.any())
+        if not self.is_replaying:
             return self._ask(rows, hashes)
         scores = np.empty(len(rows))
         scores[known] = self._known.scores[place[known]]
@@ -89,12 +91,16 @@ class AnswerLog:
 
     def _ask(self, rows: Any, hashes: NDArray[np.int64]) -> Scores:
         scores = self._score(rows)
+        self.add(hashes, scores)
+        return scores
+
+    def add(self, hashes: NDArray[np.int64], scores: Scores) -> None:
+        """Log answers to rows with these hashes."""
         try:
             writing.append(self._log.fileno(), _record(hashes, scores))
         except OSError as error:
             advice = "go on with --resume from elsewhere"
             raise writing.refusal("the answers of the model", error, advice) from None
-        return scores
 
     @property
     def notes(self) -> list[str]:
@@ -180,7 +186,7 @@ class _Known:
         return place
 
 
-def _hashes(rows: Rows) -> NDArray[np.int64]:
+def hash_rows(rows: Rows) -> NDArray[np.int64]:
     """A number for each row: equal rows have equal ones, and others almost surely do not."""
     cells = np.ascontiguousarray(rows, dtype=np.float64).view(np.int64)
     hashes = np.full(len(rows), cells.shape[1], dtype=np.int64)

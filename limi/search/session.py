@@ -14,6 +14,7 @@ from limi.decisions import Rule
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice, Verdicts
 from limi.models.gradients import Gradients
+from limi.search.ahead import GoesAhead
 from limi.search.budget import Budget
 from limi.search.check import (
     ALONE,
@@ -110,6 +111,26 @@ class Session:
     def on_device(self) -> OnDevice | None:
         """Target and generator as tensors, where both can be."""
         return self.task.on_device
+
+    @property
+    def ahead(self) -> GoesAhead | None:
+        """Workers that may look before the search does: where only rows and findings are counted,
+        and no rule of the table has a say in what is asked."""
+        plain = self.schema.enforcer is None and not self.frugal and not self.keep_scores
+        ahead = self.task.ahead
+        if ahead is None or not plain or self.watch.limited or np.isfinite(self.queries_left):
+            return None
+        return ahead if ahead.can_go_ahead else None
+
+    def look_up(self, rows: Rows) -> Checked:
+        """Verdicts of rows that count when they are taken (`take`), or not at all."""
+        return self._oracle(rows, distinct_questions(self.schema, rows), self._score)
+
+    def take(self, keys: Keys, queries: int) -> None:
+        """Count rows with these keys that were looked up, here or by a worker."""
+        self.rows_left -= len(keys)
+        self._note(keys)
+        self.watch.count(queries)
 
     def ask(self, rows: Any) -> Any:
         """Scores in [0, 1] of rows as they are, as many as the budget pays for; tensors of tensors.
@@ -285,9 +306,16 @@ class Session:
         self.watch.owed += self.task.recheck * int(checked.flips.sum())
         return checked
 
-    def _oracle(self, rows: Rows, known: Distinct, *, as_if: bool = False) -> Checked:
+    def _oracle(
+        self,
+        rows: Rows,
+        known: Distinct,
+        ask: Callable[[Rows], Scores] | None = None,
+        *,
+        as_if: bool = False,
+    ) -> Checked:
         return check_rows(
-            self._ask,
+            ask or self._ask,
             self.schema,
             rows,
             partner=self.task.partner,

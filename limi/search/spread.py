@@ -6,9 +6,10 @@ the workers. What is written of a finding comes from blocks of a fixed size, eac
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ from limi.errors import BadModel
 from limi.models._base import Reopens
 from limi.models.target import Target
 from limi.models.trial import Terms
+from limi.search.ahead import News, Recorder, Scout
+from limi.search.answer_log import AnswerLog
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
 from limi.workers import Crew, Executor, Failed, Killed
@@ -29,6 +32,8 @@ __all__ = ["Opened", "Spread"]
 _PART_SECONDS = 0.1  # less is not worth the way to a worker
 _PARTS_EACH = 2  # parts for each worker: a call has costs of its own, and the slowest is waited for
 _FEWEST = 64  # rows that are not cut further where memory is short
+
+_MOST_FAILED = 8  # parts of a search that scouts could not look at, before it goes alone
 
 What = Literal["score", "decide"]
 
@@ -58,6 +63,7 @@ class _Asking:
 
     target: Target
     opened: Opened | None = None  # of a file
+    scouts: dict[int, Scout] = field(default_factory=dict, compare=False)
 
     @property
     def forks(self) -> bool:
@@ -76,11 +82,36 @@ class _Asking:
             return self
         return _Asking(replace(self.target, model=model.reopened()))
 
-    def __call__(self, job: tuple[What, Rows]) -> tuple[Any, float]:
-        what, rows = job
+    def __call__(self, job: tuple[What, Rows] | _Look) -> tuple[Any, float]:
         start = time.perf_counter()
+        if isinstance(job, _Look):
+            return self._look(job), time.perf_counter() - start
+        what, rows = job
         asked = self.target.score if what == "score" else self.target.decide
         return asked(rows), time.perf_counter() - start
+
+    def _look(self, job: _Look) -> tuple[Any, Any]:
+        """What a scout finds in a part of a search, and the answers that it got."""
+        if job.scout is not None:
+            self.scouts.clear()  # of searches that are over
+            self.scouts[job.search] = pickle.loads(job.scout)  # noqa: S301 (our parent wrote it)
+        scout = self.scouts[job.search]
+        for news in job.news:
+            scout.hear(news)
+        asked = Recorder(self.target.score) if job.is_logged else self.target.score
+        found = scout.look(asked, job.part)
+        return found, asked.answered if isinstance(asked, Recorder) else None
+
+
+@dataclass(frozen=True)
+class _Look:
+    """A part of a search that a scout shall look at."""
+
+    search: int  # which one
+    scout: bytes | None  # of a worker that has none yet
+    news: list[Any]
+    part: Any
+    is_logged: bool
 
 
 class Spread:
@@ -95,6 +126,9 @@ class Spread:
         self._crew = Crew(executor, _Asking(target, opened))
         self._at_work = False
         self._per_row = 0.0  # seconds of one process
+        self._n_searches = 0
+        self._is_ahead = False  # are the workers scouts now, who do not answer?
+        self.log: AnswerLog | None = None  # where answers are kept, if they are
 
     def __enter__(self) -> Spread:
         # Now, while this process holds no lock that they would hold with it.
@@ -127,7 +161,7 @@ class Spread:
     def score(self, rows: Rows) -> Scores:
         """The target's scores of rows, in order."""
         n_parts = int(len(rows) * self._per_row / _PART_SECONDS)
-        if not self._at_work or n_parts < 2:
+        if not self._at_work or self._is_ahead or n_parts < 2:
             start = time.perf_counter()
             scores = self._target.score(rows)
             self._learn(len(rows), time.perf_counter() - start)
@@ -136,6 +170,42 @@ class Spread:
         ends = np.linspace(0, len(rows), n_parts + 1).astype(np.intp)
         parts = [rows[a:b] for a, b in pairwise(ends)]
         return np.concatenate(self._ask("score", parts))
+
+    @property
+    def can_go_ahead(self) -> bool:
+        """Are there workers, and is nothing answered by a log of an earlier run?"""
+        return self._at_work and (self.log is None or not self.log.is_replaying)
+
+    def go_ahead(
+        self, scout: Scout, jobs: Iterable[Any], news: News
+    ) -> Generator[list[Any], None, None]:
+        """What scouts find in these parts of a search, in their order, as many as are there; None
+        of one where they failed, so that the search looks there and meets what they have met."""
+        try:
+            message = pickle.dumps(scout, protocol=5)
+        except Exception:  # whatever an object's own code raises
+            return
+        self._n_searches += 1
+        search, log = self._n_searches, self.log
+
+        def brief(hand: Any, part: Any) -> _Look:
+            first = None if news.knows(hand) else message
+            return _Look(search, first, news.since(hand), part, log is not None)
+
+        n_failed = 0
+        self._is_ahead = True
+        try:
+            for results in self._crew.in_turn(jobs, brief):
+                brought = [None if isinstance(one, Failed) else one[0][0] for one in results]
+                n_failed += sum(one is None for one in brought)
+                for one in results:
+                    if log is not None and not isinstance(one, Failed):
+                        log.add(one[0][1].hashes, one[0][1].scores)
+                yield brought
+                if n_failed >= _MOST_FAILED:
+                    return
+        finally:
+            self._is_ahead = False
 
     def score_blocks(self, blocks: Sequence[Rows]) -> list[Scores]:
         """Scores of blocks that are asked whole, each in one call of the model."""

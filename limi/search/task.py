@@ -9,6 +9,7 @@ from limi.decisions import AS_DECIDED, Rule
 from limi.generators._base import Generator
 from limi.gpu.verdicts import OnDevice
 from limi.models.gradients import Gradients
+from limi.search.ahead import GoesAhead
 from limi.search.check import MAX_BATCH
 from limi.search.partner import Partner
 from limi.table.schema import Schema
@@ -30,6 +31,7 @@ class Task:
     gradients: Gradients | None = None
     on_device: OnDevice | None = None  # target and generator as tensors, where both can be
     recheck: int = 0  # questions that each finding costs after the search
+    ahead: GoesAhead | None = None  # workers that may look before the search does
     decision: Rule = AS_DECIDED  # which answers of `score` are different decisions
 
     @property

@@ -105,10 +105,11 @@ class Crew:
 
     def in_turn(
         self, jobs: Iterable[Any], brief: Callable[[Any, Any], Any] = lambda hand, job: job
-    ) -> Iterator[Any]:
-        """The results of jobs, or what they Failed of, in their order; workers go some way ahead.
+    ) -> Iterator[list[Any]]:
+        """The results of jobs, or what they Failed of, in their order, all that are there at once;
+        workers go some way ahead.
 
-        While whoever listens is busy with one result, workers are at the next. `brief` makes what
+        While whoever listens is busy with some results, workers are at the next. `brief` makes what
         a worker is sent of a job, when it is sent; it and the jobs are asked in another thread.
         """
         self.hire()
@@ -121,7 +122,7 @@ class Crew:
                     self.again += 1
                     turns.add(self._replace(gone))
                 if turns.has_next:
-                    yield turns.take_next()
+                    yield turns.take_ready()
                 elif turns.is_over:
                     return
         finally:
@@ -185,14 +186,16 @@ class _Turns:
         """Was the last result taken, or is there no way to the next?"""
         return self._error is not None or self._next == self._last
 
-    def take_next(self) -> Any:
-        """The next result."""
+    def take_ready(self) -> list[Any]:
+        """The results up to the first that is not there."""
+        ready = []
         with self._changed:
-            result = self._results.pop(self._next)
-            self._tries.pop(self._next, None)
-            self._next += 1
+            while self.has_next:
+                ready.append(self._results.pop(self._next))
+                self._tries.pop(self._next, None)
+                self._next += 1
             self._changed.notify_all()
-            return result
+        return ready
 
     def take_lost(self) -> list[Any]:
         """Workers that are gone."""

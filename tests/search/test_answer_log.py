@@ -11,7 +11,7 @@ import pytest
 
 from limi.errors import CorruptStore, FailedWrite
 from limi.methods.themis import Themis
-from limi.search.answer_log import AnswerLog, _hashes, looks_like_one
+from limi.search.answer_log import AnswerLog, hash_rows, looks_like_one
 from limi.search.budget import Budget
 from limi.search.engine import run
 from limi.system import writing
@@ -103,7 +103,7 @@ def replayed(path, n=3, score=answered, rows=PEOPLE):
 def forged(scores):
     """A whole record with right checksums and wrong scores."""
     head = struct.pack("<4sI", b"LJ02", len(scores))
-    body = _hashes(PEOPLE).tobytes() + np.asarray(scores, dtype="<f8").tobytes()
+    body = hash_rows(PEOPLE).tobytes() + np.asarray(scores, dtype="<f8").tobytes()
     sums = zlib.crc32(head), zlib.crc32(body, zlib.crc32(head))
     return head + struct.pack("<I", sums[0]) + body + struct.pack("<I", sums[1])
 

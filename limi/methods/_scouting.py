@@ -1,0 +1,336 @@
+"""LIMI's probes by workers that go ahead: they draw, decode and check ranges of latents.
+
+The search meets candidates in its own order, with the keys that it has seen; what a scout has
+checked of them it takes from there. Scouts hear which keys were seen some ranges ago, so that they
+lack a few candidates, which the search decodes and checks itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.decisions import Rule
+from limi.generators._base import WithTensors
+from limi.methods._latent import CHUNK, Chunk, Decode, LatentStream, join_parts, meet
+from limi.search.ahead import GoesAhead, News
+from limi.search.boundary import Boundary
+from limi.search.check import Checked, check_rows
+from limi.search.partner import Partner
+from limi.search.session import Session
+from limi.search.tried import mixture_counts, most_queries
+from limi.table.rows import KeySet
+from limi.table.schema import Schema
+from limi.types import Index, Keys, Latents, Mask, Rows, Scores
+
+__all__ = ["Probes", "at_once", "probe_ahead"]
+
+_LARGEST, _SMALLEST = CHUNK // 4, CHUNK // 32  # latents of a range
+_RANGES_EACH = 4  # ranges for each worker, where there are latents enough
+_MANY_WORKERS = 8  # of so many each looks at less, so that all have heard the news of late
+_FEW = 64  # of so many latents one: less is left to the search, which asks for it with others
+
+
+@dataclass(frozen=True)
+class Probes:
+    """The candidates of latents: on a plane, and a step to either side."""
+
+    latents: LatentStream
+    plane: Boundary | None
+    offsets: tuple[float, ...]
+
+    def candidates(self, some: Latents) -> list[Decode]:
+        """What decodes each candidate of these latents."""
+        on_plane = self.plane.project(some) if self.plane else some
+        return [partial(self._decode, on_plane, offset) for offset in self.offsets]
+
+    def _decode(self, on_plane: Latents, offset: float, mask: Mask) -> Rows:
+        chosen = on_plane[mask]
+        moved = self.plane.shift(chosen, offset) if self.plane and offset else chosen
+        return self.latents.decode(moved)
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Latents to look at; those that can be drawn by counting are drawn by whoever looks."""
+
+    start: int
+    n: int
+    drawn: Latents | None
+
+    def latents(self, stream: LatentStream) -> Latents:
+        return stream.part(self.start, self.n) if self.drawn is None else self.drawn
+
+
+@dataclass(frozen=True)
+class _Scouted:
+    """What scouts know of the candidates of latents."""
+
+    decoded: Mask  # (stages, n)
+    keys: Keys  # of those
+    old: Mask  # of those: seen before, as the search has told
+    mixed: NDArray[np.int64]  # of those: questions beside the combinations; empty where none is
+    asked: Mask  # (stages * n,)
+    places: Index  # what flips, among all
+    found: Checked  # and how
+
+    @staticmethod
+    def join(
+        parts: Sequence[_Scouted | None], sizes: Sequence[int], into: _Following
+    ) -> tuple[Mask, Index, Checked]:
+        """Enter what is known of several ranges: which candidates were asked, which of them flip,
+        and how; nothing is known of ranges where scouts failed."""
+        asked = np.zeros_like(into.decoded)
+        n, none = sum(sizes), Checked.nothing(len(into.schema))
+        places, found = [np.empty(0, dtype=np.intp)], [none]
+        for part, start in zip(parts, np.cumsum([0, *sizes]), strict=False):
+            if part is None:
+                continue
+            here = slice(start, start + part.decoded.shape[1])
+            into.theirs[:, here] = part.decoded
+            into.keys[:, here][part.decoded] = part.keys
+            into.theirs_old[:, here][part.decoded] = part.old
+            if len(part.mixed):
+                into.mixed[:, here][part.decoded] = part.mixed
+            asked[:, here] = part.asked.reshape(part.decoded.shape)
+            stage, place = np.divmod(part.places, part.decoded.shape[1])
+            places.append(stage * n + start + place)
+            found.append(part.found)
+        flipping = np.concatenate(places)
+        order = np.argsort(flipping)
+        return asked.reshape(-1), flipping[order], Checked.join(found)[order]
+
+
+class _Counting(Chunk):
+    """A chunk that keeps in mind what its rows would cost."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given, flips_only=True)
+        self._mixes = most_queries(self.schema) > len(self.schema.combinations)
+        self.mixed = np.zeros(self.decoded.shape if self._mixes else (0, 0), dtype=np.int64)
+        # ^ questions beside the combinations
+
+    def decode_rows(self, wanted: Mask) -> Rows:
+        """Enter the rows of candidates."""
+        rows = super().decode_rows(wanted)
+        if self._mixes:
+            self.mixed[wanted] = mixture_counts(self.schema, rows)
+        return rows
+
+
+class _Looking(_Counting):
+    """A chunk that a scout looks at."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self._asked = np.zeros(self.never, dtype=bool)
+        self.few = self.decoded.shape[1] // _FEW
+
+    def check(self, event: Index) -> Mask:
+        """Check these candidates."""
+        self._asked[event] = True
+        return super().check(event)
+
+    def scouted(self) -> _Scouted:
+        """What is known now."""
+        places = np.concatenate([np.empty(0, dtype=np.intp), *self.events])
+        return _Scouted(
+            self.decoded,
+            self.keys[self.decoded],
+            self.old[self.decoded],
+            self.mixed[self.decoded] if len(self.mixed) else self.mixed.reshape(-1),
+            self._asked,
+            places,
+            self.told(),
+        )
+
+
+@dataclass
+class _ProbeScout:
+    """Checks the candidates of ranges, as the search would that has seen what it has heard."""
+
+    schema: Schema
+    probes: Probes
+    partner: Partner
+    decision: Rule
+    max_batch: int
+    seen: KeySet = field(default_factory=KeySet)
+
+    def hear(self, news: Keys) -> None:
+        """Keys that the search has met."""
+        self.seen.add(news)
+
+    def look(self, score: Callable[[Rows], Scores], job: _Range) -> _Scouted:
+        """What becomes of the candidates of a range."""
+
+        def check(rows: Rows) -> Checked:
+            return check_rows(
+                score,
+                self.schema,
+                rows,
+                partner=self.partner,
+                max_batch=self.max_batch,
+                decision=self.decision,
+            )
+
+        candidates = self.probes.candidates(job.latents(self.probes.latents))
+        chunk = _Looking(self.schema, job.n, candidates, self.seen, check)
+        chunk.ask()
+        return chunk.scouted()
+
+
+class _Following(_Counting):
+    """A chunk of the search, of which scouts know most."""
+
+    def __init__(
+        self,
+        session: Session,
+        candidates: Sequence[Decode],
+        seen: KeySet,
+        parts: Sequence[_Scouted | None],
+        sizes: Sequence[int],
+    ) -> None:
+        super().__init__(session.schema, sum(sizes), candidates, seen, session.look_up)
+        self.theirs, self.theirs_old = np.zeros((2, *self.decoded.shape), dtype=bool)
+        self._asked, self._flipping, self._found = _Scouted.join(parts, sizes, self)
+        self._has_row = np.zeros(self.never, dtype=bool)
+
+    def enter(self, wanted: Mask) -> None:
+        """Enter keys of candidates, and rows of those alone that no scout has decoded."""
+        theirs = wanted & self.theirs
+        # What scouts have heard of is seen, so the others alone are looked up.
+        open_keys = theirs & ~self.theirs_old
+        self.old |= theirs & self.theirs_old
+        self.old[open_keys] = self.seen.contains(self.keys[open_keys])
+        mine = wanted & ~self.theirs
+        if mine.any():
+            super().enter(mine)
+
+    def decode_rows(self, wanted: Mask) -> Rows:
+        """Enter the rows of candidates."""
+        self._has_row |= wanted.reshape(-1)
+        return super().decode_rows(wanted)
+
+    def rows_of(self, places: Index) -> Rows:
+        """The rows of these candidates, decoded where scouts alone have them."""
+        lacking = np.zeros(self.never, dtype=bool)
+        lacking[places] = True
+        lacking &= ~self._has_row
+        if lacking.any():
+            self.decode_rows(lacking.reshape(self.decoded.shape))
+        return super().rows_of(places)
+
+    def check(self, event: Index) -> Mask:
+        """Take what scouts have checked, and check the others."""
+        theirs = self._asked[event]
+        flips = np.zeros(len(event), dtype=bool)
+        if theirs.any():
+            flips[theirs] = self._take(event[theirs])
+        mine = np.flatnonzero(~theirs)
+        if len(mine):
+            flips[mine] = super().check(event[mine])
+        return flips
+
+    def _take(self, event: Index) -> Mask:
+        at = np.searchsorted(self._flipping, event)
+        flips: Mask = np.append(self._flipping, -1)[at] == event
+        self.parts.append(self._found[at[flips]])
+        self.events.append(event[flips])
+        return flips
+
+    def cost(self, met: Mask) -> int:
+        """Questions that candidates cost."""
+        mixed = int(self.mixed[met].sum()) if len(self.mixed) else 0
+        return int(met.sum()) * len(self.schema.combinations) + mixed
+
+
+def probe_ahead(
+    session: Session, ahead: GoesAhead, probes: Probes, seen: KeySet, start: int
+) -> Iterator[tuple[int, Checked]]:
+    """What the loop checks from a latent on, with the number of latents that it took each time; as
+    long as no budget may end within a range, and workers have something to do."""
+    stream, n_left = probes.latents, probes.latents.n - start
+    size = _LARGEST if ahead.n_workers < _MANY_WORKERS else _LARGEST // 2
+    while size > _SMALLEST and n_left < _RANGES_EACH * ahead.n_workers * size:
+        size //= 2
+    if n_left < 2 * size or not _fitting(session, probes, size):
+        return
+    task = session.task
+    scout = _ProbeScout(task.schema, probes, task.partner, task.decision, task.max_batch)
+    news, ranges = News(), []
+
+    def jobs() -> Iterator[_Range]:
+        counted = isinstance(stream.generator, WithTensors)
+        for first in range(start, stream.n, size):
+            n = min(size, stream.n - first)
+            ranges.append(_Range(first, n, None if counted else stream.part(first, n)))
+            yield ranges[-1]
+
+    going = ahead.go_ahead(scout, jobs(), news)
+    try:
+        for brought in going:
+            while brought:
+                n = min(len(brought), _fitting(session, probes, size))
+                if not n or session.ahead is None:
+                    return
+                some, ranges[:n] = ranges[:n], []
+                checked, met = _follow(session, probes, seen, some, brought[:n])
+                news.tell(met)
+                yield sum(one.n for one in some), checked
+                brought = brought[n:]
+    finally:
+        going.close()
+
+
+def at_once(session: Session) -> int:
+    """Latents to probe before it is asked again whether workers may go ahead."""
+    return CHUNK if session.task.ahead is None else _LARGEST
+
+
+def _fitting(session: Session, probes: Probes, size: int) -> int:
+    """How many ranges the budget has rows for, whatever their latents cost; of what is worth it to
+    be followed at once. A number of findings may end a search anywhere."""
+    if np.isfinite(session.findings_left):
+        return 0
+    return int(min(session.affordable / (size * len(probes.offsets)), CHUNK // size))
+
+
+def _follow(
+    session: Session,
+    probes: Probes,
+    seen: KeySet,
+    ranges: Sequence[_Range],
+    parts: Sequence[_Scouted | None],
+) -> tuple[Checked, Keys]:
+    """What the loop checks in ranges that scouts have looked at, and the keys that it meets.
+
+    Only what it meets is counted, be it checked here or there, so that counts do not depend on who
+    was how far ahead.
+    """
+    sizes = [one.n for one in ranges]
+    chunk = _Following(session, _Late(probes, ranges).each, seen, parts, sizes)
+    checked, met = meet(chunk, session.look_up)
+    assert met is not None  # no budget ends here
+    keys = chunk.keys[met]
+    session.take(keys, chunk.cost(met))
+    return checked, keys
+
+
+class _Late:
+    """Candidates of latents that are drawn when the first of them is wanted."""
+
+    def __init__(self, probes: Probes, ranges: Sequence[_Range]) -> None:
+        self._probes, self._ranges = probes, ranges
+        self._candidates: list[Decode] = []
+        self.each = [partial(self._decode, stage) for stage in range(len(probes.offsets))]
+
+    def _decode(self, stage: int, mask: Mask) -> Rows:
+        if not self._candidates:
+            latents = [one.latents(self._probes.latents) for one in self._ranges]
+            self._candidates = self._probes.candidates(join_parts(latents))
+        return self._candidates[stage](mask)
