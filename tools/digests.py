@@ -58,6 +58,7 @@ _SMALL: dict[str, dict[str, Any]] = {
     "neuronfair": {"n_seeds": 60, "exploit_steps": 40},
     "aequitas": {"n_samples": 300, "exploit_steps": 40},
     "expga": {"n_rows": 200, "n_samples": 500},
+    "causal": {"exploit_steps": 20},
     "grft": {"size": 100, "generations": 5},
     "limi": {"n_latents": 4_000},
     "sg": {"n_samples": 300},

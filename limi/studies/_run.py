@@ -29,7 +29,7 @@ from limi.system.cores import n_cores
 __all__ = ["Ran", "StudyProgress", "run"]
 
 _MOST_SEEDS = 1_000
-_UNABLE = ("MissingCapability", "MissingDependency")
+_STATUS = {"MissingCapability": UNABLE, "MissingDependency": ABSENT}
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class _Book:
     def take(self, cell: Cell, result: Outcome | Failure) -> Outcome:
         """Take in what came of a cell."""
         if isinstance(result, Failure):
-            status = UNABLE if result.kind in _UNABLE else FAILED
+            status = _STATUS.get(result.kind, FAILED)
             return self.note(cell, status, result.why)
         self._add(cell, result)
         return result

@@ -142,6 +142,7 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
         "aequitas",
         "sg",
         "expga",
+        "causal",
         "grft",
         "real",
         "natural",
