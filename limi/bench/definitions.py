@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,7 @@ def read(path: Path) -> Definitions:
         raise InvalidInput(f"'defaults' of {str(path)!r} is not a table of what targets share")
     base = str(path.absolute().parent)
     targets = [
-        read_target({**defaults, **one, "base": base}, str(path))
+        _with_base(read_target({**defaults, **one}, str(path)), base)
         for one in _entries(tree, "targets", path)
     ]
     methods = [_read_method(one, str(path)) for one in _entries(tree, "methods", path)]
@@ -135,6 +135,11 @@ def read_target(given: Mapping[str, Any], where: str = "the definition") -> Targ
     if not given.get("table"):
         raise InvalidInput(f"{spoken} has no table; name one of `limi datasets`, 'wide' or a file")
     return TargetSpec(**{**given, "protected": tuple(protected), "settings": settings})
+
+
+def _with_base(spec: TargetSpec, base: str) -> TargetSpec:
+    """Only files are looked for beside the definitions; other targets are the same anywhere."""
+    return replace(spec, base=base) if spec.recipe == "file" else spec
 
 
 def _try(kind: Any, settings: Mapping[str, Any], spoken: str) -> None:

@@ -27,7 +27,7 @@ from limi.types import Index, Mask, Rows
 
 __all__ = ["Reference"]
 
-_MOST_PEOPLE, _QUESTIONS = 50_000, 300_000
+_MOST_PEOPLE, _QUESTIONS, _CELLS = 50_000, 300_000, 2_000_000
 _LEAVES, _LEAST = 64, 50
 _ENOUGH_TO_GROW = 200  # flips; fewer say too little of where
 _ENOUGH_TO_HOLD = 20  # flips that findings can be held to
@@ -47,7 +47,7 @@ class Reference:
     def measure(problem: Problem) -> Reference:
         """Asked of the target."""
         schema, target = problem.schema, problem.target
-        n = min(_MOST_PEOPLE, _QUESTIONS // len(schema.combinations))
+        n = min(_MOST_PEOPLE, _QUESTIONS // len(schema.combinations), _CELLS // len(schema))
         rows = draw_people(natural_people(problem.rows, schema), n, 0)
         checked = check_rows(target.score, schema, rows, decision=target.rule)
         rate = rate_of(int(checked.flips.sum()), int(checked.is_paired.sum()))

@@ -153,7 +153,7 @@ def measure_ties(rows: Rows, scores: Scores, protected: Index, free: Index) -> N
     curved = np.tanh(points)
     leaning = covariance * (points.T @ curved - curved.T @ points) / len(points)
     forward = leaning[np.ix_(protected, free)] > 0
-    return np.round(direct * np.where(forward, 1.0, _AGAINST), 6)
+    return np.asarray(np.round(direct * np.where(forward, 1.0, _AGAINST), 6))
 
 
 def _correlate_partially(covariance: NDArray[np.float64]) -> NDArray[np.float64]:

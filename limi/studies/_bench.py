@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from limi.metrics.diversity import pairwise_distance
 from limi.metrics.row_naturalness import Judge, judge_by_distance
-from limi.search.check import Checked
+from limi.search.check import Checked, query_cost
 from limi.search.findings import Found
 from limi.search.method import Method, is_exhaustive
 from limi.search.session import Session
 from limi.studies._cells import Cell
 from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop
+from limi.table.partners import distinct_questions
 from limi.table.rows import KeySet, distinct
 
 __all__ = ["BUDGETS", "MARKS", "measure_bench"]
@@ -107,8 +109,8 @@ def _judge_of(shop: Workshop, benchmark: str, hidden: _Hidden) -> Judge:
 class _Noting:
     """A method as it is, beside which somebody notes with how many queries it found what.
 
-    Rows of a batch are told apart by their order: the queries of a batch are spread evenly over
-    its rows, which is exact where every row costs as much.
+    Rows of a batch are told apart by their order: its queries are spread over the rows by what each
+    costs where all protected values are asked, and evenly scaled where fewer were.
     """
 
     method: Method
@@ -136,8 +138,8 @@ class _Noting:
                 new = ~known.contains(apart.keys[apart.first])
                 known.add(apart.keys[apart.first[new]])
                 first = np.sort(places[apart.first[new]])
-                share = (first + 1) / max(1, len(checked))
-                self._note(found, before + share * (asked - before))
+                cost = np.cumsum(_cost(session, checked))
+                self._note(found, before + cost[first] / cost[-1] * (asked - before))
                 found += len(first)
             before = asked
             yield checked
@@ -148,7 +150,8 @@ class _Noting:
                 self.reached[mark] = int(np.ceil(queries[mark - found - 1]))
 
 
-def measures_of(measures: Mapping[str, Any], name: str, budget: int) -> float | None:
-    """A measure with a budget; None where it was not taken."""
-    value = measures.get(f"{name}_{budget}")
-    return float(value) if isinstance(value, (int, float)) else None
+def _cost(session: Session, checked: Checked) -> NDArray[np.float64]:
+    """What each row of a batch costs; a key that was asked in the same batch costs nothing."""
+    schema, rows = session.schema, checked.rows
+    cost = query_cost(schema, rows, distinct_questions(schema, rows)).astype(np.float64)
+    return np.where(checked.is_asked, cost, 0.0)

@@ -202,7 +202,7 @@ def _shared_scales() -> dict[str, Any]:
 def _study(name: str, tree: Mapping[str, Any]) -> Study:
     uses = tree.get("uses")
     base = load(uses) if uses else None
-    targets = _read_targets(name) if tree.get("kind") == "bench" else {}
+    targets = _read_targets(name, tree["files"]) if tree.get("kind") == "bench" else {}
     variants = tuple(_variant(v) for v in tree.get("variants", ())) or tuple(
         Variant(name=m, label=m, method=m) for m in tree.get("methods", ())
     )
@@ -250,11 +250,11 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
     )
 
 
-def _read_targets(name: str) -> dict[str, Mapping[str, Any]]:
+def _read_targets(name: str, files: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     """The definitions that lie in a folder called like the study, file by file."""
     from limi.bench import definitions  # late, because recipes bring much along
 
-    read = [definitions.read(path) for path in sorted((folder() / name).glob("*.toml"))]
+    read = [definitions.read(folder() / name / f"{file}.toml") for file in files]
     return {spec.name: spec.tree() for one in read for spec in one.targets}
 
 

@@ -152,6 +152,11 @@ class _Maker:
         self._write("typed.parquet", typed.to_parquet(index=False))
         from limi.table import files, schema_files
 
+        self._write(
+            "targets.toml",
+            "[[targets]]\nname = 'mine'\nrecipe = 'papers'\ntable = 'credit'\n"
+            "protected = ['sex']\n[[methods]]\nname = 'more'\nmethod = 'natural'\n",
+        )
         self._write("schema.toml", schema_files.dump(files.infer(self.people, exclude=("ok",))))
         self._write("model.py", PROGRAM)
 

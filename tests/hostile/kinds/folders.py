@@ -398,6 +398,44 @@ CORPUS.each(
 )
 
 
+def defined(text: str, **more: Any) -> Case:
+    """The benchmark with a file of definitions."""
+    return Case(("bench", "list", "--add", "mine.toml"), {"mine.toml": text.encode()}, (), **more)
+
+
+_TARGET = "[[targets]]\nname = 'mine'\ntable = 'credit'\nprotected = ['sex']\n"
+CORPUS.each(
+    "definitions",
+    {
+        name: lambda material, text=text, says=says: defined(text, says=says, exits=_REFUSED)
+        for name, (text, says) in {
+            "of-nothing": ("", "defines no target and no method"),
+            "that-are-no-toml": ("[[targets", "is not a TOML file"),
+            "of-deep-brackets": ("x = " + "[" * 5000, "is not a TOML file"),
+            "with-a-name-that-is-a-path": (
+                "[[targets]]\nname = '../../x'\n",
+                "a name begins with a-z",
+            ),
+            "with-a-name-that-is-taken": (
+                _TARGET.replace("mine", "credit-sex.dnn") + "recipe = 'papers'",
+                "there is a target 'credit-sex.dnn' already",
+            ),
+            "without-a-recipe": (_TARGET, "has no recipe"),
+            "with-a-recipe-elsewhere": (_TARGET + "recipe = 'os'", "unknown recipe 'os'"),
+            "with-settings-of-others": (
+                _TARGET + "recipe = 'papers'\nsettings = {rate = 1}",
+                "has no setting 'rate'",
+            ),
+            "with-a-rate-of-two": (
+                _TARGET + "recipe = 'nearly_fair'\nsettings = {rate = 2.0}",
+                "it must lie between 0 and 1",
+            ),
+            "of-a-method-that-there-is-not": ("[[methods]]\nname = 'x'", "unknown method 'x'"),
+        }.items()
+    },
+)
+
+
 @CORPUS.case("study-sound")
 def _(material: Material) -> Case:
     return studied(CELL, exits=frozenset({0}))

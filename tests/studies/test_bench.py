@@ -1,0 +1,111 @@
+"""Cells of the benchmark: counting queries, and standings of what was measured."""
+
+import dataclasses
+
+import numpy as np
+
+from limi.methods.natural import Natural
+from limi.methods.themis import Themis
+from limi.search.budget import Budget
+from limi.search.engine import run
+from limi.studies import Results, Standings, load_bench
+from limi.studies._bench import _Noting
+from limi.studies._rank_figure import draw_ranks
+from limi.studies._results import Outcome
+from tests.toy import task
+
+
+def test_queries_are_counted_to_the_first_and_the_tenth_finding():
+    noting = _Noting(Themis())
+    ran = run(noting, task(), Budget(max_rows=400), 5)
+    plain = run(Themis(), task(), Budget(max_rows=400), 5)
+    assert np.array_equal(ran.findings.all().rows, plain.findings.all().rows)
+    # As many rows at a time as the first finding needs: what is counted is where it stands.
+    for mark in (1, 10):
+        short = run(Themis(), task(), Budget(max_findings=mark), 5)
+        assert len(short.findings) == mark
+        fewest = noting.reached[mark]
+        after = run(Themis(), task(), Budget(max_queries=fewest), 5)
+        assert len(after.findings) >= mark
+        if fewest > 2:
+            before = run(Themis(), task(), Budget(max_queries=fewest - 1), 5)
+            assert len(before.findings) < mark
+
+
+def test_what_is_not_reached_is_not_counted():
+    noting = _Noting(Themis())
+    run(noting, task(), Budget(max_queries=2), 5)
+    assert 10 not in noting.reached
+    assert Natural().needs == _Noting(Natural()).needs
+
+
+def standings(found, statuses=None):
+    study = load_bench()
+    targets = [name for name in study.targets if name.startswith("credit-")][: len(found)]
+    outcomes = []
+    for target, line in zip(targets, found, strict=True):
+        for method, value in line.items():
+            if value is None:
+                outcomes.append(
+                    Outcome(cell=f"{target}/{method}/0", digest="d", status="unable", why="no")
+                )
+                continue
+            measures = {"found_1000": value, "to_1_1000": None if not value else 10}
+            outcomes.append(
+                Outcome(cell=f"{target}/{method}/0", digest="d", status="done", measures=measures)
+            )
+    return Standings(study, Results("bench", "small", {o.cell: o for o in outcomes}, {}))
+
+
+def test_ranks_are_of_methods_that_can_do_every_target():
+    of = standings(
+        [
+            {"guided": 10, "natural": 5, "adf": None},
+            {"guided": 3, "natural": 7, "adf": None},
+            {"guided": 8, "natural": 2, "adf": 9},
+            {"guided": 8, "natural": 2, "adf": 1},
+        ]
+    )
+    ranks = of.rank(of.targets, "findings", 1000)
+    assert dict(zip(ranks.methods, ranks.means, strict=True)) == {"guided": 1.25, "natural": 1.75}
+    assert len(of.networks()) == 2
+    inside = of.rank(of.networks(), "findings", 1000)
+    assert dict(zip(inside.methods, inside.means, strict=True)) == {
+        "guided": 1.5,
+        "adf": 2.0,
+        "natural": 2.5,
+    }
+    assert [one[1] for one in of.not_first("guided", "findings", 1000)] == ["natural", "adf"]
+
+
+def test_a_target_without_all_results_is_not_ranked_on():
+    of = standings([{"guided": 10, "natural": 5}, {"guided": 3, "natural": 7}, {"guided": 1}])
+    assert of.rank(of.targets, "findings", 1000).n_targets == 2
+
+
+def test_a_search_that_does_not_get_there_counts_as_ten_budgets():
+    of = standings([{"guided": 1, "natural": 0}, {"guided": 1, "natural": 0}])
+    assert of.value(of.targets[0], "natural", "first", 1000) == 10_000
+    assert of.value(of.targets[0], "guided", "first", 1000) == 10
+    assert "> 1,000" in of.table("first", 1000).rows[0]
+
+
+def test_a_diagram_names_every_method_and_the_difference():
+    of = standings([{"guided": 10, "natural": 5, "limi": 6}] * 5)
+    drawn = draw_ranks(of.rank(of.targets, "findings", 1000), "Ranks <of> all")
+    for word in ("guided", "natural", "limi", "critical difference", "Ranks &lt;of&gt; all"):
+        assert word in drawn
+
+
+def test_cells_carry_their_definition():
+    from limi.studies import expand
+
+    study = load_bench()
+    cells = expand(study, "small")
+    assert {c.benchmark for c in cells} == set(study.targets)
+    one = next(c for c in cells if c.benchmark == "adult-sex.boosted")
+    assert one.table == "adult"
+    other = dataclasses.replace(
+        one, extra={**one.extra, "definition": {**one.extra["definition"], "rules": True}}
+    )
+    assert one.digest() != other.digest()
