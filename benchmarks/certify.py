@@ -232,14 +232,16 @@ def try_ensembles(part: tuple[str, int, int]) -> dict[str, int]:
         proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
         counts["ensembles"] += 1
         score, schema = proof.problem.target.score, proof.problem.schema
-        for row, answer, gap in zip(proof.rows, proof.answer, proof.gap, strict=True):
-            all_rows = rows_near(schema, near, row)
-            asked = check_rows(score, schema, all_rows, keep_scores=True)
+        boxes = [rows_near(schema, near, row) for row in proof.rows]
+        # All boxes are asked at once, because a call of a small model is mostly overhead.
+        asked = check_rows(score, schema, np.concatenate(boxes), keep_scores=True)
+        gaps = np.abs(asked.scores - asked.score[:, None]).max(axis=1)
+        ends = np.cumsum([len(box) for box in boxes])[:-1]
+        flips, widest = np.split(asked.flips, ends), np.split(gaps, ends)
+        for answer, gap, flip, wide in zip(proof.answer, proof.gap, flips, widest, strict=True):
             counts[Answer(answer).name.lower()] += 1
-            flips = bool(asked.flips.any())
-            wrong = answer != Answer.UNDECIDED and flips != (answer == Answer.FLIPS)
-            wrong |= np.abs(asked.scores - asked.score[:, None]).max() > gap
-            counts["wrong"] += int(wrong)
+            wrong = answer != Answer.UNDECIDED and flip.any() != (answer == Answer.FLIPS)
+            counts["wrong"] += int(wrong or wide.max() > gap)
     return counts
 
 

@@ -136,6 +136,8 @@ class Rule(ABC):
     """
 
     kind: ClassVar[Kind]
+    noun: ClassVar[str]
+    """What an answer is called."""
     allowed: ClassVar[str] = "numbers"
     """What answers must be, in words."""
 
@@ -164,6 +166,10 @@ class Rule(ABC):
     def turns(self, standing: Any, mine: Any) -> Any:
         """Where what `stands` says is another decision than the row's own (n,)."""
 
+    def leans(self, one: Any, other: Any) -> Any:
+        """int8: which of two answers is more, 1 the one, -1 the other, 0 neither."""
+        return (one > other).astype("int8") - (one < other).astype("int8")
+
     def settle(self, answers: Any) -> Rule:
         """The same once it is known what the model answers for real rows."""
         return self
@@ -187,6 +193,7 @@ class Favorable(Rule):
 
     threshold: float | None = None
     kind: ClassVar[Kind] = "favorable"
+    noun: ClassVar[str] = "score"
     allowed: ClassVar[str] = "numbers in [0, 1]"
 
     def __post_init__(self) -> None:
@@ -289,6 +296,7 @@ class Classes(_Pairwise):
     ordered: bool = False
     wanted: tuple[int, ...] = ()
     kind: ClassVar[Kind] = "class"
+    noun: ClassVar[str] = "class"
     allowed: ClassVar[str] = "classes"
 
     def __str__(self) -> str:
@@ -320,6 +328,10 @@ class Classes(_Pairwise):
         """How many places apart ordered classes are; of others 1 where they are not the same."""
         apart = abs(floor(one) - floor(other))
         return apart if self.ordered else where(apart > 0, 1.0, apart)
+
+    def leans(self, one: Any, other: Any) -> Any:
+        """Of ordered classes, which is the better one; of others neither is."""
+        return super().leans(floor(one), floor(other)) * int(self.ordered)
 
     def rank(self, answers: Any, mine: Any) -> Any:
         """The gap, and among equals how far the class is ahead."""
@@ -364,6 +376,7 @@ class Numbers(_Pairwise):
     middle: float = field(default=0.0, kw_only=True)
     spread: float = field(default=1.0, kw_only=True)
     kind: ClassVar[Kind] = "number"
+    noun: ClassVar[str] = "prediction"
     allowed: ClassVar[str] = "finite numbers"
 
     def allows(self, answers: Any) -> Any:

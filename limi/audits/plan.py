@@ -122,11 +122,12 @@ class Plan:
         return list(wanted) if len(wanted) > 1 else self.problem.favorable
 
     @property
-    def _order(self) -> dict[str, Any]:
-        """The labels in their order, where they have one."""
+    def _classes(self) -> dict[str, Any]:
+        """The labels of classes, and whether they are in an order."""
         rule = self.problem.target.rule
-        ordered = isinstance(rule, Classes) and rule.ordered
-        return {"order": list(rule.labels)} if ordered else {}  # type: ignore[attr-defined]
+        if not isinstance(rule, Classes):
+            return {}
+        return {"order" if rule.ordered else "classes": list(rule.labels)}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -147,7 +148,7 @@ class Plan:
             "favorable": self._favorable,
             "output": self.problem.output,
             "decision": str(self.problem.target.rule),
-            **self._order,
+            **self._classes,
             "table": self.problem.table_name,
             "held_out": None if held is None else held.name,
             "held_out_sha256": None if held is None else held.sha256,

@@ -147,14 +147,24 @@ class Run:
         folder = writing.absolute(folder)
         return Run(folder, run_folder.read_summary(folder), _manifest(folder))
 
-    def require_favorable(self, decision: str | None = None) -> None:
-        """InvalidInput where what is to be done with the run is not known for its decisions, or
-        for the rule that is given."""
-        rule = self.summary.decision if decision is None else decision
-        if self.summary.kind != "favorable" or parse_rule(rule).kind != "favorable":
+    @property
+    def rule(self) -> Rule:
+        """What counted as a decision, as far as it is known without table and model."""
+        rule = parse_rule(self.summary.decision)
+        if not isinstance(rule, Classes):
+            return rule
+        known = (self.manifest.get(name) for name in ("order", "classes"))
+        labels = next((tuple(told) for told in known if told), self.summary.classes)
+        return replace(rule, labels=labels, ordered=self.summary.ordered)
+
+    def require_kind(self, decision: str | None) -> None:
+        """InvalidInput where a rule is of another kind than the run's, so that the answers of the
+        two could not be compared."""
+        if decision is not None and parse_rule(decision).kind != self.rule.kind:
             raise InvalidInput(
-                f"the decision is {rule!r}, and only favorable decisions can be asked again in "
-                "this way; test the newer model with the same rule, and compare the two reports"
+                f"the decision is {decision!r}, and the run {str(self.folder)!r} was decided by "
+                f"{self.summary.decision!r}, which compares other answers; leave the decision out, "
+                "or test both models by the same rule"
             )
 
     @property
@@ -264,6 +274,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
         *(name for name in ("favorable",) if not _are_labels(tree[name])),
         *(name for name in ("fit_rows",) if not isinstance(tree.get(name), (int, NoneType))),
+        *(n for n in ("order", "classes") if not isinstance(tree.get(n), (list, NoneType))),
     ]
     if odd:
         raise CorruptStore(
@@ -415,23 +426,23 @@ def read_findings(folder: Path, codec: Codec, rule: Rule = AS_DECIDED) -> Found:
         return as_arrays(codec, frame, rule)
 
 
-def open_findings(folder: Path) -> tuple[Schema, Any, Found]:
+def open_findings(run: Run) -> tuple[Schema, Any, Found]:
     """The schema of a run, its findings as they were written, and as arrays: all that is known of
-    them without table and model. Of favorable decisions (`Run.require_favorable`)."""
-    _require_whole(folder)
-    schema, frame = run_folder.read_schema(folder), _read_frame(folder)
-    with _reading_findings(folder):
-        return schema, frame, as_arrays(Codec.learn(frame, schema), frame)
+    them without table and model."""
+    _require_whole(run.folder)
+    return _read_all(run)
 
 
-def read_shown_findings(run: Run) -> tuple[Schema, Found] | None:
-    """The schema and the findings of a run as they may be shown, with what is hidden hidden; None
-    where they are not of favorable decisions."""
-    if run.summary.kind != "favorable":
-        return None
+def read_shown_findings(run: Run) -> tuple[Schema, Found]:
+    """The schema and the findings of a run as they may be shown, with what is hidden hidden."""
+    schema, _, found = _read_all(run)
+    return schema, found
+
+
+def _read_all(run: Run) -> tuple[Schema, Any, Found]:
     schema, frame = run_folder.read_schema(run.folder), _read_frame(run.folder)
     with _reading_findings(run.folder):
-        return schema, as_arrays(Codec.learn(frame, schema), frame)
+        return schema, frame, as_arrays(Codec.learn(frame, schema), frame, run.rule)
 
 
 def count_findings(run: Run) -> int:
@@ -525,8 +536,7 @@ def _answers(rule: Rule, frame: Any, prefix: str, schema: Schema) -> Scores:
         places = np.array([known[label] for label in column("class")], dtype=np.float64)
         lead: Scores = column("lead").to_numpy(dtype=np.float64)
         return places + lead
-    name = "score" if rule.kind == "favorable" else "prediction"
-    answers: Scores = column(name).to_numpy(dtype=np.float64)
+    answers: Scores = column(rule.noun).to_numpy(dtype=np.float64)
     return answers
 
 

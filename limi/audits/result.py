@@ -287,7 +287,7 @@ def answer_columns(rule: DecisionRule, answers: Scores) -> dict[str, NDArray[Any
         known = np.array([rule.show(place) for place in range(len(rule.labels) + 1)])
         places = np.floor(answers)
         return {"class": known[places.astype(np.intp)], "lead": answers - places}
-    return {"score" if rule.kind == "favorable" else "prediction": answers}
+    return {rule.noun: answers}
 
 
 def findings_frame(target: Target, found: Found) -> Frame:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from limi.changes._diff import Diff, Population, diff
 from limi.changes._open import as_meant, open_newer
 from limi.changes._rates import Change, ChangedRegion, Regions, changed_regions, compare
-from limi.changes._replay import GONE, OUTCOMES, SAME, TURNED, UNASKED, Example, Replay, replay
+from limi.changes._replay import (
+    GONE,
+    OUTCOMES,
+    SAME,
+    TURNED,
+    UNASKED,
+    Answer,
+    Example,
+    Replay,
+    replay,
+)
 
 __all__ = [
     "GONE",
@@ -13,6 +23,7 @@ __all__ = [
     "SAME",
     "TURNED",
     "UNASKED",
+    "Answer",
     "Change",
     "ChangedRegion",
     "Diff",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from limi import generators
 from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
 from limi.audits.reopen import Run, Table, open_findings, require_answers, sides_of
+from limi.audits.result import answer_columns
 from limi.audits.sending import settle_remote
 from limi.changes._columns import Columns, bring, newer_schema, rename_frame
 from limi.changes._open import as_meant, notes_of, resting
 from limi.changes._rates import Change, Regions, changed_regions, compare
 from limi.changes._replay import Replay, ask_pairs
-from limi.decisions import favors
+from limi.decisions import Classes, Favorable, Rule, favors
 from limi.defaults import MEASURED_ROWS
 from limi.errors import BadModel, BadTable, InvalidInput, spell
 from limi.generators import Generator
@@ -51,17 +52,27 @@ class Population:
 
     name: str
     change: Change
-    favorable: tuple[float, float]  # share decided favorably as they are, before and after
     decided_otherwise: int  # people whose own decision is another one now
+    # Of people as they are, before and after, by what decisions are:
+    favorable: tuple[float, float] | None = None  # share decided favorably
+    mean_prediction: tuple[float, float] | None = None
+    classes: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # share of each
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        told = {"favorable": self.favorable, "mean_prediction": self.mean_prediction}
+        classes = {label: _sides(shares) for label, shares in self.classes.items()}
         return {
             "population": self.name,
             **self.change.as_dict(),
-            "favorable": {"before": self.favorable[0], "after": self.favorable[1]},
+            **{name: _sides(pair) for name, pair in told.items() if pair is not None},
+            **({"classes": classes} if classes else {}),
             "decided_otherwise": self.decided_otherwise,
         }
+
+
+def _sides(pair: tuple[float, float]) -> dict[str, float]:
+    return {"before": pair[0], "after": pair[1]}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +83,7 @@ class Diff:
     after: str  # the other run, or the newer model
     models: tuple[str, str]
     table: str
+    decisions: tuple[str, str]  # the rules
     protected: dict[str, list[str]]
     seed: int
     generator: str | None
@@ -94,6 +106,7 @@ class Diff:
             "after": self.after,
             "models": {"before": self.models[0], "after": self.models[1]},
             "table": self.table,
+            "decisions": {"before": self.decisions[0], "after": self.decisions[1]},
             "protected": self.protected,
             "seed": self.seed,
             "generator": self.generator,
@@ -151,6 +164,7 @@ def diff(
     """
     _check(after, model, rows)
     first, second = Run.at(before), None if after is None else Run.at(after)
+    first.require_kind(decision if second is None or decision else second.summary.decision)
     seed = _seed(first) if seed is None else seed
     check_seed(seed)
     columns = Columns.of(rename, fill)
@@ -183,7 +197,8 @@ def diff(
         on_step(0.8, "asking about the findings")
         replays, notes = _replays(first, second, earlier, newer, columns, seed, (before, after))
     (one, n_one), (two, n_two) = sides
-    populations, regions = _compare(people.schema, one, two, seed)
+    rules = earlier.target.rule, newer.target.rule
+    populations, regions = _compare(people.schema, rules, one, two, seed)
     asked_again = sum(told.queries for told in replays if told is not None)
     return Diff(
         before=str(before),
@@ -193,6 +208,7 @@ def diff(
             newer.model_name,
         ),
         table=newer.table_name,
+        decisions=(str(rules[0]), str(rules[1])),
         protected=protected_values(people.schema),
         seed=seed,
         generator=called,
@@ -301,7 +317,6 @@ class _Question:
 
     def open_newer(self, model: Any, run: Run, reading: _Reading, remote: Remote | None) -> Problem:
         """The newer model, asked this question."""
-        run.require_favorable(reading.decision)
         manifest = run.manifest
 
         def opened(meaning: Meaning | None) -> Problem:
@@ -314,6 +329,7 @@ class _Question:
                 favorable=manifest["favorable"] if reading.favorable is None else reading.favorable,
                 output=meaning,
                 decision=manifest.get("decision") if reading.decision is None else reading.decision,
+                order=manifest.get("order"),
                 trust_pickle=reading.trust_pickle,
                 trust=reading.trust,
                 table_name=manifest["table"],
@@ -355,6 +371,7 @@ class _Question:
             favorable=manifest["favorable"],
             output=manifest.get("output"),
             decision=manifest.get("decision"),
+            order=manifest.get("order"),
             trust_pickle=reading.trust_pickle,
             trust=reading.trust,
             table_name=manifest["table"],
@@ -407,7 +424,7 @@ def _hold_to_run(run: Run, earlier: Problem, columns: Columns, named: Any) -> in
     rows were asked. What the table's columns cannot hold is left out."""
     if not run.is_steady:
         return 0
-    schema, frame, found = open_findings(run.folder)
+    schema, frame, found = open_findings(run)
     by = Columns({}, columns.filled)
     brought = bring(sides_of(frame, schema), schema, by, earlier.target.codec)
     can = brought.is_askable
@@ -454,10 +471,12 @@ def _measure(
     """Verdicts of one model on the people of each population, and how many questions they took."""
     watch = Watch()
     score = _score_of(problem.target, people.schema, names)
-    counted = watch.counted(score)
+    counted, rule = watch.counted(score), problem.target.rule
     with problem.target.anew():  # what a model behind an address once said would be said again
-        told = steadiness.sample(counted, people.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS)
-    task = Task(people.schema, score, people.rows, generator=generator)
+        told = steadiness.sample(
+            counted, people.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS, decision=rule
+        )
+    task = Task(people.schema, score, people.rows, generator=generator, decision=rule)
     session = Session(task, watch=watch)
     populations = [*([] if generator is None else ["natural"]), "real"]
     with nullcontext() if told.steady else problem.target.anew():
@@ -476,7 +495,7 @@ def _score_of(target: Target, schema: Schema, names: Mapping[str, str]) -> Calla
 
 
 def _compare(
-    schema: Schema, one: Measured, two: Measured, seed: int
+    schema: Schema, rules: tuple[Rule, Rule], one: Measured, two: Measured, seed: int
 ) -> tuple[tuple[Population, ...], Regions]:
     """Verdicts before and after, population by population, and where they changed."""
     names = [name for name in one.checked if name in two.checked]
@@ -487,21 +506,35 @@ def _compare(
     changes = compare([(had, has) for had, has in flips.values()])
     populations = []
     for name, change in zip(names, changes, strict=True):
-        decided = [favors(side.checked[name].score) for side in (one, two)]
-        populations.append(
-            Population(
-                name,
-                change,
-                (float(decided[0].mean()), float(decided[1].mean())),
-                int((decided[0] != decided[1]).sum()),
-            )
-        )
+        answers = one.checked[name].score, two.checked[name].score
+        populations.append(Population(name, change, **_as_they_are(rules, answers)))
     if not names:
         return (), Regions(reason="no people were asked")
     where, people = names[0], one.checked[names[0]].rows[paired[names[0]]]
     had, has = flips[where]
     regions = changed_regions(schema, people, had, has, Stream.REGIONS.rng(seed))
     return tuple(populations), replace(regions, population=where)
+
+
+def _as_they_are(rules: tuple[Rule, Rule], answers: tuple[Scores, Scores]) -> dict[str, Any]:
+    """How people are decided as they are under both models, as parts of a `Population`."""
+    if isinstance(rules[1], Favorable):
+        decided = [favors(told) for told in answers]
+        shares = float(decided[0].mean()), float(decided[1].mean())
+        return {"favorable": shares, "decided_otherwise": int((decided[0] != decided[1]).sum())}
+    if isinstance(rules[0], Classes) and isinstance(rules[1], Classes):
+        told = [
+            answer_columns(rule, one)["class"] for rule, one in zip(rules, answers, strict=True)
+        ]
+        labels = dict.fromkeys([*map(str, rules[1].labels), *np.unique(np.concatenate(told))])
+        classes = {
+            label: (float((told[0] == label).mean()), float((told[1] == label).mean()))
+            for label in labels
+        }
+        return {"classes": classes, "decided_otherwise": int((told[0] != told[1]).sum())}
+    otherwise = int(rules[1].differ(*answers).sum())
+    means = float(answers[0].mean()), float(answers[1].mean())
+    return {"mean_prediction": means, "decided_otherwise": otherwise}
 
 
 def _replays(

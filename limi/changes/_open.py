@@ -45,7 +45,7 @@ def open_newer(
     """A model and a table brought together as in the run; `anew` where the table is another one,
     whose columns have to be looked at again. How answers are read is as in the run where nothing
     else is said."""
-    run.require_favorable(decision)
+    run.require_kind(decision)
     manifest = run.manifest
     before = run_folder.read_schema(run.folder)
     target = columns.newer(manifest["target"])
@@ -69,6 +69,7 @@ def open_newer(
             favorable=manifest["favorable"] if favorable is None else favorable,
             output=meaning,
             decision=manifest.get("decision") if decision is None else decision,
+            order=manifest.get("order"),
             schema=schema,
             trust_pickle=trust_pickle,
             trust=trust,

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
+from limi.audits.result import answer_columns
 from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
 from limi.changes._open import notes_of, open_newer, resting
-from limi.decisions import favors
+from limi.decisions import Classes, Rule
 from limi.errors import BadTable, InvalidInput
-from limi.metrics.severity import score_gap
 from limi.models import Meaning
 from limi.remote.options import Remote
 from limi.search import steadiness
@@ -30,7 +30,10 @@ from limi.table.frames import Frame
 from limi.table.schema import Schema
 from limi.types import Mask, Scores, Value
 
-__all__ = ["GONE", "OUTCOMES", "SAME", "TURNED", "UNASKED", "Example", "Replay", "replay"]
+__all__ = [
+    *("GONE", "OUTCOMES", "SAME", "TURNED", "UNASKED"),
+    *("Answer", "Example", "Replay", "ask_pairs", "replay"),
+]
 
 FORMAT = 1
 
@@ -41,16 +44,19 @@ _STEADY_ROWS = 128  # asked four times, to see whether the answers stay
 _MOST_EXAMPLES = 3  # of each outcome
 _MOST_REASONS = 20
 
+Answer = float | str
+"""A score or a number as it is, a class by its label."""
+
 
 @dataclass(frozen=True)
 class Example:
-    """A pair of people, with their scores before and after."""
+    """A pair of people, with what the models answer about them: a score, a number, or a label."""
 
     outcome: str
     changed: tuple[tuple[str, str, str], ...]  # column, value and the partner's value
     others: tuple[tuple[str, str], ...]  # column and value, the same for both
-    before: tuple[float, float]
-    after: tuple[float, float]
+    before: tuple[Answer, Answer]
+    after: tuple[Answer, Answer] | None  # None where it was not asked
     flipped_by: str = ""  # the columns that flipped it in the run, where there were several
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,7 +66,7 @@ class Example:
             "changed": {name: [value, other] for name, value, other in self.changed},
             "others": dict(self.others),
             "before": list(self.before),
-            "after": list(self.after),
+            "after": None if self.after is None else list(self.after),
             "flipped_by": self.flipped_by,
         }
 
@@ -74,7 +80,8 @@ class Replay:
     model: str
     outcome: NDArray[np.str_]
     reasons: NDArray[np.object_]  # why a finding was not asked; "" where it was
-    score: Scores  # before
+    rules: tuple[Rule, Rule] = field(repr=False)  # of answers before and after
+    score: Scores  # the answer before
     partner_score: Scores
     new_score: Scores  # after; NaN where it was not asked
     new_partner_score: Scores
@@ -104,22 +111,24 @@ class Replay:
 
     @property
     def gaps(self) -> tuple[float, float]:
-        """Mean distance of the two scores of those that were asked, before and after."""
+        """Mean distance of the two answers of those that were asked, before and after, in the
+        unit of the rule."""
         asked = self.outcome != UNASKED
         if not asked.any():
             return float("nan"), float("nan")
-        before = score_gap(self.score[asked], self.partner_score[asked])
-        after = score_gap(self.new_score[asked], self.new_partner_score[asked])
+        before = self.rules[0].gap(self.score[asked], self.partner_score[asked])
+        after = self.rules[1].gap(self.new_score[asked], self.new_partner_score[asked])
         return float(before.mean()), float(after.mean())
 
     @property
     def findings(self) -> Frame:
-        """The run's findings, one row each, with `outcome`, `new_score`, `new_partner_score` and
+        """The run's findings, one row each, with `outcome`, the new answers (`new_score` and
+        `new_partner_score`; of classes `new_class` and `new_lead`, of numbers `new_prediction`) and
         the `reason` where one was not asked."""
         extra = {
             "outcome": self.outcome,
-            "new_score": self.new_score,
-            "new_partner_score": self.new_partner_score,
+            **self._answers("new_", self.new_score),
+            **self._answers("new_partner_", self.new_partner_score),
             "reason": self.reasons.astype(str),
         }
         frame = self.found.copy()
@@ -128,6 +137,17 @@ class Replay:
                 name += "_"
             frame[name] = cells
         return frame
+
+    def _answers(self, prefix: str, answers: Scores) -> dict[str, NDArray[Any]]:
+        """Columns of new answers; None or NaN where a finding was not asked."""
+        asked = self.outcome != UNASKED
+        columns = {}
+        for name, told in answer_columns(self.rules[1], answers[asked]).items():
+            text = told.dtype.kind == "U"
+            cells = np.full(len(answers), None if text else np.nan, object if text else np.float64)
+            cells[asked] = told
+            columns[prefix + name] = cells
+        return columns
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -140,7 +160,8 @@ class Replay:
             "findings": len(self),
             "outcomes": self.counts,
             "not_asked_because": self.unasked,
-            "mean_score_gap": {"before": before, "after": after},
+            "decision": str(self.rules[1]),
+            "mean_gap": {"before": before, "after": after},
             "columns": {
                 "added": list(self.added),
                 "dropped": list(self.dropped),
@@ -214,7 +235,8 @@ def ask_pairs(
     command: str = "",
 ) -> Replay:
     """Put the findings of a run to the model of a problem; BadTable where none could be asked."""
-    schema, frame, found = open_findings(run.folder)
+    schema, frame, found = open_findings(run)
+    rules = run.rule, problem.target.rule
     if row is not None:
         if not 0 <= row < len(found):
             raise InvalidInput(
@@ -232,8 +254,9 @@ def ask_pairs(
         )
     after, flips, notes, queries = _ask(problem, found, brought, seed)
     outcome = np.full(len(found), UNASKED, dtype=f"U{max(map(len, OUTCOMES))}")
-    same_way = favors(after.score) == favors(found.score[can])
-    outcome[can] = np.where(flips, np.where(same_way, SAME, TURNED), GONE)
+    then = rules[0].leans(found.score[can], found.partner_score[can])
+    turned = then * rules[1].leans(after.score, after.partner_score) < 0
+    outcome[can] = np.where(flips, np.where(turned, TURNED, SAME), GONE)
     new_score, new_partner_score = (np.full(len(found), np.nan) for _ in range(2))
     new_score[can], new_partner_score[can] = after.score, after.partner_score
     told = Replay(
@@ -242,6 +265,7 @@ def ask_pairs(
         model=problem.model_name,
         outcome=outcome,
         reasons=brought.reasons,
+        rules=rules,
         score=found.score,
         partner_score=found.partner_score,
         new_score=new_score,
@@ -268,7 +292,11 @@ def _ask(
     target = problem.target
     with target.anew():  # what a model behind an address once said would be said again
         told = steadiness.sample(
-            watch.counted(target.score), problem.rows, Stream.STEADINESS.rng(seed), n=_STEADY_ROWS
+            watch.counted(target.score),
+            problem.rows,
+            Stream.STEADINESS.rng(seed),
+            n=_STEADY_ROWS,
+            decision=target.rule,
         )
     after, flips = ask_again(target, asked, watch)
     notes = []
@@ -282,19 +310,20 @@ def _ask(
                 after.partner[places],
                 Stream.CONFIRMATION.rng(seed),
                 company=company,
+                decision=target.rule,
             )
         flips[places[~always]] = False
         notes.append(
-            f"{told.scores_moved} of {told.rows} rows got another score when they were asked "
-            "again, so only flips that were seen every time count"
+            f"{told.scores_moved} of {told.rows} rows got another {target.rule.noun} when they "
+            "were asked again, so only flips that were seen every time count"
         )
     return after, flips, notes, watch.questions
 
 
 def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]:
     """A few findings of each outcome: those with the widest gap, after where they flip."""
-    gap_before = score_gap(found.score, found.partner_score)
-    gap_after = np.nan_to_num(score_gap(told.new_score, told.new_partner_score))
+    gap_before = told.rules[0].gap(found.score, found.partner_score)
+    gap_after = np.nan_to_num(told.rules[1].gap(told.new_score, told.new_partner_score))
     words = causes_in_words(schema, found.causes)
     examples = []
     for outcome in OUTCOMES:
@@ -314,9 +343,20 @@ def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]
                     outcome,
                     tuple((name, *sides) for name, sides in causes_first(moved, by, protected)),
                     tuple((name, mine) for name, mine, other in cells if mine == other),
-                    (float(found.score[place]), float(found.partner_score[place])),
-                    (float(told.new_score[place]), float(told.new_partner_score[place])),
+                    _shown(told.rules[0], found.score[place], found.partner_score[place]),
+                    _shown(told.rules[1], told.new_score[place], told.new_partner_score[place])
+                    if outcome != UNASKED
+                    else None,
                     tell_causes(by, protected),
                 )
             )
     return tuple(examples)
+
+
+def _shown(rule: Rule, *answers: float) -> tuple[Answer, Answer]:
+    """The answers to a pair, as a report shows them."""
+    one, other = (
+        rule.show(float(answer)) if isinstance(rule, Classes) else float(answer)
+        for answer in answers
+    )
+    return one, other

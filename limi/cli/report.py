@@ -57,5 +57,8 @@ def _ledger(folder: Path, summary: Summary) -> dict[str, Any] | None:
     from limi.audits.reopen import Run, read_shown_findings
     from limi.report.ledger import ledger_of
 
-    known = read_shown_findings(Run.at(folder)) if summary.findings else None
-    return None if known is None else ledger_of(*known, summary)
+    if not summary.findings:
+        return None
+    run = Run.at(folder)
+    schema, found = read_shown_findings(run)
+    return ledger_of(schema, found, summary, run.rule)

@@ -7,15 +7,15 @@ Everything is told of a rate's sample, which no search has chosen, in the unit o
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import PRECISION, Bands, Classes, Rule
+from limi.metrics.quantiles import Quantile, Tail, estimate_tail, quantile_interval
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 
@@ -23,29 +23,16 @@ __all__ = [
     "Group",
     "Moves",
     "Outcomes",
-    "Quantile",
     "Shift",
     "compare_outcomes",
     "group_gaps",
     "measure_gaps",
-    "quantile_interval",
 ]
 
 POPULATIONS = ("held-out", "real", "natural")  # uniform rows are not people
 _MOST_VALUES = 8  # of a column that are compared with each other
 _MOST_PAIRS = 6  # of values that are told, the widest first
 _TAILS = (0.95, 0.99)
-
-
-@dataclass(frozen=True)
-class Quantile:
-    """A quantile of the people of a sample, with its 95 % interval: order statistics, whatever the
-    distribution. An end that so few people cannot tell is NaN."""
-
-    share: float
-    value: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -61,6 +48,7 @@ class Shift:
     mean: float
     higher: int  # people with more as `value`, beyond rounding
     lower: int
+    beyond: Tail | None = None  # of the size of the difference; None in earlier runs
 
 
 @dataclass(frozen=True)
@@ -109,8 +97,9 @@ class Outcomes:
             Shift(
                 **dict(shift)
                 | {
-                    "median": _quantile(shift["median"]),
-                    "tails": tuple(map(_quantile, shift["tails"])),
+                    "median": Quantile.from_dict(shift["median"]),
+                    "tails": tuple(map(Quantile.from_dict, shift["tails"])),
+                    "beyond": Tail.from_dict(shift["beyond"]) if shift.get("beyond") else None,
                 }
             )
             for shift in tree["shifts"]
@@ -127,11 +116,6 @@ class Outcomes:
         return Outcomes(
             tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"]), spans
         )
-
-
-def _quantile(tree: Mapping[str, Any]) -> Quantile:
-    ends = {name: math.nan if tree[name] is None else tree[name] for name in tree}
-    return Quantile(**ends)
 
 
 def compare_outcomes(
@@ -173,7 +157,11 @@ def _compare(
         shown["spans"] = _spans(rule, np.stack(list(under.values()), axis=1))
     shifts = [_shift(a, b, under[a], under[b]) for a, b in pairs]
     told = sorted((s for s in shifts if s is not None), key=lambda one: -abs(one.median.value))
-    return Outcomes(population, column.name, shifts=tuple(told[:_MOST_PAIRS]), **shown)
+    shown["shifts"] = tuple(
+        replace(s, beyond=estimate_tail(np.abs(_differences(under[s.value], under[s.other]))))
+        for s in told[:_MOST_PAIRS]
+    )
+    return Outcomes(population, column.name, **shown)
 
 
 def _spans(rule: Bands, variants: NDArray[np.float64]) -> tuple[int, ...]:
@@ -204,13 +192,9 @@ def _as_if(schema: Schema, sample: Checked, place: int, code: float) -> NDArray[
 def _shift(
     value: str, other: str, mine: NDArray[np.float64], theirs: NDArray[np.float64]
 ) -> Shift | None:
-    known = ~(np.isnan(mine) | np.isnan(theirs))
-    mine, theirs = mine[known], theirs[known]
-    if not len(mine):
+    difference = _differences(mine, theirs)
+    if not len(difference):
         return None
-    difference = mine - theirs
-    same = np.abs(difference) <= PRECISION * np.maximum(np.abs(mine), np.abs(theirs))
-    difference = np.where(same, 0.0, difference)  # rounding makes nobody richer
     if (np.median(difference) or difference.mean()) < 0:  # told from the side that has more
         value, other, difference = other, value, 0.0 - difference
     sizes = np.abs(difference)
@@ -227,24 +211,12 @@ def _shift(
     )
 
 
-def quantile_interval(
-    values: NDArray[np.float64], share: float, confidence: float = 0.95
-) -> Quantile:
-    """A quantile with an interval from order statistics: how many of n people lie below the true
-    quantile is binomial, whatever the distribution.
-
-    >>> quantile_interval(np.arange(101.0), 0.5)
-    Quantile(share=0.5, value=50.0, low=40.0, high=60.0)
-    """
-    from scipy.stats import binom  # late, because it takes a second
-
-    ascending = np.sort(values)
-    n, error = len(ascending), (1 - confidence) / 2
-    low = int(binom.ppf(error, n, share)) - 1
-    high = int(binom.ppf(1 - error, n, share))
-    # A rank outside the sample means that so few people cannot tell this end.
-    ends = [float(ascending[at]) if 0 <= at < n else math.nan for at in (low, high)]
-    return Quantile(share, float(np.quantile(ascending, share)), *ends)
+def _differences(mine: NDArray[np.float64], theirs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of people whose numbers are both known; rounding makes nobody richer."""
+    known = ~(np.isnan(mine) | np.isnan(theirs))
+    mine, theirs = mine[known], theirs[known]
+    same = np.abs(mine - theirs) <= PRECISION * np.maximum(np.abs(mine), np.abs(theirs))
+    return np.where(same, 0.0, mine - theirs)
 
 
 def _move(

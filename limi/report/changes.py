@@ -12,15 +12,18 @@ from limi.changes import (
     SAME,
     TURNED,
     UNASKED,
+    Answer,
     Change,
     Diff,
     Example,
     Population,
     Replay,
 )
+from limi.decisions import Bands, Classes, Favorable
 from limi.metrics._populations import describe_population, name_population
 from limi.metrics._rate import Rate
 from limi.report import _pages
+from limi.report.wording import figure
 from limi.system.shown import clean
 from limi.system.words import both, count
 
@@ -47,6 +50,7 @@ OUTCOME_HEADINGS = ("outcome", "findings", "share")
 _LOWEST_P = 1e-4
 _LONGEST = 60  # characters of a cell of an example
 _MOST_OTHERS = 8  # columns that both people share, in an example
+_MOST_CLASSES = 6  # whose shares are told, those that moved most
 
 
 # -- findings asked again ------------------------------------------------------------------
@@ -123,24 +127,54 @@ def gaps(told: Replay, *, back: bool = False) -> str:
     if math.isnan(found):
         return ""
     before, after = (asked, found) if back else (found, asked)
-    return f"Mean distance of the two scores: {before:.3f} before, {after:.3f} after."
+    rule = told.rules[1]
+    if isinstance(rule, Classes) and not rule.ordered:
+        return ""  # classes without an order are as far apart as any
+    what = "two scores" if isinstance(rule, Favorable) else "two predictions"
+    what = "two bands" if isinstance(rule, Bands) else what
+    what = "places of the two classes" if isinstance(rule, Classes) else what
+    sides = [
+        f"{one:.3f}" if isinstance(rule, Favorable) else figure(one) for one in (before, after)
+    ]
+    return f"Mean distance of the {what}: {sides[0]} before, {sides[1]} after."
 
 
-def example(one: Example) -> str:
+def answer_nouns(told: Replay) -> str:
+    """What the answers of both models are called."""
+    return {"class": "classes"}.get(told.rules[1].noun, f"{told.rules[1].noun}s")
+
+
+def show_answers(told: Replay, answers: tuple[Answer, Answer] | None) -> str:
+    """The answers to a pair."""
+    if answers is None:
+        return "not asked"
+    return " / ".join(
+        _cut(one)
+        if isinstance(one, str)
+        else f"{one:.3f}"
+        if isinstance(told.rules[1], Favorable)
+        else figure(one)
+        for one in answers
+    )
+
+
+def example(told: Replay, one: Example) -> str:
     """A pair in one line."""
     changed = ", ".join(f"{name} {mine} -> {other}" for name, mine, other in one.changed)
     if one.flipped_by:
         changed += f" (by {one.flipped_by} in the run)"
-    before = f"{one.before[0]:.3f} / {one.before[1]:.3f} before"
-    after = "not asked" if math.isnan(one.after[0]) else f"{one.after[0]:.3f} / {one.after[1]:.3f}"
+    before, after = (show_answers(told, answers) for answers in (one.before, one.after))
     others = ", ".join(f"{name} {_cut(value)}" for name, value in one.others[:_MOST_OTHERS])
     more = " ..." if len(one.others) > _MOST_OTHERS else ""
-    return clean(f"{one.outcome}: {changed}: scores {before}, {after} after; {others}{more}")
+    nouns = answer_nouns(told)
+    return clean(
+        f"{one.outcome}: {changed}: {nouns} {before} before, {after} after; {others}{more}"
+    )
 
 
 def shown_examples(told: Replay) -> list[str]:
     """Examples of findings that are still there, or were not asked, and of those that are gone."""
-    return [example(one) for one in told.examples]
+    return [example(told, one) for one in told.examples]
 
 
 def _cut(value: str) -> str:
@@ -299,11 +333,15 @@ def _findings(title: str, told: Replay | None, *, back: bool) -> dict[str, Any] 
         ],
         "parts": parts,
         "remarks": [*columns(told), *unasked(told)],
+        "nouns": answer_nouns(told),
         "examples": [
             (
                 one,
                 name_outcome(one.outcome, back=back),
-                *((one.after, one.before) if back else (one.before, one.after)),
+                *(
+                    show_answers(told, answers)
+                    for answers in ((one.after, one.before) if back else (one.before, one.after))
+                ),
             )
             for one in told.examples
         ],
@@ -322,6 +360,7 @@ def render(told: Diff) -> str:
         runs=(told.before, "" if told.after == told.models[1] else told.after),
         facts=[
             ("table", told.table),
+            ("decision", " / ".join(dict.fromkeys(told.decisions))),
             ("protected", ", ".join(told.protected)),
             ("natural people", f"{told.generator or 'none'}, seed {told.seed}"),
             ("questions", count(told.queries)),
@@ -358,7 +397,23 @@ def _counted(one: Population) -> str:
     change = one.change
     return (
         f"Of {count(change.n)} {name_population(one.name)}, {count(change.gone)} no longer flip "
-        f"and {count(change.new)} newly do. {100 * one.favorable[0]:.1f} % were decided favorably "
-        f"before, {100 * one.favorable[1]:.1f} % are now; {count(one.decided_otherwise)} people "
-        "are decided otherwise."
+        f"and {count(change.new)} newly do. {_as_they_are(one)}; "
+        f"{count(one.decided_otherwise)} people are decided otherwise."
     )
+
+
+def _as_they_are(one: Population) -> str:
+    """How people are decided as they are, before and now."""
+    if one.favorable is not None:
+        before, after = one.favorable
+        return f"{100 * before:.1f} % were decided favorably before, {100 * after:.1f} % are now"
+    if one.mean_prediction is not None:
+        was, now = map(figure, one.mean_prediction)
+        return f"Their mean prediction was {was} before and is {now} now"
+    moved = sorted(one.classes.items(), key=lambda told: -abs(told[1][1] - told[1][0]))
+    shown = [
+        f"{label} {100 * before:.1f} to {100 * after:.1f} %"
+        for label, (before, after) in moved[:_MOST_CLASSES]
+    ]
+    more = f" and {len(moved) - _MOST_CLASSES} more" if len(moved) > _MOST_CLASSES else ""
+    return clean(f"Shares of classes, before and now: {', '.join(shown)}{more}")

@@ -52,7 +52,7 @@ def next_step(summary: Summary) -> NextStep:
 def ask_again(summary: Summary, example: Example) -> str:
     """The command that puts one pair to the model again; empty where no run folder is known."""
     folder, model = option_of(summary.command, "--out"), option_of(summary.command, "--model")
-    if folder is None or model is None or example.row is None or summary.kind != "favorable":
+    if folder is None or model is None or example.row is None:
         return ""
     if summary.hidden:
         return ""

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from limi.audits.summary import Summary
 from limi.decisions import OTHER_CLASS
-from limi.metrics.outcomes import Group, Moves, Outcomes, Quantile, Shift
+from limi.metrics.outcomes import Group, Moves, Outcomes, Shift
+from limi.metrics.quantiles import Quantile, Tail
 from limi.report import wording
 from limi.system import words
 
@@ -21,7 +22,9 @@ __all__ = ["Matrix", "OutcomeWords", "aid", "tables"]
 _SAME = "The same people, all decided as if they had each value, with all else as it is."
 _INTERVALS = (
     "Intervals are 95 % ones by order statistics, which hold whatever the distribution; an end "
-    "that so few people cannot tell is open. No tail beyond the people asked is estimated."
+    "that so few people cannot tell is open. Beyond the people asked, a generalised Pareto "
+    "distribution of the widest differences is the estimate (peaks over threshold), with the "
+    "interval of all such curves that the differences allow."
 )
 _MOST_CELLS = 12  # classes of a matrix
 _MOST_MOVES = 8  # told of one that is larger
@@ -107,7 +110,26 @@ def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str
         f"{same}: {what} is {middle}{_interval(shift.median)}; {tails}; "
         f"the widest apart is {number(shift.worst)}. "
         f"{wording.share(shift.higher, shift.n)} get more as {mine}, "
-        f"{wording.share(shift.lower, shift.n)} less."
+        f"{wording.share(shift.lower, shift.n)} less.{_tell_tail(shift.beyond)}"
+    )
+
+
+def _tell_tail(tail: Tail | None) -> str:
+    """What is estimated of people beyond those asked; "" in runs that did not."""
+    if tail is None:
+        return ""
+    if not tail.levels:
+        return f" Nothing is estimated of people beyond these: {tail.reason}."
+    levels = words.both(
+        [
+            f"1 of {words.count(round(1 / (1 - level.share)))} is {wording.figure(level.value)} or "
+            f"more apart{_interval(level)}"
+            for level in tail.levels
+        ]
+    )
+    return (
+        f" Beyond these an estimate: of such people {levels}, by the "
+        f"{words.count(tail.exceedances)} who are more than {wording.figure(tail.threshold)} apart."
     )
 
 

@@ -34,6 +34,9 @@ TERMS: dict[str, str] = {
     "(false negatives).",
     "accuracy": "The share of people whose decision is their true label.",
     "too few to say": "Fewer than 30 rows: one person would move the rate by three points or more.",
+    "tail": "Differences wider than those of the people asked, estimated from the widest of these "
+    "(peaks over threshold): nearly every tail follows one family of curves, the generalised "
+    "Pareto distributions. The interval holds all curves that the widest differences allow.",
     "severity": "How far apart the two answers of a finding are, such as the gap of its scores.",
     "naturalness": "How usual a row looks among the rows of the table: of twenty real rows about "
     "one is below 0.05, so a finding far below that is an odd person.",

@@ -16,8 +16,9 @@ import numpy as np
 from limi import models
 from limi.audits.reopen import Run, open_findings
 from limi.changes import open_newer
+from limi.decisions import AS_DECIDED, Classes, Rule
 from limi.errors import InvalidInput
-from limi.metrics.severity import score_gap
+from limi.metrics.severity import severity_of
 from limi.search.findings import Found
 from limi.system import writing
 from limi.system.shown import clean, spell_json
@@ -77,13 +78,14 @@ def export(
     problem = open_newer(
         opened, uri, opened.table(table), trust_pickle=trust_pickle, trust=tuple(trust)
     )
-    schema, frame, found = open_findings(opened.folder)
+    schema, frame, found = open_findings(opened)
     if not len(found):
         raise InvalidInput(
             f"the run {str(run)!r} found nothing, so there is no pair to keep as a test; "
             "limi.testing.assert_flip_rate tests a model without findings"
         )
-    chosen = choose(found, pairs)
+    rule = problem.target.rule
+    chosen = choose(found, pairs, rule)
     manifest = opened.manifest
     reading = Reading(
         favorable=manifest["favorable"],
@@ -91,6 +93,7 @@ def export(
         output=manifest.get("output"),
         decision=str(manifest.get("decision") or "favorable"),
         table=manifest["table"],
+        ordered=isinstance(rule, Classes) and rule.ordered,
     )
     kept = Pairs(schema, frame.iloc[chosen].reset_index(drop=True), found[chosen], reading)
     asked = kept.ask(uri, trust_pickle=trust_pickle, trust=trust)
@@ -100,12 +103,12 @@ def export(
     return Exported(place, len(kept), allow, asked)
 
 
-def choose(found: Found, n: int) -> Index:
+def choose(found: Found, n: int, rule: Rule = AS_DECIDED) -> Index:
     """Places of the n findings to keep: the most natural ones and the strongest, in turn.
 
     A pair is as natural as the less natural of its two people.
     """
-    strongest = np.argsort(-score_gap(found.score, found.partner_score), kind="stable")
+    strongest = np.argsort(-severity_of(rule, found), kind="stable")
     if not len(found.naturalness):
         return strongest[:n]
     natural = np.fmin(found.naturalness, found.partner_naturalness)

@@ -20,11 +20,12 @@ from limi.audits.reopen import as_arrays
 from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes import as_meant
-from limi.decisions import parse_rule
+from limi.decisions import Classes, Favorable, Rule, parse_rule
 from limi.errors import CorruptStore, InvalidInput
 from limi.models import Meaning, trial
 from limi.models.target import Target
 from limi.models.trial import Terms
+from limi.report.wording import figure
 from limi.search.findings import Found
 from limi.system.reading import regular
 from limi.system.shown import clean
@@ -52,6 +53,15 @@ class Reading:
     output: Meaning | None
     decision: str
     table: str
+    ordered: bool = False  # where decisions are classes: are the labels in their order?
+
+    @property
+    def rule(self) -> Rule:
+        """What counts as a decision."""
+        rule = parse_rule(self.decision)
+        if isinstance(rule, Classes):
+            return replace(rule, labels=self.labels, ordered=self.ordered)
+        return rule
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +81,7 @@ class Asked:
 
     def __str__(self) -> str:
         """Why a test fails, with three of the pairs."""
-        gap = np.abs(self.found.score - self.found.partner_score)
+        gap = self.pairs.reading.rule.gap(self.found.score, self.found.partner_score)
         places = np.flatnonzero(self.flips)
         strongest = places[np.argsort(-gap[places], kind="stable")][:_SHOWN]
         return "\n".join(
@@ -103,9 +113,11 @@ class Asked:
         if flipped_by:  # by the model that was searched
             changed += f" (by {tell_causes(flipped_by, protected)} in the run)"
         same = [f"{name} {mine}" for name, mine, other in cells if mine == other]
-        scores = f"{self.found.score[place]:.3f} -> {self.found.partner_score[place]:.3f}"
+        rule = self.pairs.reading.rule
+        answers = (float(told[place]) for told in (self.found.score, self.found.partner_score))
+        sides = " -> ".join(_show(rule, answer) for answer in answers)
         more = " ..." if len(same) > _MOST_OTHERS else ""
-        return clean(f"{changed}: score {scores}; {', '.join(same[:_MOST_OTHERS])}{more}")
+        return clean(f"{changed}: {rule.noun} {sides}; {', '.join(same[:_MOST_OTHERS])}{more}")
 
 
 @dataclass(frozen=True)
@@ -143,9 +155,11 @@ class Pairs:
                 output=tree["output"],
                 decision=tree["decision"],
                 table=tree["table"],
+                ordered=tree.get("ordered", False),
             )
             schema, frame = schema_files.parse(tree["schema"], str(path)), table.to_pandas()
-            return Pairs(schema, frame, as_arrays(Codec.learn(frame, schema), frame), reading)
+            found = as_arrays(Codec.learn(frame, schema), frame, reading.rule)
+            return Pairs(schema, frame, found, reading)
 
     def as_parquet(self) -> bytes:
         """The file; the same bytes for the same pairs."""
@@ -160,6 +174,7 @@ class Pairs:
             "output": self.reading.output,
             "decision": self.reading.decision,
             "table": self.reading.table,
+            "ordered": self.reading.ordered,
         }
         table = pa.Table.from_pandas(self.frame, preserve_index=False)
         metadata = {**(table.schema.metadata or {}), _KEY: json.dumps(kept).encode()}
@@ -180,7 +195,7 @@ class Pairs:
                 favorable=_labels(self.reading.favorable),
                 labels=self.reading.labels,
                 output=meaning,
-                rule=parse_rule(self.reading.decision),
+                rule=self.reading.rule,
                 trust_pickle=trust_pickle,
                 trust=tuple(trust),
                 table=self.reading.table,
@@ -194,7 +209,10 @@ class Pairs:
         # A model may take fewer columns than the one that was searched, in another order.
         places = [self.schema.position(name) for name in target.codec.schema.names]
         given = replace(found, rows=found.rows[:, places], partner=found.partner[:, places])
-        target = target.settled(np.concatenate([given.rows, given.partner]))
+        both = np.concatenate([given.rows, given.partner])
+        target = target.settled(both)
+        if target.rule.kind == "number":  # what rounding may do hangs on their size
+            target = replace(target, rule=target.rule.settle(target.score(both)))
         again, flips = ask_again(target, given, Watch())
         told = replace(found, score=again.score, partner_score=again.partner_score)
         return Asked(self, told, flips)
@@ -203,6 +221,13 @@ class Pairs:
 def read_pairs(path: str | Path) -> Pairs:
     """The pairs that `limi export` wrote."""
     return Pairs.read(path)
+
+
+def _show(rule: Rule, answer: float) -> str:
+    """What a model said of a person."""
+    if isinstance(rule, Classes):
+        return rule.show(answer)
+    return f"{answer:.3f}" if isinstance(rule, Favorable) else figure(answer)
 
 
 def _labels(favorable: Any) -> Any:

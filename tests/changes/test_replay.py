@@ -147,7 +147,7 @@ def test_an_example_names_the_column_that_flipped_it_first(two_kinds):
         age = int(dict(one.others)["age"])
         cause = "sex" if age < 20 else "race"
         assert (one.flipped_by, one.changed[0][0]) == (cause, cause)
-        assert f"(by {cause} in the run)" in page.example(one)
+        assert f"(by {cause} in the run)" in page.example(told, one)
         assert one.as_dict()["flipped_by"] == cause
 
 
