@@ -16,7 +16,7 @@ from limi.audits.problem import prepare
 from limi.audits.summary import Summary
 from limi.decisions import AS_DECIDED, Bands, Classes, Difference, Favorable, parse_rule
 from limi.errors import BadModel, BadTable, GivesNumbers, InvalidInput
-from limi.metrics.quantiles import quantile_interval
+from limi.metrics._quantiles import quantile_interval
 from limi.report import gate as gate_words
 from limi.report import html, outcomes, text
 from limi.search.check import check_rows

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import PRECISION, Bands, Classes, Rule
-from limi.metrics.quantiles import Quantile, Tail, estimate_tail, quantile_interval
+from limi.metrics._quantiles import Quantile, Tail, estimate_tail, quantile_interval
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 

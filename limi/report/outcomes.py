@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from limi.audits.summary import Summary
 from limi.decisions import OTHER_CLASS
+from limi.metrics._quantiles import Quantile, Tail
 from limi.metrics.outcomes import Group, Moves, Outcomes, Shift
-from limi.metrics.quantiles import Quantile, Tail
 from limi.report import wording
 from limi.system import words
 

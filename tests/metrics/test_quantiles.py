@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limi.metrics.quantiles import Quantile, Tail, estimate_tail
+from limi.metrics._quantiles import Quantile, Tail, estimate_tail
 from limi.system.shown import to_json
 from tests.naive import tails as naive
 
