@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ from limi.table.schema import Schema
 from limi.table.schema_files import dump
 from limi.twins import Twins
 from limi.types import Index, Mask, Scores
+
+if TYPE_CHECKING:
+    from limi.explore.server import Served
 
 __all__ = [
     "Rates",
@@ -222,6 +225,27 @@ class Result:
 
         write(path, html.render(self.summary, self._ledger()))
         return Path(path)
+
+    def explore(
+        self,
+        *,
+        max_queries: int | None = None,
+        timeout: float = 60.0,
+        record: str | Path | None = None,
+        port: int = 0,
+    ) -> Served:
+        """A page of this machine that asks the model back, person by person; a notebook shows it
+        in the cell. `stop()` ends it.
+
+        `max_queries` bounds the questions of the session, `timeout` the seconds of one answer, and
+        `record` names the file in which questions are kept.
+        """
+        from limi.explore.opening import explore_result
+        from limi.explore.server import serve_aside
+
+        kept = None if record is None else Path(record)
+        made = explore_result(self, max_queries=max_queries, timeout=timeout, record=kept)
+        return serve_aside(made, port)
 
     def _ledger(self) -> dict[str, Any]:
         """All findings for the page."""

@@ -59,9 +59,17 @@ def _next_steps(out: Path) -> str:
     return (
         f"Next: open the report; repair the model, in several ways side by side:\n"
         f"  limi repair {out} --out {out}-repaired{unsaved}\n"
-        "or test a model of your own:\n"
+        "test a model of your own:\n"
         "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
+        "\n"
+        "or ask this one back, person by person, on a page of this machine:\n"
+        f"  limi explore {out}{_missing_page()}"
     )
+
+
+def _missing_page() -> str:
+    """What has to be installed first, where it is not."""
+    return "" if find_spec("starlette") and find_spec("uvicorn") else "  # limi[explore]"
 
 
 def _is_demo(out: Path) -> bool:

@@ -24,30 +24,42 @@ def report(
 ) -> None:
     """Show what a finished run found."""
     import io
+    from dataclasses import asdict
 
     from rich.console import Console
 
+    from limi.audits.record import RECORD, read_bookmarks
     from limi.audits.run_folder import read_summary, reading
     from limi.report import brief, text
     from limi.report import html as page
     from limi.system import writing
 
     place = None if html is None else writing.place(html)
-    names = ("summary.json", "manifest.json", "schema.toml", "findings.parquet", "metrics.json")
+    names = (
+        "summary.json",
+        "manifest.json",
+        "schema.toml",
+        "findings.parquet",
+        "metrics.json",
+        RECORD,
+    )
     writing.require_apart(
         {} if place is None else {"--html": place},
         [("part of the run", folder / name) for name in names],
     )
     summary = read_summary(folder)
+    marks = read_bookmarks(folder)
     with reading("summary", folder):
         # Drawn once before anything is shown: a damaged file must not be shown half-way.
         show = text.print_summary if full else brief.print_brief
         show(summary, Console(file=io.StringIO()))
-        drawn = "" if place is None else page.render(summary, _ledger(folder, summary))
+        drawn = "" if place is None else page.render(summary, _ledger(folder, summary), marks)
     if as_json:
-        _console.print_json(summary.as_dict())
+        kept = {"bookmarks": [asdict(mark) for mark in marks]} if marks else {}
+        _console.print_json({**summary.as_dict(), **kept})
     else:
         show(summary, _console.out)
+        text.print_bookmarks(marks, _console.out)
     if place is not None:
         writing.write(place, drawn)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from limi.audits import run_folder
+from limi.audits.record import read_bookmarks
 from limi.audits.reopen import Run
 from limi.errors import CorruptStore, spell
 from limi.evidence import _texts
@@ -93,7 +94,7 @@ def _contents(run: Run, findings: bool) -> dict[str, bytes]:
     with run_folder.reading("summary", folder):
         made = {
             "README.md": _texts.readme(summary, run.manifest, names),
-            "report.html": html.render(summary),
+            "report.html": html.render(summary, bookmarks=read_bookmarks(folder)),
             "metrics.json": to_json(summary.all_metrics) + "\n",
             "model-card.md": _texts.card(summary),
             "mapping.md": _texts.mapping(names),

@@ -114,8 +114,9 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
             "",
             "This pack holds one run of limi: what it asked, what it found, and how to ask it "
             "again. It is a record of measurements. It claims no conformity with any law, standard "
-            "or framework, and it is not a certificate of fairness. Examples in the report may be "
-            "rows of the table, and so people: treat the pack as you treat the table.",
+            "or framework, and it is not a certificate of fairness. Examples and bookmarks in the "
+            "report may be rows of the table, and so people: treat the pack as you treat the "
+            "table.",
             "",
             "## What was tested",
             "",

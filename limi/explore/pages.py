@@ -797,7 +797,8 @@ def _level(confidence: float) -> str:
     ('97.5 %', '99.985 %')
     """
     digits = max(1, math.ceil(-math.log10(1 - confidence)) - 1)
-    return f"{100 * confidence:.{digits}f} %"
+    shown = f"{100 * confidence:.{digits}f}".rstrip("0").rstrip(".")
+    return f"{shown} %"
 
 
 def _error(number: int) -> float:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-__all__ = ["Served", "bind", "make_app", "serve"]
+__all__ = ["Served", "bind", "make_app", "serve", "serve_aside"]
 
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _RENEWED = 10.0  # seconds between two addresses that are told anew
@@ -332,6 +332,14 @@ def bind(host: str, port: int) -> socket.socket:
     return made
 
 
+def serve_aside(exploration: Exploration, port: int = 0) -> Served:
+    """Serve from a thread, to a notebook of this machine."""
+    _import_web()
+    sock = bind("127.0.0.1", port)
+    exploration.warm()
+    return Served(exploration, Guard.local(sock.getsockname()[1], framed=True), sock)
+
+
 class Served:
     """A page that is being served from a thread, as a notebook shows it."""
 
@@ -342,12 +350,11 @@ class Served:
             target=self._server.run, kwargs={"sockets": [sock]}, daemon=True, name="limi-explore"
         )
         self._thread.start()
-        self._address = guard.address
 
     @property
     def address(self) -> str:
-        """What opens the page, once."""
-        return self._address
+        """What opens the page, once; another one after that."""
+        return self.guard.renew()
 
     def stop(self) -> None:
         """End it."""
@@ -364,8 +371,8 @@ class Served:
         # A notebook stands at localhost as a rule, and only the same name gets the cookie.
         address = escape(self.address.replace("127.0.0.1", "localhost"))
         return (
-            f'<p>limi explore: <a href="{address}" target="_blank" rel="noopener">open it in a tab'
-            "</a> (the address works once; reload this cell for another)</p>"
+            f"<p>limi explore, also in a tab of its own: {address} opens it once, and "
+            "<code>.address</code> is another such address.</p>"
             f'<iframe src="{address}" width="100%" height="760" title="limi explore"></iframe>'
         )
 

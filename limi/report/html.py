@@ -8,11 +8,13 @@ buttons that copy. Charts are SVG in percentages, so they fit any width.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from limi.audits.record import Bookmark
 from limi.audits.summary import Example, Field, Summary
 from limi.decisions import favors
 from limi.metrics._enough import FEWEST_TOLD
@@ -30,8 +32,10 @@ _SHOWN_VALUES = 12
 _SHOWN_BARS = 24  # values of a column
 
 
-def render(summary: Summary, findings: Ledger | None = None) -> str:
-    """A page of its own; the same bytes for the same summary and findings."""
+def render(
+    summary: Summary, findings: Ledger | None = None, bookmarks: Sequence[Bookmark] = ()
+) -> str:
+    """A page of its own; the same bytes for the same summary, findings and bookmarks."""
     content = _content(summary)
     answer = content["answer"]
     title = f"{answer.figure} {answer.statement}"
@@ -43,6 +47,7 @@ def render(summary: Summary, findings: Ledger | None = None) -> str:
         lead=lead.tell(summary),
         groups=groups.tables(summary),
         fewest=FEWEST_TOLD,
+        bookmarks=bookmarks,
         ledger=None if findings is None or not summary.findings else findings,
         ledger_json=None if findings is None else Markup(as_json(findings)),
         **content,

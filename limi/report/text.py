@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -11,13 +11,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from limi.audits.record import Bookmark
 from limi.audits.summary import Example, Summary
 from limi.errors import spell
 from limi.metrics.individual import Rate
 from limi.report import favored, metrics, outcomes, twins, wording
 from limi.system import words
 
-__all__ = ["print_metrics", "print_summary", "render"]
+__all__ = ["print_bookmarks", "print_metrics", "print_summary", "render"]
 
 _SHOWN_FINDINGS = 3
 _SHOWN_COLUMNS = 24
@@ -38,6 +39,20 @@ def render(summary: Summary, width: int = 80) -> str:
 def print_summary(summary: Summary, console: Console) -> None:
     """Print a summary, coloured where the console has colours."""
     _print(summary, console)
+
+
+def print_bookmarks(marks: Sequence[Bookmark], console: Console) -> None:
+    """Print whom somebody kept while exploring; nothing where nobody was."""
+    if not marks:
+        return
+    console.print(Text("Bookmarked people", style="bold"))
+    for mark in marks:
+        told = f"{mark.note or 'Without a note'}: decided {mark.decision} {mark.figure}".rstrip()
+        if mark.partner:
+            changed = ", ".join(f"{name} {theirs}" for name, _, theirs in mark.partner)
+            told += f"; with {changed}: {mark.partner_decision} {mark.partner_figure}".rstrip()
+        told += "; flips" if mark.flips else ""
+        console.print(Padding.indent(Text(wording.clean(told)), 2))
 
 
 def _print(summary: Summary, console: Console) -> None:

@@ -25,7 +25,7 @@ def people(n=400, seed=0):
     """People of four columns; hours and jobs go a little with sex."""
     rng = np.random.default_rng(seed)
     sex = rng.integers(2, size=n)
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         {
             "age": rng.integers(18, 81, size=n),
             "hours": np.clip(rng.normal(36 + 4 * sex, 8, size=n).round(), 1, 60).astype(int),
@@ -34,6 +34,8 @@ def people(n=400, seed=0):
             "ok": rng.integers(2, size=n),
         }
     )
+    frame.loc[:5, ["age", "job"]] = [19, "clerk"]
+    return frame
 
 
 def decide(frame):

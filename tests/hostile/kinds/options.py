@@ -62,6 +62,7 @@ SOUND: dict[str, tuple[str, ...]] = {
 
 LONG_ONES: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--out", "run", "--seed", "-1"),
+    "explore": ("explore", "run", "--token", "short"),
     "study run": ("study", "run", "dnn", "--only", "no-such-cell", "--out", "cells"),
     "study check": ("study", "check", "--baseline", "people.csv"),
     "bench run": ("bench", "run", "--only", "no-such-cell", "--out", "cells"),
@@ -90,6 +91,7 @@ NEEDS = {
     "fit": ("people.csv", "schema.toml"),
     "sample": ("trees.gen",),
     "demo": ("run",),
+    "explore": ("people.csv", "run"),
     "study check": ("people.csv",),
     "bench list": ("targets.toml",),
     "images test": ("people.csv", "model.py"),

@@ -1,0 +1,119 @@
+"""The nearest person, beside a search of everybody; and every single change, beside trying all."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from limi.explore.asking import Asker, Meter
+from limi.explore.near import Neighbourhood
+from limi.search.check import check_rows
+from limi.table.rows import distinct
+from tests.toy import Linear, grid, schema_of
+
+SCHEMA = schema_of((0, 4), (0, 4), (0, 4), (0, 1), protected=["x3"])
+MODEL = Linear((1.3, -0.7, 0.4, 1.9), -2.97)
+SCALE = np.array([1.0, 2.0, 0.5, 1.0])
+EVERYBODY = grid(SCHEMA)
+VERDICTS = check_rows(MODEL, SCHEMA, EVERYBODY)
+
+
+class Bound:
+    """A target of a toy."""
+
+    rule = __import__("limi.decisions", fromlist=["AS_DECIDED"]).AS_DECIDED
+    score = staticmethod(MODEL)
+
+
+def asker():
+    return Asker(Bound(), Meter())
+
+
+def around(row):
+    return Neighbourhood(SCHEMA, np.array(row, dtype=float), SCALE)
+
+
+def single(row):
+    """Everybody who differs from a person in one column that is not protected."""
+    differ = (EVERYBODY[:, :3] != np.array(row)[:3]).sum(axis=1)
+    return (differ == 1) & (EVERYBODY[:, 3] == row[3])
+
+
+@pytest.mark.parametrize("goal", ["flip", "steady"])
+@pytest.mark.parametrize("row", list(itertools.product((0, 2, 4), (0, 3), (0, 4), (0, 1)))[::2])
+def test_the_nearest_is_the_nearest_of_all_with_one_change(row, goal):
+    near = around(row).find_nearest(goal, asker(), 10_000)
+    mine = VERDICTS.flips[(row == EVERYBODY).all(axis=1)][0]
+    if mine == (goal == "flip"):
+        assert near.itself
+        return
+    sought = VERDICTS.flips if goal == "flip" else ~VERDICTS.flips
+    ones = sought & single(row)
+    far = around(row).distance(EVERYBODY)
+    if ones.any():
+        assert near.found.distance == pytest.approx(far[ones].min())
+        assert len(near.found.changes) == 1
+    if near.found is not None:
+        place = (near.found.row == EVERYBODY).all(axis=1)
+        assert sought[place].all()
+    else:
+        assert not sought[(EVERYBODY[:, :3] != np.array(row)[:3]).sum(axis=1) <= 2].any()
+
+
+def test_a_budget_is_kept_and_said(monkeypatch):
+    row = EVERYBODY[np.flatnonzero(~VERDICTS.flips)[0]]
+    one = asker()
+    near = around(row).find_nearest("flip", one, 6)
+    assert near.queries <= 6
+    assert one.meter.asked <= 6
+    assert near.spent or near.found is not None
+
+
+@pytest.mark.parametrize("row", [(0, 0, 0, 0), (4, 0, 4, 1), (2, 2, 2, 0), (3, 1, 0, 1)])
+def test_the_walk_lists_the_smallest_change_of_every_column(row):
+    row = np.array(row, dtype=float)
+    own = MODEL(row[None])[0] > 0.5
+    for turn in around(row).walk(asker()):
+        values = np.arange(2.0) if turn.column == "x3" else np.arange(5.0)
+        turning = []
+        for value in values:
+            other = row.copy()
+            other[turn.position] = value
+            if (MODEL(other[None])[0] > 0.5) != own:
+                turning.append(abs(value - row[turn.position]))
+        if turn.to is None:
+            assert turning == []
+        else:
+            assert abs(float(turn.to) - row[turn.position]) == min(turning)
+
+
+def test_numbers_of_many_values_are_halved_down_to_the_boundary():
+    from limi.table.schema import Column, Schema
+
+    schema = Schema(
+        (
+            Column(name="income", kind="numerical", low=0, high=100_000, step=1),
+            Column(name="share", kind="numerical", low=0.0, high=1.0),
+            Column(name="sex", kind="categorical", levels=("F", "M")),
+        )
+    ).protect(["sex"])
+
+    class Steps:
+        rule = Bound.rule
+
+        @staticmethod
+        def score(rows):
+            return np.where((rows[:, 0] >= 31_417) | (rows[:, 1] > 0.7071), 0.9, 0.1)
+
+    near = Neighbourhood(schema, np.array([1000.0, 0.25, 0.0]), np.array([9e3, 0.3, 1.0]))
+    turns = {turn.column: turn for turn in near.walk(Asker(Steps(), Meter()))}
+    assert turns["income"].to == "31417"
+    assert float(turns["share"].to) == pytest.approx(0.7071, abs=1e-4)
+    assert turns["sex"].to is None
+
+
+def test_neighbours_are_distinct_and_in_the_order_of_distance():
+    rows = around((2, 2, 2, 1)).step(np.array([[2.0, 2, 2, 1]]))
+    assert len(rows) == 12
+    assert len(distinct(SCHEMA, rows).first) == 12
+    assert (np.diff(around((2, 2, 2, 1)).distance(rows)) >= 0).all()

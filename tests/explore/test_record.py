@@ -1,0 +1,133 @@
+"""The record: what stands in it, who repeats it, and what becomes of bookmarks."""
+
+import json
+
+import numpy as np
+import pytest
+
+from limi.audits.record import RECORD, Record, cells_of, read_bookmarks, read_entries, row_of
+from limi.errors import CorruptStore, FailedWrite
+from limi.explore.replay import replay
+from limi.report import html
+from limi.system import writing
+from tests.explore.conftest import decide_evenly
+
+
+def ask_all(x):
+    x.ask_person(x.rows[3])
+    x.find_nearest(x.rows[9], "flip")
+    x.walk(x.rows[9])
+    x.look_at(x.region_of([{"column": "age", "low": 45, "high": 60}]))
+    x.bookmark(x.rows[3], x.rows[4], "why <this>")
+
+
+def test_a_record_is_repeated_with_the_same_answers(opened):
+    first = opened()
+    ask_all(first)
+    again = opened()  # the same file
+    told = replay(again)
+    assert [one.ask for one in told] == ["person", "nearest", "walk", "region"]
+    assert [one.same for one in told] == [True] * 4
+    assert len(again.record.entries) == 5  # nothing is added
+    assert again.looks == 1
+
+
+def test_a_record_tells_what_another_model_answers(opened):
+    first = opened()
+    ask_all(first)
+    other = opened()
+    other.asker.target = type(other.asker.target)(
+        _Evenly(), other.asker.target.codec, rule=other.asker.rule
+    )
+    told = {one.ask: one for one in replay(other)}
+    assert not any(one.same for name, one in told.items() if name in ("person", "region"))
+    assert "was answered, and now" in told["person"].why or "flips" in told["person"].why
+
+
+class _Evenly:
+    takes, columns, n_columns, notes = "frame", None, None, ()
+
+    @staticmethod
+    def score(frame):
+        return decide_evenly(frame)
+
+
+def test_a_row_reads_back_from_its_cells(opened):
+    x = opened(read_only=True)
+    for row in x.rows[:20]:
+        cells = json.loads(json.dumps(cells_of(x.schema, row)))
+        assert row_of(x.schema, cells).tolist() == row.tolist()
+    hidden = cells_of(x.schema, x.rows[0], ("age",))
+    assert "age" not in hidden
+    with pytest.raises(CorruptStore, match="has no 'age', or it is hidden"):
+        row_of(x.schema, hidden)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"number": "1"}', '{"number": 1}', '"x"', "\x00"])
+def test_a_line_that_limi_did_not_write_is_refused(tmp_path, line):
+    path = tmp_path / RECORD
+    path.write_text(line + "\n")
+    with pytest.raises(CorruptStore, match="line 1 of"):
+        read_entries(path)
+    with pytest.raises(CorruptStore):
+        read_bookmarks(tmp_path)
+
+
+def test_a_newer_record_is_refused(tmp_path):
+    (tmp_path / RECORD).write_text('{"format": 99, "number": 1}\n')
+    with pytest.raises(CorruptStore, match="newer limi"):
+        read_entries(tmp_path / RECORD)
+
+
+def test_two_that_write_one_record_lose_no_line(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    records = [Record(tmp_path / RECORD, lambda: "now") for _ in range(4)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda k: records[k % 4].add({"ask": "person", "k": k}), range(80)))
+    assert sorted(entry["k"] for entry in read_entries(tmp_path / RECORD)) == list(range(80))
+
+
+def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):
+    record = Record(tmp_path / RECORD, lambda: "now")
+
+    def full(fd, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writing, "append", full)
+    with pytest.raises(FailedWrite, match="--record FILE"):
+        record.add({"ask": "person"})
+    assert record.entries == []
+
+
+def test_bookmarks_become_a_section_of_report_and_pack(opened, run, tmp_path):
+    import shutil
+    import zipfile
+
+    from limi.evidence import pack
+
+    folder = tmp_path / "run"
+    shutil.copytree(run, folder)
+    x = opened(record=folder / RECORD)
+    x.bookmark(x.who("f0").row, x.who("f0").row, "why <this>")
+    kept = x.bookmark(x.rows[0], x.rows[0], "not any more")
+    x.forget(kept["number"])
+    marks = read_bookmarks(folder)
+    assert [mark.note for mark in marks] == ["why <this>"]
+    assert marks[0].flips
+    assert marks[0].partner[0][0] == "sex"
+    page = html.render(x.summary, bookmarks=marks)
+    assert "why &lt;this&gt;" in page
+    assert "Bookmarked people" in page
+    assert "Bookmarked people" not in html.render(x.summary)
+    pack(folder, tmp_path / "pack.zip")
+    with zipfile.ZipFile(tmp_path / "pack.zip") as archive:
+        assert b"why &lt;this&gt;" in archive.read("report.html")
+
+
+def test_what_cannot_be_told_in_json_is_null(tmp_path):
+    record = Record(None, lambda: "now")
+    entry = record.add({"x": np.array([1.0, np.nan]), "y": np.float64(2), "z": (np.int64(3),)})
+    assert entry["x"] == [1.0, None]
+    assert entry["y"] == 2
+    assert entry["z"] == [3]

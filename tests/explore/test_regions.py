@@ -1,0 +1,73 @@
+"""Looks at regions: their intervals hold the truth, and all of them together."""
+
+import numpy as np
+import pytest
+
+from limi.explore.asking import Asker, Meter
+from limi.explore.regions import error_of_look, look_at
+from limi.metrics._rate import Rate
+from limi.metrics.regions import Condition, Region
+from limi.search.check import check_rows
+from tests.explore.test_near import EVERYBODY, MODEL, SCHEMA, Bound
+
+REGION = Region((Condition(SCHEMA.columns[0], 0, low=2),))
+TRUTH = float(check_rows(MODEL, SCHEMA, EVERYBODY[REGION.mask(EVERYBODY)]).flips.mean())
+AVERAGE = Rate(0.01, 0.005, 0.02, 1000)
+
+
+def drawing(seed):
+    rng = np.random.default_rng(seed)
+    return lambda n: EVERYBODY[rng.integers(len(EVERYBODY), size=n)]
+
+
+def look(seed, number=1, **options):
+    asker = Asker(Bound(), Meter())
+    return look_at(REGION, number, SCHEMA, drawing(seed), asker, **options)
+
+
+def test_all_looks_together_keep_to_one_error():
+    assert sum(error_of_look(k) for k in range(1, 100_000)) < 0.05
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    held = [told.rate.low <= TRUTH <= told.rate.high for told in map(look, range(60))]
+    assert sum(held) >= 57  # at 97.5 % three misses of sixty are rare
+
+
+def test_a_look_ends_when_it_is_decided():
+    told = look(1, average=AVERAGE)
+    assert told.verdict == "more often"
+    assert told.rate.low > AVERAGE.high
+    assert told.rate.n < 2_000
+    other = look(1, average=Rate(0.95, 0.94, 0.96, 1000))
+    assert other.verdict == "less often"
+
+
+def test_later_looks_are_held_to_more():
+    first, tenth = look(3, most=500), look(3, 10, most=500)
+    assert tenth.confidence > first.confidence
+    assert tenth.rate.n == first.rate.n
+    assert tenth.rate.low < first.rate.low < TRUTH < first.rate.high < tenth.rate.high
+
+
+def test_a_look_is_repeated_exactly_from_how_many_were_drawn():
+    told = look(5, average=Rate(TRUTH, 0.0, 1.0, 10), most=700)
+    again = look(5, average=Rate(TRUTH, 0.0, 1.0, 10), most_drawn=told.drawn, most=700)
+    assert (again.rate, again.drawn) == (told.rate, told.drawn)
+
+
+def test_what_if_shares_are_those_of_the_people_drawn():
+    told = look(7, most=3_000)
+    inside = EVERYBODY[REGION.mask(EVERYBODY)]
+    for share, value in zip(told.shares, (0.0, 1.0), strict=True):
+        people = inside.copy()
+        people[:, 3] = value
+        assert share.value == pytest.approx((MODEL(people) > 0.5).mean(), abs=0.05)
+        assert share.low <= share.value <= share.high
+
+
+def test_a_region_of_nobody_is_told():
+    nobody = Region((Condition(SCHEMA.columns[0], 0, low=9),))
+    told = look_at(nobody, 1, SCHEMA, drawing(0), Asker(Bound(), Meter()))
+    assert told.verdict == "rare"
+    assert told.rate.n == 0
