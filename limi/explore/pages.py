@@ -469,15 +469,19 @@ class Pages:
         for position, column in enumerate(schema.columns):
             name = f"c{position}"
             values = [v for v in query.all(name) if v]
-            low, high = query.get(f"{name}.low"), query.get(f"{name}.high")
+            low, high, below = (query.get(f"{name}.{end}") for end in ("low", "high", "below"))
             told: dict[str, Any] = {"column": column.name}
             if values:
                 codes = [v for v in values if v != "missing"]
                 told |= {"codes": [_code(column, v) for v in codes]}
                 told |= {"missing": "missing" in values}
-            elif low or high:
+            elif low or high or below:
                 told |= {"low": _finite(low)} if low else {}
                 told |= {"high": _finite(high)} if high else {}
+                if below:
+                    end = _finite(below)
+                    end = end - column.step if column.step else math.nextafter(end, -math.inf)
+                    told["high"] = min(end, told.get("high", end))
             else:
                 continue
             made.append(told)

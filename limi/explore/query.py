@@ -76,18 +76,18 @@ def filters_of(sheet: Sheet, query: Query) -> dict[str, Filter]:
         if name not in sheet.strips:
             continue
         values = [value for value in query.all(name) if value != ""]
-        ends = [query.get(f"{name}.{end}") for end in ("low", "high")]
+        ends = [query.get(f"{name}.{end}") for end in ("low", "high", "below")]
         if values:
             filters[name] = Filter(
                 codes=tuple(_number(v, name) for v in values if v != "missing"),
                 missing="missing" in values,
             )
         elif any(ends):
-            low, high = (
+            low, high, below = (
                 default if not end else _number(end, name)
-                for end, default in zip(ends, (-math.inf, math.inf), strict=True)
+                for end, default in zip(ends, (-math.inf, math.inf, math.inf), strict=True)
             )
-            filters[name] = Filter(low, high)
+            filters[name] = Filter(low, high, below)
     return filters
 
 
@@ -123,6 +123,7 @@ class FacetView:
     is_range: bool
     low: str
     high: str
+    below: str
     active: bool
     rest: int
 
@@ -133,9 +134,9 @@ def facet_view(strip: Strip, facet: Facet, title: str, query: Query, path: str) 
     is_range = is_range or (strip.column is None and not strip.words)
     most = max((slot.n for slot in facet.slots), default=0) or 1
     lines = tuple(_lines(strip, facet, query, path, is_range, most))
-    low, high = query.get(f"{facet.name}.low"), query.get(f"{facet.name}.high")
-    active = bool(low or high or [v for v in query.all(facet.name) if v])
-    return FacetView(facet.name, title, lines, is_range, low, high, active, facet.rest)
+    low, high, below = (query.get(f"{facet.name}.{end}") for end in ("low", "high", "below"))
+    active = bool(low or high or below or [v for v in query.all(facet.name) if v])
+    return FacetView(facet.name, title, lines, is_range, low, high, below, active, facet.rest)
 
 
 def _lines(
@@ -150,14 +151,13 @@ def _lines(
             chosen = value in query.all(facet.name)
             yield Line(value, strip.show(slot.low), slot.n, slot.n / most, chosen)
             continue
-        ends = (f"{slot.low:.10g}", f"{slot.high:.10g}")
         label = strip.show(slot.low)
-        if slot.low != slot.high:
-            label += f" to {strip.show(slot.high)}"
-        names = (f"{facet.name}.low", f"{facet.name}.high")
-        chosen = tuple(map(query.get, names)) == ends
-        changes: dict[str, Any] = dict(zip(names, ends, strict=True))
-        if chosen:
-            changes = dict.fromkeys(names)
+        last = slot.high - (strip.column.step if strip.column is not None else 0.0)
+        if last > slot.low:
+            label += f" to {strip.show(last)}"
+        names = (f"{facet.name}.low", f"{facet.name}.below", f"{facet.name}.high")
+        changes: dict[str, Any] = dict.fromkeys(names)
+        if not slot.chosen:
+            changes |= {names[0]: f"{slot.low:.12g}", names[1]: f"{slot.high:.12g}"}
         href = f"{path}?{query.replace({**changes, 'page': None}).encode()}"
-        yield Line("", label, slot.n, slot.n / most, chosen, href)
+        yield Line("", label, slot.n, slot.n / most, slot.chosen, href)

@@ -192,6 +192,12 @@ class _App:
             return PlainTextResponse("There is no such file.", 404)
         return PlainTextResponse(_read(name), media_type=_STATIC[name])
 
+    async def no_picture(self, request: Request) -> Response:
+        """Browsers ask for one by themselves."""
+        from starlette.responses import Response
+
+        return Response(status_code=204)
+
     async def download(self, request: Request) -> Response:
         """Findings that were selected, as a file."""
         from starlette.concurrency import run_in_threadpool
@@ -252,6 +258,7 @@ class _App:
         return [
             Route("/", self.root),
             Route("/static/{name}", self.static),
+            Route("/favicon.ico", self.no_picture),
             Route("/export/{kind}", self.download),
             *(Route(path, self.endpoint(answer)) for path, answer in get.items()),
             *(

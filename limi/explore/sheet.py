@@ -25,16 +25,17 @@ __all__ = ["Facet", "Filter", "Sheet", "Slot", "Strip"]
 _MOST_KEPT = 1 << 16  # values that are kept once each; more are kept row by row
 _MOST_SLOTS = 60  # values that a column is counted by; a number with more is cut into bins
 _FEW_NUMBERS = 12
-_BINS = 8
-_SAMPLE = 20_000  # rows that tell where a number is cut
+_BINS = 8  # at most, or a few more for round numbers
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What cells of one column must be: from `low` to `high`, or among `codes`."""
+    """What cells of one column must be: from `low` to `high` and less than `below`, or among
+    `codes`."""
 
     low: float = -math.inf
     high: float = math.inf
+    below: float = math.inf
     codes: tuple[float, ...] | None = None
     missing: bool = False  # of codes: does a missing cell pass?
 
@@ -42,7 +43,7 @@ class Filter:
         """Which values pass."""
         if self.codes is None:
             inside: Mask = np.asarray((values >= self.low) & (values <= self.high))
-            return inside
+            return inside if self.below == math.inf else inside & (values < self.below)
         found: Mask = np.isin(values, self.codes)
         return found | np.isnan(values) if self.missing else found
 
@@ -52,7 +53,8 @@ Filters: TypeAlias = Mapping[str, Filter]
 
 @dataclass(frozen=True)
 class Slot:
-    """A value, or a bin of a number, with how many rows hold it."""
+    """A value, or a bin of a number (from its low end to less than its high one), with how many
+    rows hold it."""
 
     low: float
     high: float
@@ -154,16 +156,16 @@ class Strip:
 
     @cached_property
     def bins(self) -> NDArray[np.float64]:
-        """Where a number is cut: the first value of each bin, and the last of all."""
-        step = max(1, len(self) // _SAMPLE)
-        some = self.take(np.arange(0, len(self), step))
-        some = some[np.isfinite(some)]
-        if not len(some):
-            return np.array([0.0, 0.0])
-        ends = self.values[np.isfinite(self.values)]
-        inner = np.unique(np.quantile(some, np.arange(1, _BINS) / _BINS, method="higher"))
-        low, high = float(ends.min()), float(ends.max())
-        return np.array([low, *inner[(inner > low) & (inner <= high)], high])
+        """Where a number is cut: round numbers, from one below all to one above."""
+        known = self.values[np.isfinite(self.values)]
+        if not len(known):
+            return np.array([0.0, 1.0])
+        low, high = float(known.min()), float(known.max())
+        width = _round_up((high - low) / _BINS or 1.0)
+        if self.column is not None and self.column.step:
+            width = max(width, self.column.step)
+        first, last = math.floor(low / width), math.floor(high / width) + 1
+        return np.round(np.arange(first, last + 1) * width, 12)
 
     @cached_property
     def slots(self) -> NDArray[Any]:
@@ -216,7 +218,17 @@ class Strip:
 
 
 def _is_bin(wanted: Filter | None, low: float, high: float) -> bool:
-    return wanted is not None and wanted.codes is None and (wanted.low, wanted.high) == (low, high)
+    return wanted is not None and wanted.codes is None and (wanted.low, wanted.below) == (low, high)
+
+
+def _round_up(width: float) -> float:
+    """The next of 1, 2 and 5 with noughts.
+
+    >>> [_round_up(width) for width in (0.03, 1.0, 7.2, 23)]
+    [0.05, 1.0, 10.0, 50.0]
+    """
+    unit = 10.0 ** math.floor(math.log10(width))
+    return next(unit * k for k in (1, 2, 5, 10) if unit * k >= width * (1 - 1e-9))
 
 
 @dataclass(frozen=True, eq=False)

@@ -94,8 +94,13 @@ def test_bins_hold_every_number_once():
     known = frame.figure.dropna().to_numpy()
     slots = [slot for slot in facet.slots if not slot.is_missing]
     assert sum(slot.n for slot in slots) == len(known)
-    assert slots[0].low == known.min()
-    assert slots[-1].high == known.max()
+    assert slots[0].low <= known.min()
+    assert slots[-1].high > known.max()
+    for slot in slots:
+        assert slot.n == ((known >= slot.low) & (known < slot.high)).sum()
+        chosen = sheet.select({"figure": Filter(low=slot.low, below=slot.high)})
+        assert chosen.n == slot.n
+        assert chosen.facets(["figure"])[0].slots[slots.index(slot)].chosen
     for one, other in itertools.pairwise(slots):
         assert one.high == other.low
 
