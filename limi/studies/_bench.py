@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -65,9 +66,12 @@ def measure_bench(cell: Cell, shop: Workshop) -> dict[str, Any]:
 
 
 def _budgets(cell: Cell) -> list[int]:
-    """The budgets of a cell; the largest are for the first seeds alone."""
+    """The budgets of a cell; the largest are for the first seeds of some targets alone."""
     given: list[int] = list(cell.extra["budgets"])
-    if cell.seed < int(cell.extra.get("deep_seeds", 0)):
+    patterns = cell.extra.get("deep_targets", ["*"])
+    if cell.seed < int(cell.extra.get("deep_seeds", 0)) and any(
+        fnmatchcase(cell.benchmark, pattern) for pattern in patterns
+    ):
         given += cell.extra["deep"]
     return given
 

@@ -13,7 +13,7 @@ from limi.audits.verify import ask_again
 from limi.errors import InvalidInput
 from limi.models import gradients
 from limi.search.budget import Budget, Stop
-from limi.search.engine import Run, run
+from limi.search.engine import Run, check, run
 from limi.search.findings import Found
 from limi.search.method import Method
 from limi.search.task import Task
@@ -58,8 +58,9 @@ def search_cell(
         gradients=gradients.of(problem.target),
         decision=problem.target.rule,
     )
-    method = around(methods.parse(cell.method, cell.settings))
-    ran = run(method, task, _budget(cell), cell.seed, clock=clock)
+    method, budget = methods.parse(cell.method, cell.settings), _budget(cell)
+    check(method, task.capabilities, len(problem.schema.combinations), budget)
+    ran = run(around(method), task, budget, cell.seed, clock=clock)
     if ran.stop == Stop.INTERRUPTED:
         raise KeyboardInterrupt
     again, flips = ask_again(problem.target, ran.findings.all(), Watch(clock))
