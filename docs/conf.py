@@ -46,6 +46,8 @@ python_maximum_signature_line_length = 72
 python_use_unqualified_type_names = True
 add_module_names = False
 
+smartquotes = False  # quotes in messages and options are typed as they stand
+
 copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
 

@@ -1,7 +1,9 @@
 """Every Python snippet of the documentation runs, and every command it shows exists."""
 
+import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ def name_of(page):
     return page.relative_to(ROOT / "docs" if ROOT / "docs" in page.parents else ROOT).as_posix()
 
 
+@cache
 def anchors(page):
     """The places of a page that a link can name: headings as GitHub and the site spell them."""
     text = BLOCK.sub("", page.read_text(encoding="utf-8"))
@@ -88,3 +91,26 @@ def test_rules_that_the_documentation_shows_are_rules():
     assert rules
     for rule in rules:
         parse_rule(rule)
+
+
+NOTEBOOKS = [page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")]
+CELL = re.compile(r"^```\{code-cell\} python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=name_of)
+def test_notebooks_run_and_show_what_their_cells_end_with(page, tmp_path, monkeypatch):
+    """Cells run in one process and in their order; what ends a cell can be shown by a notebook."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "notebook"}
+    cells = CELL.findall(page.read_text(encoding="utf-8"))
+    assert cells
+    for cell in cells:
+        tree = ast.parse(cell)
+        if isinstance(tree.body[-1], ast.Expr):
+            tree.body[-1] = ast.copy_location(
+                ast.Assign([ast.Name("_", ast.Store())], tree.body[-1].value), tree.body[-1]
+            )
+        names["_"] = None
+        exec(compile(ast.fix_missing_locations(tree), "cell", "exec"), names)
+        value = names["_"]
+        assert value is None or getattr(value, "_repr_html_", value.__repr__)()

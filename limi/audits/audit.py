@@ -117,7 +117,7 @@ def audit(
     workers: int | str | None = None,
     cluster: str | None = None,
     on_plan: Callable[[Estimate], None] = lambda estimate: None,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_progress: Callable[[Progress], None] | None = None,
     on_step: Callable[[float, str], None] = lambda done, words: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
@@ -170,10 +170,14 @@ def audit(
     `noisy=True` says that the model answers by chance: a finding is then a pair whose two sides
     have different chances, shown by asking them again and again.
 
+    `on_progress` is told how far the run is; by default a notebook shows a bar.
+
     The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
     written; `resume=True` goes on with one that was interrupted (`out=Out(path, resume=True)`
     says both at once).
     """
+    from limi.report.notebook import notebook_bar
+
     # Now, because a model may go to another folder when it is loaded.
     folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
     draft = None if folder is None else folder.draft()
@@ -200,7 +204,8 @@ def audit(
         resume=folder is not None and folder.resume,
     )
     beside = _beside(protected_from, key, protected_from_name)
-    watch = Watch(clock, budget.max_seconds, on_progress)
+    bar = None if on_progress is not None else notebook_bar()
+    watch = Watch(clock, budget.max_seconds, on_progress or bar or (lambda progress: None))
     watch.enter("contract")
     problem = prepare(
         model,
@@ -260,6 +265,8 @@ def audit(
         on_plan(plan.estimate_unasked())
         raise InvalidInput("a dry run has no result; on_plan is told what it would ask")
     with ExitStack() as ending:
+        if bar is not None:
+            ending.callback(bar.close)
         if exchange is not None:
             ending.callback(exchange.rest)
         score = asked.score

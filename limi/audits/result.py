@@ -39,6 +39,7 @@ from limi.types import Index, Mask, Scores
 
 if TYPE_CHECKING:
     from limi.explore.server import Served
+    from limi.report.plots import Plots
 
 __all__ = [
     "Rates",
@@ -218,6 +219,14 @@ class Result:
     def inside(self, rule: Rule, frame: Frame) -> Mask:
         """Which rows of a frame lie in the region of a rule."""
         return rule.mask(self.problem.target.codec.encode(frame))
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures for a notebook: `plot.rates()`, `plot.where()` and `plot.pairs()`. Plain SVG, or
+        with `.draw(ax)` by matplotlib."""
+        from limi.report.plots import Plots
+
+        return Plots(self.summary)
 
     def report(self, path: str | Path) -> Path:
         """Write the HTML report."""
