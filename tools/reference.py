@@ -27,8 +27,8 @@ from typer.main import get_command
 import limi
 from limi import errors, generators, methods, metrics
 from limi.cli._app import app
-from limi.report.terms import TERMS
-from limi.system.settings import comments_of, describe_settings
+from limi.report.terms import known_terms
+from limi.system.settings import comments_of, describe_settings, range_in_words, value_in_words
 
 ROOT = Path(__file__).parent.parent
 
@@ -261,7 +261,7 @@ def _settings_page() -> str:
         lines += [f"(method-{name})=", f"### `{name}`", "", about, ""]
         lines += _setting_lines(describe_settings(kind))
         for preset, values in methods.presets(name).items():
-            changed = ", ".join(f"`{key}={_value(value)}`" for key, value in values.items())
+            changed = ", ".join(f"`{key}={value_in_words(value)}`" for key, value in values.items())
             lines += [f"Preset `{preset}`: {changed or 'the defaults'}.", ""]
     lines += ["## Generators", ""]
     for name in generators.names():
@@ -280,42 +280,12 @@ def _setting_lines(described: Mapping[str, Mapping[str, Any]]) -> list[str]:
         cells = (
             f"`{name}`",
             one["type"],
-            _code(_value(one["default"])),
-            range_in_words(one),
+            _code(value_in_words(one["default"])),
+            _cell(range_in_words(one)),
             _cell(one.get("meaning", "")),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return [*lines, ""]
-
-
-def range_in_words(one: Mapping[str, Any]) -> str:
-    """What a setting may be, as far as it is known."""
-    words = []
-    if "choices" in one:
-        words.append(", ".join(f"`{choice}`" for choice in one["choices"]))
-    bounds = [
-        f"{text} {one[key]}"
-        for key, text in (
-            ("at_least", "at least"),
-            ("above", "above"),
-            ("at_most", "at most"),
-            ("below", "below"),
-        )
-        if key in one
-    ]
-    if bounds:
-        words.append(" and ".join(bounds))
-    if one.get("may_be_none"):
-        words.append("`none`")
-    return "; or ".join(words)
-
-
-def _value(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _metrics_page() -> str:
@@ -350,7 +320,7 @@ def _glossary_page() -> str:
         ":sorted:",
         "",
     ]
-    for term, words in TERMS.items():
+    for term, words in known_terms().items():
         lines += [term, f"  {words}", ""]
     return "\n".join([*lines, "```", ""])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -32,7 +33,9 @@ from limi.cli import (
     study,
     test,
 )
+from limi.cli._complete import with_completion
 from limi.cli._config import with_file
+from limi.cli._examples import epilog
 from limi.cli._net import require_memory
 
 __all__ = ["app"]
@@ -41,7 +44,6 @@ app = typer.Typer(
     name="limi",
     help="Find people whose decision flips when only a protected value changes.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -65,27 +67,43 @@ def _root(
     require_memory(context.invoked_subcommand)
 
 
-app.command("demo")(demo.demo)
-app.command("init")(init.init)
-app.command("test")(with_file("test", test.test))
-app.command("gate")(with_file("gate", gate.gate))
-app.command("certify")(with_file("certify", certify.certify))
-app.command("compare")(with_file("compare", compare.compare))
-app.command("replay")(replay.replay)
-app.command("diff")(diff.diff)
-app.command("export")(export.export)
-app.command("pack")(pack.pack)
-app.command("repair")(repair.repair)
-app.command("report")(report.report)
-app.command("explore")(explore.explore)
-app.command("metrics")(metrics.metrics)
-app.command("schema")(with_file("schema", schema.schema))
-app.command("fit")(with_file("fit", fit.fit))
-app.command("sample")(sample.sample)
-app.command("list")(list_names.list_names)
-app.command("explain")(explain.explain)
-app.command("doctor")(doctor.doctor)
-app.add_typer(datasets.app, name="datasets")
-app.add_typer(study.app, name="study")
-app.add_typer(bench.app, name="bench")
-app.add_typer(images.app, name="images")
+def _add(panel: str, name: str, command: Callable[..., None], *, config: bool = False) -> None:
+    """A command under a heading of the help, with its examples; `config` reads limi.toml."""
+    complete = with_completion(command)
+    app.command(name, rich_help_panel=panel, epilog=epilog(name))(
+        with_file(name, complete) if config else complete
+    )
+
+
+def _add_group(panel: str, name: str, group: typer.Typer) -> None:
+    for one in group.registered_commands:
+        if one.callback is not None:
+            with_completion(one.callback)
+    app.add_typer(group, name=name, rich_help_panel=panel, epilog=epilog(name))
+
+
+# In the order in which the help shows them.
+_add("Test", "demo", demo.demo)
+_add("Test", "init", init.init)
+_add("Test", "test", test.test, config=True)
+_add_group("Test", "images", images.app)
+_add("Test", "schema", schema.schema, config=True)
+_add("Test", "certify", certify.certify, config=True)
+_add("Understand", "report", report.report)
+_add("Understand", "explore", explore.explore)
+_add("Understand", "metrics", metrics.metrics)
+_add("Understand", "explain", explain.explain)
+_add("Understand", "list", list_names.list_names)
+_add("Understand", "doctor", doctor.doctor)
+_add("Repair", "repair", repair.repair)
+_add("Automate", "gate", gate.gate, config=True)
+_add("Automate", "replay", replay.replay)
+_add("Automate", "diff", diff.diff)
+_add("Automate", "export", export.export)
+_add("Automate", "pack", pack.pack)
+_add("Research", "compare", compare.compare, config=True)
+_add("Research", "fit", fit.fit, config=True)
+_add("Research", "sample", sample.sample)
+_add_group("Research", "datasets", datasets.app)
+_add_group("Research", "study", study.app)
+_add_group("Research", "bench", bench.app)

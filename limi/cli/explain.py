@@ -17,10 +17,10 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Explain a word of a report, or list them all."""
-    from limi.report.terms import TERMS
     from limi.report.terms import explain as explain_term
+    from limi.report.terms import known_terms
 
-    told = TERMS if term is None else dict([explain_term(term)])
+    told = known_terms() if term is None else dict([explain_term(term)])
     if as_json:
         _console.print_json(dict(told))
         return

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from rich.table import Table
-from typer import Argument
+from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
@@ -27,12 +27,19 @@ class Noun(StrEnum):
 
 def list_names(
     noun: Annotated[Noun, Argument(help="What to list.")],
+    verbose: Annotated[
+        bool,
+        Option("--verbose", help="Also every setting of methods and generators, with defaults."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List methods, models, generators, metrics or data sets with a line each."""
     entries = _entries(noun)
     if as_json:
         _console.print_json(_described(noun, entries))
+        return
+    if verbose and noun in (Noun.METHODS, Noun.GENERATORS):
+        _print_settings(_described(noun, entries))
         return
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     for name, words in entries.items():
@@ -78,6 +85,24 @@ def _described(noun: Noun, entries: dict[str, str]) -> dict[str, Any]:
             for name, line in entries.items()
         }
     return dict(entries)
+
+
+def _print_settings(described: dict[str, Any]) -> None:
+    """Each name with its line, and a table of its settings."""
+    from limi.system.settings import range_in_words, value_in_words
+
+    for name, one in described.items():
+        _console.out.print(f"{name}: {one['line']}")
+        table = Table("setting", "default", "may be", "meaning", box=None, padding=(0, 2, 0, 0))
+        for setting, told in one["settings"].items():
+            default, meaning = value_in_words(told["default"]), told.get("meaning", "")
+            table.add_row(f"  {setting}", default, range_in_words(told), meaning)
+        for preset, values in one.get("presets", {}).items():
+            changed = ", ".join(f"{key}={value_in_words(v)}" for key, v in values.items())
+            table.add_row(f"  preset={preset}", "", "", changed or "the defaults")
+        if table.row_count:
+            _console.out.print(table)
+        _console.out.print()
 
 
 def _line(thing: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from limi.errors import InvalidInput, nearest
 
-__all__ = ["TERMS", "explain"]
+__all__ = ["TERMS", "explain", "known_terms"]
 
 TERMS: dict[str, str] = {
     "flip": "A decision that becomes another one when only a protected value changes (with rules, "
@@ -60,12 +60,30 @@ TERMS: dict[str, str] = {
 }
 
 
+def known_terms() -> dict[str, str]:
+    """The words of reports, then the metrics by their names and abbreviations."""
+    from limi import metrics
+
+    known = dict(TERMS)
+    folded = {name.casefold() for name in known}
+    for one in metrics.declared():
+        # "IF_o (real), IF_r (uniform)" are two abbreviations, each with what it is of.
+        shorts = {short.partition(" ")[0]: short for short in one.short.split(", ") if short}
+        told = {one.title: "", **{name: f"{one.title}, {shorts[name]}: " for name in shorts}}
+        for name, before in told.items():
+            if name.casefold() not in folded:
+                known[name] = f"{before}{one.line} Range: {one.range}."
+                folded.add(name.casefold())
+    return known
+
+
 def explain(term: str) -> tuple[str, str]:
     """A term as it is spelled, and what it means; InvalidInput with the nearest for none."""
-    folded = {name.casefold(): name for name in TERMS}
+    known = known_terms()
+    folded = {name.casefold(): name for name in known}
     wanted = term.strip().casefold()
     for one in (wanted, wanted.removesuffix("s"), f"{wanted}s", wanted.replace("_", " ")):
         if one in folded:
             name = folded[one]
-            return name, TERMS[name]
-    raise InvalidInput(f"{term!r} is not a term of a report; {nearest(term, TERMS)}")
+            return name, known[name]
+    raise InvalidInput(f"{term!r} is not a term of a report; {nearest(term, known)}")

@@ -16,7 +16,15 @@ from typing import Any
 
 from limi.errors import InvalidInput, LimiError, nearest
 
-__all__ = ["comments_of", "describe_settings", "pairs_of", "read_settings", "read_value"]
+__all__ = [
+    "comments_of",
+    "describe_settings",
+    "pairs_of",
+    "range_in_words",
+    "read_settings",
+    "read_value",
+    "value_in_words",
+]
 
 _TRIED = (-1, 0, 1, 2, 3)  # the smallest of these that is taken is the least
 _TRIED_FLOATS = (-1.0, 0.0, 1e-9, 0.5, 1.0)
@@ -127,6 +135,37 @@ def describe_settings(kind: type[Any]) -> dict[str, dict[str, Any]]:
             entry["meaning"] = said[field.name]
         described[field.name] = entry
     return described
+
+
+def range_in_words(one: Mapping[str, Any]) -> str:
+    """What a described setting may be, as far as it is known.
+
+    >>> range_in_words({"at_least": 0, "at_most": 1, "may_be_none": True})
+    'at least 0 and at most 1, or none'
+    """
+    words = []
+    if "choices" in one:
+        words.append(", ".join(map(str, one["choices"])))
+    bounds = ("at_least", "above", "at_most", "below")
+    told = [f"{name.replace('_', ' ')} {one[name]}" for name in bounds if name in one]
+    if told:
+        words.append(" and ".join(told))
+    if one.get("may_be_none"):
+        words.append("none")
+    return ", or ".join(words)
+
+
+def value_in_words(value: Any) -> str:
+    """A value as `--set` takes it.
+
+    >>> value_in_words(None), value_in_words(True), value_in_words([1, 2])
+    ('none', 'true', '1,2')
+    """
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _bounds(kind: type[Any], name: str, plain: Any) -> dict[str, Any]:
