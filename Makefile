@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-snippets clean
+.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-snippets dist clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -95,6 +95,9 @@ docs: $(VENV)/.docs ## build the documentation site, offline, into docs/_build/h
 
 docs-snippets: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py
+
+dist: $(VENV)/.dev ## build wheel and sdist into dist/, and try the wheel in a fresh environment (a minute)
+	$(BIN)/python tools/fresh_install.py
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist docs/_build docs/reference/generated

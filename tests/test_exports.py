@@ -2,12 +2,8 @@
 
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import limi
-
-ROOT = Path(__file__).parent.parent
 
 
 def test_every_public_name_resolves():
@@ -18,11 +14,6 @@ def test_every_public_name_resolves():
 
 def test_unknown_names_are_attribute_errors():
     assert not hasattr(limi, "no_such_thing")
-
-
-def test_the_version_is_the_package_s():
-    about = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert limi.__version__ == about["project"]["version"]
 
 
 def test_importing_limi_imports_nothing_heavy():
