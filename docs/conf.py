@@ -114,7 +114,9 @@ def _read(app: object, docname: str, source: list[str]) -> None:
     text = _INCLUDE.sub(lambda found: _put_in((page.parent / found[1]).resolve()), text)
     if REST in text:
         rest = "\n".join(f"/{name}" for name in pages_without_a_place(HERE))
-        text = text.replace(REST, f"```{{toctree}}\n:hidden:\n\n{rest}\n```" if rest else "")
+        text = text.replace(
+            REST, f"```{{toctree}}\n:caption: More\n:maxdepth: 1\n\n{rest}\n```" if rest else ""
+        )
     source[0] = text
 
 
