@@ -8,7 +8,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 export OMP_NUM_THREADS ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-snippets dist clean
+.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-figures docs-snippets dist clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -92,6 +92,12 @@ mutants: $(VENV)/.dev ## change the code in small ways and see which tests notic
 docs: $(VENV)/.docs ## build the documentation site, offline, into docs/_build/html (a minute)
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python tools/site_links.py docs/_build/html
+
+docs-figures: $(VENV)/.dev ## measure and draw the pictures of the documentation again (two minutes)
+	@tools/chromium.sh
+	$(BIN)/python tools/figures.py --measure
+	$(BIN)/limi demo --out build/demo --force
+	$(BIN)/python tools/screenshots.py build/demo
 
 docs-snippets: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py

@@ -29,6 +29,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build"]
+suppress_warnings = ["toc.empty_glob"]  # an index may name folders that are still to come
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4

@@ -108,8 +108,9 @@ def test_a_run_keeps_what_it_was_to_cost_and_what_each_phase_took(folder, limi):
     assert phases["labels"]["questions"] == told["settings"]["n_labelled"] == 200
     assert all(spent["seconds"] >= 0 for spent in phases.values())
     code, out, _ = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--full")
-    assert "searching" in out
-    assert "asking findings again" in out
+    words = " ".join(out.split())  # lines break where the durations push them
+    assert "searching" in words
+    assert "asking findings again" in words
 
 
 def test_test_prints_the_answer_and_writes_the_folder(folder, limi):
