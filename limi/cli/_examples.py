@@ -28,6 +28,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "--near age=5",
     ),
     "report": ("limi report runs/first", "limi report runs/first --full"),
+    "explore": (
+        "limi explore runs/first",
+        "limi explore people.csv --model skops:model.skops --protected sex",
+    ),
     "metrics": ("limi metrics runs/first", "limi metrics runs/first --volume 100000"),
     "explain": ("limi explain ATN", "limi explain twin"),
     "list": ("limi list methods", "limi list methods --verbose", "limi list datasets"),

@@ -38,6 +38,7 @@ _EXTRAS = {
     "remote": (("httpx", "msgspec"), "models behind an address"),
     "certify": (("ortools", "onnx"), "proofs for models made of trees, with a solver"),
     "images": (("pillow",), "tests of image classifiers"),
+    "explore": (("starlette", "uvicorn"), "limi explore: the page that asks the model back"),
     "tables": (("openpyxl", "duckdb"), "Excel files and duckdb queries as tables"),
     "ray": (("ray",), "workers on a Ray cluster"),
     "export": (("onnx", "skl2onnx"), "repaired models written as ONNX files"),
