@@ -68,10 +68,12 @@ def run(
     only: Annotated[
         str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
     ] = None,
+    device: Annotated[str, Option(help="cpu, or cuda for generators and LIMI's searches.")] = "cpu",
     as_json: AsJson = False,
 ) -> None:
     """Run the cells of studies that are not done yet; each is kept as it finishes."""
     from limi import studies
+    from limi.gpu.place import choose_device
     from limi.studies._files import check_names
 
     wanted = [studies.load(name) for name in check_names(names)]
@@ -85,6 +87,7 @@ def run(
             kept=keep,
             fresh=fresh,
             only=only,
+            device=choose_device(device, None, "ctgan"),
             on_progress=show,
         )
     if as_json:
@@ -146,21 +149,24 @@ def page(
     ] = None,
     file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
 ) -> None:
-    """Write the page Reproduction from kept results, and its figures into `figures` beside it."""
+    """Write the pages Reproduction from kept results: the overview into FILE, one page per study
+    into the folder of that name, and their figures into `figures` beside it."""
     from limi import studies
     from limi.system import writing
 
     target = None if file is None else writing.place(file)
     place = results or studies.shipped_results()
-    text = studies.page(place)
     if target is None:
-        _console.print_text(text)
+        _console.print_text(studies.page(place))
         return
-    drawn = studies.figures(place)
+    stem = target.name.removesuffix(".md")
+    written = {target.parent / name: text for name, text in studies.pages(place, stem).items()}
+    written[target] = written.pop(target.parent / f"{stem}.md")
     beside = target.parent / "figures"
-    if drawn:
-        writing.make_folder(beside)
-    writing.write_all({target: text, **{beside / name: svg for name, svg in drawn.items()}})
+    drawn = {beside / name: svg for name, svg in studies.figures(place).items()}
+    for folder in (target.parent / stem, *([beside] if drawn else [])):
+        writing.make_folder(folder)
+    writing.write_all(written | drawn)
 
 
 @app.command()
@@ -170,18 +176,21 @@ def check(
     workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a fixed small set of cells; exit code 1 where a method has become worse."""
+    """Run a fixed small set of cells; exit code 1 where a method has become worse, or where a
+    remark on the kept cells no longer follows from them."""
     from limi import studies
 
+    wrong = studies.check_pages(studies.shipped_results())
     with show_progress() as show:
         watched = studies.watch(baseline, update=update, workers=workers, on_progress=show)
     worse = [one for one in watched if not one.ok]
+    lines = [*map(str, watched), *wrong]
     if as_json:
-        _console.print_json({"ok": not worse, "lines": [str(one) for one in watched]})
+        _console.print_json({"ok": not worse and not wrong, "lines": lines})
     else:
-        for one in watched:
-            _console.out.print(str(one), soft_wrap=True)
-    if worse:
+        for line in lines:
+            _console.out.print(line, soft_wrap=True, markup=False)
+    if worse or wrong:
         raise typer.Exit(1)
 
 

@@ -259,17 +259,19 @@ def fit(
     table: str = "rows",
     grown_from: int | None = None,
     pairs: tuple[Rows, float] | None = None,
+    length: float = 1.0,
     on_step: OnStep | None = None,
 ) -> BenchmarkModel:
     """A model of a kind, fitted on these rows by the same recipe and not kept.
 
     `grown_from` is the size of the table that the rows grew from, where they did: a DNN then sees
-    a small table's rows as often as before. `pairs` are for a DNN.
+    a small table's rows as often as before. `pairs` are for a DNN, and so is `length`: how many
+    times the recipe's steps it is trained for.
     """
     _check_kind(kind)
     if len(np.unique(labels)) != 2:
         raise InvalidInput("the labels to fit on must hold both 0 and 1")
-    network: Callable[..., tuple[_Scorer, int]] = partial(_fit_network, pairs=pairs)
+    network: Callable[..., tuple[_Scorer, int]] = partial(_fit_network, pairs=pairs, length=length)
     fitter = {"dnn": network, "rf": _fit_forest, "svm": _fit_machine}[kind]
     rng = np.random.default_rng(seed)
     began = time.perf_counter()
@@ -434,12 +436,14 @@ def _fit_network(
     on_step: OnStep,
     size: int,
     pairs: tuple[Rows, float] | None = None,
+    length: float = 1.0,
 ) -> tuple[_Scorer, int]:
     torch = _torch()
     steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
     if size < _SMALL_TABLE:
         # The papers count epochs. On large tables the steps suffice for several times the rows.
         steps = max(steps, steps * len(rows) // size)
+    steps = max(1, round(length * steps))
     inputs = torch.from_numpy(np.array(rows, dtype=np.float32))
     truth = torch.from_numpy(np.array(labels, dtype=np.int64))
     partners, strength = (rows, 0.0) if pairs is None else pairs

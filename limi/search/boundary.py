@@ -5,6 +5,10 @@ intercept regularised like a weight). It is solved by a primal Newton method on 
 device: each step is one small solve with the Gram matrix of the rows inside the margin, which on
 the CPU is summed over the rows that crossed the margin since the last step; there a first guess
 comes from a tenth of the rows.
+
+Balanced classes move that plane away from where decisions change: most rows on it are decided one
+way. `calibrate` fits a logistic regression to all labelled latents, as unequal as they are, whose
+plane is where both decisions are equally likely; `between` mixes two planes.
 """
 
 from __future__ import annotations
@@ -23,13 +27,17 @@ from limi.errors import InvalidInput
 from limi.system.cores import n_cores
 from limi.types import Latents
 
-__all__ = ["Boundary", "auc", "fit", "random"]
+__all__ = ["Boundary", "Labelled", "auc", "between", "calibrate", "fit", "random"]
 
 _MOST_STEPS = 100
 _BLOCK, _GRAM_BLOCK = 1024, 4096  # latents at once
 _THINNED = 10  # one of so many latents makes the first guess
 _WORTH_THINNING = 1000  # latents that a first guess needs
 _TOLERANCE = 1e-10  # of the gradient, relative to its first length
+_CALIBRATED = 1e-8  # the same for the calibrated plane, whose latents are drawn anew at every step
+
+Labelled = Callable[[], Iterator[tuple[Any, Any]]]
+"""Latents and which of them are decided favorably, chunk by chunk, from the first each time."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,49 @@ def fit(latents: Latents, favorable: Any, *, C: float = 1.0) -> Boundary:
     notes = () if inside else ("the two decisions are separable in latent space with a margin",)
     normal = weights[:-1] / length
     return Boundary(_like(normal, latents), float(weights[-1]) / length, steps, notes)
+
+
+def calibrate(labelled: Labelled, *, C: float = 1.0) -> Boundary:
+    """The plane of a logistic regression: 0.5 |w|^2 + C sum log(1 + exp(-t (w . z + b))), t = +-1.
+
+    The latents are read chunk by chunk at each step of Newton's method, so that a million of them
+    need no more memory than one chunk; sums are in double precision, on the chunks' own device.
+    """
+    weights: NDArray[np.float64] | None = None
+    change, slope, first_length, held = None, 0.0, 0.0, math.inf
+    steps, some = 0, None
+    while steps < _MOST_STEPS:
+        steps += 1
+        objective, gradient, hessian, some = _logistic(labelled, weights, C)
+        if weights is None:
+            weights, first_length = np.zeros(len(gradient)), _length(gradient)
+        if change is not None and objective > held + 1e-4 * slope + 1e-12 * abs(held):
+            # Too far: halve the way back, and look again from there.
+            change, slope = change / 2, slope / 2
+            weights = weights - change
+            continue
+        if _length(gradient) <= _CALIBRATED * first_length:
+            break
+        change = np.linalg.solve(hessian, -gradient)
+        slope, held = float(gradient @ change), objective
+        weights = weights + change
+    assert weights is not None
+    length = _length(weights[:-1])
+    if not (math.isfinite(length) and length > 0):
+        raise InvalidInput("the latents of both decisions coincide, so no plane parts them")
+    return Boundary(_like(weights[:-1] / length, some), float(weights[-1]) / length, steps)
+
+
+def between(first: Boundary, second: Boundary, share: float) -> Boundary:
+    """A plane between two: the first at a share of 0, the second at 1, half and half at 0.5."""
+    if share in (0, 1):
+        return second if share else first
+    normal = (1 - share) * first.normal + share * second.normal
+    length = math.sqrt(float((normal**2).sum()))
+    if not length > 0:
+        raise InvalidInput("the two planes face each other, so there is none between them")
+    offset = (1 - share) * first.offset + share * second.offset
+    return Boundary(normal / length, offset / length, first.steps, first.notes)
 
 
 def random(latents: Latents, rng: np.random.Generator, offset: float = 0.0) -> Boundary:
@@ -211,6 +262,63 @@ def _newton_of_tensors(latents: Any, favorable: Any, C: float) -> tuple[Any, int
             there = float(objective(weights + size * change, margin + size * moved))
         weights, margin = weights + size * change, margin + size * moved
     return weights, steps, bool((margin < 1).any())
+
+
+def _logistic(
+    labelled: Labelled, weights: NDArray[np.float64] | None, C: float
+) -> tuple[float, NDArray[np.float64], NDArray[np.float64], Any]:
+    """Objective, gradient and Hessian of the logistic regression, with the intercept last.
+
+    The intercept carries no penalty: it is what the calibration is about.
+    """
+    total: Any = None
+    some: Any = None
+    for latents, favorable in labelled():
+        some = latents[:0]
+        of = _logistic_part if isinstance(latents, np.ndarray) else _logistic_part_of_tensors
+        given = np.zeros(latents.shape[1] + 1) if weights is None else weights
+        part = of(latents, favorable, given)
+        total = part if total is None else [a + b for a, b in zip(total, part, strict=True)]
+    if total is None:
+        raise InvalidInput("a boundary needs labelled latents; none were given")
+    loss, pull, curvature = total
+    given = np.zeros(len(pull)) if weights is None else weights
+    penalty = np.append(np.ones(len(pull) - 1), 0.0)
+    objective = 0.5 * float((penalty * given**2).sum()) + C * float(loss)
+    # A trace on the diagonal keeps the solve sound where every latent is surely decided.
+    hessian = C * curvature + np.diag(penalty + 1e-9 * (1 - penalty))
+    return objective, penalty * given + C * pull, hessian, some
+
+
+def _logistic_part(latents: Any, favorable: Any, weights: NDArray[np.float64]) -> list[Any]:
+    from scipy.special import expit
+
+    parts = []
+    for start in range(0, len(latents), _GRAM_BLOCK):
+        block = np.asarray(latents[start : start + _GRAM_BLOCK], dtype=np.float64)
+        up = np.asarray(favorable[start : start + _GRAM_BLOCK], dtype=np.float64)
+        inputs = np.concatenate([block, np.ones((len(block), 1))], axis=1)
+        margin = inputs @ weights
+        chance = expit(margin)
+        loss = np.logaddexp(0.0, margin).sum() - (up * margin).sum()
+        weighted = inputs * (chance * (1 - chance))[:, None]
+        parts.append([loss, (chance - up) @ inputs, weighted.T @ inputs])
+    return [sum(some[1:], start=some[0]) for some in zip(*parts, strict=True)]
+
+
+def _logistic_part_of_tensors(
+    latents: Any, favorable: Any, weights: NDArray[np.float64]
+) -> list[Any]:
+    """The same where the tensors are."""
+    import torch
+
+    inputs = torch.nn.functional.pad(latents, (0, 1), value=1.0).double()
+    up = favorable.double()
+    margin = inputs @ torch.as_tensor(weights, device=inputs.device)
+    chance = margin.sigmoid()
+    loss = torch.nn.functional.softplus(margin).sum() - up.dot(margin)
+    curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs
+    return [float(loss), ((chance - up) @ inputs).cpu().numpy(), curvature.cpu().numpy()]
 
 
 def _length(vector: Any) -> float:

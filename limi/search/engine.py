@@ -28,6 +28,7 @@ class Run:
     seconds: float
     session: Session  # what it spent, and what the method says of it
     curve: tuple[tuple[int, int], ...] = ()  # (queries, findings) after each batch
+    rows: tuple[int, ...] = ()  # rows checked at each point of the curve
 
 
 def run(
@@ -65,6 +66,7 @@ def run(
     watch.done = _share(budget, session, findings)
     stop = Stop.EXHAUSTED
     curve: list[tuple[int, int]] = []
+    rows: list[int] = []
     try:
         watch.enter("search")
         for checked in method.search(session, rng):
@@ -74,6 +76,7 @@ def run(
             watch.rows, watch.findings = findings.rows_checked, len(findings)
             watch.owed = task.recheck * len(findings)
             curve.append((watch.questions - asked, len(findings)))
+            rows.append(findings.rows_checked)
             reached = _find_reached(budget, session, findings)
             if reached:
                 stop = reached
@@ -92,7 +95,7 @@ def run(
     if stop == Stop.EXHAUSTED and watch.ran_out:
         stop = Stop.SECONDS
     queries, seconds = watch.questions - asked, watch.seconds - start
-    return Run(findings, stop, queries, seconds, session, tuple(curve))
+    return Run(findings, stop, queries, seconds, session, tuple(curve), tuple(rows))
 
 
 def _share(budget: Budget, session: Session, findings: Findings) -> Callable[[], float]:

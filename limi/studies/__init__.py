@@ -12,7 +12,7 @@ from limi.studies._extend import extend, load_bench
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names, shipped_results
 from limi.studies._formats import FORMATS, StudyTable, render
-from limi.studies._page import figures, page
+from limi.studies._page import check_pages, figures, page, pages
 from limi.studies._results import Outcome, Results, read
 from limi.studies._run import Ran, StudyProgress, run
 from limi.studies._standings import MEASURES as BENCH_MEASURES
@@ -35,6 +35,7 @@ __all__ = [
     "Watched",
     "bench_figures",
     "bench_page",
+    "check_pages",
     "expand",
     "extend",
     "figure",
@@ -43,6 +44,7 @@ __all__ = [
     "load_bench",
     "names",
     "page",
+    "pages",
     "read",
     "render",
     "run",

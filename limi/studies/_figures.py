@@ -15,9 +15,10 @@ from limi.studies._results import DONE, Results
 from limi.studies._tables import MEASURES, complete
 from limi.system.words import short
 
-__all__ = ["STYLE", "draw_rule", "draw_text", "figure"]
+__all__ = ["STYLE", "curves", "draw_rule", "draw_text", "figure"]
 
 _WIDTH, _GAP, _LINE, _HEAD = 340, 28, 22, 40
+_WIDE = 520  # a panel of many lines
 _NAMES, _AXIS = 110, 34
 _COLUMNS = 3
 STYLE = """
@@ -28,7 +29,9 @@ text { font: 12px system-ui, sans-serif; fill: #566070; }
 .grid { stroke: #e2e5ea; } .base { stroke: #7c8796; }
 .ours { fill: #1b5cb8; } .range { stroke: #1b5cb8; stroke-width: 2; }
 .paper { fill: #ffffff; stroke: #a94a08; stroke-width: 2; }
+.other { fill: #3d7a3a; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.lead { stroke: #7c8796; stroke-dasharray: 1 3; }
 .area { fill: #e2e5ea; }
 @media (prefers-color-scheme: dark) {
   svg { background: #0f1216; }
@@ -40,6 +43,7 @@ text { font: 12px system-ui, sans-serif; fill: #566070; }
 }
 """.strip()
 # One colour a line, told apart in grey too; labels name them as well.
+_DASHES = ("", "7 3", "2 3")
 _COLOURS = ("#1b5cb8", "#a94a08", "#3d7a3a", "#8250a4", "#7c8796", "#b8860b")
 
 
@@ -63,11 +67,142 @@ def figure(study: Study, results: Results) -> str:
             f"there are no results of {study.name} at scale {results.scale} to draw; "
             f"run: limi study run {study.name} --scale {results.scale}"
         )
-    draw = {"dots": _dots, "lines": _lines, "densities": _densities}[str(kind)]
+    draw = {"dots": _dots, "lines": _lines, "densities": _densities, "trade": _trade}[str(kind)]
     panels = [draw(study, results, benchmark) for benchmark in benchmarks]
     shown = "the overlap of densities" if kind == "densities" else MEASURES[_measure(study)].label
     title = f"{study.title}: {shown}, scale {results.scale}"
     return _sheet(title, panels, _key(study))
+
+
+def curves(study: Study, results: Results) -> str:
+    """Findings against rows checked, and against queries, a panel each for every benchmark.
+
+    Empty where no cell has kept its curve.
+    """
+    benchmarks = list(
+        dict.fromkeys(o.benchmark for o in results.outcomes.values() if o.measures.get("curve"))
+    )
+    panels = [
+        _curve_panel(study, results, benchmark, axis)
+        for benchmark in benchmarks
+        for axis in ("rows", "queries")
+    ]
+    if not panels:
+        return ""
+    title = f"{study.title}: findings, both axes logarithmic, one seed, scale {results.scale}"
+    return _sheet(title, panels, [], columns=2, width=_WIDE)
+
+
+def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> _Panel:
+    """One line a method; labels in the order of their ends."""
+    drawn = {}
+    for variant in study.variants:
+        kept = [
+            o.measures["curve"]
+            for o in results.of(benchmark, variant.name)
+            if o.measures.get("curve")
+        ]
+        if kept:
+            drawn[variant.label] = [
+                (x, y)
+                for x, y in zip(kept[0][axis], kept[0]["findings"], strict=True)
+                if x > 0 and y > 0
+            ]
+    drawn = {label: line for label, line in drawn.items() if line}
+    across = _Log([x for line in drawn.values() for x, _ in line])
+    upward = _Log([y for line in drawn.values() for _, y in line])
+    high, left, right = 250.0, 40.0, 130.0
+    width = _WIDE - left - right
+    styles = {v.label: number for number, v in enumerate(study.variants)}
+    body = [draw_text(0, 16, f"{benchmark}, findings against {axis}", "title")]
+    for at, label in upward.marks():
+        y = _HEAD + high * (1 - at)
+        body += [
+            draw_rule("grid", left, y, left + width, y),
+            draw_text(left - 6, y + 4, label, anchor="end"),
+        ]
+    for at, label in across.marks():
+        x = left + at * width
+        body.append(draw_text(x, _HEAD + high + 16, label, anchor="middle"))
+    ends = sorted(drawn, key=lambda label: -drawn[label][-1][1])
+    room = high / max(len(ends) - 1, 1)
+    for number, label in enumerate(ends):
+        # A colour and a dash of its own, the same in every panel.
+        style = styles[label]
+        colour, dash = _COLOURS[style % len(_COLOURS)], _DASHES[style // len(_COLOURS) % 3]
+        places = [
+            (left + width * across.at(x), _HEAD + high * (1 - upward.at(y)))
+            for x, y in drawn[label]
+        ]
+        y = _HEAD + min(room, 18.0) * number
+        end = left + width + 34
+        body += [
+            _polyline(places, colour, dash),
+            draw_rule("lead", *places[-1], end - 18, y),
+            _polyline([(end - 18, y), (end, y)], colour, dash),
+            draw_text(end + 4, y + 4, label, "name"),
+        ]
+    return _Panel(body, _HEAD + high + _AXIS)
+
+
+# -- trade: one measure against another ---------------------------------------------------
+
+
+def _trade(study: Study, results: Results, benchmark: str) -> _Panel:
+    """What a variant gains in one measure and pays in another, a line for each generator."""
+    across_measure, upward_measure = _measure(study), str(study.figure["against"])
+    lines: dict[str, list[tuple[str, float, float]]] = {}
+    for variant in study.variants:
+        found = results.numbers(benchmark, variant.name, across_measure)
+        alike = results.numbers(benchmark, variant.name, upward_measure)
+        if found and alike:
+            name = "CTGAN" if variant.of else "trees"
+            point = (
+                variant.label.removesuffix(", CTGAN"),
+                statistics.fmean(found),
+                statistics.fmean(alike),
+            )
+            lines.setdefault(name, []).append(point)
+    points = [point for line in lines.values() for point in line]
+    if not points:
+        return _Panel([draw_text(0, 16, f"{benchmark}: not measured")], _HEAD)
+    across = _Linear([x for _, x, _ in points])
+    high, left = 190.0, 40.0
+    low = min(y for _, _, y in points)
+    bottom = math.floor(low * 10) / 10
+    width = _WIDTH - left - 10
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        return left + width * across.at(x), _HEAD + high * (1 - (y - bottom) / (1 - bottom))
+
+    body = [draw_text(0, 16, benchmark, "title")]
+    for tenth in range(round(bottom * 10), 11):
+        y = place(0, tenth / 10)[1]
+        body += [
+            draw_rule("grid", left, y, left + width, y),
+            draw_text(left - 6, y + 4, f"{tenth / 10:.1f}", anchor="end"),
+        ]
+    for at, label in across.marks():
+        body.append(
+            draw_text(
+                left + at * width, _HEAD + high + 16, f"{100 * float(label):g} %", anchor="middle"
+            )
+        )
+    for number, (name, line) in enumerate(lines.items()):
+        colour = _COLOURS[number]
+        places = [place(x, y) for _, x, y in line]
+        body.append(_polyline(places, colour))
+        for (label, _, _), (x, y) in zip(line, places, strict=True):
+            mark = {"natural rows": "n", "the paper's plane": "p", "half and half": "h"}.get(
+                label, "c"
+            )
+            body.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
+            body.append(draw_text(x + 6, y - 6, mark, "name"))
+        body += [
+            _polyline([(150 + 90 * number, 12), (166 + 90 * number, 12)], colour),
+            draw_text(172 + 90 * number, 16, name, "name"),
+        ]
+    return _Panel(body, _HEAD + high + _AXIS)
 
 
 def _measure(study: Study) -> str:
@@ -80,28 +215,43 @@ def _key(study: Study) -> list[str]:
             '<rect class="area" x="0" y="-9" width="10" height="10"/>',
             draw_text(16, 0, "the table"),
         ]
+    if study.figure.get("kind") == "trade":
+        words = "across: rows that flip; upward: likeness to the table's own people who flip; "
+        return [
+            draw_text(
+                0, 0, words + "n natural rows, p the paper's plane, h half and half, c calibrated"
+            )
+        ]
     out = [
         '<circle class="ours" cx="5" cy="-4" r="4"/>',
         draw_text(16, 0, "ours: mean and range of seeds"),
     ]
     if _measure(study) in paper_numbers(study.name):
         out += ['<circle class="paper" cx="225" cy="-4" r="4"/>', draw_text(236, 0, "the paper")]
+    if study.figure.get("kind") == "lines" and any(v.of for v in study.variants):
+        out += ['<circle class="other" cx="325" cy="-4" r="4"/>', draw_text(336, 0, "ours, CTGAN")]
     return out
 
 
-def _sheet(title: str, panels: Sequence[_Panel], key: Sequence[str]) -> str:
-    columns = min(_COLUMNS, len(panels))
+def _sheet(
+    title: str,
+    panels: Sequence[_Panel],
+    key: Sequence[str],
+    columns: int = _COLUMNS,
+    width: int = _WIDTH,
+) -> str:
+    columns = min(columns, len(panels))
     rows = [panels[i : i + columns] for i in range(0, len(panels), columns)]
     # Room for the title, even over a single panel.
-    width = max(columns, 2) * (_WIDTH + _GAP) + _GAP
+    whole = max(columns, 2) * (width + _GAP) + _GAP
     parts, y = [], 64.0
     for row in rows:
         for i, panel in enumerate(row):
-            x = _GAP + i * (_WIDTH + _GAP)
+            x = _GAP + i * (width + _GAP)
             parts += [f'<g transform="translate({x} {y:g})">', *panel.body, "</g>"]
         y += max(panel.height for panel in row) + _GAP
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {y:g}" width="{width}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {whole} {y:g}" width="{whole}" '
         f'height="{y:g}" role="img" aria-label="{escape(title)}">',
         f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>",
@@ -131,6 +281,7 @@ def _dots(study: Study, results: Results, benchmark: str) -> _Panel:
     paper = paper_numbers(study.name).get(measure, {}).get(benchmark, {})
     found = {v.name: results.numbers(benchmark, v.name, measure) for v in study.variants}
     shown = [v for v in study.variants if found[v.name] or v.name in paper]
+    printed = {v.name: paper[v.of or v.name] for v in shown if (v.of or v.name) in paper}
     values = [x for numbers in found.values() for x in numbers] + list(paper.values())
     scale = _Log(values) if measure in ("findings", "per_second") else _Linear(values)
     height = _HEAD + _LINE * len(shown) + _AXIS
@@ -152,10 +303,9 @@ def _dots(study: Study, results: Results, benchmark: str) -> _Panel:
                 for x in (min(numbers), statistics.fmean(numbers), max(numbers))
             )
             body += [draw_rule("range", low, y, high, y), _dot("ours", mid, y)]
-        if variant.name in paper:
-            body.append(
-                _dot("paper", _NAMES + scale.at(paper[variant.name]) * (_WIDTH - _NAMES), y)
-            )
+        if variant.name in printed:
+            x = _NAMES + scale.at(printed[variant.name]) * (_WIDTH - _NAMES)
+            body.append(_dot("paper", x, y))
     return _Panel(body, height)
 
 
@@ -211,8 +361,10 @@ class _Log:
 def _lines(study: Study, results: Results, benchmark: str) -> _Panel:
     measure = _measure(study)
     paper = paper_numbers(study.name).get(measure, {}).get(benchmark, {})
-    names = [v.name for v in study.variants]
-    found = {name: results.numbers(benchmark, name, measure) for name in names}
+    plain = [v for v in study.variants if not v.of]
+    names = [v.name for v in plain]
+    found = {v.name: results.numbers(benchmark, v.name, measure) for v in study.variants}
+    beside = {v.of: v.name for v in study.variants if v.of}
     values = [x for numbers in found.values() for x in numbers] + list(paper.values())
     scale, high = _Linear(values), 150.0
     body = [draw_text(0, 16, benchmark, "title")]
@@ -228,7 +380,7 @@ def _lines(study: Study, results: Results, benchmark: str) -> _Panel:
             draw_rule("grid", left, y, left + across, y),
             draw_text(left - 6, y + 4, label, anchor="end"),
         ]
-    for number, variant in enumerate(study.variants):
+    for number, variant in enumerate(plain):
         x, _ = place(number, 0.0)
         body.append(
             draw_text(x, _HEAD + high + 16, variant.label.rpartition(" ")[2], anchor="middle")
@@ -240,16 +392,27 @@ def _lines(study: Study, results: Results, benchmark: str) -> _Panel:
             _COLOURS[0],
             [(i, statistics.fmean(found[n])) for i, n in enumerate(names) if found[n]],
         ),
+        (
+            "other",
+            _COLOURS[2],
+            [
+                (i, statistics.fmean(found[beside[n]]))
+                for i, n in enumerate(names)
+                if found.get(beside.get(n, ""))
+            ],
+        ),
     ):
         places = [place(i, value) for i, value in points]
-        body.append(_polyline(places, colour))
+        if places:
+            body.append(_polyline(places, colour))
         body += [_dot(kind, x, y) for x, y in places]
     return _Panel(body, _HEAD + high + _AXIS)
 
 
-def _polyline(places: Sequence[tuple[float, float]], colour: str) -> str:
+def _polyline(places: Sequence[tuple[float, float]], colour: str, dash: str = "") -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    return f'<polyline class="line" stroke="{colour}" points="{points}"/>'
+    dashed = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<polyline class="line" stroke="{colour}"{dashed} points="{points}"/>'
 
 
 # -- densities ----------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "Variant",
     "folder",
     "load",
+    "load_overview",
     "names",
     "paper_accuracy",
     "paper_numbers",
@@ -30,7 +31,8 @@ __all__ = [
 
 SCALES = ("smoke", "small", "paper")
 KINDS = ("search", "boundary", "repair", "densities", "twins", "images", "bench")
-_NOT_STUDIES = ("scales",)
+PAPER_GENERATOR = "ctgan"
+_NOT_STUDIES = ("scales", "claims")
 _WATCH = "watch"  # run by `limi study check`, no study of its own
 _BENCH = "bench"  # run by `limi bench`
 _OTHERS = (_WATCH, _BENCH)
@@ -51,6 +53,7 @@ class Variant:
     generator: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)  # over the scale's
     derived: bool = False  # shown beside the others, and measured by their cells
+    of: str = ""  # the variant that this one is, run with the paper's generator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +121,7 @@ class Study:
     combined: tuple[Combined, ...]
     figure: Mapping[str, Any]
     remarks: str
+    fixed: tuple[str, ...]  # numbers in the remarks that are definitions, not results
     notes: tuple[str, ...]
     uses: str | None  # the study whose cells this one shows
     margins: Mapping[str, float]
@@ -129,12 +133,11 @@ class Study:
         if name not in SCALES:
             raise InvalidInput(f"there is no scale {name!r}; {nearest(name, SCALES)}")
         given = _merge(_shared_scales().get(name, {}), self._scales.get(name, {}))
-        known = tuple(variant.name for variant in self.variants)
         return Scale(
             name=name,
             seeds=int(given.get("seeds", 1)),
             benchmarks=tuple(given.get("benchmarks", self.benchmarks)),
-            variants=tuple(given.get("variants", known)),
+            variants=tuple(given.get("variants", self._shown(given.get("beside", False)))),
             budget=given.get("budget", {}),
             budgets=given.get("budgets", {}),
             extras=tuple(given.get("extras", ())),
@@ -144,6 +147,10 @@ class Study:
             extra=given.get("extra", {}),
             words=given.get("words", ""),
         )
+
+    def _shown(self, beside: bool) -> tuple[str, ...]:
+        """The variants of a scale; those with the paper's generator where it is worth training."""
+        return tuple(variant.name for variant in self.variants if beside or not variant.of)
 
     def variant(self, name: str) -> Variant:
         """A variant by its name."""
@@ -181,10 +188,18 @@ def load(name: str) -> Study:
         raise CorruptStore(f"the study file {path.name!r} cannot be read: {error}") from None
 
 
+@cache
 def paper_numbers(name: str) -> dict[str, dict[str, dict[str, float]]]:
     """The paper's numbers of a study: measure, benchmark, variant; empty where it gives none."""
     path = folder() / "paper" / f"{name}.toml"
     return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+@cache
+def load_overview() -> dict[str, Any]:
+    """The sentences of the overview: what a user should conclude, and what was not reproduced."""
+    tree = tomllib.loads((folder() / "claims.toml").read_text(encoding="utf-8"))
+    return {name: tree[name] for name in ("head", "conclusions", "not_reproduced", "conditions")}
 
 
 def paper_accuracy() -> dict[str, float]:
@@ -208,6 +223,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
     )
     if base is not None and not variants:
         variants = base.variants
+    variants += tuple(_beside(v) for v in variants if v.name in tree.get("beside", ()))
     for variant in variants:
         if not _NAME.fullmatch(variant.name):
             raise KeyError(f"variant {variant.name!r} needs a name of a-z, 0-9, + . -")
@@ -242,6 +258,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         ),
         figure=tree.get("figure", {}),
         remarks=tree.get("remarks", "").strip(),
+        fixed=tuple(tree.get("fixed", ())),
         notes=tuple(tree.get("notes", ())),
         uses=uses,
         margins=tree.get("margins", {}),
@@ -256,6 +273,17 @@ def _read_targets(name: str, files: Sequence[str]) -> dict[str, Mapping[str, Any
 
     read = [definitions.read(folder() / name / f"{file}.toml") for file in files]
     return {spec.name: spec.tree() for one in read for spec in one.targets}
+
+
+def _beside(variant: Variant) -> Variant:
+    """The same with the generator of the paper."""
+    return replace(
+        variant,
+        name=f"{variant.name}.{PAPER_GENERATOR}",
+        label=f"{variant.label}, CTGAN",
+        generator=PAPER_GENERATOR,
+        of=variant.name,
+    )
 
 
 def _variant(given: Mapping[str, Any]) -> Variant:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from typing import Any
 
 import numpy as np
 
+from limi import methods
 from limi.audits import pictures
+from limi.decisions import favors
 from limi.errors import InvalidInput
+from limi.methods.limi import LIMI
 from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.metrics._rate import clopper_pearson
 from limi.metrics._space import nearest
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
-from limi.metrics.naturalness import Definition, average_tabular_naturalness, two_sample_auc
+from limi.metrics.naturalness import (
+    Definition,
+    average_tabular_naturalness,
+    naturalness_at,
+    two_sample_auc,
+)
 from limi.metrics.representative import representative
 from limi.metrics.row_naturalness import judge_by_distance
+from limi.search.engine import Run
+from limi.search.session import Session
+from limi.search.task import Task
+from limi.streams import Stream
 from limi.studies._cells import Cell
 from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop
@@ -28,6 +42,9 @@ __all__ = ["measure_cell"]
 _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
 _JUDGED = 5_000  # findings of which the plausible ones are counted
+_DRAWS = 10  # sets of findings whose ATN is averaged, as the paper does
+_ALIKE = 800  # findings held against the table's own people who flip
+_ON_PLANE = 5_000  # rows on the plane that are asked for their decision
 _DISTANCES = 2_000  # findings whose nearest real row is looked for
 _DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
 
@@ -67,7 +84,9 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
         "seconds": round(ran.seconds, 3),
         "per_second": round(findings_per_second(len(rows), ran.seconds), 2),
         "per_thousand_queries": round(findings_per_thousand_queries(len(rows), ran.queries), 3),
+        "per_row": round(len(rows) / max(1, ran.findings.rows_checked), 5),
         "stop": str(ran.stop),
+        "curve": _curve(ran),
         **{name: round(float(value), 4) for name, value in ran.session.facts.items()},
     }
     if "speed" in cell.extras:
@@ -79,20 +98,17 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
         n = min(len(real), len(rows) // 4)
         chosen = rows[representative(real, rows, schema, n, rng)]
         tree |= _naturalness("representative_atn", real, chosen, schema, definitions, rng)
+    if "likeness" in cell.extras:
+        tree |= _likeness(cell, shop, rows, rng)
+    if "favorable" in cell.extras and cell.method == "limi":
+        tree["plane_favorable"] = round(_favorable_on_plane(cell, shop), 4)
     if len(rows) >= FEWEST_TO_JUDGE:
         if "detection" in cell.extras:
             tree |= _detection(real, rows, schema, rng)
         if "distance" in cell.extras:
             tree["distance"] = round(_distance_of_codes(real, rows, rng), 4)
         if "plausible" in cell.extras:
-            share = _plausible(real, rows, schema, rng)
-            tree |= {
-                "plausible": round(share * len(rows)),
-                "plausible_share": round(share, 4),
-                "plausible_per_thousand": round(
-                    findings_per_thousand_queries(share * len(rows), ran.queries), 3
-                ),
-            }
+            tree |= _plausible(real, rows, schema, ran.queries, rng)
     return tree | shop.facts(cell) | shop.generator_facts(cell)
 
 
@@ -112,14 +128,19 @@ def _naturalness(
     definitions: dict[str, Definition],
     rng: np.random.Generator,
 ) -> dict[str, Any]:
-    """ATN of as many findings as the table has rows, by each definition."""
+    """ATN of as many findings as the table has rows, by each definition: the mean of ten draws."""
     if len(rows) < FEWEST_TO_JUDGE:
         return {f"{name}{suffix}": None for suffix in definitions}
+    drawn = [rows]
     if len(rows) > len(real):
-        rows = rows[rng.choice(len(rows), len(real), replace=False)]
+        drawn = [rows[rng.choice(len(rows), len(real), replace=False)] for _ in range(_DRAWS)]
     return {
         f"{name}{suffix}": round(
-            average_tabular_naturalness(real, rows, schema, definition=definition).score, 4
+            statistics.fmean(
+                average_tabular_naturalness(real, some, schema, definition=definition).score
+                for some in drawn
+            ),
+            4,
         )
         for suffix, definition in definitions.items()
     }
@@ -154,15 +175,81 @@ def _distance_of_codes(real: Rows, rows: Rows, rng: np.random.Generator) -> floa
     return float(nearest(chosen, base, 1)[0].mean()) / (usual or 1.0)
 
 
-def _plausible(real: Rows, rows: Rows, schema: Schema, rng: np.random.Generator) -> float:
-    """The share of findings that are no odder than 95 % of real rows.
+def _plausible(
+    real: Rows, rows: Rows, schema: Schema, queries: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Findings that are no odder than 95 % of real rows: their share, with its interval where it
+    was judged by a sample, and what it comes to.
 
     By the distance to real rows, for every method alike: log-probabilities of a generator would
     favor the methods that search among its rows.
     """
     judge = judge_by_distance(real, schema, rng)
     chosen = rows[rng.permutation(len(rows))[:_JUDGED]]
-    return float((judge.p_values(chosen) >= 0.05).mean())
+    share = float((judge.p_values(chosen) >= 0.05).mean())
+    low, high = share, share
+    if len(chosen) < len(rows):
+        low, high = clopper_pearson(round(share * len(chosen)), len(chosen))
+    return {
+        "plausible": round(share * len(rows)),
+        "plausible_low": round(low * len(rows)),
+        "plausible_high": round(high * len(rows)),
+        "plausible_share": round(share, 4),
+        "plausible_per_thousand": round(
+            findings_per_thousand_queries(share * len(rows), queries), 3
+        ),
+    }
+
+
+def _curve(ran: Run) -> dict[str, list[float]]:
+    """Rows checked, queries and findings so far, at round numbers of rows and at the end.
+
+    Within a batch findings are taken to be spread evenly.
+    """
+    if not ran.rows or ran.rows[-1] < 1:
+        return {}
+    checked = np.array([0, *ran.rows], dtype=np.float64)
+    queries, found = (
+        np.array([0, *line], dtype=np.float64) for line in zip(*ran.curve, strict=True)
+    )
+    marks = [m * 10.0**p for p in range(2, 8) for m in (1, 2, 5) if m * 10**p < checked[-1]]
+    at = np.array([*marks, checked[-1]])
+    # Before the first row lie labels and explanations: of equal rows the last counts.
+    last = np.append(checked[1:] > checked[:-1], True)
+    lines = {"rows": at}
+    for name, line in (("queries", queries), ("findings", found)):
+        lines[name] = np.interp(at, checked[last], line[last])
+    return {name: [round(float(x)) for x in line] for name, line in lines.items()}
+
+
+def _likeness(cell: Cell, shop: Workshop, rows: Rows, rng: np.random.Generator) -> dict[str, Any]:
+    """ATN of findings against the table's own people who flip, of equal numbers for all methods.
+
+    `real_likeness` is what as many of those people reach, drawn from them with replacement: the
+    most that can be asked of findings.
+    """
+    flipping, schema = shop.flipping(cell), shop.problem(cell).schema
+    n = min(_ALIKE, len(flipping))
+    told: dict[str, Any] = {"likeness": None, "real_likeness": None, "likeness_n": n}
+    if n >= FEWEST_TO_JUDGE:
+        again = flipping[rng.integers(0, len(flipping), _DRAWS * n)]
+        told["real_likeness"] = round(naturalness_at(n, flipping, again, schema, rng).value, 4)
+        if len(rows) >= n:
+            told["likeness"] = round(naturalness_at(n, flipping, rows, schema, rng).value, 4)
+    return told
+
+
+def _favorable_on_plane(cell: Cell, shop: Workshop) -> float:
+    """The share of rows on LIMI's plane that are decided favorably; half of them, on a true one."""
+    problem, generator = shop.problem(cell), shop.generator(cell)
+    method = methods.parse(cell.method, cell.settings)
+    assert isinstance(method, LIMI)
+    assert generator is not None
+    task = Task(problem.schema, problem.target.score, problem.rows, generator=generator)
+    plane = method.fit_plane(Session(task), Stream.SEARCH.rng(cell.seed))
+    latents = generator.sample_latents(_ON_PLANE, np.random.default_rng([cell.seed, 9]))
+    rows = generator.decode(latents if plane is None else plane.project(latents))
+    return float(favors(problem.target.score(rows)).mean())
 
 
 def _speed(cell: Cell, shop: Workshop) -> float:

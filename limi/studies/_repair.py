@@ -11,17 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from limi import data
+from limi.audits.problem import Problem
 from limi.errors import InvalidInput
+from limi.metrics._populations import check_population
+from limi.models import benchmark
+from limi.models.target import Target
 from limi.repairs import (
     PRESETS,
     Comparison,
     Ensemble,
     Figures,
+    MixedTable,
     Settings,
     Steps,
     Training,
@@ -34,13 +39,16 @@ from limi.repairs import (
     refit_of,
     try_out,
 )
-from limi.search.findings import Findings
+from limi.search.findings import Findings, Found
 from limi.studies._cells import Cell
 from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop, natural_people, rows_of
+from limi.types import Index, Rows, Truth
 
 __all__ = ["measure_repair"]
 
+CONTROL = "none"  # the recipe that adds nothing
+_PRESET = ("recipe", "label", "fraction")
 _RATE_ROWS = 20_000
 # The paper's names of what `limi.repairs` measures.
 _NAMES = {
@@ -71,35 +79,26 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The target's figures before and after."""
     if "how" in cell.extra:
         return _measure_way(cell, shop)
-    found = search_cell(cell, shop)
-    problem, findings = found.problem, found.found
-    if not len(findings):
-        raise InvalidInput(f"{cell.method} found nothing to train {cell.target} again with")
-    preset = replace(
-        PRESETS[str(cell.extra.get("preset", "paper"))],
-        **{name: cell.extra[name] for name in ("recipe", "fraction") if name in cell.extra},
-    )
+    if cell.extra.get("recipe") == CONTROL:
+        # The same training from the same seed, without any finding: what the seed alone changes.
+        problem = shop.problem(cell)
+        findings = Findings(problem.schema).all()
+    else:
+        found = search_cell(cell, shop)
+        problem, findings = found.problem, found.found
+        if not len(findings):
+            raise InvalidInput(f"{cell.method} found nothing to train {cell.target} again with")
+    mix, known = _mix(cell, problem, findings)
+    target = _train(cell, problem, mix.rows, mix.labels)
     chosen_groups = groups(problem, "lowest")
-    assert problem.labels is not None
-    known = np.flatnonzero(problem.labels >= 0)
-    training = Training(problem.schema, problem.rows[known], problem.labels[known])
-    mix = mix_rows(
-        preset,
-        training,
-        findings,
-        problem.target.score,
-        ensemble=lambda: _blind_ensemble(cell.table),
-        privileged=chosen_groups.codes(problem.schema),
-        rng=np.random.default_rng([cell.seed, 13]),
-    )
-    fitted = refit_of(problem)(mix.rows, mix.labels, cell.seed)
     size = int(cell.extra.get("rate_rows", _RATE_ROWS))
     people = natural_people(cell.table)
     yardstick = Yardstick.make(problem, chosen_groups, people, size, np.random.default_rng(11))
     nothing = np.empty(0, dtype=np.intp)
     before, after = (
-        _name(yardstick.figures(target, known, nothing, None), _NAMES)
-        for target in (problem.target, fitted.target)
+        _name(yardstick.figures(one, known, nothing, None), _NAMES)
+        | {"if_m": _shuffled_rate(problem, one, size)}
+        for one in (problem.target, target)
     )
     return {
         **after,
@@ -108,6 +107,54 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
         "added": len(mix.rows) - len(known),
         "real_rate": before["if_o"],
     }
+
+
+def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Index]:
+    """What to train on, and which rows of the table have a label."""
+    assert problem.labels is not None
+    known = np.flatnonzero(problem.labels >= 0)
+    training = Training(problem.schema, problem.rows[known], problem.labels[known])
+    if cell.extra.get("recipe") == CONTROL:
+        return MixedTable(training.rows, training.labels, 0), known
+    given = {name: cell.extra[name] for name in _PRESET if name in cell.extra}
+    mixed = mix_rows(
+        replace(PRESETS[str(cell.extra.get("preset", "paper"))], **given),
+        training,
+        findings,
+        problem.target.score,
+        ensemble=lambda: _blind_ensemble(cell.table),
+        privileged=groups(problem, "lowest").codes(problem.schema),
+        rng=np.random.default_rng([cell.seed, 13]),
+    )
+    return mixed, known
+
+
+def _train(cell: Cell, problem: Problem, rows: Rows, labels: Truth) -> Target:
+    """The target trained from scratch, for more or fewer steps where the cell says so."""
+    if "length" not in cell.extra:
+        return refit_of(problem)(rows, labels, cell.seed).target
+    model = cast("benchmark.BenchmarkModel", problem.target.model)
+    present = problem.target.present
+    made = benchmark.fit(
+        model.info.kind,
+        present(rows),
+        (labels if model.favorable_column == 1 else 1 - labels).astype(np.int8),
+        columns=model.columns,
+        seed=cell.seed,
+        grown_from=len(problem.rows),
+        length=float(cell.extra["length"]),
+    )
+    return replace(problem.target, model=replace(made, favorable_column=model.favorable_column))
+
+
+def _shuffled_rate(problem: Problem, target: Target, n: int) -> float:
+    """Flips of rows whose columns are the table's, each shuffled by itself: values that occur, in
+    combinations that need not."""
+    rng = np.random.default_rng(12)
+    places = rng.integers(0, len(problem.rows), (n, problem.rows.shape[1]))
+    rows = np.take_along_axis(problem.rows, places, axis=0)
+    _, rate = check_population(target.score, problem.schema, rows, target.rule)
+    return round(rate.estimate, 5)
 
 
 def _measure_way(cell: Cell, shop: Workshop) -> dict[str, Any]:

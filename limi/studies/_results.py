@@ -66,6 +66,7 @@ class Results:
     scale: str
     outcomes: Mapping[str, Outcome]  # by cell
     made: Mapping[str, Any] = field(default_factory=dict)  # versions, machine
+    is_complete: bool = False  # with what follows from the cells and the paper's numbers
 
     def of(self, benchmark: str, variant: str) -> list[Outcome]:
         """The outcomes of all seeds."""
@@ -197,6 +198,10 @@ def _check_measures(measures: Mapping[str, Any]) -> None:
             require_type(dict[str, list[float]], value, name)
             if len({len(line) for line in value.values()}) != 1 or len(value.get("x", ())) < 2:
                 raise ValueError("the lines of its picture are not of one length")
+        elif name == "curve":
+            require_type(dict[str, list[float]], value, name)
+            if len({len(line) for line in value.values()}) > 1:
+                raise ValueError("the lines of its curve are not of one length")
         elif name == "before":  # what another variant shows
             require_type(dict[str, float], value, name)
         else:

@@ -67,13 +67,15 @@ def run(
     kept: Path | None = None,
     fresh: bool = False,
     only: str | None = None,
+    device: str = "cpu",
     on_progress: OnProgress = lambda progress: None,
 ) -> Ran:
     """Run the cells of studies that have no result yet, or one of other settings or versions.
 
     Results lie below `out`; with `kept`, each study's results are also written there as one file,
     and a cell that is done there is not run again. `fresh` runs every cell anew, `only` those whose
-    name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*".
+    name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*". `device` is where generators
+    that can are trained, and where LIMI searches if its target can be there too.
     """
     start = time.perf_counter()
     workers = _check_numbers(seeds, workers)
@@ -87,7 +89,7 @@ def run(
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])
     pending = _matching(book.pending(), only)
-    _run_cells(pending, book, out, workers, on_progress)
+    _run_cells(pending, book, Workshop(out / "made", device), workers, on_progress)
     if kept is not None:
         book.keep(kept, {cell.study for cell in pending})
     return book.summary(len(pending), time.perf_counter() - start)
@@ -134,13 +136,12 @@ def _make_folders(out: Path, kept: Path | None) -> None:
 
 
 def _run_cells(
-    cells: Sequence[Cell], book: _Book, out: Path, workers: int, on_progress: OnProgress
+    cells: Sequence[Cell], book: _Book, shop: Workshop, workers: int, on_progress: OnProgress
 ) -> None:
     """Make what the cells need, stage by stage, then run them; each is kept as it finishes."""
-    shop = Workshop(out / "made")
     stages = [[need for need in stage if not shop.has(need)] for stage in needs_of(cells)]
     teller = _Teller(book, cells, sum(map(len, stages)), workers, on_progress)
-    with Pool(partial(_work, shop, out), workers) as pool:
+    with Pool(partial(_work, shop, shop.folder.parent), workers) as pool:
         for stage in stages:
             for need, result in pool.each(stage):
                 teller.tell(need.name, result.why if isinstance(result, Failure) else "")

@@ -56,6 +56,7 @@ def search_cell(
         problem.rows,
         generator=shop.generator(cell),
         gradients=gradients.of(problem.target),
+        on_device=shop.on_device(cell),
         decision=problem.target.rule,
     )
     method, budget = methods.parse(cell.method, cell.settings), _budget(cell)

@@ -7,6 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.studies._files import (
     Claim,
     Combined,
@@ -22,17 +25,22 @@ from limi.studies._results import DONE, Outcome, Results
 __all__ = [
     "MEASURES",
     "Measure",
+    "Tried",
+    "at_rows",
+    "briefly",
     "claims",
     "combine",
     "complete",
     "conditions",
     "describe_machines",
     "matrix",
+    "show",
     "tables",
     "take_cells",
 ]
 
 NO_RESULT = "not run"
+_AN_HOUR = 3600.0  # the most that the paper gives a run
 MEAN = "mean"
 
 
@@ -49,6 +57,7 @@ MEASURES = {
     "findings": Measure("findings", ",.0f"),
     "per_second": Measure("findings/s", ",.1f"),
     "per_thousand_queries": Measure("per 1,000 queries", ",.2f"),
+    "per_row": Measure("rows that flip", ".2%"),
     "rows": Measure("rows checked", ",.0f", None),
     "queries": Measure("queries", ",.0f", None),
     "seconds": Measure("seconds", ",.1f", False),
@@ -65,7 +74,15 @@ MEASURES = {
     "detection_boosted": Measure("detection, boosted", ".3f", False),
     "detection_logistic": Measure("detection, logistic", ".3f", False),
     "distance": Measure("distance", ".2f", False),
-    "plausible": Measure("plausible findings", ",.0f", True),
+    "plausible": Measure("plausible findings", "2", True),
+    "plausible_low": Measure("from", "2", None),
+    "plausible_high": Measure("to", "2", None),
+    "likeness": Measure("like people who flip", ".3f"),
+    "real_likeness": Measure("flipping people of the table", ".3f", None),
+    "plane_favorable": Measure("favorable on the plane", ".1%", None),
+    "paper_seconds": Measure("the paper's seconds", ",.0f", None),
+    "plain_rows": Measure("rows one by one in that time", "2", None),
+    "plain_findings": Measure("found by then", ",.0f"),
     "plausible_share": Measure("plausible", ".1%", True),
     "plausible_per_thousand": Measure("plausible per 1,000 queries", ",.2f", True),
     "auc_train": Measure("AUC, train", ".4f"),
@@ -73,6 +90,7 @@ MEASURES = {
     "accuracy": Measure("accuracy", ".4f"),
     "if_r": Measure("IF_r", ".4f", False),
     "if_o": Measure("IF_o", ".4f", False),
+    "if_m": Measure("shuffled rate", ".4f", False),
     "if_n": Measure("natural rate", ".4f", False),
     "held_out": Measure("accuracy, held out", ".4f"),
     "auc": Measure("AUC", ".4f"),
@@ -112,16 +130,27 @@ MEASURES = {
 }
 
 
-def tables(study: Study, results: Results) -> list[StudyTable]:
-    """Every table of a study; the last one carries the conditions that differ from the paper's."""
+def tables(study: Study, results: Results, *, brief: bool = False) -> list[StudyTable]:
+    """Every table of a study; the last one carries the conditions that differ from the paper's.
+
+    Those are left out where a page says them elsewhere (`brief`).
+    """
     results = complete(study, results)
     specs = [spec for spec in study.tables if any(take_cells(results, m) for m in spec.measures)]
     drawn = [_table(study, spec, results) for spec in specs or study.tables]
     drawn = [table for table in drawn if table.rows] or drawn[:1]
     last = drawn[-1]
-    notes = (*last.notes, *study.notes, *conditions(study, results))
+    notes = last.notes if brief else (*last.notes, *study.notes, *conditions(study, results))
     drawn[-1] = StudyTable(last.title, last.headings, last.rows, notes, last.n_names)
     return drawn
+
+
+def at_rows(outcome: Outcome, rows: float) -> float | None:
+    """Findings when so many rows had been checked; None where no curve was kept."""
+    curve = outcome.measures.get("curve")
+    if not curve:
+        return None
+    return float(np.interp(rows, [0, *curve["rows"]], [0, *curve["findings"]]))
 
 
 def take_cells(results: Results, measure: str) -> bool:
@@ -142,7 +171,10 @@ def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
             if spec.variants and variant not in spec.variants:
                 continue
             place = _Place(results, benchmark, variant, notes)
-            given = {m: paper.get(m, {}).get(benchmark, {}).get(variant) for m in spec.measures}
+            given = {
+                m: _published(study, results, paper.get(m, {}), benchmark, variant)
+                for m in spec.measures
+            }
             cells = [place.cell(kind, m, given[m]) for kind, m in columns]
             rows.append((benchmark, study.variant(variant).label, *cells))
     named = {"spread": "min to max", "paper": "paper", "ratio": "ratio"}
@@ -161,7 +193,8 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
     """One measure with a row a benchmark and a column a variant: ours, and (the paper's)."""
     results = complete(study, results)
     paper = paper_numbers(study.name).get(measure, {})
-    published = {variant for values in paper.values() for variant in values}
+    printed = {variant for values in paper.values() for variant in values}
+    published = {v.name for v in study.variants if (v.of or v.name) in printed}
     variants = [v for v in _variants(study, results) if v in published or _has(results, v, measure)]
     rows = []
     for benchmark in _benchmarks(study, results, {measure: paper}):
@@ -169,45 +202,76 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
         values = {v: _mean(results, benchmark, v, measure) for v in variants}
         best = _best(values, measure)
         for variant in variants:
-            value, given = values[variant], paper.get(benchmark, {}).get(variant)
+            value = values[variant]
+            given = _published(study, results, paper, benchmark, variant)
             shown = (
-                _show(value, measure)
-                if value is not None
-                else _why_not(results, benchmark, variant)
+                show(value, measure) if value is not None else _why_not(results, benchmark, variant)
             )
             mark = "*" if variant == best else ""
-            beside = f" ({_show(given, measure)})" if given is not None else ""
+            beside = f" ({show(given, measure)})" if given is not None else ""
             row.append(f"{shown}{mark}{beside}")
         rows.append(tuple(row))
-    title = f"{MEASURES[measure].label}: ours (the paper's); * is the best of ours"
+    beside_ours = " (the paper's)" if paper else ""
+    title = f"{MEASURES[measure].label}: ours{beside_ours}"
+    if MEASURES[measure].more_is_better is not None:
+        title += "; * is the best of ours"
     labels = [study.variant(v).label for v in variants]
     return StudyTable(title, ("benchmark", *labels), tuple(rows), n_names=1)
 
 
-def claims(study: Study, results: Results) -> list[tuple[Claim, int, list[str]]]:
-    """Each claim with the number of benchmarks it was tried on, and where it does not hold."""
+@dataclass(frozen=True)
+class Tried:
+    """A claim of a study, and on which benchmarks it holds."""
+
+    claim: Claim
+    held: int
+    against: tuple[str, ...]  # where it does not, with the numbers
+    open: tuple[str, ...]  # where the seeds' ranges meet
+    missing: tuple[str, ...]  # rivals without a number, by benchmark
+
+    @property
+    def n(self) -> int:
+        """Benchmarks that decide something."""
+        return self.held + len(self.against) + len(self.open)
+
+
+def claims(study: Study, results: Results) -> list[Tried]:
+    """Each claim with the benchmarks where it holds beyond the spread of the seeds, and others."""
     results = complete(study, results)
-    told = []
-    for claim in study.claims:
-        tried, against = 0, []
-        sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
-        for benchmark in _run_benchmarks(study, results):
-            mine = _mean(results, benchmark, claim.first, claim.measure)
-            if mine is None:
-                continue
-            others = {name: _rival(results, benchmark, claim, name) for name in claim.over}
-            known = {name: value for name, value in others.items() if value is not None}
-            if not known:
-                continue
-            tried += 1
-            ahead = [name for name, value in known.items() if sign * value >= sign * mine]
-            if ahead:
-                worst = max(ahead, key=lambda name: sign * known[name])
-                shown = f"{_show(known[worst], claim.measure)} against {_show(mine, claim.measure)}"
-                others_too = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-                against.append(f"{benchmark}: {worst} {shown}{others_too}")
-        told.append((claim, tried, against))
-    return told
+    return [_try(claim, study, results) for claim in study.claims]
+
+
+def _try(claim: Claim, study: Study, results: Results) -> Tried:
+    held, against, undecided, missing = 0, [], [], []
+    sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
+    for benchmark in _run_benchmarks(study, results):
+        mine = results.numbers(benchmark, claim.first, claim.measure)
+        others = {name: _rival(results, benchmark, claim, name) for name in claim.over}
+        lacking = [name for name, values in others.items() if not values]
+        if not mine or lacking:
+            missing.append(f"{benchmark}: {', '.join(lacking) or claim.first}")
+            continue
+        worst = min(sign * value for value in mine)
+        means = {name: sign * statistics.fmean(values) for name, values in others.items()}
+        mean = sign * statistics.fmean(mine)
+        ahead = [name for name, value in means.items() if value >= mean]
+        near = [
+            name
+            for name, values in others.items()
+            if max(sign * value for value in values) >= worst
+        ]
+        rival = max(means, key=lambda name: means[name])
+        shown = (
+            f"{show(sign * means[rival], claim.measure)} against {show(sign * mean, claim.measure)}"
+        )
+        more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
+        if ahead:
+            against.append(f"{benchmark}: {rival} {shown}{more}")
+        elif near:
+            undecided.append(f"{benchmark}: {rival} {shown}")
+        else:
+            held += 1
+    return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing))
 
 
 def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
@@ -262,6 +326,61 @@ def describe_machines(made: Mapping[str, Any]) -> str:
     return "; some cells ".join(map(_machine, [made, *made.get("earlier", ())]))
 
 
+def briefly(study: Study, results: Results) -> tuple[str, ...]:
+    """The conditions of one study at one scale; what all share stands on the overview."""
+    size = (load(study.uses) if study.uses else study).scale(results.scale)
+    by_seeds: dict[int, list[str]] = {}
+    for variant in size.variants:
+        outcomes = [
+            o for o in results.outcomes.values() if o.variant == variant and o.status == DONE
+        ]
+        n = (
+            min(
+                (sum(o.status == DONE for o in results.of(b, variant)) for b in _run_of(results)),
+                default=0,
+            )
+            if outcomes
+            else 0
+        )
+        if n < size.seeds and not _is_derived(study, variant):
+            by_seeds.setdefault(n, []).append(variant)
+    fewer = "; ".join(
+        f"{n} seed{'' if n == 1 else 's'}: {', '.join(names)}"
+        if n
+        else f"not run: {', '.join(names)}"
+        for n, names in sorted(by_seeds.items(), reverse=True)
+    )
+    said = [
+        f"{size.words[:1].upper()}{size.words[1:]}. {size.seeds} seeds"
+        + (f", but for {fewer}." if fewer else "."),
+        _generators(study, results),
+        _accuracies(results) if study.kind not in ("twins", "images") else "",
+        f"Machine: {describe_machines(results.made)}.",
+        *study.notes,
+    ]
+    return tuple(one for one in said if one)
+
+
+def _is_derived(study: Study, variant: str) -> bool:
+    return any(v.name == variant and v.derived for v in study.variants)
+
+
+def _generators(study: Study, results: Results) -> str:
+    """Which generator each variant draws from, as its cells say."""
+    used: dict[str, list[str]] = {}
+    for outcome in results.outcomes.values():
+        if name := outcome.given.get("generator"):
+            short = outcome.given.get("generator_settings")
+            told = f"`{name}`" + (
+                f" ({', '.join(f'{k} {v}' for k, v in short.items())})" if short else ""
+            )
+            if outcome.variant not in used.setdefault(told, []):
+                used[told].append(outcome.variant)
+    return "; ".join(f"Generator {name}: {', '.join(names)}" for name, names in used.items()) + (
+        "." if used else ""
+    )
+
+
 def _machine(made: Mapping[str, Any]) -> str:
     found = made.get("versions", {})
     tools = ("limi", "numpy", "scikit-learn", "torch")
@@ -298,14 +417,34 @@ def complete(study: Study, results: Results) -> Results:
     Every method's cell of a seed trains the same model again before it adds findings, so the
     first one's numbers are everyone's.
     """
+    if results.is_complete:
+        return results
     derived = [variant.name for variant in study.variants if variant.derived]
-    known = dict(results.outcomes)
+    known = {name: _in_the_paper_s_time(study, o) for name, o in results.outcomes.items()}
     for outcome in results.outcomes.values():
         for name in derived:
             cell = f"{outcome.benchmark}/{name}/{outcome.seed}"
             if outcome.status == DONE and name in outcome.measures and cell not in known:
                 known[cell] = replace(outcome, cell=cell, measures=outcome.measures[name])
-    return replace(results, outcomes=known)
+    return replace(results, outcomes=known, is_complete=True)
+
+
+def _in_the_paper_s_time(study: Study, outcome: Outcome) -> Outcome:
+    """What a search had found when it had checked as many rows as a program that asks for one row
+    and one value per call checks in the time that the paper's run took."""
+    paper = paper_numbers(study.name)
+    name = next((v.of or v.name for v in study.variants if v.name == outcome.variant), "")
+    counts, speeds = (
+        paper.get(m, {}).get(outcome.benchmark, {}) for m in ("findings", "per_second")
+    )
+    speed = outcome.measures.get("plain_rows_per_second")
+    if outcome.status != DONE or not speed or not speeds.get(name) or name not in counts:
+        return outcome
+    seconds = min(_AN_HOUR, counts[name] / speeds[name])
+    rows = speed * seconds
+    found = at_rows(outcome, min(rows, outcome.measures.get("rows", 0)))
+    told = {"paper_seconds": seconds, "plain_rows": rows, "plain_findings": found}
+    return replace(outcome, measures={**outcome.measures, **told})
 
 
 # -- numbers ------------------------------------------------------------------------------
@@ -337,11 +476,11 @@ class _Place:
         if kind == "ours" and mean is None:
             return _why_not(self.results, self.benchmark, self.variant, self.notes)
         if kind == "ours" and mean is not None:
-            return _show(mean, measure)
+            return show(mean, measure)
         if kind == "spread":
             return _spread(self.results, self.benchmark, self.variant, measure)
         if kind == "paper":
-            return "" if given is None else _show(given, measure)
+            return "" if given is None else show(given, measure)
         return _ratio(mean / given if mean is not None and given else None)
 
 
@@ -361,23 +500,45 @@ def _mean(results: Results, benchmark: str, variant: str, measure: str) -> float
     return statistics.fmean(found) if found else None
 
 
-def _rival(results: Results, benchmark: str, claim: Claim, name: str) -> float | None:
+def _rival(results: Results, benchmark: str, claim: Claim, name: str) -> list[float]:
     """What a claim compares with: another variant, or the table's own rows that flip."""
     if name == "real":
-        return _mean(results, benchmark, claim.first, "real_atn")
-    return _mean(results, benchmark, name, claim.measure)
+        return results.numbers(benchmark, claim.first, "real_atn")
+    return results.numbers(benchmark, name, claim.measure)
 
 
 def _spread(results: Results, benchmark: str, variant: str, measure: str) -> str:
     found = results.numbers(benchmark, variant, measure)
     if len(found) < 2:
         return ""
-    low, high = _show(min(found), measure), _show(max(found), measure)
+    low, high = show(min(found), measure), show(max(found), measure)
     return low if low == high else f"{low} to {high}"
 
 
-def _show(value: float, measure: str) -> str:
-    return format(value, MEASURES[measure].form)
+def show(value: float, measure: str) -> str:
+    """A number as its measure is written."""
+    form = MEASURES[measure].form
+    if form == "2":  # counts that a sample was extrapolated to: two digits are known
+        return f"{float(f'{value:.2g}'):,.0f}"
+    if form == ",.1f" and abs(value) < 10:
+        form = ",.2f"
+    return format(value, form)
+
+
+def _published(
+    study: Study,
+    results: Results,
+    numbers: dict[str, dict[str, float]],
+    benchmark: str,
+    variant: str,
+) -> float | None:
+    """The paper's number of a cell; of a mean that it does not print, the mean of its column."""
+    name = study.variant(variant).of or variant
+    if benchmark == MEAN and MEAN not in numbers:
+        column = [numbers.get(b, {}).get(name) for b in _run_benchmarks(study, results)]
+        known = [value for value in column if value is not None]
+        return statistics.fmean(known) if known and len(known) == len(column) else None
+    return numbers.get(benchmark, {}).get(name)
 
 
 def _why_not(results: Results, benchmark: str, variant: str, notes: _Notes | None = None) -> str:
@@ -389,7 +550,9 @@ def _why_not(results: Results, benchmark: str, variant: str, notes: _Notes | Non
         return NO_RESULT
     told: Outcome | None = next((o for o in outcomes if o.status != DONE), None)
     if told is None:
-        return "-"
+        found = [o.measures.get("findings") for o in outcomes]
+        few = all(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
+        return f"under {FEWEST_TO_JUDGE} found" if few else "-"
     if notes is not None and told.why:
         where = (
             benchmark.partition("-")[0] if told.status == "absent" else f"{benchmark}, {variant}"

@@ -20,6 +20,9 @@ from limi.bench.making import make_problem
 from limi.bench.reference import Reference
 from limi.errors import CorruptStore
 from limi.generators import Generator
+from limi.generators._base import WithTensors
+from limi.gpu.place import join_on_device, place_target
+from limi.gpu.verdicts import OnDevice
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._populations import check_population, choose_places
 from limi.metrics.naturalness import average_tabular_naturalness
@@ -34,6 +37,7 @@ from limi.types import Rows
 __all__ = ["Need", "Workshop", "natural_people", "needs_of", "rows_of"]
 
 _MOST_ROWS = 10_000  # of the table, to measure how often a target's decisions flip
+_ONE_BY_ONE, _LONG_ENOUGH = 300, 3.0  # rows of the plain loop, and seconds
 _PEOPLE = 1_000_003  # a seed of its own
 
 Made = Literal["model", "generator", "facts"]
@@ -60,9 +64,14 @@ class Need:
 
 @dataclass(frozen=True)
 class Workshop:
-    """A folder of things that cells need; what is there already is not made again."""
+    """A folder of things that cells need; what is there already is not made again.
+
+    `device` is where generators that can are trained, and where LIMI searches with them if the
+    target can be there too; what is found is the same but for what rounding changes.
+    """
 
     folder: Path
+    device: str = "cpu"
 
     def make(self, need: Need) -> None:
         """Make a thing, so that the cells that need it find it made."""
@@ -122,6 +131,10 @@ class Workshop:
         given = _fingerprint({"of": _spec_text(cell)})
         return self.folder / "references" / f"{cell.benchmark}-{given}.npz"
 
+    def flipping(self, cell: Cell) -> Rows:
+        """The table's own rows that flip."""
+        return _flipping(cell.table, cell.protected, cell.target, cell.target_seed)
+
     def generator(self, cell: Cell) -> Generator | None:
         """The generator of a cell, fitted where it was not before."""
         if cell.generator is None:
@@ -129,7 +142,15 @@ class Workshop:
         path = self._generator_file(cell)
         if not path.exists():
             self._fit(cell, path)
-        return _load(path)
+        kind = str(cell.generator)
+        return _load(path, self.device if generators.offers(kind).on_device else "cpu")
+
+    def on_device(self, cell: Cell) -> OnDevice | None:
+        """Target and generator of a cell as tensors, where both can be on this shop's device."""
+        generator: Any = self.generator(cell)
+        if self.device == "cpu" or not isinstance(generator, WithTensors):
+            return None
+        return join_on_device(place_target(self.problem(cell).target, self.device), generator)
 
     def generator_facts(self, cell: Cell) -> dict[str, Any]:
         """How long the generator took, and how natural its plain samples are."""
@@ -163,7 +184,8 @@ class Workshop:
         rng = Stream.GENERATOR.rng(cell.generator_seed)
         settings = module.Settings(**cell.generator_settings)
         start = time.perf_counter()
-        made: Generator = module.fit(rows, schema, rng, settings=settings)
+        here = {"device": self.device} if generators.offers(str(cell.generator)).on_device else {}
+        made: Generator = module.fit(rows, schema, rng, settings=settings, **here)
         seconds = time.perf_counter() - start
         drawn = made.decode(made.sample_latents(len(rows), np.random.default_rng(0)))
         natural = average_tabular_naturalness(rows, drawn, schema).score
@@ -261,8 +283,33 @@ def _problem(table: str, protected: tuple[str, ...], target: str, seed: int) -> 
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path) -> Generator:
-    return generators.load(path)
+def _load(path: Path, device: str) -> Generator:
+    return generators.load(path, device=device)
+
+
+@lru_cache(maxsize=4)
+def _flipping(table: str, protected: tuple[str, ...], kind: str, seed: int) -> Rows:
+    problem = _problem(table, protected, kind, seed)
+    target = problem.target
+    checked, _ = check_population(target.score, problem.schema, problem.rows, target.rule)
+    return checked.rows[checked.flips]
+
+
+def _plain_speed(problem: Problem) -> float:
+    """Rows a second of a program that asks for one row and one protected value per call.
+
+    By the processor's time, after one call that may load something.
+    """
+    score, schema = problem.target.score, problem.schema
+    score(problem.rows[:1])
+    start, n = time.process_time(), 0
+    while n < _ONE_BY_ONE and time.process_time() - start < _LONG_ENOUGH:
+        for values in schema.combinations:
+            asked = problem.rows[n % len(problem.rows)].copy()
+            asked[schema.protected_index] = values
+            score(asked[None])
+        n += 1
+    return n / max(time.process_time() - start, 1e-9)
 
 
 def _facts(problem: Problem) -> dict[str, Any]:
@@ -282,6 +329,7 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "real_rate": round(rate.estimate, 4),
         "real_rate_rows": rate.n,
         "real_atn": ceiling,
+        "plain_rows_per_second": round(_plain_speed(problem), 1),
     }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from limi import methods
+from limi.decisions import favors
 from limi.errors import InvalidInput, MissingCapability
 from limi.methods._latent import Confident, LatentStream, oversample, probe
 from limi.methods.limi import LIMI
@@ -226,6 +227,25 @@ def test_the_boundary_of_a_linear_model_is_its_own():
     assert np.abs(scores[inside] - 0.5).mean() < np.abs(before - 0.5).mean() / 3
 
 
+def test_the_calibrated_plane_is_fitted_to_all_labelled_latents():
+    schema = schema_of((0, 1000), (0, 1000), (0, 1), protected=["x2"])
+    model = Linear((0.004, 0.004, 1e-3), -6.4005)
+    here = with_generator(schema, model)
+
+    def plane(calibration):
+        method = LIMI(n_latents=5_000, per_class=2_000, threshold=0.6, calibration=calibration)
+        return method.fit_plane(Session(here), np.random.default_rng(7))
+
+    seed = int(np.random.default_rng(7).integers(2**62))
+    latents = next(LatentStream(here.generator, 5_000, seed).chunks())
+    labelled = [(latents, favors(model.score(here.generator.decode(latents))))]
+    expected = boundary.calibrate(lambda: iter(labelled))
+    assert np.allclose(plane(1.0).normal, expected.normal, atol=1e-6)
+    assert plane(1.0).offset == pytest.approx(expected.offset, abs=1e-6)
+    middle = boundary.between(plane(0.0), expected, 0.5)
+    assert plane(0.5).offset == pytest.approx(middle.offset, abs=1e-6)
+
+
 def test_selection_keeps_a_bounded_choice():
     confidence = np.array([0.71, 0.99, 0.8, 0.9])
     best = Confident(2)
@@ -298,6 +318,9 @@ def test_presets_and_settings():
     assert methods.parse("limi", ["preset=paper"]) == LIMI(n_labelled=None)
     mixed = methods.parse("limi", ["step=0.1", "preset=released"])
     assert mixed == LIMI(n_labelled=None, choice="best", step=0.1)
+    assert methods.parse("limi", ["preset=calibrated"]) == LIMI(calibration=1.0)
+    with pytest.raises(InvalidInput, match="calibration is 2"):
+        LIMI(calibration=2.0)
     with pytest.raises(InvalidInput, match="no preset 'papers'"):
         methods.parse("limi", ["preset=papers"])
     with pytest.raises(InvalidInput, match="threshold"):

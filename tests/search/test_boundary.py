@@ -150,3 +150,68 @@ def test_auc_is_scikit_learn_s(seed, levels):
 
 def test_auc_of_one_class_is_undefined():
     assert np.isnan(boundary.auc(np.zeros(3), np.ones(3, dtype=bool)))
+
+
+def labelled(latents, favorable, size=700):
+    """Latents in chunks, with their decisions, anew each time."""
+
+    def chunks():
+        for start in range(0, len(latents), size):
+            yield latents[start : start + size], favorable[start : start + size]
+
+    return chunks
+
+
+def unequal(n=4_000, width=6):
+    rng = np.random.default_rng(3)
+    latents = rng.normal(size=(n, width)).astype(np.float32)
+    margin = 1.5 * (latents @ rng.normal(size=width)) - 4.0
+    return latents, margin + rng.logistic(size=n) > 0
+
+
+def test_the_calibrated_plane_is_that_of_a_logistic_regression():
+    from sklearn.linear_model import LogisticRegression
+
+    latents, favorable = unequal()
+    plane = boundary.calibrate(labelled(latents, favorable))
+    peer = LogisticRegression(C=1.0, tol=1e-10, max_iter=1_000).fit(latents, favorable)
+    length = np.linalg.norm(peer.coef_)
+    np.testing.assert_allclose(plane.normal, peer.coef_[0] / length, atol=1e-3)
+    assert plane.offset == pytest.approx(float(peer.intercept_[0] / length), abs=1e-3)
+
+
+def test_chunks_and_tensors_change_nothing_of_the_calibrated_plane():
+    torch = pytest.importorskip("torch")
+    latents, favorable = unequal()
+    planes = [
+        boundary.calibrate(labelled(latents, favorable, 4_000)),
+        boundary.calibrate(labelled(latents, favorable, 333)),
+        boundary.calibrate(labelled(torch.from_numpy(latents), torch.from_numpy(favorable))),
+    ]
+    for plane in planes[1:]:
+        np.testing.assert_allclose(np.asarray(plane.normal), planes[0].normal, atol=1e-6)
+        assert plane.offset == pytest.approx(planes[0].offset, abs=1e-6)
+
+
+def test_rows_on_the_calibrated_plane_are_decided_either_way_and_on_the_balanced_one_are_not():
+    """On the first, half of them by the mechanism; the second lies deep in the larger class."""
+    rng = np.random.default_rng(5)
+    latents = rng.normal(size=(20_000, 2)).astype(np.float32)
+    favorable = latents[:, 0] + 0.5 * rng.normal(size=20_000) > 1.5
+    plane = boundary.calibrate(labelled(latents, favorable))
+    assert plane.offset == pytest.approx(-1.5, abs=0.05)
+    some = rng.permutation(np.flatnonzero(~favorable))[: favorable.sum()]
+    even = np.concatenate([np.flatnonzero(favorable), some])
+    balanced = boundary.fit(latents[even], favorable[even])
+    assert -balanced.offset < 1.2
+    half = boundary.between(balanced, plane, 0.5)
+    assert -balanced.offset < -half.offset < -plane.offset
+    assert boundary.between(balanced, plane, 0.0) is balanced
+    assert boundary.between(balanced, plane, 1.0) is plane
+
+
+def test_a_separable_set_has_a_calibrated_plane_too():
+    latents = np.random.default_rng(0).normal(size=(500, 3))
+    plane = boundary.calibrate(labelled(latents, latents[:, 1] > 0.3))
+    assert abs(plane.normal[1]) > 0.99
+    assert plane.steps < 100

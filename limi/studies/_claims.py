@@ -1,0 +1,412 @@
+"""What the paper claims and what of it holds here, decided from the kept cells by a written rule.
+
+`studies/claims.toml` lists the claims. Each is computed in the paper's way from the paper's
+numbers, and in the same way from ours: with the paper's generator, with ours, and at equal numbers
+of checked rows. Nobody enters a verdict by hand.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from limi.errors import CorruptStore
+from limi.studies._files import PAPER_GENERATOR, Study, folder, load, paper_numbers
+from limi.studies._results import DONE, Outcome, Results
+from limi.studies._tables import MEASURES, at_rows, complete
+
+__all__ = ["RULE", "Judged", "PaperClaim", "judge", "list_claims"]
+
+RULE = """\
+A claim that a method is *first* is tried on each benchmark: it holds there if the method's worst
+seed is better than the best seed of every rival, it fails there if the best seed of the method is
+worse than the worst of some rival, and otherwise the benchmark is open. The claim holds if it
+holds on all benchmarks. A claim of *size* is computed once per seed, over all benchmarks in the
+paper's way: it holds if every seed is on the claimed side and one reaches the paper's number; it
+is *smaller* if every seed is on the claimed side and none reaches it; it does not hold if the
+seeds stand on both sides, and the *opposite* holds if all stand on the other one. One seed alone
+decides nothing in favor of a claim. The last column judges the runs with the paper's generator,
+and where there are none, those with `trees`, which it then says.
+"""
+
+NOT_RUN = "not run"
+_KINDS = ("first", "times", "points", "less", "fall", "ratio of less", "pairs", "mean")
+_OPPOSITE = "no: the opposite"
+_ONE_SEED = "open: one seed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperClaim:
+    """One sentence of the paper, or of ours, that numbers can bear out."""
+
+    says: str
+    where: str  # the table or section
+    study: str
+    kind: str
+    measure: str
+    first: str = ""
+    over: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
+    stated: float | None = None  # the paper's number, as printed
+    benchmarks: str = ""  # of these tables alone
+    ours: bool = False
+    equal_rows: bool = False  # can it be asked at equal numbers of rows?
+    note: str = ""
+
+    @property
+    def null(self) -> float:
+        """What the number would be if there were nothing to claim."""
+        return 1.0 if self.kind in ("times", "ratio of less", "pairs") else 0.0
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A claim, what it comes to on every side, and whether it holds."""
+
+    claim: PaperClaim
+    paper: str
+    with_paper_generator: str
+    with_trees: str
+    at_equal_rows: str
+    holds: str
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A claim's number for each seed, or its count of benchmarks, and the words for it."""
+
+    shown: str
+    verdict: str
+    scale: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.shown}, `{self.scale}`" if self.scale and self.scale != "paper" else self.shown
+        )
+
+
+@cache
+def list_claims() -> tuple[PaperClaim, ...]:
+    """Every claim, in the order of the paper, then ours."""
+    path = folder() / "claims.toml"
+    try:
+        tree = tomllib.loads(path.read_text(encoding="utf-8"))
+        return tuple(_claim(given) for given in tree["claims"])
+    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise CorruptStore(f"the file {path.name!r} cannot be read: {error}") from None
+
+
+def _claim(given: dict[str, Any]) -> PaperClaim:
+    tuples = {
+        "over": tuple(given.get("over", ())),
+        "pairs": tuple(map(tuple, given.get("pairs", ()))),
+    }
+    claim = PaperClaim(**{**given, **tuples})
+    if claim.kind not in _KINDS:
+        raise KeyError(f"kind {claim.kind!r} is none of {_KINDS}")
+    load(claim.study)
+    return claim
+
+
+def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
+    """A claim held against the results of its study, the largest scale first."""
+    study = load(claim.study)
+    known = [complete(study, results) for results in known]
+    sides = {
+        generator: _side(claim, study, known, generator) for generator in (PAPER_GENERATOR, "trees")
+    }
+    equal = None
+    if claim.equal_rows:
+        equal = _side(claim, study, known, PAPER_GENERATOR, equal=True) or _side(
+            claim, study, known, "trees", equal=True
+        )
+    chosen = sides[PAPER_GENERATOR] or sides["trees"]
+    holds = NOT_RUN if chosen is None else chosen.verdict
+    if holds and chosen is sides["trees"] is not None and _has_generator(claim, study):
+        holds += " (`trees`)"
+    return Judged(
+        claim,
+        _paper(claim, study),
+        str(sides[PAPER_GENERATOR] or NOT_RUN) if _has_generator(claim, study) else "",
+        str(sides["trees"] or NOT_RUN),
+        "" if not claim.equal_rows else str(equal or NOT_RUN),
+        holds,
+    )
+
+
+def _has_generator(claim: PaperClaim, study: Study) -> bool:
+    """Is any of its variants run with the paper's generator as well?"""
+    named = {claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)}
+    if claim.kind == "mean":
+        return False  # of targets, which no generator changes
+    if any(study.variant(name).of for name in filter(None, named)):
+        return False  # it compares generators itself
+    return any(variant.of in named for variant in study.variants if variant.of)
+
+
+# -- numbers --------------------------------------------------------------------------------
+
+Get = Callable[[str, str], float | None]
+"""The number of a benchmark and a variant, of one seed or of the paper."""
+
+
+def _side(
+    claim: PaperClaim, study: Study, known: Sequence[Results], generator: str, equal: bool = False
+) -> _Side | None:
+    """What the largest scale that has the numbers says."""
+    if generator == PAPER_GENERATOR and not _has_generator(claim, study):
+        return None
+    for results in known:
+        benchmarks = _benchmarks(claim, results)
+        of = partial(_named, study, generator)
+        if claim.kind == "first":
+            side = _count(claim, study, results, benchmarks, of, equal)
+        else:
+            side = _measure(claim, results, benchmarks, of, equal)
+        if side is not None:
+            return _Side(side.shown, side.verdict, results.scale)
+    return None
+
+
+def _named(study: Study, generator: str, variant: str) -> str:
+    """The variant as it is run with a generator; methods that need none have one name."""
+    if generator != PAPER_GENERATOR:
+        return variant
+    return next((v.name for v in study.variants if v.of == variant), variant)
+
+
+def _benchmarks(claim: PaperClaim, results: Results) -> list[str]:
+    found = dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values())
+    return [b for b in found if b.startswith(claim.benchmarks)]
+
+
+def _outcomes(results: Results, benchmark: str, variant: str) -> dict[int, Outcome]:
+    return {o.seed: o for o in results.of(benchmark, variant) if o.status == DONE}
+
+
+def _number(outcome: Outcome, measure: str) -> float | None:
+    value = outcome.measures.get(measure)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _pair(
+    claim: PaperClaim, first: Outcome, second: Outcome, equal: bool
+) -> tuple[float | None, float | None]:
+    """A measure of two cells; of findings at equal rows where that is asked."""
+    if not equal:
+        return _number(first, claim.measure), _number(second, claim.measure)
+    rows = [_number(one, "rows") or 0.0 for one in (first, second)]
+    return at_rows(first, min(rows)), at_rows(second, min(rows))
+
+
+# -- who is first ---------------------------------------------------------------------------
+
+
+def _count(
+    claim: PaperClaim,
+    study: Study,
+    results: Results,
+    benchmarks: Sequence[str],
+    of: Callable[[str], str],
+    equal: bool,
+) -> _Side | None:
+    """On how many benchmarks one variant is first of all, beyond the spread of the seeds."""
+    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    told: dict[str, int] = {"held": 0, "lost": 0, "open": 0}
+    seeds: list[int] = []
+    for benchmark in benchmarks:
+        mine = _outcomes(results, benchmark, of(claim.first))
+        verdicts = []
+        for rival in claim.over:
+            theirs = _outcomes(results, benchmark, of(rival))
+            pairs = [_pair(claim, a, b, equal) for a in mine.values() for b in theirs.values()]
+            known = [(sign * a, sign * b) for a, b in pairs if a is not None and b is not None]
+            if not known:
+                return None  # a rival without a number is not left out: nothing is decided
+            seeds.append(min(len(mine), len(theirs)))
+            ahead = all(a > b for a, b in known)
+            behind = all(a < b for a, b in known)
+            verdicts.append("held" if ahead else "lost" if behind else "open")
+        if not verdicts:
+            return None
+        worst = "lost" if "lost" in verdicts else "open" if "open" in verdicts else "held"
+        told[worst] += 1
+    n = sum(told.values())
+    if not n:
+        return None
+    shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
+    if min(seeds) < 2:
+        shown += " (one seed)"
+    verdict = "yes" if told["held"] == n else f"on {told['held']} of {n}" if told["held"] else "no"
+    return _Side(shown, verdict if min(seeds) > 1 or not told["held"] else _ONE_SEED)
+
+
+# -- how much -------------------------------------------------------------------------------
+
+
+def _measure(
+    claim: PaperClaim,
+    results: Results,
+    benchmarks: Sequence[str],
+    of: Callable[[str], str],
+    equal: bool,
+) -> _Side | None:
+    """A number for each seed, from all benchmarks in the paper's way."""
+    named = [claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)]
+    wanted = [of(name) for name in named if name]
+    cells = {(b, v): _outcomes(results, b, v) for b in benchmarks for v in wanted}
+    if not cells or not all(cells.values()):
+        return None
+    common = set.intersection(*(set(found) for found in cells.values()))
+    values = []
+    for seed in sorted(common):
+        if equal:
+            value = _times_at_equal_rows(claim, benchmarks, cells, of, seed)
+        else:
+            value = compute(claim, benchmarks, partial(_of_seed, claim, cells, of, seed))
+        if value is not None:
+            values.append(value)
+    return _size(claim, values) if values else None
+
+
+def _of_seed(
+    claim: PaperClaim,
+    cells: dict[tuple[str, str], dict[int, Outcome]],
+    of: Callable[[str], str],
+    seed: int,
+    benchmark: str,
+    variant: str,
+) -> float | None:
+    return _number(cells[(benchmark, of(variant))][seed], claim.measure)
+
+
+def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | None:
+    """The number of a claim, as the paper computes it."""
+    benchmarks = list(benchmarks)
+    named = [claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)]
+    table = {v: [get(b, v) for b in benchmarks] for v in dict.fromkeys(filter(None, named))}
+    if not benchmarks or any(x is None for line in table.values() for x in line):
+        return None
+    numbers: dict[str, list[float]] = {
+        v: [x for x in line if x is not None] for v, line in table.items()
+    }
+    mean = {v: statistics.fmean(line) for v, line in numbers.items()}
+    if claim.kind == "mean":
+        return statistics.fmean(mean.values())
+    if claim.kind == "pairs":
+        ratios = [
+            a / b
+            for one, two in claim.pairs
+            for a, b in zip(numbers[one], numbers[two], strict=True)
+            if b
+        ]
+        return statistics.fmean(ratios)
+    if claim.kind == "less":
+        return _less(numbers[claim.over[0]], numbers[claim.first])
+    if claim.kind == "ratio of less":
+        before, rival = (numbers[name] for name in claim.over)
+        mine, theirs = _less(before, numbers[claim.first]), _less(before, rival)
+        # Where it rises with LIMI's findings there is nothing to compare; where it falls with
+        # them alone, no factor is large enough.
+        return mine / theirs if min(mine, theirs) > 0 else math.inf if mine > 0 else -math.inf
+    others = statistics.fmean(mean[name] for name in claim.over)
+    if claim.kind == "fall":
+        return 1 - mean[claim.first] / others if others else None
+    if claim.kind == "points":
+        return mean[claim.first] - others
+    return mean[claim.first] / others if others else None
+
+
+def _less(before: Sequence[float], after: Sequence[float]) -> float:
+    """Mean relative reduction over benchmarks; a number of 0 that stays 0 counts as none."""
+    return statistics.fmean((b - a) / b if b else 0.0 for b, a in zip(before, after, strict=True))
+
+
+def _times_at_equal_rows(
+    claim: PaperClaim,
+    benchmarks: Sequence[str],
+    cells: dict[tuple[str, str], dict[int, Outcome]],
+    of: Callable[[str], str],
+    seed: int,
+) -> float | None:
+    """Times as many findings as the rivals, each rival at the rows that both had checked."""
+    pairs = [(claim.first, rival) for rival in claim.over] or claim.pairs
+    mine, theirs = [], []
+    for first, rival in pairs:
+        for benchmark in benchmarks:
+            one, two = (cells[(benchmark, of(name))][seed] for name in (first, rival))
+            a, b = _pair(claim, one, two, equal=True)
+            if a is None or b is None:
+                return None
+            mine.append(a)
+            theirs.append(b)
+    if claim.pairs:
+        return statistics.fmean(a / b for a, b in zip(mine, theirs, strict=True) if b)
+    return sum(mine) / sum(theirs) if sum(theirs) else None
+
+
+def _size(claim: PaperClaim, values: Sequence[float]) -> _Side:
+    """Words for a number with its spread, and the verdict of the rule."""
+    low, high = min(values), max(values)
+    if not math.isfinite(low * high):
+        words = [_show(claim, low), _show(claim, high)]
+        return _Side(" to ".join(dict.fromkeys(words)), "yes" if low > 0 else "no")
+    shown = _show(claim, statistics.fmean(values))
+    ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
+    if len(values) > 1 and _show(claim, low) != _show(claim, high):
+        shown += f" ({_show(claim, ends[0])} to {_show(claim, ends[1])})"
+    if len(values) == 1:
+        shown += " (one seed)"
+    if claim.kind == "mean":
+        return _Side(shown, "")
+    if len(values) == 1:
+        return _Side(shown, _ONE_SEED)
+    if high < claim.null:
+        return _Side(shown, _OPPOSITE)
+    if low <= claim.null:
+        return _Side(shown, "no")
+    return _Side(shown, "yes" if claim.stated is None or high >= claim.stated else "smaller")
+
+
+def _show(claim: PaperClaim, value: float) -> str:
+    if not math.isfinite(value):
+        return "falls with LIMI's alone" if value > 0 else "does not fall with LIMI's"
+    if claim.kind in ("times", "ratio of less", "pairs"):
+        return f"{value:,.2f} x" if abs(value) < 10 else f"{value:,.1f} x"
+    if claim.kind in ("less", "fall"):
+        return f"{-100 * value:+.0f} %"
+    if claim.kind == "points":
+        return f"{100 * value:+.1f} points"
+    return f"{100 * value:.1f} %"
+
+
+def _paper(claim: PaperClaim, study: Study) -> str:
+    """What the paper says: its printed number, and what its own table gives where that differs."""
+    if claim.ours:
+        return ""
+    numbers = paper_numbers(study.name).get(claim.measure, {})
+    benchmarks = [b for b in numbers if b.startswith(claim.benchmarks) and not b.startswith("mean")]
+    whole = [b for b in numbers if b.startswith("mean")]
+    stated = None if claim.stated is None else _show(claim, claim.stated)
+    if claim.kind == "first":
+        sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+        used = benchmarks or whole
+        if not used:
+            return f"{int(claim.stated)} of {int(claim.stated)}" if claim.stated else ""
+        ahead = sum(
+            all(sign * numbers[b][claim.first] > sign * numbers[b][r] for r in claim.over)
+            for b in used
+        )
+        return f"{ahead} of {len(used)}"
+    value = compute(claim, benchmarks or whole, lambda b, v: numbers.get(b, {}).get(v))
+    if value is None:
+        return stated or ""
+    computed = _show(claim, value)
+    if stated is None or stated == computed:
+        return computed
+    return f"{stated} (its table: {computed})"

@@ -1,0 +1,106 @@
+"""What the paper claims, judged by the written rule."""
+
+import dataclasses
+
+import pytest
+
+from limi.studies._claims import PaperClaim, compute, judge, list_claims
+from limi.studies._files import load, paper_numbers
+from limi.studies._results import Results
+from tests.studies.small import outcome
+
+FIRST = PaperClaim(
+    says="first",
+    where="",
+    study="dnn",
+    kind="first",
+    measure="findings",
+    first="limi",
+    over=("adf",),
+)
+TIMES = dataclasses.replace(FIRST, kind="times", stated=2.0)
+
+
+def results(limi, adf, more=None):
+    """Two benchmarks: lists of findings by seed."""
+    cells = {}
+    for benchmark, numbers in limi.items():
+        for variant, line in (("limi", numbers), ("adf", adf[benchmark])):
+            for seed, value in enumerate(line):
+                name = f"{benchmark}/{variant}/{seed}"
+                cells[name] = outcome(name, findings=value, **(more or {}).get(variant, {}))
+    return [Results("dnn", "paper", cells)]
+
+
+@pytest.mark.parametrize(
+    ("limi", "adf", "shown", "holds"),
+    [
+        ([[5, 6], [5, 6]], [[1, 4], [2, 3]], "2 of 2", "yes (`trees`)"),
+        ([[5, 6], [5, 6]], [[1, 4], [2, 5]], "1 of 2, 1 open", "on 1 of 2 (`trees`)"),
+        ([[1, 2], [1, 2]], [[3, 4], [3, 4]], "0 of 2", "no (`trees`)"),
+        ([[5], [5]], [[1], [2]], "2 of 2 (one seed)", "open: one seed (`trees`)"),
+    ],
+)
+def test_first_means_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
+    names = ("census-sex", "credit-sex")
+    known = results(dict(zip(names, limi, strict=True)), dict(zip(names, adf, strict=True)))
+    judged = judge(FIRST, known)
+    assert (judged.with_trees, judged.holds) == (shown, holds)
+    assert judged.with_paper_generator == "not run"
+    assert judged.paper == "7 of 7"
+
+
+@pytest.mark.parametrize(
+    ("limi", "holds"),
+    [
+        ([20, 25], "yes"),
+        ([15, 19], "smaller"),
+        ([9, 15], "no"),
+        ([5, 8], "no: the opposite"),
+        ([30], "open: one seed"),
+    ],
+)
+def test_a_size_holds_if_one_seed_reaches_it_and_none_is_on_the_other_side(limi, holds):
+    known = results({"census-sex": limi}, {"census-sex": [10] * len(limi)})
+    assert judge(TIMES, known).holds == f"{holds} (`trees`)"
+
+
+def test_a_rival_without_a_number_is_not_left_out():
+    claim = dataclasses.replace(FIRST, over=("adf", "sg"))
+    known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
+    assert judge(claim, known).with_trees == "not run"
+
+
+def test_equal_rows_are_those_that_both_had_checked():
+    curves = {
+        "limi": {
+            "rows": 1000,
+            "curve": {"rows": [100, 1000], "queries": [1, 2], "findings": [10, 100]},
+        },
+        "adf": {"rows": 100, "curve": {"rows": [50, 100], "queries": [1, 2], "findings": [20, 40]}},
+    }
+    claim = dataclasses.replace(TIMES, equal_rows=True)
+    known = results({"census-sex": [100, 100]}, {"census-sex": [40, 40]}, curves)
+    judged = judge(claim, known)
+    assert judged.with_trees == "2.50 x"
+    assert judged.at_equal_rows == "0.25 x"
+
+
+def test_the_paper_s_averages_follow_from_its_tables():
+    """All of them but the two that the list of what is not reproduced names."""
+    for claim in list_claims():
+        numbers = paper_numbers(claim.study).get(claim.measure, {})
+        benchmarks = [b for b in numbers if not b.startswith("mean")]
+        if claim.ours or claim.stated is None or claim.kind in ("first", "mean") or not benchmarks:
+            continue
+        if claim.stated in (9.42, 8.71) or claim.note or claim.stated == 2.2:
+            continue
+        value = compute(claim, benchmarks, lambda b, v, n=numbers: n[b].get(v))
+        assert value == pytest.approx(claim.stated, rel=0.03), claim.says
+
+
+def test_every_claim_names_variants_of_its_study():
+    for claim in list_claims():
+        study = load(claim.study)
+        for name in filter(None, [claim.first, *claim.over, *(n for p in claim.pairs for n in p)]):
+            assert study.variant(name).name == name
