@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import types
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 __all__ = ["require_fields", "require_type"]
 
+_HINTS: dict[type, dict[str, Any]] = {}
 _LARGEST = 1e300  # numbers beyond it overflow when they are shown or added up
 
 
@@ -20,10 +20,11 @@ def require_fields(value: Any, name: str = "") -> None:
         require_type(hints[field.name], getattr(value, field.name), f"{name}{field.name}")
 
 
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
+def _hints(kind: type) -> dict[str, Any]:
     """Looked up once a class: results of studies hold thousands of one."""
-    return get_type_hints(kind)
+    if kind not in _HINTS:
+        _HINTS[kind] = get_type_hints(kind)
+    return _HINTS[kind]
 
 
 def require_type(hint: Any, value: Any, name: str) -> None:
