@@ -14,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from limi.search.check import Checked
+from limi.search.rounds import check_rounds
 from limi.search.session import Session
+from limi.types import Latents
 
 __all__ = ["Natural"]
 
@@ -32,14 +34,18 @@ class Natural:
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Natural rows in rounds."""
-        assert session.generator is not None
-        vain = 0
+        generator = session.generator
+        assert generator is not None
         size = _PART if session.watch.limited else _ROUND
-        while vain < _MOST_VAIN:
-            latents = session.generator.sample_latents(_ROUND, rng)
-            vain += 1
-            for start in range(0, _ROUND, size):
-                rows = session.generator.decode(latents[start : start + size])
-                rows = rows[session.unseen(rows)]
-                vain = 0 if len(rows) else vain
-                yield session.check_kept(rows).named("natural")
+        vain = 0
+
+        def draws() -> Iterator[Latents]:
+            while True:
+                latents = generator.sample_latents(_ROUND, rng)
+                yield from (latents[start : start + size] for start in range(0, _ROUND, size))
+
+        for checked in check_rounds(session, draws(), generator.decode, unseen=True):
+            yield checked.named("natural")
+            vain = 0 if len(checked) else vain + size
+            if vain >= _MOST_VAIN * _ROUND:
+                return

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -27,6 +28,7 @@ from limi.errors import InvalidInput
 from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
 from limi.search.check import Checked
 from limi.search.findings import Findings
+from limi.search.rounds import check_rounds
 from limi.search.session import Session
 from limi.table.rows import uniform
 from limi.types import Mask
@@ -65,8 +67,9 @@ class Themis:
         n = flips = 0
         released = self.bound == "normal" and self.margin is not None
         session.keep_scores |= released
-        while True:
-            checked = session.check(uniform(session.schema, _ROUND, rng), origin="themis")
+        draws = (uniform(session.schema, _ROUND, rng) for _ in count())
+        for drawn in check_rounds(session, draws):
+            checked = drawn.named("themis")
             end = self._end(checked.flips, flips, n) if released else None
             if end is not None:
                 session.rows_left += len(checked) - end

@@ -126,6 +126,18 @@ class Session:
         """Verdicts of rows that count when they are taken (`take`), or not at all."""
         return self._oracle(rows, distinct_questions(self.schema, rows), self._score)
 
+    def take_checked(self, checked: Checked) -> tuple[Checked, int]:
+        """Of rows that a worker has checked, as many as the budget has rows for, and the questions
+        that they have cost; they count as if they had been checked here."""
+        if len(checked) > self.rows_left:
+            checked = checked[: int(self.rows_left)]
+        known = distinct_questions(self.schema, checked.rows)
+        queries = int(query_cost(self.schema, checked.rows, known).sum())
+        self.rows_left -= len(checked)
+        self._note(known.keys[known.first])
+        self.watch.count(queries)
+        return checked, queries
+
     def take(self, keys: Keys, queries: int) -> None:
         """Count rows with these keys that were looked up, here or by a worker."""
         self.rows_left -= len(keys)
