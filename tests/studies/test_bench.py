@@ -12,29 +12,33 @@ from limi.studies import Results, Standings, load_bench
 from limi.studies._bench import _Noting
 from limi.studies._rank_figure import draw_ranks
 from limi.studies._results import Outcome
-from tests.toy import task
+from limi.table.rows import uniform
+from tests.toy import Linear, schema_of, task
+
+WIDE = schema_of((0, 90), (-30, 60), (0, 40), (0, 1), protected=["x3"])
+WIDE_MODEL = Linear((0.05, -0.06, 0.03, 0.8), -1.155)
 
 
 def test_queries_are_counted_to_the_first_and_the_tenth_finding():
+    given = task(WIDE, WIDE_MODEL, uniform(WIDE, 60, np.random.default_rng(4)))
     noting = _Noting(Themis())
-    ran = run(noting, task(), Budget(max_rows=400), 5)
-    plain = run(Themis(), task(), Budget(max_rows=400), 5)
+    ran = run(noting, given, Budget(max_rows=400), 5)
+    plain = run(Themis(), given, Budget(max_rows=400), 5)
     assert np.array_equal(ran.findings.all().rows, plain.findings.all().rows)
-    # As many rows at a time as the first finding needs: what is counted is where it stands.
-    for mark in (1, 10):
-        short = run(Themis(), task(), Budget(max_findings=mark), 5)
-        assert len(short.findings) == mark
-        fewest = noting.reached[mark]
-        after = run(Themis(), task(), Budget(max_queries=fewest), 5)
-        assert len(after.findings) >= mark
-        if fewest > 2:
-            before = run(Themis(), task(), Budget(max_queries=fewest - 1), 5)
-            assert len(before.findings) < mark
+    per_row = len(WIDE.combinations)
+    assert set(noting.reached) == {1, 10}
+    for mark, fewest in noting.reached.items():
+        # Every row is asked under all values here, so that no smaller budget reaches the mark.
+        rows = run(Themis(), given, Budget(max_rows=fewest // per_row), 5)
+        assert len(rows.findings) >= mark
+        if fewest > per_row:
+            fewer = run(Themis(), given, Budget(max_rows=fewest // per_row - 1), 5)
+            assert len(fewer.findings) < mark
 
 
 def test_what_is_not_reached_is_not_counted():
     noting = _Noting(Themis())
-    run(noting, task(), Budget(max_queries=2), 5)
+    run(noting, task(), Budget(max_queries=4), 5)
     assert 10 not in noting.reached
     assert Natural().needs == _Noting(Natural()).needs
 
