@@ -30,7 +30,8 @@ holds on all benchmarks. A claim of *size* is computed once per seed, over all b
 paper's way: it holds if every seed is on the claimed side and one reaches the paper's number; it
 is *smaller* if every seed is on the claimed side and none reaches it; it does not hold if the
 seeds stand on both sides, and the *opposite* holds if all stand on the other one. One seed alone
-decides nothing in favor of a claim. The last column judges the runs with the paper's generator,
+decides nothing in favor of a claim, so a smaller scale with several seeds goes before a larger
+one with one. The last column judges the runs with the paper's generator,
 and where there are none, those with `trees`, which it then says.
 """
 
@@ -83,6 +84,7 @@ class _Side:
     shown: str
     verdict: str
     scale: str = ""
+    n_seeds: int = 2
 
     def __str__(self) -> str:
         return (
@@ -158,7 +160,8 @@ Get = Callable[[str, str], float | None]
 def _side(
     claim: PaperClaim, study: Study, known: Sequence[Results], generator: str, equal: bool = False
 ) -> _Side | None:
-    """What the largest scale that has the numbers says."""
+    """What the largest scale that has the numbers says, of those with several seeds first."""
+    alone = None
     if generator == PAPER_GENERATOR and not _has_generator(claim, study):
         return None
     for results in known:
@@ -169,8 +172,11 @@ def _side(
         else:
             side = _measure(claim, results, benchmarks, of, equal)
         if side is not None:
-            return _Side(side.shown, side.verdict, results.scale)
-    return None
+            told = _Side(side.shown, side.verdict, results.scale, side.n_seeds)
+            if side.n_seeds > 1:
+                return told
+            alone = alone or told
+    return alone
 
 
 def _named(study: Study, generator: str, variant: str) -> str:
@@ -243,7 +249,9 @@ def _count(
     if min(seeds) < 2:
         shown += " (one seed)"
     verdict = "yes" if told["held"] == n else f"on {told['held']} of {n}" if told["held"] else "no"
-    return _Side(shown, verdict if min(seeds) > 1 or not told["held"] else _ONE_SEED)
+    if min(seeds) < 2 and told["held"]:
+        verdict = _ONE_SEED
+    return _Side(shown, verdict, n_seeds=min(seeds))
 
 
 # -- how much -------------------------------------------------------------------------------
@@ -363,9 +371,9 @@ def _size(claim: PaperClaim, values: Sequence[float]) -> _Side:
     if len(values) == 1:
         shown += " (one seed)"
     if claim.kind == "mean":
-        return _Side(shown, "")
+        return _Side(shown, "", n_seeds=len(values))
     if len(values) == 1:
-        return _Side(shown, _ONE_SEED)
+        return _Side(shown, _ONE_SEED, n_seeds=1)
     if high < claim.null:
         return _Side(shown, _OPPOSITE)
     if low <= claim.null:

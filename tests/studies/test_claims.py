@@ -65,6 +65,15 @@ def test_a_size_holds_if_one_seed_reaches_it_and_none_is_on_the_other_side(limi,
     assert judge(TIMES, known).holds == f"{holds} (`trees`)"
 
 
+def test_several_seeds_of_a_smaller_scale_go_before_one_of_a_larger():
+    (large,) = results({"census-sex": [30]}, {"census-sex": [10]})
+    (small,) = results({"census-sex": [15, 16]}, {"census-sex": [10, 10]})
+    small = dataclasses.replace(small, scale="small")
+    judged = judge(TIMES, [large, small])
+    assert judged.with_trees == "1.55 x (1.50 x to 1.60 x), `small`"
+    assert judge(TIMES, [large]).with_trees == "3.00 x (one seed)"
+
+
 def test_a_rival_without_a_number_is_not_left_out():
     claim = dataclasses.replace(FIRST, over=("adf", "sg"))
     known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
