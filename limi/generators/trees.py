@@ -46,7 +46,7 @@ OFFERS = GeneratorOffers(quick=True, has_encoder=True, has_density=True, in_orde
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
 _CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache
 _CHUNK_CELLS = 1 << 19
-_MOST_WEIGHED = 256  # earlier columns that are weighed as parents of a later one
+_MOST_WEIGHED = 128  # earlier columns that are weighed as parents of a later one
 
 
 @dataclass(frozen=True, kw_only=True)

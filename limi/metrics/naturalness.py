@@ -62,7 +62,7 @@ Classifier = Literal["boosted", "logistic", "svc"]
 _BINS = 10
 _UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
 _MOST_PAIRED = 64  # columns of which all pairs are compared where sets stand side by side
-_PAIRED_WITH = 32  # others that a column is compared with where there are more
+_MOST_PAIRS = 2048  # compared where there are more; each column in as many of them
 _KEPT_CELLS = 4_096  # of a contingency table that is kept for all draws
 _MOST_DENSE = 1 << 22  # larger contingency tables are counted by sorting
 
@@ -150,8 +150,8 @@ def naturalness_at(
 
     Few rows never reach 1, and the fewer the farther they stay below: 60 rows of a table have 0.86
     where 20,000 have 0.99. So sets are compared at the size of the smallest. Of a table with more
-    than 64 columns each is paired with 32 others, evenly spread, so that the cost grows with the
-    columns and not with their square.
+    than 64 columns about 2,000 pairs are compared, each column in as many of them, so that the cost
+    grows with the columns and not with their square.
     """
     if not 1 <= n <= len(rows):
         raise InvalidInput(f"n is {n}; it must lie between 1 and the {len(rows)} rows given")
@@ -244,7 +244,8 @@ def _offsets(d: int) -> tuple[int, ...]:
     ways = d // 2
     if d <= _MOST_PAIRED:
         return tuple(range(1, ways + 1))
-    return tuple(np.unique(np.linspace(1, ways, _PAIRED_WITH // 2).astype(int)).tolist())
+    kept = min(max(_MOST_PAIRS // d, 2), 16)
+    return tuple(np.unique(np.linspace(1, ways, kept).astype(int)).tolist())
 
 
 def _paired(d: int, offset: int) -> tuple[Index, Index]:

@@ -415,3 +415,9 @@ def test_a_wide_table_is_judged_by_some_of_its_pairs(columns):
     assert sum(1 for _ in naturalness._mixed_pairs(schema, naturalness._offsets(columns))) <= (
         16 * columns
     )
+
+
+@pytest.mark.parametrize("columns", [65, 128, 500, 3000])
+def test_the_wider_a_table_the_fewer_pairs_of_each_column(columns):
+    n_pairs = len(naturalness._offsets(columns)) * columns
+    assert n_pairs <= max(2048, 2 * columns)
