@@ -397,7 +397,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ({"favorable": None}, InvalidInput, "say which one people want"),
         ({"method": "limmi"}, InvalidInput, "unknown method"),
         ({"frame": FRAME.assign(sex="F")}, InvalidInput, "one value only"),
-        ({"frame": FRAME.assign(ok="yes")}, BadTable, "has 1 different values"),
+        ({"frame": FRAME.assign(ok="yes")}, BadTable, "has 1 different value "),
         (
             {"frame": FRAME.assign(ok=FRAME["job"].astype(str)), "favorable": None},
             InvalidInput,

@@ -230,6 +230,7 @@ def test_a_method_that_proposes_hardly_anything_possible_is_ended():
     method = Proposes(*[broken] * 1000)
     ran = run(method, Task(schema, model(schema, 5), broken), Budget(), 0)
     assert ran.findings.rows_checked == 0
+    assert ran.stop == "rules"
     assert ran.session.proposed == 100_500
     assert ran.session.notes == [
         "the search ended early: of 100,500 rows that it proposed 0 keep the rules of the table"
