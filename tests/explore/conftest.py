@@ -57,14 +57,16 @@ def decide_evenly(frame):
 CONSTRAINTS = {"young clerks": 'age < 20 implies job == "clerk"'}
 
 
-@pytest.fixture(scope="session")
-def run(tmp_path_factory):
-    """The folder of a finished run."""
-    folder = tmp_path_factory.mktemp("explore") / "run"
+def people_of_the_run():
     frame = people()
+    return frame[(frame.age >= 20) | (frame.job == "clerk")]
+
+
+def make_run(folder):
+    """A finished run of the rule by hand."""
     limi.audit(
         decide,
-        frame[(frame.age >= 20) | (frame.job == "clerk")],
+        people_of_the_run(),
         protected=["sex"],
         target="ok",
         favorable=1,
@@ -78,23 +80,31 @@ def run(tmp_path_factory):
     return folder
 
 
+def open_run(folder, **options):
+    return explore_run(folder, **{"model": decide, "table": people_of_the_run(), **options})
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory):
+    """The folder of a finished run."""
+    return make_run(tmp_path_factory.mktemp("explore") / "run")
+
+
 @pytest.fixture(scope="session")
 def table():
-    frame = people()
-    return frame[(frame.age >= 20) | (frame.job == "clerk")]
+    return people_of_the_run()
 
 
 @pytest.fixture
-def opened(run, table, tmp_path):
+def opened(run, tmp_path):
     """An exploration of the run, with a record of its own."""
     made = []
 
-    def open_run(**options):
-        given = {"model": decide, "table": table, "record": tmp_path / "explore.jsonl", **options}
-        made.append(explore_run(run, **given))
+    def open_one(**options):
+        made.append(open_run(run, **{"record": tmp_path / "explore.jsonl", **options}))
         return made[-1]
 
-    yield open_run
+    yield open_one
     for one in made:
         one.jobs.close()
 

@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from limi.audits.reopen import open_findings
+from limi.audits.reopen import Run, open_findings
 from limi.audits.run_folder import read_schema, read_summary
 from limi.audits.summary import rules_of
 from limi.decisions import AS_DECIDED, favors
@@ -17,7 +17,7 @@ from limi.metrics.severity import severity_of
 
 @pytest.fixture(scope="module")
 def both(run):
-    schema, _, found = open_findings(run)
+    schema, _, found = open_findings(Run.at(run))
     regions = rules_of(schema, read_summary(run).where)
     return found, read_found(run, schema, AS_DECIDED, "favorable", regions)
 

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import limi.testing
-from limi.audits.reopen import open_findings
+from limi.audits.reopen import Run, open_findings
 from limi.explore.opening import explore_problem
-from limi.explore.pages import _level
+from limi.explore.views.where import tell_level
 from limi.metrics._rate import clopper_pearson
 from limi.testing.pairs import Pairs
 from tests.explore.conftest import Browser, decide, decide_evenly, people
@@ -31,7 +31,7 @@ def refs(answer):
 
 
 def test_findings_are_filtered_sorted_and_paged(browser, run):
-    _, frame, found = open_findings(run)
+    _, frame, found = open_findings(Run.at(run))
     assert f"{len(found):,} findings" in words(browser.get("/findings"))
     older = int((frame.age >= 50).sum())
     page = browser.get("/findings?c0.low=50")
@@ -47,7 +47,7 @@ def test_findings_are_filtered_sorted_and_paged(browser, run):
 
 
 def test_facets_count_what_their_own_filter_leaves_out(browser, run):
-    _, frame, _ = open_findings(run)
+    _, frame, _ = open_findings(Run.at(run))
     page = browser.get("/findings?c2=0").text
     for code, job in enumerate(browser.x.schema["job"].levels):
         n = int((frame.job == job).sum())
@@ -61,7 +61,7 @@ def test_twenty_that_differ_are_drawn(browser):
 
 
 def test_a_selection_is_exported(browser, run):
-    _, frame, _ = open_findings(run)
+    _, frame, _ = open_findings(Run.at(run))
     older = frame[frame.age >= 50].reset_index(drop=True)
     csv = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
     parquet = pd.read_parquet(io.BytesIO(browser.get("/export/parquet?c0.low=50").content))
@@ -274,9 +274,9 @@ def test_a_model_that_raises_is_a_sentence_and_not_the_end(opened):
 
 
 def test_a_slow_model_is_waited_for_in_sight_and_can_be_cancelled(opened, monkeypatch):
-    from limi.explore import pages
+    from limi.explore.views import base
 
-    monkeypatch.setattr(pages, "_PATIENCE", 0.01)
+    monkeypatch.setattr(base, "PATIENCE", 0.01)
     slow, go = threading.Event(), threading.Event()
 
     def sleepy(frame):
@@ -300,9 +300,9 @@ def test_a_slow_model_is_waited_for_in_sight_and_can_be_cancelled(opened, monkey
 
 
 def test_a_model_that_never_answers_is_given_up(opened, monkeypatch):
-    from limi.explore import pages
+    from limi.explore.views import base
 
-    monkeypatch.setattr(pages, "_PATIENCE", 0.01)
+    monkeypatch.setattr(base, "PATIENCE", 0.01)
     slow, go = threading.Event(), threading.Event()
 
     def sleepy(frame):
@@ -376,6 +376,6 @@ def test_a_model_that_never_sees_the_group_is_asked_about_twins(table):
 
 
 def test_a_level_has_the_digits_that_matter():
-    assert _level(0.975) == "97.5 %"
-    assert _level(1 - 0.05 / 6) == "99.17 %"
-    assert _level(1 - 0.05 / (1000 * 1001)) == "99.999995 %"
+    assert tell_level(0.975) == "97.5 %"
+    assert tell_level(1 - 0.05 / 6) == "99.17 %"
+    assert tell_level(1 - 0.05 / (1000 * 1001)) == "99.999995 %"
