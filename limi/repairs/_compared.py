@@ -139,8 +139,8 @@ class Comparison:
             found = self._favorable_figures(rows, scores, truth)
         else:
             found = self.terms.figures(self.schema, rows, scores, truth)
-        found["twins"] = self._differ_from_twins(target, self.twins)
-        found["twins_kept"] = self._differ_from_twins(target, self.twins_kept)
+        found["twins"] = self._differ_from_twins(target, self.twins, asked)
+        found["twins_kept"] = self._differ_from_twins(target, self.twins_kept, asked)
         for name in ("real", "natural"):
             people: Rows = getattr(self, name)
             found[name] = self._flips(target, self.schema, people, asked)
@@ -173,15 +173,21 @@ class Comparison:
         }
 
     def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
-        n = max(_FEWEST_ROWS, self.questions // (len(schema.combinations) * asked))
         if not len(people):
             return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
-        return _figure(check_population(target.score, schema, people[:n], self.terms.rule)[1])
+        some = people[: self._affordable(asked)]
+        return _figure(check_population(target.score, schema, some, self.terms.rule)[1])
 
-    def _differ_from_twins(self, target: Scorer, pairs: tuple[Rows, Rows] | None) -> RepairFigure:
+    def _affordable(self, asked: int) -> int:
+        """How many people are asked about, where an answer takes so many questions."""
+        return max(_FEWEST_ROWS, self.questions // (len(self.schema.combinations) * asked))
+
+    def _differ_from_twins(
+        self, target: Scorer, pairs: tuple[Rows, Rows] | None, asked: int
+    ) -> RepairFigure:
         if pairs is None:
             return RepairFigure(None, reason=self.no_twins or "no single column explains a part")
-        people, twins = pairs
+        people, twins = (side[: self._affordable(asked)] for side in pairs)
         return _share(self.terms.rule.differ(target.score(people), target.score(twins)))
 
     def moved(self, rows: Rows, before: Scores, after: Scores) -> list[Moved]:

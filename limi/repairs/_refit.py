@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from limi import models
 from limi.audits.problem import Problem
 from limi.decisions import Classes
 from limi.errors import BadModel, InvalidInput
-from limi.models._base import LearnsWeights, Refits
+from limi.models._base import LearnsPairs, LearnsWeights, Refits
 from limi.models._function import FunctionModel
 from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
@@ -23,8 +24,10 @@ from limi.types import Rows, Truth, Value
 
 __all__ = ["Fit", "Fitted", "Refit", "refit_of"]
 
-Fit = Callable[[Any, Any], Any]
-"""Of a frame and its labels, as the table spells them: a fitted model."""
+Fit = Callable[..., Any]
+"""Of a frame and its labels, as the table spells them: a fitted model. One that also takes
+`partners`, a frame with a partner for each row, and `strength` can be trained with a penalty on how
+far the scores of the two lie apart."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Refit(Protocol):
     @property
     def by_function(self) -> bool:
         """Does a function of the user's train?"""
+        ...
+
+    @property
+    def learns_pairs(self) -> bool:
+        """Can it be trained with a penalty on pairs of scores?"""
         ...
 
     def __call__(
@@ -90,6 +98,10 @@ class _ByModel:
     words: str
     by_function: bool = False
 
+    @property
+    def learns_pairs(self) -> bool:
+        return isinstance(self.model, LearnsPairs) and self.model.learns_pairs
+
     def __call__(
         self,
         rows: Rows,
@@ -123,6 +135,13 @@ class _ByFunction:
     def words(self) -> str:
         return f"the function {getattr(self.fit, '__name__', type(self.fit).__name__)}"
 
+    @property
+    def learns_pairs(self) -> bool:
+        try:
+            return {"partners", "strength"} <= {*inspect.signature(self.fit).parameters}
+        except (TypeError, ValueError):  # of built-in functions nothing is known
+            return False
+
     def __call__(
         self,
         rows: Rows,
@@ -134,11 +153,15 @@ class _ByFunction:
     ) -> Fitted:
         from threadpoolctl import threadpool_limits
 
-        target = self.problem.target
-        frame = target.shown.decode(rows[:, : len(target.shown.schema)])
+        shown = self.problem.target.shown
+        frame = shown.decode(rows[:, : len(shown.schema)])
+        told = {}
+        if pairs is not None:
+            partners = shown.decode(pairs[0][:, : len(shown.schema)])
+            told = {"partners": partners, "strength": pairs[1]}
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with _guard(rows), threadpool_limits(limits=1):
-            made = self.fit(frame, _spell(self.problem, labels))
+            made = self.fit(frame, _spell(self.problem, labels), **told)
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
         return _bound(self.problem, made, rows)

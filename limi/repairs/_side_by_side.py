@@ -45,7 +45,7 @@ FORMAT = 2
 
 _RATE_ROWS = 5_000
 _SEARCH_ROWS = 500
-_MOST_QUESTIONS = 20_000  # to the model inside, for one fresh check
+_MOST_QUESTIONS = 15_000  # to the model inside, for one fresh check
 _SMALL = {"guided": {"trees": 30}}  # learners that are enough for so few rows
 _SEARCH_COST = 2  # of a fresh search, in steps
 _SAME_ACCURACY = 0.001  # losses that lie nearer than this count as equal

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, nearest
-from limi.models._base import LearnsPairs
 from limi.models.target import Target
 from limi.repairs._average import Averaged, average_target
 from limi.repairs._core import Work
@@ -186,12 +185,12 @@ def _choose_strength(work: Work, plain: Target, training: Training) -> float:
 
 
 def _why_no_pairs(work: Work) -> str:
-    model = work.problem.target.model
-    if isinstance(model, LearnsPairs) and model.learns_pairs and not work.refit.by_function:
+    if work.refit.learns_pairs:
         return ""
     return (
-        "a penalty on pairs of scores needs a network that limi trains itself (benchmark:dnn); "
-        "other models learn from copies"
+        "a penalty on pairs of scores needs a network that limi trains itself (benchmark:dnn), or "
+        "a fit function that takes partners and strength beside the frame and its labels; other "
+        "models learn from copies"
     )
 
 
