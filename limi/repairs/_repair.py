@@ -185,6 +185,7 @@ class _Untrained:
 
     words = ""
     by_function = False
+    learns_pairs = False
 
     def __call__(
         self,
