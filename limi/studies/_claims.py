@@ -271,6 +271,7 @@ def _measure(
     if not cells or not all(cells.values()):
         return None
     common = set.intersection(*(set(found) for found in cells.values()))
+    center = None if equal else compute(claim, benchmarks, partial(_of_all, claim, cells, of))
     values = []
     for seed in sorted(common):
         if equal:
@@ -279,7 +280,20 @@ def _measure(
             value = compute(claim, benchmarks, partial(_of_seed, claim, cells, of, seed))
         if value is not None:
             values.append(value)
-    return _size(claim, values) if values else None
+    return _size(claim, values, center) if values else None
+
+
+def _of_all(
+    claim: PaperClaim,
+    cells: dict[tuple[str, str], dict[int, Outcome]],
+    of: Callable[[str], str],
+    benchmark: str,
+    variant: str,
+) -> float | None:
+    """The mean over seeds; the paper's averages are those of such means."""
+    outcomes = cells[(benchmark, of(variant))].values()
+    known = [n for n in (_number(one, claim.measure) for one in outcomes) if n is not None]
+    return statistics.fmean(known) if known else None
 
 
 def _of_seed(
@@ -358,13 +372,13 @@ def _times_at_equal_rows(
     return sum(mine) / sum(theirs) if sum(theirs) else None
 
 
-def _size(claim: PaperClaim, values: Sequence[float]) -> _Side:
+def _size(claim: PaperClaim, values: Sequence[float], center: float | None) -> _Side:
     """Words for a number with its spread, and the verdict of the rule."""
     low, high = min(values), max(values)
     if not math.isfinite(low * high):
         words = [_show(claim, low), _show(claim, high)]
         return _Side(" to ".join(dict.fromkeys(words)), "yes" if low > 0 else "no")
-    shown = _show(claim, statistics.fmean(values))
+    shown = _show(claim, statistics.fmean(values) if center is None else center)
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
     if len(values) > 1 and _show(claim, low) != _show(claim, high):
         shown += f" ({_show(claim, ends[0])} to {_show(claim, ends[1])})"

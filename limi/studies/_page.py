@@ -34,11 +34,6 @@ def pages(folder: Path, stem: str = "reproduction") -> dict[str, str]:
     InvalidInput where the folder holds results of no study at all.
     """
     studies = _keep_all(folder)
-    if not any(kept for _, kept in studies):
-        raise InvalidInput(
-            f"there are no kept results in {str(folder)!r}; "
-            f"keep some: limi study run all --scale small --keep {shlex.quote(str(folder))}"
-        )
     told = {f"{stem}/{study.name}.md": _study(study, kept, stem) for study, kept in studies}
     return {f"{stem}.md": _overview(studies, stem), **told}
 
@@ -49,7 +44,14 @@ def page(folder: Path, stem: str = "reproduction") -> str:
 
 
 def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
-    return [(study, _keep(study, folder)) for study in map(load, names())]
+    """Every study with what is kept of it; InvalidInput where nothing is."""
+    studies = [(study, _keep(study, folder)) for study in map(load, names())]
+    if not any(kept for _, kept in studies):
+        raise InvalidInput(
+            f"there are no kept results in {str(folder)!r}; "
+            f"keep some: limi study run all --scale small --keep {shlex.quote(str(folder))}"
+        )
+    return studies
 
 
 def _overview(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
@@ -147,7 +149,7 @@ def _keep(study: Study, folder: Path) -> list[Results]:
 
 
 def _list(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
-    lines = ["| study | of the paper | scale | cells done of those planned |", "|---|---|---|---|"]
+    lines = ["| page | of the paper | scale | cells done of those planned |", "|---|---|---|---|"]
     for study, kept in studies:
         link = f"[{study.title}]({stem}/{study.name}.md) | {study.source}"
         if not kept:
@@ -180,7 +182,7 @@ def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
     head = [
         f"# {study.title}",
         "",
-        f"Of the paper: {study.source}. [All studies](../{stem}.md).",
+        f"{_source(study)}. [All studies](../{stem}.md).",
         "",
     ]
     if not kept:
@@ -194,6 +196,12 @@ def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
         parts.append(f"## Scale {results.scale}\n")
         parts += shown if not number else _fold(f"The same at scale {results.scale}", shown)
     return "\n".join(parts)
+
+
+def _source(study: Study) -> str:
+    if study.source.startswith("ours"):
+        return study.source[:1].upper() + study.source[1:]
+    return f"Of the paper: {study.source}"
 
 
 def _fold(title: str, parts: Sequence[str]) -> list[str]:

@@ -88,13 +88,9 @@ def _number(words: list[str], results: Results) -> str | None:
     value = pick[over](values.values()) if over in _OVER else values[over]  # type: ignore[operator]
     if ":" in variant:
         return f"{100 * value:+.0f} %"
-    return (
-        f"{value:,.2g}"
-        if "/" in variant and value < 10
-        else f"{value:,.0f}"
-        if "/" in variant
-        else show(value, measure)
-    )
+    if "/" in variant:
+        return f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
+    return show(value, measure)
 
 
 def _by_benchmark(variants: list[str], measure: str, results: Results) -> dict[str, list[float]]:

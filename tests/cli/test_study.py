@@ -127,7 +127,7 @@ def test_page_from_a_folder(limi, tmp_path):
     limi(*RUN, "--keep", "kept")
     code, out, _ = limi("page", "--results", "kept")
     assert code == 0
-    assert "## dnn" in out
+    assert "| [Findings and speed against networks](reproduction/dnn.md) | Table 1 | smoke |" in out
     assert "12 of 12" in out
     code, _, _ = limi("page", "--results", "kept", "--file", "page.md")
     assert code == 0

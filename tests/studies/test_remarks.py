@@ -16,7 +16,7 @@ from tests.studies.small import tiny
         ("{findings limi low}", "100,000"),
         ("{findings limi high}", "300,000"),
         ("{findings limi mean}", "200,000"),
-        ("{findings limi/natural high}", "1.4"),
+        ("{findings limi/natural high}", "1.43"),
         ("{findings limi:natural census-sex}", "+25 %"),
         ("{count findings limi > natural}", "2 of 2"),
         ("{count findings natural > limi}", "0 of 2"),
