@@ -75,7 +75,10 @@ def _overview(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
             "",
             "## Not reproduced, and why",
             "",
-            *(f"- {one}" for one in words["not_reproduced"]),
+            *(
+                f"- {one}".replace("](reproduction/", f"]({stem}/")
+                for one in words["not_reproduced"]
+            ),
             "",
             words["conditions"] + _list(studies, stem),
         ]

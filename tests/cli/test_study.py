@@ -129,6 +129,7 @@ def test_page_from_a_folder(limi, tmp_path):
     assert code == 0
     assert "| [Findings and speed against networks](reproduction/dnn.md) | Table 1 | smoke |" in out
     assert "12 of 12" in out
-    code, _, _ = limi("page", "--results", "kept", "--file", "page.md")
+    code, _, _ = limi("page", "--results", "kept", "--file", "reproduction.md")
     assert code == 0
-    assert (tmp_path / "page.md").read_text("utf-8") == out
+    assert (tmp_path / "reproduction.md").read_text("utf-8") == out
+    assert (tmp_path / "reproduction" / "dnn.md").read_text("utf-8").startswith("# Findings and")
