@@ -55,7 +55,7 @@ def encode(frame: Any, *, one_hot: bool) -> Any:
         encoder = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
         return make_column_transformer((encoder, text), remainder="passthrough")
     numbers = make_pipeline(SimpleImputer(strategy="median"), StandardScaler())
-    levels = OneHotEncoder(handle_unknown="ignore", min_frequency=5)
+    levels = OneHotEncoder(handle_unknown="ignore", min_frequency=5, sparse_output=False)
     return make_column_transformer((levels, text), remainder=numbers)
 
 

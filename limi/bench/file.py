@@ -31,9 +31,10 @@ class Settings:
 def make(making: Making) -> Any:
     """The model's address; a file is looked for beside the definitions."""
     told: Settings = making.settings
-    kind, colon, place = told.model.partition(":")
-    if colon and place and not Path(place).is_absolute():
-        beside = Path(making.spec.base) / place
-        if beside.exists():
-            return f"{kind}:{beside}"
+    kind, _, place = told.model.partition(":")
+    # A program's file is followed by a name in it.
+    for path, name in ((place, ""), (place.rpartition(":")[0], place.rpartition(":")[2])):
+        beside = Path(making.spec.base) / path
+        if path and not Path(path).is_absolute() and beside.exists():
+            return f"{kind}:{beside}:{name}" if name else f"{kind}:{beside}"
     return told.model

