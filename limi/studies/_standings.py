@@ -146,15 +146,21 @@ class Standings:
     def rank(self, targets: Sequence[str], measure: str, budget: int) -> Ranks:
         """Ranks of the methods that can do all of these targets, on those whose cells are done.
 
-        InvalidInput where there are too few.
+        A method that was tried on less than half as many as others is left out, so that one begun
+        lately does not take all targets from the others. InvalidInput where there are too few.
         """
-        methods = self.able(targets)
+        methods = self._tried(targets, self.able(targets), budget)
         complete = self.complete(targets, methods, budget)
         values = self.values(complete, methods, measure, budget)
         better = MEASURES[measure].more_is_better
         if not len(complete):
             values = np.empty((0, len(methods)))
         return rank(methods, values, more_is_better=better)
+
+    def _tried(self, targets: Sequence[str], methods: Sequence[str], budget: int) -> list[str]:
+        counts = {m: len(self.complete(targets, [m], budget)) for m in methods}
+        most = max(counts.values(), default=0)
+        return [m for m in methods if counts[m] and 2 * counts[m] >= most]
 
     def complete(self, targets: Sequence[str], methods: Sequence[str], budget: int) -> list[str]:
         """The targets on which all of these methods have a result for this budget."""
@@ -244,8 +250,7 @@ class Standings:
         """Mean ranks by findings within each family."""
         rows = []
         for family, targets in self.families.items():
-            methods = [m for m in self.methods if not all(self.unable(t, m) for t in targets)]
-            done = self.complete(targets, [m for m in methods if m in self.able(targets)], budget)
+            done = self.complete(targets, self._tried(targets, self.able(targets), budget), budget)
             values = self.values(done, self.methods, "findings", budget)
             means = _mean_ranks(values) if len(done) else np.full(len(self.methods), np.nan)
             best = find_best(list(means), more_is_better=False)
