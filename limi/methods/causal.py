@@ -17,8 +17,11 @@ Faithfulness
   follow any first one (`grft+causal`, `natural+causal`); alone it starts from the table's rows.
 - Paper: the perturbation of the causal feature follows the learned effect. Here: its cell is taken
   from a row of the table with another protected value, which needs no order of levels.
-- Measured on four targets with 10,000 queries beside the same walks without the prior: see
-  docs/bench.md.
+- Findings with 10,000 queries beside the same walks without the prior (`causal_share=0`), two seeds:
+  937 and 1,415 on the census network (sex), 1,214 and 1,424 on credit (age), 497 and 576 on bank
+  (age), 1,138 and 1,497 on a logistic regression (credit, sex). So here the prior does not pay: a
+  walk that returns to the same few columns meets the same keys again. `guided` has no such option
+  for this reason.
 """
 
 from __future__ import annotations

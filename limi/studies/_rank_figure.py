@@ -48,8 +48,8 @@ def draw_ranks(ranks: Ranks, title: str) -> str:
         edge = _SIDE - 12 if left else _WIDTH - _SIDE + 12
         x = place(mean)
         body += [
-            draw_rule("grid", x, _TOP, x, y),
-            draw_rule("grid", min(x, edge), y, max(x, edge), y),
+            draw_rule("base", x, _TOP, x, y),
+            draw_rule("base", min(x, edge), y, max(x, edge), y),
             draw_text(
                 edge - 4 if left else edge + 4,
                 y + 4,
