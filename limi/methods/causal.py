@@ -2,8 +2,8 @@
 TOSEM 2025).
 
 Rows of the table that flip are the seeds. Around each of them a walk changes one cell at a time:
-mostly in the column that is tied most directly to a protected column and moves the decision too,
-to a value that people of other groups have.
+as often as any other, the columns that are tied most directly to a protected column and move the
+decision too, to a value that somebody else in the table has.
 
 Faithfulness
 - From the published description alone; no line of its program was used.
@@ -16,9 +16,9 @@ Faithfulness
 - Paper: a framework around other generators of tests. Here: a second phase of its own that can
   follow any first one (`grft+causal`, `natural+causal`); alone it starts from the table's rows.
 - Paper: the perturbation of the causal feature follows the learned effect. Here: its cell is taken
-  from a row of the table with another protected value, which needs no order of levels.
-- Findings with 10,000 queries beside the same walks without the prior (`causal_share=0`), two seeds:
-  937 and 1,415 on the census network (sex), 1,214 and 1,424 on credit (age), 497 and 576 on bank
+  from another row of the table, which needs no order of levels.
+- Findings with 10,000 queries, and of the same walks without the prior (`causal_share=0`), two
+  seeds: 937 and 1,415 on the census network (sex), 1,214 and 1,424 on credit (age), 497 and 576 on bank
   (age), 1,138 and 1,497 on a logistic regression (credit, sex). So here the prior does not pay: a
   walk that returns to the same few columns meets the same keys again. `guided` has no such option
   for this reason.
