@@ -1,8 +1,8 @@
 """CausalFT's idea: changes go first to the column that the protected one acts through (Du and Chen,
 TOSEM 2025).
 
-Rows of the table that flip are the seeds. Around each of them a walk changes one cell at a time:
-as often as any other, the columns that are tied most directly to a protected column and move the
+Rows of the table that flip are the seeds. Around each of them a walk changes one cell at a time.
+Every second change is in a column that is tied most directly to a protected one and moves the
 decision too, to a value that somebody else in the table has.
 
 Faithfulness
@@ -18,10 +18,10 @@ Faithfulness
 - Paper: the perturbation of the causal feature follows the learned effect. Here: its cell is taken
   from another row of the table, which needs no order of levels.
 - Findings with 10,000 queries, and of the same walks without the prior (`causal_share=0`), two
-  seeds: 937 and 1,415 on the census network (sex), 1,214 and 1,424 on credit (age), 497 and 576 on bank
-  (age), 1,138 and 1,497 on a logistic regression (credit, sex). So here the prior does not pay: a
-  walk that returns to the same few columns meets the same keys again. `guided` has no such option
-  for this reason.
+  seeds: 937 and 1,415 on the census network (sex), 1,214 and 1,424 on credit (age), 497 and 576 on
+  bank (age), 1,138 and 1,497 on a logistic regression (credit, sex). So here the prior does not
+  pay: a walk that returns to the same few columns meets the same keys again. That is why `guided`
+  has no such option.
 """
 
 from __future__ import annotations
