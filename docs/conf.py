@@ -29,7 +29,6 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build"]
-suppress_warnings = ["toc.empty_glob"]  # an index may name folders that are still to come
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 4
@@ -86,6 +85,7 @@ REST = "<!-- pages that no index names -->"
 
 _LINK = re.compile(r"(?<!!)\[([^\[\]]*)\]\(([^)#:\s]+)(#[^)]*)?\)")
 _INCLUDE = re.compile(r"^```\{include\} (\S+)\n```\n", re.MULTILINE)
+_STARRED = re.compile(r"^/(\S*\*\S*)\n", re.MULTILINE)
 _TOCTREE = re.compile(r"```\{toctree\}\n(.*?)```", re.DOTALL)
 
 
@@ -113,12 +113,19 @@ def _read(app: object, docname: str, source: list[str]) -> None:
     page = (HERE / docname).with_suffix(".md")
     text = _see_from_site(source[0], page.parent)
     text = _INCLUDE.sub(lambda found: _put_in((page.parent / found[1]).resolve()), text)
+    text = _TOCTREE.sub(lambda found: _STARRED.sub(_expand, found[0]), text)
     if REST in text:
         rest = "\n".join(f"/{name}" for name in pages_without_a_place(HERE))
         text = text.replace(
             REST, f"```{{toctree}}\n:caption: More\n:maxdepth: 1\n\n{rest}\n```" if rest else ""
         )
     source[0] = text
+
+
+def _expand(entry: re.Match[str]) -> str:
+    """The pages that `/folder/*` stands for; nothing where there are none yet."""
+    pages = sorted(HERE.glob(f"{entry[1]}.md"))
+    return "".join(f"/{page.relative_to(HERE).with_suffix('').as_posix()}\n" for page in pages)
 
 
 def _put_in(page: Path) -> str:

@@ -1,4 +1,4 @@
-"""The exceptions of limi; each says what was given, what would do, and what to try.
+"""The exceptions of limi; each says what was given, what would work, and what to try.
 
 LimiError
 ├── InvalidInput       an argument, option or schema that cannot be used      exit code 2

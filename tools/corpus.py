@@ -192,7 +192,7 @@ def attempt(job: tuple[int, Path]) -> Outcome:
     def late(*_: Any) -> None:
         raise TimeoutError
 
-    # Of the processor's time, because a busy machine is no fault of a table's.
+    # Of the processor's time, because a busy machine is not the table's fault.
     signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     start = time.process_time()

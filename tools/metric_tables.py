@@ -24,7 +24,7 @@ _HEAD = (
 
 
 def table(family: str) -> str:
-    """The table of a family, one line a metric."""
+    """The table of a family, one line per metric."""
     mine = [metric for metric in declared() if metric.family.name == family and _is_own(metric)]
     return _HEAD + "".join(map(_line, mine))
 

@@ -339,7 +339,7 @@ def _exit_codes_page() -> str:
     lines += [f"| {code} | {words} |" for code, words in rows]
     lines += [
         "",
-        "An error is one sentence on standard error. It says what was given, what would do, and",
+        "An error is one sentence on standard error. It says what was given, what would work, and",
         "what to try; no traceback is shown unless the variable `LIMI_DEBUG=1` asks for one.",
         "",
         "In Python every error that limi raises is a `limi.LimiError`:",

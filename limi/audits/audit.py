@@ -142,7 +142,7 @@ def audit(
     identifiers are hidden in all that is written; `redact` names more of them, False shows them.
 
     `label_names` says what labels mean, for reports (`{1: "granted", 0: "refused"}`), and `volume`
-    for how many people a year the model decides.
+    for how many people per year the model decides.
 
     `constraints` are rules that every row and every partner keeps, beside those of the schema:
     `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.

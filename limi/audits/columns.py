@@ -92,7 +92,7 @@ class Chosen:
         return False
 
     def tell(self, taken: Collection[str]) -> tuple[str, ...]:
-        """Sentences on columns that were set aside, and on such that the model takes."""
+        """Sentences on columns that were set aside, and on those that the model takes."""
         aside = [name for name in self.unlikely if name not in taken]
         used = [name for name in self.unlikely if name in taken]
         told = tell_aside(self.found, aside)

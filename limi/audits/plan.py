@@ -63,7 +63,7 @@ class Plan:
     noisy: bool = False  # does the user say that the model answers by chance?
     label_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # ^ what labels mean, for reports
-    volume: int | None = None  # people a year whom the model decides for
+    volume: int | None = None  # people per year whom the model decides for
     asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
     spread: Spread | None = None  # over workers, where there are some
 

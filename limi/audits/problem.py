@@ -61,7 +61,7 @@ from limi.types import Labels, Mask, Rows, Value
 __all__ = ["HeldOut", "Problem", "describe_untaken", "prepare", "protected_values", "with_held_out"]
 
 _UNNAMED = "table"
-_MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are no oversight
+_MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are not an oversight
 
 
 @dataclass(frozen=True)

@@ -216,7 +216,7 @@ def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
 
 
 def _is_vain(searched: Searched) -> bool:
-    """Did hardly a row of the search keep the rules? Then those that do are no fair sample."""
+    """Did hardly a row of the search keep the rules? Then those that do are not a fair sample."""
     session = searched.run.session
     return session.proposed - session.refused < LEAST_KEPT * session.proposed
 

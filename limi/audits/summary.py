@@ -196,7 +196,7 @@ class Summary:
     # ^ of a model that answers by chance: pairs, error and noise floor; see limi.audits.noise
     twins: Twins | None = None  # the twin question with its answers, where it was asked
     groups: tuple[GroupLine, ...] = ()  # every group by itself; see limi.metrics.group_lines
-    volume: int | None = None  # people a year whom the model decides for, where the user said so
+    volume: int | None = None  # people per year whom the model decides for, where the user said so
     date: str = ""  # the day on which the run ended
     hidden: tuple[str, ...] = ()  # columns whose cells are shown nowhere
     real_people: int | None = None  # findings that hold a person of the table, on either side

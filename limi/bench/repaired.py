@@ -1,7 +1,7 @@
 """Repaired targets: a model of the papers or an everyday one, repaired in a way of `limi repair`.
 
 Averaging, and dropping the column where no rule lets others go along with it, leave no flip by
-construction: there is nothing to find on such targets, so that they are no targets here.
+construction: there is nothing to find on such targets, so they are not targets here.
 """
 
 from __future__ import annotations

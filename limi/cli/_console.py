@@ -59,7 +59,7 @@ class _Stream:
         try:
             yield
         except OSError as error:
-            # Progress that nobody can read is no reason to end a run.
+            # Progress that nobody can read is not a reason to end a run.
             if self._name == "stderr":
                 return
             if isinstance(error, BrokenPipeError):

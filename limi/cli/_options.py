@@ -74,7 +74,9 @@ LabelNames = Annotated[
 
 Volume = Annotated[
     int | None,
-    Option(metavar="PEOPLE", help="People a year for whom the model decides: how many would flip."),
+    Option(
+        metavar="PEOPLE", help="How many people per year the model decides: how many would flip."
+    ),
 ]
 
 Full = Annotated[bool, Option("--full", help="Print the whole report, not forty lines of it.")]

@@ -58,7 +58,7 @@ def list_studies(
 def run(
     names: Annotated[list[str], Argument(help="Studies, or `all`.")],
     scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
-    seeds: Annotated[int | None, Option(help="Seeds a cell; the scale's by default.")] = None,
+    seeds: Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")] = None,
     out: OutOption = _OUT,
     keep: Annotated[
         Path | None, Option(help="Folder to write each study's results into, as one file.")

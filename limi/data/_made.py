@@ -21,7 +21,7 @@ def amount(german: Any) -> Any:
 
 def hours(adult: Any) -> Any:
     """Adult with the hours of a week in three bands as the target; its own target is left out, and
-    fnlwgt, which is no property of a person."""
+    fnlwgt, which is not a property of a person."""
     others = [name for name in adult if name not in ("hours_per_week", "fnlwgt", "income")]
     bands = np.array(HOURS)[np.digitize(adult["hours_per_week"], _CUTS)]
     return adult[others].assign(hours=bands)

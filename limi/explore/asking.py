@@ -74,7 +74,7 @@ class Asker:
         return self.target.rule
 
     def score(self, rows: Rows, job: Job | None = None) -> Scores:
-        """One answer a row; BadModel where the model fails, Cancelled where nobody waits."""
+        """One answer per row; BadModel where the model fails, Cancelled where nobody waits."""
         if not len(rows):
             return np.empty(0)
         if len(rows) > _LOOKED_UP:

@@ -29,7 +29,7 @@ class Baseline:
             raise InvalidInput(
                 f"the baseline {self.folder!r} tested another table or other protected values "
                 f"({summary.table!r}, {words.count(summary.n_rows)} rows, protected "
-                f"{', '.join(summary.protected)}), so its rates are no measure here; test the "
+                f"{', '.join(summary.protected)}), so its rates cannot be compared here; test the "
                 "earlier model on this table first, and name that run"
             )
 

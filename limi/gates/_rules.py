@@ -125,8 +125,8 @@ def _parse(text: str) -> Rule:
     known = _NAME.fullmatch(metric)
     if known is None or not is_metric(metric):
         raise InvalidInput(
-            f"the gate's rule {_cut(text)!r} is about {_cut(written)!r}, which is no measure of a "
-            f"gate; {nearest(metric, METRICS)}"
+            f"the gate's rule {_cut(text)!r} is about {_cut(written)!r}, which is not a "
+            f"measure of a gate; {nearest(metric, METRICS)}"
         )
     measure: Measure = "score_gap" if known[3] else known[2]  # type: ignore[assignment]
     population = _POPULATIONS[known[1]] if known[1] else _USUAL[measure]

@@ -159,7 +159,7 @@ def packed(arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> Cont
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Without the time of day, which is no part of a generator."""
+    """Without the time of day, which is not part of a generator."""
     member = zipfile.ZipInfo(name)
     member.external_attr = 0o644 << 16
     return member

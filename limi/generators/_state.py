@@ -80,7 +80,7 @@ def _unpack(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
                 require(bool(dot) and ending == "npy" and name.isidentifier(), "it has odd parts")
                 arrays[name] = _array(file.read(member))
         head = json.loads(file.read(_HEAD))
-    require(isinstance(head, dict), "its head is no object")
+    require(isinstance(head, dict), "its head is not an object")
     return arrays, head
 
 
@@ -160,8 +160,8 @@ def facts_of(facts: Any, settings: type[_T]) -> tuple[_T, tuple[str, ...]]:
     """The settings and the notes among the facts of a state."""
     require(isinstance(facts, dict) and facts.keys() == {"settings", "notes"}, "its facts are odd")
     notes, given = facts["notes"], facts["settings"]
-    require(isinstance(notes, list), "its notes are no list")
-    require(all(isinstance(note, str) for note in notes), "a note is no text")
+    require(isinstance(notes, list), "its notes are not a list")
+    require(all(isinstance(note, str) for note in notes), "a note is not text")
     known = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
     require(isinstance(given, dict) and given.keys() <= known, "it has settings that are unknown")
     # JSON has lists where settings have tuples.

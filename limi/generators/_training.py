@@ -306,7 +306,7 @@ def _try_capture(step: Callable[[Inputs], Tensor], inputs: Inputs) -> _Round | N
         return _Round(step, inputs)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0]
-        _log.warning("steps are taken one by one, for a CUDA graph of them fails: %s", reason)
+        _log.warning("steps are taken one by one, because a CUDA graph of them fails: %s", reason)
         return None
 
 

@@ -199,7 +199,7 @@ class Transport(NormalLatents):
     def _from_domain(
         self, j: int, share: Tensor, rare: Tensor, bins: Tensor, cells: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The same with rare shares taken to the domain; on the host, for there are few."""
+        """The same with rare shares taken to the domain; on the host, because there are few."""
         import torch
 
         found = _domain.cell_at(share[rare].cpu().numpy() / RARE, self.schema.columns[j])
@@ -398,7 +398,7 @@ class _Trainer:
         )
         steps = self.drawn + np.arange(1, k + 1)
         self.drawn += k
-        # The first steps renew more, for the average starts at weights that know nothing.
+        # The first steps renew more, because the average starts at weights that know nothing.
         kept = np.minimum(self.settings.averaging, steps / (steps + 9))
         renewed = torch.tensor(1 - kept, dtype=torch.float32, device=self.device)
         return {"picked": self.train[turns], "renewed": renewed}

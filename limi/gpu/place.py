@@ -40,7 +40,7 @@ _BATCH = {"cuda": 1 << 20}  # rows that a module gets at once
 
 
 def choose_device(wanted: str, target: Target | None, generator: Any) -> str:
-    """The device that a wish means; InvalidInput where there is none such, or no use for it.
+    """The device that was asked for; InvalidInput where there is none such, or no use for it.
 
     `auto` is cuda where there is a GPU that target and generator can both use. Without a target,
     as for the fit of a generator, the generator decides.
@@ -62,14 +62,14 @@ def choose_device(wanted: str, target: Target | None, generator: Any) -> str:
     device_of(wanted)
     if network is None and not _can_follow(generator):
         raise InvalidInput(
-            f"the device is {wanted!r}, but nothing here can run on it: the target is no torch "
+            f"the device is {wanted!r}, but nothing here can run on it: the target is not a torch "
             "module and the generator needs none; use --device cpu, or a generator such as ctgan"
         )
     return wanted
 
 
 def settle_device(wanted: str, target: Target, generator: Any) -> tuple[str, Target]:
-    """The device that a wish means, and the target on it."""
+    """The device that was asked for, and the target on it."""
     device = choose_device(wanted, target, generator)
     try:
         return device, place_target(target, device)
@@ -167,7 +167,7 @@ def _numbers(target: Target, device: Any) -> list[tuple[int, Any]]:
 
 
 def _chunk(generator: WithTensors, n_columns: int) -> int:
-    """Latents to probe at once: many, for a device waits for no one, but within its memory."""
+    """Latents to probe at once: many, because few waste a device, within its memory."""
     if generator.device.type != "cuda":
         return _FEWEST
     import torch

@@ -1,9 +1,9 @@
 """Images: twins of the other group, made by a generator, beside placebos as far away.
 
-Counting decisions that flip between such twins says little, for random moves of the same size flip
-them too. So every audit here has a floor, the same cases moved as far in random directions; keeps
-what the decision should hang on; and tells the signed effect, with the smallest that it would have
-seen.
+Counting decisions that flip between such twins says little, because random moves of the same size
+flip them too. So every audit here has a floor, the same cases moved as far in random directions;
+keeps what the decision should hang on; and reports the signed effect, with the smallest that it
+would have seen.
 """
 
 from __future__ import annotations

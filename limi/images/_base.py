@@ -113,7 +113,7 @@ def probability(logit: Any) -> Scores:
 
 
 def check_decoded(images: Any, n: int, name: str, shape: tuple[int, ...] | None = None) -> Images:
-    """What a generator decoded, as uint8; BadModel where it is no batch of images of the shape.
+    """What a generator decoded, as uint8; BadModel where it is not a batch of images of the shape.
 
     Numbers with a point are shares of full light, from 0 to 1.
     """

@@ -148,7 +148,7 @@ def train(
 ) -> None:
     """Train weights by AdamW with a rate that falls as a cosine; on a GPU as one graph per round.
 
-    `draw(k)` gives the random numbers of k steps, for a graph must not draw any itself.
+    `draw(k)` gives the random numbers of k steps, because a graph must not draw any itself.
     """
     import torch
 

@@ -1,7 +1,7 @@
 """Photographs and their labels: a folder with a table, CelebA's list, folders, arrays, datasets.
 
 Images become uint8 red, green and blue of one size. What had to be done to them is said in a note;
-what cannot be done without guessing is refused: mixed sizes, files that are no images, labels of
+what cannot be done without guessing is refused: mixed sizes, files that are not images, labels of
 files that are not there.
 """
 

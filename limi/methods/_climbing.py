@@ -60,8 +60,8 @@ def _as_released(method: Climbing, session: Session, rng: np.random.Generator) -
     """Both phases of a search whose exploration tries the protected values of census for any table.
 
     The released ADF and NeuronFair take the bounds of their first data set for every one. A row
-    that an impossible value flips counts as a seed there, so walks begin at it here too; it is no
-    finding.
+    that an impossible value flips counts as a seed there, so walks begin at it here too; it is not
+    a finding.
     """
     ranges = _census_ranges(session.schema)
     seeds: list[Checked] = []

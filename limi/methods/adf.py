@@ -11,7 +11,7 @@ Faithfulness
   exploring; the same moves drawn in another order, so a seed that another walk has found before is
   not moved on.
 - Code: the exploiting walk is a Metropolis chain at temperature 1 (`restart=metropolis`, without
-  its d redundant evaluations a step); the paper never turns back (`never`); EIDIG's copy returns
+  its d redundant evaluations per step); the paper never turns back (`never`); EIDIG's copy returns
   to the seed after each failure (`reset_to_seed`).
 - Paper: no move where the gradients agree nowhere (`fallback=none`). Code: then one random column
   moves; where one gradient vanishes the other one's direction is lost, and rows whose agreement is

@@ -7,7 +7,7 @@ led to a flip.
 Faithfulness
 - Paper: random, semi-directed (directions adapt) and fully directed (columns adapt too) search;
   the walk is basin hopping on a piecewise constant objective, that is a Metropolis walk at
-  temperature 1. Here too, without the d + 1 evaluations a step that the optimizer spends.
+  temperature 1. Here too, without the d + 1 evaluations per step that the optimizer spends.
 - Paper: one walk after another. Here all walks take each step together and vote on the shared
   probabilities; above 32 walks a vote weighs 32 / n, so that one step moves them no further than
   32 steps of a single walk. `walks=1` gives the published order and weights.
@@ -55,7 +55,7 @@ class Aequitas:
 
     n_samples: int = 1000  # global iterations
     n_seeds: int = 1000
-    exploit_steps: int = 1000  # local iterations a seed
+    exploit_steps: int = 1000  # local iterations per seed
     variant: Literal["random", "semi-directed", "fully-directed"] = "fully-directed"
     step: float = 1.0  # perturbation unit, in steps of the column
     direction_change: float = 0.001

@@ -21,7 +21,7 @@ Faithfulness
 - Rows are drawn by probability to a power: the smallest with which they promise `keenness` times
   the findings of the surest rows. Always taking the surest finds some more, all of the kind that is
   easy to predict: the findings look less like the population.
-- Findings a thousand queries, 10,000 queries, two seeds, on seven benchmark networks: without
+- Findings per thousand queries, 10,000 queries, two seeds, on seven benchmark networks: without
   neighbours 107 to 195, with them 132 to 296; plain natural rows 30 to 76, LIMI 41 to 87. Of the
   findings 89 to 99 % are no odder than 95 % of real rows, as a set they are less like the
   population (ATN of representative ones on census, sex: 0.76 with, 0.79 without, 0.82 for LIMI).

@@ -6,7 +6,7 @@ space, move every latent onto it, and check it and a step to either side.
 Faithfulness
 - Paper: a million latents, score threshold 0.7, over-sampling at random to 50,000 latents per
   class, step (lambda) 0.3, order z0, z+, z-, leave a latent at the first hit. `preset=paper`.
-- Released code: takes the 50,000 best scored a class and repeats the smaller class in turn to the
+- Released code: takes the 50,000 best scored per class and repeats the smaller class in turn to the
   larger one's size. `preset=released`. It also uses step 0.1 for forests and SVMs (set `step`),
   and clips rows only after labelling them; here rows never leave the schema's domain.
 - Paper and code label all latents. `preset=best`, the default, labels 100,000, and at most a tenth

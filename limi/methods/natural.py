@@ -30,7 +30,7 @@ class Natural:
     """Check natural rows, each key once."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
-    population: ClassVar[str | None] = None  # keys are not repeated, so its rows are no sample
+    population: ClassVar[str | None] = None  # keys are not repeated, so its rows are not a sample
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Natural rows in rounds."""

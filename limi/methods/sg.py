@@ -224,7 +224,7 @@ class _Queue:
     def pop(self, n: int) -> tuple[Rows, bool]:
         """The first n or fewer, and whether they are close ones.
 
-        Close rows, seeds and far rows are never popped together, for what a row leads to may
+        Close rows, seeds and far rows are never popped together, because what a row leads to may
         come before those of a later kind. Of seeds and far rows only a few are popped: the
         close rows that follow them are worth more.
         """

@@ -35,7 +35,7 @@ from limi.types import Mask
 
 __all__ = ["Themis"]
 
-_ROUND = 4096  # rows checked at once; fixed, for the exact bound is looked at in between
+_ROUND = 4096  # rows checked at once; fixed, because the exact bound is checked in between
 
 
 @dataclass(frozen=True, kw_only=True)

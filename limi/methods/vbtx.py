@@ -13,7 +13,7 @@ Faithfulness
   ten times the number that a start has, for larger trees find no more but take longer.
 - Paper: 50 solutions a round, each of them slow. Here a fifth of the number of training rows, with
   as many findings per query; `solutions=50` for theirs (`preset=paper`).
-- Released code leaves the domain, for its formula has no bounds. Here rows never do.
+- Released code leaves the domain, because its formula has no bounds. Here rows never do.
 - Released code cuts the digits of thresholds, which is wrong below zero (`thresholds="truncate"`).
 - Released code drops a pair that the target decides differently but the other way round
   (`swapped="drop"`). Here it is a finding.

@@ -204,7 +204,7 @@ Measurement: TypeAlias = "Figure | Rate | float | Mapping[str, Any] | None"
 
 
 def entry_of(measured: Measurement) -> Tree:
-    """A measurement as plain data: always with `value`, or a dictionary of such by name."""
+    """A measurement as plain data: always with `value`, or a dictionary of them by name."""
     if isinstance(measured, Mapping):
         return {name: _plain(part) for name, part in measured.items()}
     if not isinstance(measured, (Figure, Rate)):

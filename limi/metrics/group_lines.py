@@ -211,7 +211,7 @@ def _ratio(one: Tally, best: Tally, *, reference: bool) -> Rate | None:
         return Rate(1.0, 1.0, 1.0, one.rows)
     share, top = one.favorable / one.rows, best.favorable / best.rows
     if not one.favorable:
-        # Half a person more in both groups, for a logarithm of 0 has no width.
+        # Half a person more in both groups, because a logarithm of 0 has no width.
         share, top = 0.5 / (one.rows + 0.5), (best.favorable + 0.5) / (best.rows + 0.5)
     hits = max(one.favorable, 0.5)
     width = math.sqrt(max((1 - share) / hits, 0.0) + max((1 - top) / best.favorable, 0.0)) * float(

@@ -255,7 +255,7 @@ def _paired(d: int, offset: int) -> tuple[Index, Index]:
 
 
 def _mixed_pairs(schema: Schema, offsets: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Pairs of which at least one is no number."""
+    """Pairs of which at least one is not a number."""
     for offset in offsets:
         for a, b in zip(*_paired(len(schema), offset), strict=True):
             if not (schema.is_numerical[a] and schema.is_numerical[b]):

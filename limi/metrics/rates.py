@@ -338,7 +338,7 @@ def most_per_row(schema: Schema, told: Steadiness | None) -> int:
 
 def _places(session: Session, size: int, n: int, rng: np.random.Generator) -> Index:
     chosen = choose_places(size, n, rng)
-    # Time may end the asking, and the first rows of a table are no fair part of it.
+    # Time may end the asking, and the first rows of a table are not a fair part of it.
     return rng.permutation(chosen) if session.watch.limited else chosen
 
 

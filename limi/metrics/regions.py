@@ -414,7 +414,7 @@ class _Grid:
             ],
             axis=1,
         )
-        # All rows are no condition.
+        # A condition that all rows meet says nothing.
         whole = inner.max(axis=(1, 2), keepdims=True)
         excess[:, 0] = np.where((inner == whole) & (gaps == 0), -np.inf, excess[:, 0])
         excess[:, 1] = np.where((inner == whole) | (inner == 0), -np.inf, excess[:, 1])

@@ -144,7 +144,7 @@ def find(tree: Any, path: Sequence[str], whole: str) -> Any:
 
 def read_items(items: Any, field: str | None = None) -> list[Any]:
     """One answer a row, of a list whose items may be objects with one field, or with a named one;
-    Malformed where it is no such list, BadModel where an answer is missing."""
+    Malformed where it is not such a list, BadModel where an answer is missing."""
     if not isinstance(items, list):
         raise Malformed(f"no list of answers, but a {_say_type(items)}")
     kinds = set(map(type, items))

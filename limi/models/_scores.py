@@ -247,7 +247,7 @@ def _width(array: NDArray[Any], classes: int) -> int:
     width = 1 if array.ndim == 1 else array.shape[1] if array.ndim == 2 else 0
     if width in ((1, 2) if classes == 2 else (classes,)):  # of numbers there is one
         return width
-    wide = f"{width} outputs a row" if width else f"outputs of shape {array.shape}"
+    wide = f"{width} outputs per row" if width else f"outputs of shape {array.shape}"
     raise BadModel(f"the model returned {wide}; {say_width(classes)}")
 
 
@@ -256,7 +256,7 @@ def say_width(classes: int) -> str:
     if classes == 1:
         return "a number needs one output a row"
     if classes == 2:
-        return "a decision between two classes needs one or two outputs a row"
+        return "a decision between two classes needs one or two outputs per row"
     return f"the target column has {classes} labels, so one output for each of them is needed"
 
 

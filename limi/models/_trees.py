@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 __all__ = ["check_estimator", "check_nodes", "forget_caches", "parts"]
 
-# Things that have attributes and are no part of a fitted model's state.
+# Things that have attributes and are not part of a fitted model's state.
 _CODE = (type, ModuleType, FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
 
 

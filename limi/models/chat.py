@@ -92,7 +92,7 @@ class _Chat(AtAddress):
     def read(self, body: bytes, n: int) -> list[Any]:
         choice = find(parse_json(body), ["choices", "0"], "choices.0")
         if not isinstance(choice, dict):
-            raise Malformed("a choice that is no object")
+            raise Malformed("a choice that is not an object")
         if choice.get("finish_reason") == "content_filter":
             return [None]
         if self.answer == "logprobs":

@@ -1,7 +1,7 @@
 """Servers that take lines of CSV, as `csv:URL`: SageMaker's containers and their like.
 
 Lines have the columns in the table's order, without names unless `#header=yes` is said. Answers
-come one a line, or all on one line with commas between them.
+come one per line, or all on one line with commas between them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Lines(AtAddress):
         try:
             lines = [line for line in csv.reader(text.splitlines()) if line]
         except csv.Error as error:
-            raise Malformed(f"lines that are no CSV ({error})") from None
+            raise Malformed(f"lines that are not CSV ({error})") from None
         if len(lines) == 1 < n:
             lines = [[cell] for cell in lines[0]]
         rows = [[_number(cell) for cell in line] for line in lines]

@@ -22,7 +22,7 @@ def load(place: str, decision: Decision) -> Model:
     from limi.models import adapt
 
     if place != "income":
-        raise InvalidInput(f"there is no demo model {place!r}; the one there is is demo:income")
+        raise InvalidInput(f"there is no demo model {place!r}; the only one is demo:income")
     adult = data.load("adult")
     return adapt(
         income_model(

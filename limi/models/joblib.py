@@ -1,4 +1,4 @@
-"""Models dumped by joblib, as `joblib:FILE`, only if trusted, for they are pickles too."""
+"""Models dumped by joblib, as `joblib:FILE`, only if trusted, because they are pickles too."""
 
 from __future__ import annotations
 

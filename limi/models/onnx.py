@@ -1,4 +1,4 @@
-"""ONNX graphs, as `onnx:FILE.onnx`: one matrix of numbers as input, or one input a column."""
+"""ONNX graphs, as `onnx:FILE.onnx`: one matrix of numbers as input, or one input per column."""
 
 from __future__ import annotations
 
@@ -254,7 +254,7 @@ def _check(session: Any) -> None:
     if grouped:
         raise BadModel(
             f"the graph's input {grouped[0]!r} takes several columns and does not say which; "
-            "convert the model with one input a column, or one matrix for all"
+            "convert the model with one input per column, or one matrix for all"
         )
     if not any(_roles(session)):
         raise BadModel("the graph gives neither a label nor probabilities")

@@ -55,7 +55,7 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
         raise InvalidInput(f"there is no file {path_text!r}; write {form}")
     spec = importlib.util.spec_from_file_location(f"_limi_target_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise InvalidInput(f"{path_text!r} is no Python file; write {form}")
+        raise InvalidInput(f"{path_text!r} is not a Python file; write {form}")
     module = importlib.util.module_from_spec(spec)
     # The file may import its neighbours, as it would when run as a script.
     sys.path.insert(0, str(path.resolve().parent))

@@ -190,5 +190,6 @@ def _take(name: str, lookup: Callable[[str], Any]) -> Any:
         return lookup(name)
     except KeyError:
         raise InvalidInput(
-            f"the body of the request has the placeholder {name!r}, which is no column of the table"
+            f"the body of the request has the placeholder {name!r}, which is not a column of "
+            "the table"
         ) from None

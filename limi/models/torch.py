@@ -36,8 +36,8 @@ OFFERS = ModelOffers(endings=(".pt2", ".pt", ".pth", ".ts"), library="torch", on
 class TorchModel:
     """Score rows with a module, in eval mode and batch by batch.
 
-    Of two outputs a row the larger decides. One output is a probability where the module ends in a
-    sigmoid or its attribute `output` says so, else a logit if some lie outside [0, 1].
+    Of two outputs per row the larger decides. One output is a probability where the module ends in
+    a sigmoid or its attribute `output` says so, else a logit if some lie outside [0, 1].
     """
 
     module: Any
@@ -75,7 +75,7 @@ class TorchModel:
         parts = []
         with torch.inference_mode(), evaluating(self.module):
             for start in range(0, len(inputs), self.batch):
-                # A copy in any case, for a module may write into what it is given.
+                # A copy in any case, because a module may write into what it is given.
                 rows = np.array(inputs[start : start + self.batch], dtype=wide, order="C")
                 part = self.module(torch.from_numpy(rows).to(self.device, dtype))
                 if not isinstance(part, torch.Tensor):
@@ -175,7 +175,7 @@ def _last_layer(target: Any) -> Output | None:
 
 
 def _layers(module: Any) -> list[Any]:
-    """The layers of a module in the order they run; one that is no Sequential counts as one."""
+    """The layers of a module in the order they run; one that is not a Sequential counts as one."""
     import torch
 
     if not isinstance(module, torch.nn.Sequential):

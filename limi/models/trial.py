@@ -163,8 +163,8 @@ def begun(model: Any, sha256: str | None, terms: Terms) -> Iterator[Judge]:
     """A trial of the model's file that has begun: a Python that imports what it needs meanwhile.
 
     The judge that is given ends the trial; it raises what opening the file would, or BadModel where
-    that crashes, hangs or takes too much memory. Live objects and models that are no file, or whose
-    own code the user vouches for (`python:`, pickles), pass untried.
+    that crashes, hangs or takes too much memory. Live objects and models that are not files, or
+    whose own code the user vouches for (`python:`, pickles), pass untried.
     """
     library = _library(model, terms.trust)
     seconds = _setting(SECONDS, _SECONDS)
@@ -314,7 +314,7 @@ def _setting(name: str, usual: float | None) -> float | None:
         number = math.nan
     if not 0 <= number < math.inf:
         raise InvalidInput(
-            f"{name} is {text!r}; it must be a number from 0 up, where 0 is no limit"
+            f"{name} is {text!r}; it must be a number from 0 up, where 0 means no limit"
         )
     return min(number, _MOST) or None
 

@@ -89,7 +89,9 @@ class Client:
             raise Failed("no answer in time", too_large=_is_of_answer(error)) from None
         except httpx.TransportError as error:
             if "location header" in str(error):  # httpx looks at it although it must not follow
-                raise BadModel(f"{self.host} redirects to what is no address") from None
+                raise BadModel(
+                    f"{self.host} redirects to something that is not an address"
+                ) from None
             self._stop_on_tls(error)
             raise Failed(_name(error)) from None
         except httpx.DecodingError:

@@ -78,7 +78,7 @@ class Shape(Protocol):
         ...
 
     def read(self, body: bytes, n: int) -> list[Any]:
-        """One answer a row; Malformed where the body holds no such thing."""
+        """One answer per row; Malformed where the body holds no such thing."""
         ...
 
 

@@ -298,7 +298,7 @@ def _unpack(packed: Any) -> list[Any]:
         return numbers
     answers = json.loads(packed) if isinstance(packed, str) else None
     if not isinstance(answers, list):
-        raise ValueError("answers that are no list")
+        raise ValueError("answers that are not a list")
     return answers
 
 

@@ -67,8 +67,8 @@ class Prompts:
         unknown = sorted(self._fields - {*record, "person"})
         if unknown:
             raise InvalidInput(
-                f"the template {self.name!r} has {unknown[0]!r}, which is no column of the table; "
-                f"{nearest(unknown[0], record)}"
+                f"the template {self.name!r} has {unknown[0]!r}, which is not a column of the "
+                f"table; {nearest(unknown[0], record)}"
             )
         shown = {name: "unknown" if cell is None else cell for name, cell in record.items()}
         template = self._compiled[turn % len(self._compiled)]

@@ -45,7 +45,7 @@ def export(model: AveragedClassifier, example: Any) -> bytes:
 
 
 def _convert(estimator: Any, example: Any) -> Any:
-    """The graph of the model inside: one input a column for frames, else one for all."""
+    """The graph of the model inside: one input per column for frames, else one for all."""
     from onnx import version_converter
     from skl2onnx import convert_sklearn
     from skl2onnx.common.data_types import FloatTensorType, StringTensorType

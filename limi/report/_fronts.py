@@ -44,7 +44,7 @@ class Front:
     """Marks of models in one frame."""
 
     marks: tuple[Mark, ...]
-    path: str  # through all of them, in the order given; empty where they are no series
+    path: str  # through all of them, in the order given; empty where they are not a series
     across: list[tuple[float, str]]
     up: list[tuple[float, str]]
     limit: float | None  # what may be lost ends here

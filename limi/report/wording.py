@@ -786,7 +786,7 @@ def how_natural(example: Example) -> str:
 
 
 def volume(summary: Summary) -> str:
-    """How many people a year that is, where a volume was given and a rate was measured."""
+    """How many people per year that is, where a volume was given and a rate was measured."""
     if summary.volume is None or summary.blind:
         return ""
     for name, rate in listed_rates(summary):
@@ -795,7 +795,7 @@ def volume(summary: Summary) -> str:
                 count(round(summary.volume * x)) for x in (rate.estimate, rate.low, rate.high)
             ]
             return (
-                f"Of {count(summary.volume)} people a year, about {figures[0]} ({figures[1]} to "
+                f"Of {count(summary.volume)} people per year, about {figures[0]} ({figures[1]} to "
                 f"{figures[2]}) would be decided differently, if they are like the "
                 f"{population(name)}."
             )

@@ -1,9 +1,10 @@
 """The oracle for a budget of queries: protected values one after another, until a flip is seen.
 
 A key that flips is settled by two values that disagree; only a key that does not flip needs them
-all. The row's own value goes first, for a finding names its decision in any case; then the values
-that disagree soonest with such a decision, which is learned on the way. (An own value that is not
-among those compared goes last, and its mixtures only where nothing has flipped by then.)
+all. The row's own value goes first, because a finding names its decision in any case; then the
+values that disagree soonest with such a decision, which is learned on the way. (An own value
+that is not among those compared goes last, and its mixtures only where nothing has flipped by
+then.)
 
 A value can be asked only when the one before was answered, so many keys are under way together:
 each step asks the next question of every one of them, and new keys take the places of those that

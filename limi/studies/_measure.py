@@ -253,7 +253,7 @@ def _favorable_on_plane(cell: Cell, shop: Workshop) -> float:
 
 
 def _speed(cell: Cell, shop: Workshop) -> float:
-    """Rows a second of the search, in times of checking one row and one value at a time.
+    """Rows per second of the search, in times of checking one row and one value at a time.
 
     Both by the processor's time, in one process and after a first run, so that neither a busy
     machine nor what is loaded once counts.

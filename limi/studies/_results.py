@@ -190,7 +190,7 @@ def _outcome(tree: Any, path: Path) -> Outcome:
 
 
 def _check_measures(measures: Mapping[str, Any]) -> None:
-    """A number under each name, or none; of some, more than that."""
+    """A number under each name, or none; a few names have several numbers."""
     for name, value in measures.items():
         if name == "stop":
             require_type(str, value, name)

@@ -106,7 +106,7 @@ class _Speed:
 
     def rows(self, seconds: float) -> float:
         """How many rows a call of so many seconds has; not far more than were ever asked at once,
-        for nobody knows what they would take."""
+        because nobody knows what they would take."""
         most = _GROWTH * self._big[0]
         if self.seconds(most) <= seconds:
             return most

@@ -28,7 +28,7 @@ _NEAR_SHARE = 0.02  # of the table, if that is more
 class NeverSeen:
     """The commonest of the combinations that partners hold and the table does not."""
 
-    share: float  # of all partners, those that hold one such combination at least
+    share: float  # of all partners, those that hold at least one such combination
     protected: str
     value: str
     column: str

@@ -1,7 +1,7 @@
 """Rows with other protected values, and with all that must go along with these.
 
 Without rules nothing goes along, and everything may be asked. With rules a partner that breaks one
-is not asked, unless its own row breaks that rule too: what people are is no reason to leave them
+is not asked, unless its own row breaks that rule too: what people are is not a reason to leave them
 out of the question.
 """
 

@@ -42,7 +42,7 @@ class Batches(Protocol):
 
 
 def is_many(place: str | Path) -> bool:
-    """Does a path stand for several files: is it a folder, or a pattern that is no file itself?"""
+    """Does a path stand for several files: a folder, or a pattern that is not itself a file?"""
     try:
         if Path(place).is_dir():
             return True

@@ -268,7 +268,7 @@ class KeySet:
             self._on_disk.add(*self._runs.pop())
 
     def _last_is_long(self) -> bool:
-        """Is it time to merge? Short runs always are, for each costs a search at every question."""
+        """Is it time to merge? Short runs always are: each costs a search at every question."""
         last, before = len(self._runs[-1][0]), len(self._runs[-2][0])
         return last * 2 > before or before <= _FEW
 

@@ -229,5 +229,5 @@ def _name(name: str) -> str:
 
 
 def _quote(rule: str) -> str:
-    """A rule as a person would write it: in single quotes, for its own are mostly double."""
+    """A rule as a person would write it: in single quotes, because its own are mostly double."""
     return f"'{rule}'" if rule.isprintable() and "'" not in rule else to_toml(rule)

@@ -103,7 +103,7 @@ class Column:
             )
         if self.step and not math.isclose(steps, round(steps), abs_tol=1e-6):
             raise InvalidInput(
-                f"column {self.name!r} runs from {self.low} to {self.high}, which is no whole "
+                f"column {self.name!r} runs from {self.low} to {self.high}, which is not a whole "
                 f"number of steps of {self.step}"
             )
 
@@ -208,7 +208,7 @@ def _is_level(value: object) -> bool:
 
 
 def off_steps(codes: NDArray[np.float64], low: float, step: float) -> NDArray[np.bool_]:
-    """Which numbers are no whole number of steps from the lowest."""
+    """Which numbers are not a whole number of steps from the lowest."""
     steps = (codes - low) / step
     off: NDArray[np.bool_] = np.abs(steps - np.rint(steps)) > 1e-6
     return off

@@ -107,7 +107,7 @@ def dump(
 
 
 def _dump_mined(mined: Mined) -> list[str]:
-    """Mined rules with their counts, and what was seen but is no rule yet, in comments."""
+    """Mined rules with their counts, and what was seen but is not a rule yet, in comments."""
     caution = [f"# {clean(mined.caution)}"] if mined.caution else []
     if not (mined.rules or mined.remarks or mined.possible):
         return ["", "# No rules were found that the rows keep.", *caution]
@@ -188,7 +188,7 @@ def _read_tree(text: str, name: str) -> dict[str, Any]:
     try:
         tree = tomllib.loads(text)
     except ValueError as error:  # also for an integer of thousands of digits
-        raise InvalidInput(f"{name} is no valid TOML: {error}") from None
+        raise InvalidInput(f"{name} is not valid TOML: {error}") from None
     except RecursionError:
         raise InvalidInput(f"{name} is nested too deeply; a schema has three levels") from None
     if isinstance(tree.get("schema"), dict):
@@ -261,7 +261,7 @@ def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"{name!r} is no SDV single-table metadata: it needs columns with an sdtype each"
+            f"{name!r} is not SDV single-table metadata: it needs columns with an sdtype each"
         ) from None
     return {column: kind for column, kind in kinds.items() if kind and column not in exclude}
 

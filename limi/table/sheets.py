@@ -89,7 +89,7 @@ def _is_formula(text: str) -> bool:
         float(text)
     except ValueError:
         return True
-    return text[0] in "\t\r\n"  # a number of its own is no formula
+    return text[0] in "\t\r\n"  # a number of its own is not a formula
 
 
 def _cells(column: Column, codes: NDArray[np.float64]) -> Any:

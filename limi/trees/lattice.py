@@ -3,7 +3,7 @@
 Each question of a tree is about one column. All questions about a column cut its values into
 *atoms*, within which no tree can tell two values apart. Atoms are numbered in the order of the
 values; a missing value has the number behind the last. So a set of rows is a box of atoms, and a
-question is a number to compare with: `atom <= cut` goes left. Questions that are no such cut (a set
+question is a number to compare with: `atom <= cut` goes left. Questions that are not cuts (a set
 of categories) have a table of their own.
 
 How an atom answers is asked of the user's own preprocessing and compared as the library compares,
@@ -94,7 +94,7 @@ class Lattice:
     column: Ints  # of each node; 0 for leaves
     cut: Ints  # up to this atom a node goes left
     missing_left: NDArray[np.bool_]
-    table: Ints  # of a node that is no cut: its line in `counts`; -1 for a cut
+    table: Ints  # of a node that is not a cut: its line in `counts`; -1 for a cut
     counts: Ints  # (tables, atoms + 2): how many atoms before each go left
     left: Ints
     right: Ints

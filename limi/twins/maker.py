@@ -228,5 +228,5 @@ def _bend(
     for number in np.unique(goals):
         theirs = goals == number
         bent[theirs] = np.interp(bent[theirs], _KNOTS, knots[number])
-    # What the tree leaves to the whole column or domain is no part of a group's distribution.
+    # What the tree leaves to the whole column or domain is not part of a group's distribution.
     return np.where(shares < RARE, shares, np.clip(bent, RARE, HIGHEST))

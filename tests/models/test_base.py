@@ -290,7 +290,7 @@ def test_one_output_within_the_unit_interval_is_not_guessed():
     ("outputs", "raw", "says"),
     [
         (Outputs(1), [0.1, 0.2, 0.3], "3 outputs for 2 rows"),
-        (Outputs(1), np.zeros((2, 3)), "3 outputs a row"),
+        (Outputs(1), np.zeros((2, 3)), "3 outputs per row"),
         (Outputs(1), np.zeros((2, 1, 1)), "outputs of shape (2, 1, 1)"),
         (Outputs(1, "probability"), [0.1, 1.2], "from 0.1 to 1.2"),
         (Outputs(1), [np.nan, 3.0], "NaN or infinite"),

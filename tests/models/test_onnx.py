@@ -191,7 +191,7 @@ def test_whole_numbers_cannot_be_missing(tmp_path):
 def test_graphs_that_do_not_fit(tmp_path):
     with pytest.raises(BadModel, match="wants 3 columns and the table has 2"):
         bound(linear(tmp_path / "a.onnx"), numbers()[["age", "grade"]])
-    with pytest.raises(BadModel, match="3 outputs a row"):
+    with pytest.raises(BadModel, match="3 outputs per row"):
         bound(linear(tmp_path / "b.onnx", columns=3), numbers())
     with pytest.raises(BadModel, match=r"inputs are \['tensor\(uint8\)'\]; limi feeds"):
         models.load(identity(tmp_path / "c.onnx", TensorProto.UINT8, [None, 2]))

@@ -55,7 +55,7 @@ def test_a_function_or_a_model_of_a_file(file, name):
         ("{folder}/absent.py:decide", InvalidInput, "there is no file"),
         ("{folder}/target.py:deside", InvalidInput, "no function 'deside'; did you mean 'decide'?"),
         ("{folder}/target.py:number", InvalidInput, "int is not a model"),
-        ("{folder}/target.txt:decide", InvalidInput, "is no Python file"),
+        ("{folder}/target.txt:decide", InvalidInput, "is not a Python file"),
         ("{folder}/broken.py:decide", BadModel, "broken.py' raised ZeroDivisionError: division"),
     ],
 )

@@ -159,7 +159,7 @@ def test_two_outputs_need_no_declaration():
 @pytest.mark.parametrize(
     ("module", "frame", "says"),
     [
-        (network(torch.nn.Linear(1, 3)), numbers(), "3 outputs a row"),
+        (network(torch.nn.Linear(1, 3)), numbers(), "3 outputs per row"),
         (network(), numbers()[["age", "grade"]], "wants 3 columns and the table has 2"),
         (
             torch.nn.Linear(2, 1),

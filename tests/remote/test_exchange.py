@@ -161,7 +161,7 @@ def test_nobody_there_is_unreachable(ask):
         (302, {"Location": "/login"}, b"", "login page"),
         (307, {"Location": "http://other.example/x"}, b"", "redirects to http://other.example;"),
         (307, {"Location": "https://127.0.0.1/x"}, b"", "redirects to https://127.0.0.1;"),
-        (307, {"Location": "http://[::1"}, b"", "redirects to what is no address"),
+        (307, {"Location": "http://[::1"}, b"", "redirects to something that is not an address"),
         (307, {"Location": "/invocations"}, b"", "in a circle"),
         (200, "application/json", b'{"predictions": [NaN]}', "answers NaN"),
         (200, "application/json", b'{"predictions": [null]}', "leaves answers out"),

@@ -482,6 +482,6 @@ def test_a_placeholder_that_is_no_column_is_refused_before_anything_is_sent(
     file = tmp_path / "service.toml"
     words = {"one": "-one", "per": "row", "name": "person", "what": "{agee}"}
     file.write_text(TEMPLATE.format(address=address, **words, path="p"))
-    with pytest.raises(InvalidInput, match="placeholder 'agee', which is no column"):
+    with pytest.raises(InvalidInput, match="placeholder 'agee', which is not a column"):
         audit(f"request:{file}", people(50), **GIVEN)
     assert app.requests == 0

@@ -164,7 +164,7 @@ def test_schemas_that_cannot_be_used_say_why(tmp_path, text, words):
 )
 def test_sdv_metadata_that_are_none_say_so(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(InvalidInput, match=r"is no SDV single-table metadata|describes 0 tables"):
+    with pytest.raises(InvalidInput, match=r"is not SDV single-table metadata|describes 0 tables"):
         schema_files.read_for(pd.DataFrame({"x": [1, 2]}), tmp_path / "a.json")
 
 
