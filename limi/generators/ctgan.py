@@ -75,26 +75,26 @@ _REPORTS = 200  # times that progress is told
 class Settings:
     """The paper's parameters, and what to do where the table is small, large or wide."""
 
-    epochs: int = 300
+    epochs: int = 300  # passes over the table
     min_steps: int = 3000  # on small tables epochs are repeated up to this many steps
-    batch: int = 500
+    batch: int = 500  # rows per step
     pac: int = 10  # rows that the discriminator judges together
-    noise: int = 128  # |z|
-    generator_layers: tuple[int, ...] = (256, 256)
-    discriminator_layers: tuple[int, int] = (256, 256)
-    generator_rate: float = 2e-4
-    generator_decay: float = 1e-6
-    discriminator_rate: float = 2e-4
-    discriminator_decay: float = 0.0
-    betas: tuple[float, float] = (0.5, 0.9)
+    noise: int = 128  # numbers of a latent that are noise (|z|)
+    generator_layers: tuple[int, ...] = (256, 256)  # units of each layer
+    discriminator_layers: tuple[int, int] = (256, 256)  # units of each layer
+    generator_rate: float = 2e-4  # learning rate
+    generator_decay: float = 1e-6  # weight decay
+    discriminator_rate: float = 2e-4  # learning rate
+    discriminator_decay: float = 0.0  # weight decay
+    betas: tuple[float, float] = (0.5, 0.9)  # of Adam
     penalty: float = 10.0  # lambda of the gradient penalty
     temperature: float = 0.2  # tau of the Gumbel softmax
-    dropout: float = 0.5
-    max_modes: int = 10
+    dropout: float = 0.5  # of the discriminator
+    max_modes: int = 10  # of a number, each with a place and a width
     max_levels: int = 256  # categories with more are cut into bins
     max_rows: int = 100_000  # rows fitted on; more are drawn from at random
-    latent: Latent = "noise+cond"
-    conditions: ConditionSource = "data"
+    latent: Latent = "noise+cond"  # what a latent holds
+    conditions: ConditionSource = "data"  # where conditions are drawn from
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "pac", "noise", "max_modes", "max_rows"):

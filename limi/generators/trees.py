@@ -59,7 +59,7 @@ class Settings:
     max_parents: int = 40  # earlier columns that a tree may use, those that tell most first
     max_rows: int = 100_000  # rows fitted on; more are drawn from at random
     max_cells: int = 4_000_000  # rows times columns fitted on, likewise
-    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"
+    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"  # of columns
     protected_first: bool = False  # then a changed protected column moves those behind it
 
     def __post_init__(self) -> None:

@@ -76,22 +76,22 @@ _UNROLL = 10
 class Settings:
     """Sizes and training."""
 
-    epochs: int = 300
+    epochs: int = 300  # passes over the table
     min_steps: int = 1000  # epochs are repeated up to this many steps
     max_steps: int | None = 2000  # and cut to this many
-    batch: int = 500
+    batch: int = 500  # rows per step
     code: int = 128  # embedding_dim
     layers: tuple[int, ...] = (128, 128)  # of the decoder; of the encoder in reverse
-    rate: float = 3e-3
+    rate: float = 3e-3  # learning rate
     falling: bool = True  # the rate falls to 0 along half a cosine
     decay: float = 1e-5  # l2scale
     reconstruction: float = 1.0  # loss_factor
     held_out: float = 0.1  # share of rows that say when to stop; 0 trains on all to the end
     patience: int = 500  # steps without a better bound on held-out rows
-    max_modes: int = 10
+    max_modes: int = 10  # of a number, each with a place and a width
     max_levels: int = 256  # categories with more are cut into bins
     max_rows: int = 100_000  # rows fitted on; more are drawn from at random
-    latent: Latent = "code+cells"
+    latent: Latent = "code+cells"  # what a latent holds
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "code", "max_modes", "max_rows", "patience"):

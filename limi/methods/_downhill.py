@@ -29,8 +29,8 @@ class Downhill(ABC):
     decay: float = 0.5  # eta
     exploit_steps: int = 1000  # l_num
     exploit_step: int = 1  # s_l
-    update_every: int | None = 5
-    restart: Restart = "reset_to_seed"
+    update_every: int | None = 5  # flips in a row before gradients are computed again
+    restart: Restart = "reset_to_seed"  # what a walk does after a move that does not flip
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None

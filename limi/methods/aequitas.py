@@ -54,17 +54,17 @@ class Aequitas:
     """Sample uniformly, then walk from the rows that flip."""
 
     n_samples: int = 1000  # global iterations
-    n_seeds: int = 1000
+    n_seeds: int = 1000  # flipping rows to walk from, at most
     exploit_steps: int = 1000  # local iterations per seed
-    variant: Literal["random", "semi-directed", "fully-directed"] = "fully-directed"
+    variant: Literal["random", "semi-directed", "fully-directed"] = "fully-directed"  # what adapts
     step: float = 1.0  # perturbation unit, in steps of the column
-    direction_change: float = 0.001
-    column_change: float = 0.001
-    temperature: float = 1.0
-    start: Literal["domain", "table"] = "domain"
-    objective: Literal["flips", "protected-value"] = "flips"
-    reward: Literal["flips", "others"] = "flips"
-    move_protected: bool = False
+    direction_change: float = 0.001  # how much a flip changes the chance of a direction
+    column_change: float = 0.001  # how much a flip changes the chance of a column
+    temperature: float = 1.0  # of the walk; higher accepts more moves that do not flip
+    start: Literal["domain", "table"] = "domain"  # rows to start from
+    objective: Literal["flips", "protected-value"] = "flips"  # what a walk prefers
+    reward: Literal["flips", "others"] = "flips"  # which moves are learned from
+    move_protected: bool = False  # may a move change protected columns?
     walks: int = 1024  # in lock-step; 1 is the published order
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -56,7 +56,7 @@ class Causal:
     """Walk from rows that flip, mostly along the column that the protected one acts through."""
 
     n_samples: int = 1000  # rows of the table that are tried for seeds
-    n_seeds: int = 1000
+    n_seeds: int = 1000  # flipping rows to search around, at most
     exploit_steps: int = 1000  # around each seed
     columns: int = 2  # tied ones that are changed for each protected column; the paper has 1
     causal_share: float = 0.5  # of the moves that change a tied column

@@ -57,16 +57,16 @@ class ExpGA:
     n_rows: int = 1000  # rows explained
     threshold: int | None = None  # epsilon: ranks below it qualify; None: from `share`
     share: float = 0.2  # of the explained rows, which at least qualify
-    n_seeds: int = 1000
+    n_seeds: int = 1000  # rows of the first population, at most
     n_samples: int = 5000  # of the explainer
-    generations: int = 1000
-    crossover_rate: float = 0.9
-    mutation_rate: float = 0.05
-    pool: Literal["table", "domain"] = "table"
-    fitness: Literal["scores", "labels"] = "scores"
+    generations: int = 1000  # of the genetic search
+    crossover_rate: float = 0.9  # chance that two parents exchange cells
+    mutation_rate: float = 0.05  # chance that a row is changed
+    pool: Literal["table", "domain"] = "table"  # rows to explain
+    fitness: Literal["scores", "labels"] = "scores"  # gap of scores, or flips alone
     copies: Literal["share", "count"] = "share"  # does each copy of a row have its whole fitness?
-    crossover: Literal["exchange", "released"] = "exchange"
-    mutation: Literal["whole", "released"] = "whole"
+    crossover: Literal["exchange", "released"] = "exchange"  # how cells are exchanged
+    mutation: Literal["whole", "released"] = "whole"  # which columns may change
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None

@@ -70,15 +70,15 @@ _RANKED = 12  # digits by which scores are ranked
 class LIMI:
     """Probe natural rows around a boundary fitted in latent space."""
 
-    n_latents: int = 1_000_000
+    n_latents: int = 1_000_000  # latents to move onto the boundary and probe
     n_labelled: int | None = 100_000  # latents scored for the boundary; None: all of them
-    threshold: float = 0.7  # epsilon
-    per_class: int = 50_000
+    threshold: float = 0.7  # latents with a surer score fit the boundary (epsilon)
+    per_class: int = 50_000  # latents of each side that the boundary is fitted to
     choice: Literal["random", "best"] = "random"  # which confident latents to fit on
-    step: float = 0.3  # lambda
-    boundary: Literal["fitted", "random"] = "fitted"
+    step: float = 0.3  # distance of a probe from the boundary (lambda)
+    boundary: Literal["fitted", "random"] = "fitted"  # random is the paper's control
     calibration: float = 0.0  # 0: the paper's plane, 1: the one where decisions change, or between
-    C: float = 1.0
+    C: float = 1.0  # inverse strength of the boundary's regularization
 
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
     population: ClassVar[str | None] = None

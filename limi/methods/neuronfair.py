@@ -63,23 +63,23 @@ Loss = Literal["tensorflow", "derivative"]
 class NeuronFair(Climbing):
     """Climb the difference of biased neurons, then wander."""
 
-    n_seeds: int = 1000
-    clusters: int = 4
+    n_seeds: int = 1000  # flipping rows to search around, at most
+    clusters: int = 4  # of the table, which seeds are drawn from in turn
     layer: str | None = None  # such as ReLU5; None: the one with the largest area
     share: float | None = None  # alpha, of the layer's neurons; None: by the threshold T_d
-    scoring: Scoring = "difference"
+    scoring: Scoring = "difference"  # how neurons are chosen
     extra: float = 0.05  # share of the layer's neurons that are drawn at random beside
-    loss: Loss = "tensorflow"
-    explore_steps: int = 40  # max_iter
-    explore_step: int = 1  # s_g
-    walk: Literal["momentum", "released"] = "momentum"
+    loss: Loss = "tensorflow"  # whose gradient rows climb
+    explore_steps: int = 40  # steps of a row towards a flip (max_iter)
+    explore_step: int = 1  # steps of a column per move (s_g)
+    walk: Literal["momentum", "released"] = "momentum"  # how a row climbs
     decay: float = 0.1  # momentum while exploring
-    exploit_steps: int = 1000
-    exploit_step: int = 1  # s_l
-    exploit_walk: Literal["random", "directed"] = "random"
+    exploit_steps: int = 1000  # moves around each seed
+    exploit_step: int = 1  # steps of a column per move there (s_l)
+    exploit_walk: Literal["random", "directed"] = "random"  # moves around a seed
     exploit_decay: float = 0.05  # momentum while exploiting
-    restart: Restart = "metropolis"
-    protected_range: Literal["schema", "census"] = "schema"
+    restart: Restart = "metropolis"  # what a walk does after a move that does not flip
+    protected_range: Literal["schema", "census"] = "schema"  # census: its bounds for every table
 
     needs: ClassVar[frozenset[str]] = frozenset({"neurons"})
     population: ClassVar[str | None] = None

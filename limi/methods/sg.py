@@ -60,17 +60,17 @@ _FEWER = 8  # times fewer seeds or far rows than close ones make a block
 class SG:
     """Negate tests of a surrogate tree, close to rows that flip first."""
 
-    n_seeds: int = 1000
-    clusters: int = 4
+    n_seeds: int = 1000  # rows of the table to start from, at most
+    clusters: int = 4  # of the table, which these are drawn from in turn
     limit: int = 100_000  # rows tested
     threshold: float = 0.3  # T1: a less confident test ends the global search of a path
     n_samples: int = 5000  # of the neighbourhood
-    neighbourhood: Literal["shared", "fresh"] = "shared"
-    ranks: Literal["paper", "released"] = "paper"
-    ties: Literal["age", "values"] = "age"
-    local_values: Values = "nearest"
-    global_values: Values = "nearest"
-    solver: Literal["intervals", "z3"] = "intervals"
+    neighbourhood: Literal["shared", "fresh"] = "shared"  # one sample, or one per block
+    ranks: Literal["paper", "released"] = "paper"  # which rows come first
+    ties: Literal["age", "values"] = "age"  # which of two equal rows comes first
+    local_values: Values = "nearest"  # the cells of close rows
+    global_values: Values = "nearest"  # the cells of far rows
+    solver: Literal["intervals", "z3"] = "intervals"  # how tests of a path are solved
     block: int = 256  # rows popped at once, at most; 1 is the published order
 
     needs: ClassVar[frozenset[str]] = frozenset()

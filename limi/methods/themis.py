@@ -42,10 +42,10 @@ _ROUND = 4096  # rows checked at once; fixed, because the exact bound is checked
 class Themis:
     """Check uniform random rows until the error bound is met or the budget is spent."""
 
-    confidence: float = 0.99
+    confidence: float = 0.99  # of the interval that ends the search
     margin: float | None = None  # largest half-width of the causal score's interval; None: no stop
-    min_samples: int = 10
-    bound: Literal["exact", "normal"] = "exact"
+    min_samples: int = 10  # rows before it may end
+    bound: Literal["exact", "normal"] = "exact"  # kind of interval
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = "uniform"

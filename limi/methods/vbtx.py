@@ -58,11 +58,11 @@ class VBTX:
     solutions: int | None = None  # pairs a round; None: one for every five training rows
     patience: int = 5  # rounds without new training rows before a fresh start
     restarts: int = 10  # fresh starts without a new row before the end
-    cells: Literal["uniform", "volume"] = "uniform"
-    thresholds: Literal["floor", "truncate"] = "floor"
-    differ: Literal["any", "all"] = "any"
-    swapped: Literal["count", "drop"] = "count"
-    repeats: bool = False
+    cells: Literal["uniform", "volume"] = "uniform"  # how a pair of leaves is drawn
+    thresholds: Literal["floor", "truncate"] = "floor"  # how they are rounded
+    differ: Literal["any", "all"] = "any"  # protected columns that must differ
+    swapped: Literal["count", "drop"] = "count"  # a flip the other way round
+    repeats: bool = False  # may a pair be asked twice?
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None

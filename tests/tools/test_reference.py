@@ -72,6 +72,18 @@ def test_every_setting_stands_there_with_its_default_and_range(pages):
             assert f"| `{setting}` |" in section, (name, setting)
 
 
+def test_every_setting_says_what_it_means():
+    settings = {name: methods.get(name) for name in methods.names()}
+    settings |= {name: generators.settings_of(name) for name in generators.names()}
+    silent = [
+        f"{name}.{setting}"
+        for name, kind in settings.items()
+        for setting, told in describe_settings(kind).items()
+        if not told.get("meaning")
+    ]
+    assert silent == []
+
+
 def test_every_metric_and_every_word_stands_there(pages):
     for one in metrics.declared():
         if one.measure.__module__.startswith("limi."):
