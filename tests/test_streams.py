@@ -24,6 +24,7 @@ def test_the_numbers_of_the_streams_stay():
         "REPAIR_HELD_OUT": 14,
         "TWINS": 20,
         "PROOFS": 21,
+        "EXPLORE": 22,
         "IMAGES": 30,
     }
 

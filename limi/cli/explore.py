@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -127,7 +128,7 @@ def explore(
         "show_personal": show_personal,
     }
     _console.announce_sending(None if read_only else model)
-    with share_cores():
+    with share_cores(), nullcontext() if guard is None else closing(guard[1]):
         if Path(place).is_dir() and not _is_table(place):
             _refuse_table_options(place, about)
             exploration = opening.explore_run(
