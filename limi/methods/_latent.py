@@ -13,7 +13,7 @@ from limi.generators._base import Generator, WithTensors
 from limi.generators._counter_rng import ranks
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.table.rows import KeySet, group, keys
+from limi.table.rows import KeyNumbers, KeySet, keys
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Latents, Mask, Rows
 
@@ -324,6 +324,8 @@ class Chunk:
         self.few = 0  # so few candidates may be left
         self.old = np.zeros((n_stages, n), dtype=bool)  # seen before this chunk
         self._ids = np.full((n_stages, n), -1, dtype=np.intp)
+        self._numbers = KeyNumbers()
+        self._stays = np.ones((n_stages, n), dtype=bool)  # as far as is known: no hit before
         self._verdicts = np.zeros(0, dtype=np.int8)  # of each number of a key; -1: not asked yet
         # The loop's clock: latent by latent, and the candidates of one in turn.
         self._turn = np.arange(n)[None, :] * n_stages + np.arange(n_stages)[:, None]
@@ -365,16 +367,13 @@ class Chunk:
         return flips
 
     def decode(self, wanted: Mask) -> None:
-        """Enter the rows of (stage, n) candidates, and number all keys anew."""
+        """Enter the rows of (stage, n) candidates, and number their keys."""
         self.enter(wanted)
         self.decoded |= wanted
-        fresh = self.decoded & ~self.old
-        before = self._ids[fresh]
-        first, numbers = group(self.keys[fresh])
-        verdicts = np.full(len(first), -1, dtype=np.int8)
-        known = before >= 0
-        verdicts[numbers[known]] = self._verdicts[before[known]]
-        self._ids[fresh], self._verdicts = numbers, verdicts
+        fresh = wanted & ~self.old
+        self._ids[fresh] = self._numbers.number(self.keys[fresh])
+        new = np.full(len(self._numbers) - len(self._verdicts), -1, dtype=np.int8)
+        self._verdicts = np.append(self._verdicts, new)
 
     def enter(self, wanted: Mask) -> None:
         """Enter rows and keys of candidates, and which of them are passed over."""
@@ -422,7 +421,7 @@ class Chunk:
         """
         some = np.flatnonzero(flips.any(axis=0))
         flips, whole = flips[:, some], examined[:, some]
-        ids, turn, now = self._ids[:, some], self._turn[:, some], whole
+        ids, turn, now = self._ids[:, some], self._turn[:, some], whole & self._stays[:, some]
         first = np.empty(len(self._verdicts), dtype=np.intp)
         while True:
             met = now & flips
@@ -435,6 +434,7 @@ class Chunk:
                 following[stage] &= following[stage - 1] & ~hit[stage - 1]
             if np.array_equal(following, now):
                 examined[:, some] = now
+                self._stays[:, some] = now | ~whole  # where to begin the next time
                 return
             now = following
 

@@ -47,11 +47,18 @@ class Probes:
     def candidates(self, some: Latents) -> list[Decode]:
         """What decodes each candidate of these latents."""
         on_plane = self.plane.project(some) if self.plane else some
-        return [partial(self._decode, on_plane, offset) for offset in self.offsets]
+        return [partial(self._decode_some, on_plane, offset) for offset in self.offsets]
 
-    def _decode(self, on_plane: Latents, offset: float, mask: Mask) -> Rows:
-        chosen = on_plane[mask]
-        moved = self.plane.shift(chosen, offset) if self.plane and offset else chosen
+    def decode(self, some: Latents, stage: int) -> Rows:
+        """One candidate of these latents."""
+        on_plane = self.plane.project(some) if self.plane else some
+        return self._decode(on_plane, self.offsets[stage])
+
+    def _decode_some(self, on_plane: Latents, offset: float, mask: Mask) -> Rows:
+        return self._decode(on_plane[mask], offset)
+
+    def _decode(self, on_plane: Latents, offset: float) -> Rows:
+        moved = self.plane.shift(on_plane, offset) if self.plane and offset else on_plane
         return self.latents.decode(moved)
 
 
@@ -197,8 +204,10 @@ class _Following(_Counting):
     ) -> None:
         super().__init__(session.schema, sum(sizes), candidates, seen, session.look_up)
         self.theirs, self.theirs_old = np.zeros((2, *self.decoded.shape), dtype=bool)
-        self._asked, self._flipping, self._found = _Scouted.join(parts, sizes, self)
         self._has_row = np.zeros(self.never, dtype=bool)
+        known = _Scouted.join(parts, sizes, self)
+        self.decode(self.theirs.copy())
+        self._take(*known)
 
     def enter(self, wanted: Mask) -> None:
         """Enter keys of candidates, and rows of those alone that no scout has decoded."""
@@ -225,23 +234,19 @@ class _Following(_Counting):
             self.decode_rows(lacking.reshape(self.decoded.shape))
         return super().rows_of(places)
 
-    def check(self, event: Index) -> Mask:
-        """Take what scouts have checked, and check the others."""
-        theirs = self._asked[event]
-        flips = np.zeros(len(event), dtype=bool)
-        if theirs.any():
-            flips[theirs] = self._take(event[theirs])
-        mine = np.flatnonzero(~theirs)
-        if len(mine):
-            flips[mine] = super().check(event[mine])
-        return flips
-
-    def _take(self, event: Index) -> Mask:
-        at = np.searchsorted(self._flipping, event)
-        flips: Mask = np.append(self._flipping, -1)[at] == event
-        self.parts.append(self._found[at[flips]])
-        self.events.append(event[flips])
-        return flips
+    def _take(self, asked: Mask, flipping: Index, found: Checked) -> None:
+        """Take what scouts have checked: of each key what was asked in its first candidate."""
+        numbers = self._ids.reshape(-1)
+        places = np.flatnonzero(asked & (numbers >= 0))
+        self.n_asked += len(places)
+        first = np.full(len(self._verdicts), self.never)
+        first[numbers[places[::-1]]] = places[::-1]  # of several the last one stays
+        chosen = first[first < self.never]
+        at = np.searchsorted(flipping, chosen)
+        flips = np.append(flipping, -1)[at] == chosen
+        self._verdicts[numbers[chosen]] = flips
+        self.parts.append(found[at[flips]])
+        self.events.append(chosen[flips])
 
     def cost(self, met: Mask) -> int:
         """Questions that candidates cost."""
@@ -326,11 +331,11 @@ class _Late:
 
     def __init__(self, probes: Probes, ranges: Sequence[_Range]) -> None:
         self._probes, self._ranges = probes, ranges
-        self._candidates: list[Decode] = []
+        self._latents: Latents | None = None
         self.each = [partial(self._decode, stage) for stage in range(len(probes.offsets))]
 
     def _decode(self, stage: int, mask: Mask) -> Rows:
-        if not self._candidates:
-            latents = [one.latents(self._probes.latents) for one in self._ranges]
-            self._candidates = self._probes.candidates(join_parts(latents))
-        return self._candidates[stage](mask)
+        if self._latents is None:
+            drawn = [one.latents(self._probes.latents) for one in self._ranges]
+            self._latents = join_parts(drawn)
+        return self._probes.decode(self._latents[mask], stage)

@@ -11,7 +11,7 @@ from limi.table.key_runs import DiskRuns
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Mask, Rows
 
-__all__ = ["Distinct", "KeySet", "distinct", "group", "keys", "snap", "uniform"]
+__all__ = ["Distinct", "KeyNumbers", "KeySet", "distinct", "group", "keys", "snap", "uniform"]
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 _WORD = 1 << 64
@@ -271,6 +271,53 @@ class KeySet:
         """Is it time to merge? Short runs always are: each costs a search at every question."""
         last, before = len(self._runs[-1][0]), len(self._runs[-2][0])
         return last * 2 > before or before <= _FEW
+
+
+class KeyNumbers:
+    """Numbers for keys, from 0 on, as they come: equal keys have equal numbers."""
+
+    def __init__(self) -> None:
+        self._hashes = np.zeros(0, dtype=np.uint64)  # ascending
+        self._numbers = np.zeros(0, dtype=np.intp)  # of those
+        self._keys: Keys | None = None  # by their numbers
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def number(self, keys: Keys) -> Index:
+        """The number of each key; one that is new has the next."""
+        first, of = group(keys)
+        distinct_keys = keys[first]
+        numbers, hashes = self._find(distinct_keys), _hash(distinct_keys)
+        new = np.flatnonzero(numbers < 0)
+        numbers[new] = len(self) + np.arange(len(new))
+        known = distinct_keys[:0] if self._keys is None else self._keys
+        self._keys = np.concatenate([known, distinct_keys[new]])
+        ascending = new[np.argsort(hashes[new], kind="stable")]
+        place = np.searchsorted(self._hashes, hashes[ascending])
+        self._hashes = np.insert(self._hashes, place, hashes[ascending])
+        self._numbers = np.insert(self._numbers, place, numbers[ascending])
+        return numbers[of]
+
+    def _find(self, keys: Keys) -> Index:
+        """The number of each key, -1 where it has none."""
+        numbers = np.full(len(keys), -1, dtype=np.intp)
+        if self._keys is None or not len(self):
+            return numbers
+        hashes = _hash(keys)
+        place = np.searchsorted(self._hashes, hashes)
+        open_index = np.arange(len(keys))
+        while len(open_index):
+            at = place[open_index]
+            near = self._hashes.take(at, mode="clip") == hashes[open_index]
+            open_index = open_index[near & (at < len(self))]
+            found = self._numbers[place[open_index]]
+            same = (self._keys[found] == keys[open_index]).all(axis=1)
+            numbers[open_index[same]] = found[same]
+            # Two keys with one hash: look at the next one.
+            open_index = open_index[~same]
+            place[open_index] += 1
+        return numbers
 
 
 def _sort_by_hash(hashes: NDArray[np.uint64], keys: Keys) -> tuple[NDArray[np.uint64], Keys]:

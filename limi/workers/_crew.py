@@ -14,7 +14,7 @@ __all__ = ["Crew"]
 TRIES = 3
 """How often a job is begun whose worker is killed each time."""
 
-_AHEAD = 3  # jobs begun or done for each worker before the first of them is taken
+_AHEAD = 2  # jobs begun or done for each worker before the first of them is taken
 _LOOK_SECONDS = 0.02  # after which whoever waits for workers looks whether it should end
 
 
