@@ -1,11 +1,12 @@
 """Scale on a machine with many cores and a GPU, one JSON line per figure; under four minutes.
 
-    python -m benchmarks.device_scale [device] [workers] [memory]
+    python -m benchmarks.device_scale [two] [device] [memory] [workers]
 
-`device` times one million latents of LIMI with `ctgan` on census (sex) and bank (age): the search,
-its way into the ledger, and the second check. `workers` searches with a forest of 100 trees in 1,
-4, 8 and 16 processes. `memory` compares 1 and 100 million latents on the device. What there is no
-time for (`--seconds`) is named and left out.
+`two` measures workers on two of the cores, beside `device` and `memory` on the others. `device`
+times one million latents of LIMI with `ctgan` on census (sex) and bank (age): the search, its way
+into the ledger, and the second check. `memory` compares 1 and 100 million latents on the device.
+`workers` searches with a forest of 100 trees in 1, 4, 8 and 16 processes. What there is no time for
+(`--seconds`) is named and left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import argparse
 import json
 import os
 import resource
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -81,7 +85,28 @@ def memory(problems):
             tell(f"{words}: peak GB there", torch.cuda.max_memory_allocated() / 2**30)
 
 
-PARTS = {"device": (device, 60), "workers": (workers, 100), "memory": (memory, 60)}
+def two(problems):
+    """Two workers on two cores, in a process of its own that is waited for before `workers`."""
+    cores = sorted(os.sched_getaffinity(0))
+    script = Path(__file__).with_name("workers.py")
+    words = [sys.executable, str(script), "forest", "function", "million"]
+    if len(cores) > 2:
+        os.sched_setaffinity(0, cores[-2:])
+    PENDING.append(subprocess.Popen(words))
+    if len(cores) > 2:
+        os.sched_setaffinity(0, cores[:-2])
+
+
+def settle_two():
+    """Wait for the other process, and have all cores again."""
+    for process in PENDING:
+        process.wait()
+    PENDING.clear()
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+
+
+PENDING = []
+PARTS = {"two": (two, 0), "device": (device, 60), "memory": (memory, 60), "workers": (workers, 75)}
 
 
 def main():
@@ -98,10 +123,13 @@ def main():
     problems = _limi_gpu.Problems(None, place)
     for name in given.parts or PARTS:
         part, needs = PARTS[name]
+        if name == "workers":
+            settle_two()
         if time.perf_counter() - BEGAN + needs > given.seconds:
             tell(f"{name}: left out", "no time")
             continue
         part(problems)
+    settle_two()
 
 
 if __name__ == "__main__":
