@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
@@ -105,6 +105,27 @@ def run(
         announce(ran, out)
     if ran.counts.get("failed"):
         raise typer.Exit(4)
+
+
+@app.command()
+def collect(
+    folders: Annotated[list[Path], Argument(help="Folders of runs or of kept results.")],
+    keep: Annotated[Path, Option(help="Folder to write all results into, as one file.")],
+    scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
+    add: AddOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Put results of several machines into one file; of each cell the first folder's counts."""
+    from limi import studies
+    from limi.system import writing
+
+    found = studies.collect_bench(_study(add), scale, folders)
+    writing.make_folder(writing.absolute(keep), option="--keep")
+    path = studies.keep(found, keep)
+    if as_json:
+        _console.print_json({"cells": len(found.outcomes), "file": str(path)})
+    else:
+        _console.out.print(f"wrote {len(found.outcomes):,} cells into {path}", soft_wrap=True)
 
 
 @app.command()

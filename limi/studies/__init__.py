@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from limi.studies._bench_page import bench_figures, bench_page
 from limi.studies._cells import Cell, expand
-from limi.studies._extend import extend, load_bench
+from limi.studies._extend import collect_bench, extend, load_bench
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names, shipped_results
 from limi.studies._formats import FORMATS, StudyTable, render
 from limi.studies._page import check_pages, figures, page, pages
-from limi.studies._results import Outcome, Results, read
+from limi.studies._results import Outcome, Results, keep, read
 from limi.studies._run import Ran, StudyProgress, run
 from limi.studies._standings import MEASURES as BENCH_MEASURES
 from limi.studies._standings import Standings
@@ -36,10 +36,12 @@ __all__ = [
     "bench_figures",
     "bench_page",
     "check_pages",
+    "collect_bench",
     "expand",
     "extend",
     "figure",
     "figures",
+    "keep",
     "load",
     "load_bench",
     "names",

@@ -6,6 +6,7 @@ import math
 
 from limi.bench.ranks import Ranks
 from limi.errors import InvalidInput
+from limi.studies._cells import expand
 from limi.studies._formats import StudyTable, note, render
 from limi.studies._rank_figure import draw_ranks
 from limi.studies._results import DONE
@@ -101,9 +102,11 @@ def _tell_run(standings: Standings) -> str:
     results, study = standings.results, standings.study
     done = sum(outcome.status == DONE for outcome in results.outcomes.values())
     size = study.scale(results.scale)
+    planned = len(expand(study, results.scale))
     return (
-        f"Scale `{results.scale}`: {size.words}. {len(standings.targets)} targets, "
-        f"{len(standings.methods)} methods, {done:,} of {len(results.outcomes):,} cells done. "
+        f"Scale `{results.scale}`: {size.words}. {len(standings.targets)} of {len(study.targets)} "
+        f"targets, {len(standings.methods)} methods, {done:,} of {planned:,} cells done; what was "
+        "not run is missing below. "
         f"Machine: {describe_machines(results.made)}; one thread per cell.\n"
     )
 

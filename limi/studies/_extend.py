@@ -9,9 +9,11 @@ from typing import Any
 
 from limi.bench import definitions
 from limi.errors import InvalidInput
+from limi.studies._cells import expand
 from limi.studies._files import Study, Variant, load
+from limi.studies._results import DONE, Outcome, Results, read
 
-__all__ = ["extend", "load_bench"]
+__all__ = ["collect_bench", "extend", "load_bench"]
 
 
 def load_bench(added: Sequence[Path] = ()) -> Study:
@@ -20,6 +22,27 @@ def load_bench(added: Sequence[Path] = ()) -> Study:
     for path in added:
         study = extend(study, definitions.read(path))
     return study
+
+
+def collect_bench(study: Study, scale: str, folders: Sequence[Path]) -> Results:
+    """Results of several machines: of each cell that has numbers the first folder's, and where none
+    has, why not. InvalidInput where there are none at all."""
+    known: dict[str, Outcome] = {}
+    made: list[Mapping[str, Any]] = []
+    for folder in folders:
+        found = read(study, scale, folder)
+        if found.outcomes and found.made not in made:
+            made.append(found.made)
+        for name, outcome in found.outcomes.items():
+            if name not in known or known[name].status != DONE == outcome.status:
+                known[name] = outcome
+    chosen = {c.name: known[c.name] for c in expand(study, scale) if c.name in known}
+    if not chosen:
+        where = ", ".join(str(folder) for folder in folders)
+        raise InvalidInput(f"there are no results of the benchmark at scale {scale} in {where}")
+    first, *others = made
+    machines = [*others, *first.get("earlier", ())]
+    return Results(study.name, scale, chosen, {**first, "earlier": machines} if machines else first)
 
 
 def extend(study: Study, added: definitions.Definitions) -> Study:

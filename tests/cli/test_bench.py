@@ -87,6 +87,19 @@ def test_run_table_and_page(limi, tmp_path):
         ElementTree.parse(tmp_path / "figures" / name)
 
 
+def test_results_of_two_machines_become_one_file(limi, tmp_path):
+    assert limi(*RUN, "--only", "*/guided/*", "--out", "one")[0] == 0
+    assert limi(*RUN, "--only", "*.dnn/*/*", "--out", "two")[0] == 0
+    code, out, _ = limi("collect", "one", "two", "--scale", "smoke", "--keep", "all")
+    assert code == 0
+    assert "wrote 5 cells" in out
+    tree = json.loads((tmp_path / "all" / "smoke" / "bench.json").read_text())
+    assert len(tree["cells"]) == 5
+    code, _, err = limi("collect", "none", "--scale", "smoke", "--keep", "all")
+    assert code == 2
+    assert "there are no results of the benchmark at scale smoke in none" in err
+
+
 def test_a_file_adds_targets_and_methods(limi, tmp_path):
     (tmp_path / "mine.toml").write_text(
         "[[targets]]\nname = 'mine'\nrecipe = 'estimator'\ntable = 'credit'\n"

@@ -559,6 +559,9 @@ CORPUS.each(
         ),
         "bench-at-a-scale-that-there-is-not": _refused("bench", "page", "--scale", "x"),
         "bench-with-a-folder-as-definitions": _refused("bench", "list", "--add", "folder"),
+        "bench-of-results-that-there-are-not": _refused(
+            "bench", "collect", "empty", "--keep", "out", says="there are no results"
+        ),
         "bench-with-no-workers": _refused("bench", "run", "--workers", "0", "--out", "cells"),
         "study-check-with-no-baseline": _refused(
             "study", "check", "--baseline", "people.csv", exits=(4,)
