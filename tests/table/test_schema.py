@@ -38,7 +38,7 @@ def test_combination_of_finds_each_row_s_own():
         ({"kind": "categorical", "levels": ("a", "b"), "labels": ("x",)}, "2 levels and 1 labels"),
         ({"kind": "numerical", "low": 2, "high": 1}, "at most high"),
         ({"kind": "numerical", "low": 0, "high": float("inf")}, "at most high"),
-        ({"kind": "numerical", "low": 0, "high": 1, "step": 0.3}, "no whole number of steps"),
+        ({"kind": "numerical", "low": 0, "high": 1, "step": 0.3}, "not a whole number of steps"),
         ({"kind": "numerical", "low": 0, "high": 1, "step": -1}, "use 0 or a number above"),
     ],
 )

@@ -34,7 +34,7 @@ def test_hostile_names_survive_too():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = ", "no valid TOML"),
+        ("x = ", "not valid TOML"),
         ("format = 9", "this limi reads formats 1 and 2"),
         ("format = 1", "lists no columns"),
         ("[columns.a]\nlow = 1", "needs a kind"),
@@ -78,7 +78,7 @@ def test_sdv_metadata_is_read(tmp_path):
         kinds = [c.kind for c in schema.columns]
         assert kinds == ["numerical", "categorical", "boolean", "categorical"]
     path.write_text("{}", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="no SDV single-table metadata"):
+    with pytest.raises(InvalidInput, match="not SDV single-table metadata"):
         schema_files.read_for(frame, path)
 
 
@@ -93,7 +93,7 @@ def test_sdv_metadata_is_read(tmp_path):
         ),
         ({"columns": {"n": {"sdtype": "numericl"}}}, "'numericl'; did you mean 'numerical'"),
         ({"columns": {"N": {"sdtype": "numerical"}}}, "no column 'N'; did you mean 'n'"),
-        ({"columns": ["n"]}, "no SDV single-table metadata"),
+        ({"columns": ["n"]}, "not SDV single-table metadata"),
     ],
 )
 def test_slips_in_sdv_metadata_are_told_with_the_nearest_name(tmp_path, change, words):
@@ -118,9 +118,9 @@ RANGE = '[columns.x]\nkind = "numerical"\nlow = {}\nhigh = {}\nstep = {}\n'
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = " + "[" * 50_000, "nested too deeply|no valid TOML"),
-        ("x = " + "1" * 5000, "no valid TOML"),
-        ("\x00", "no valid TOML"),
+        ("x = " + "[" * 50_000, "nested too deeply|not valid TOML"),
+        ("x = " + "1" * 5000, "not valid TOML"),
+        ("\x00", "not valid TOML"),
         (COLUMN.format("[1979-05-27]"), "a level of type date"),
         (COLUMN.format("[nan]"), "a level of type float"),
         (COLUMN.format("[[1]]"), "a level of type list"),
