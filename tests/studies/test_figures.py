@@ -55,6 +55,6 @@ def test_nothing_to_draw_is_said():
 
 def test_the_figures_in_the_documentation_are_those_of_the_kept_results():
     place = ROOT / "docs" / "figures"
-    assert {p.name: p.read_text("utf-8") for p in place.glob("*.svg")} == studies.figures(
-        ROOT / "studies" / "results"
-    )
+    drawn = {p.name: p.read_text("utf-8") for p in place.glob("*.svg")}
+    ours = {name: text for name, text in drawn.items() if not name.startswith("bench-")}
+    assert ours == studies.figures(ROOT / "studies" / "results")
