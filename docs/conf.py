@@ -112,6 +112,8 @@ def _read(app: object, docname: str, source: list[str]) -> None:
     """Put in pages from outside, and list the pages that are listed nowhere."""
     page = (HERE / docname).with_suffix(".md")
     text = _see_from_site(source[0], page.parent)
+    for place in _INCLUDE.findall(text):
+        app.env.note_dependency(str((page.parent / place).resolve()))  # type: ignore[attr-defined]
     text = _INCLUDE.sub(lambda found: _put_in((page.parent / found[1]).resolve()), text)
     text = _TOCTREE.sub(lambda found: _STARRED.sub(_expand, found[0]), text)
     if REST in text:
