@@ -48,7 +48,7 @@ from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.types import Rows, Scores, Value
-from limi.workers import check_cluster, count_workers, open_executor
+from limi.workers import check_cluster, count_workers, open_executor, reach_cluster
 
 __all__ = ["Out", "audit"]
 
@@ -303,6 +303,7 @@ def _check_workers(
             f"there are {number} workers and {budget.max_rows} rows to check at most; "
             f"use no more workers than rows, or more --max-rows"
         )
+    reach_cluster(cluster)
     return True
 
 

@@ -293,16 +293,26 @@ def probe_ahead(
 
 
 def at_once(session: Session) -> int:
-    """Latents to probe before it is asked again whether workers may go ahead."""
-    return CHUNK if session.task.ahead is None else _LARGEST
+    """Latents to probe before it is asked again whether workers may go ahead.
+
+    Where they never may, a whole chunk, as one process takes it: what is asked beside the rows that
+    the loop meets, and so where a budget ends, depends on how latents are cut.
+    """
+    never = session.task.ahead is None or not session.is_plain or _may_end_anywhere(session)
+    return CHUNK if never else _LARGEST
 
 
 def _fitting(session: Session, probes: Probes, size: int) -> int:
     """How many ranges the budget has rows for, whatever their latents cost; of what is worth it to
-    be followed at once. A number of findings may end a search anywhere."""
-    if np.isfinite(session.findings_left):
+    be followed at once."""
+    if _may_end_anywhere(session):
         return 0
     return int(min(session.affordable / (size * len(probes.offsets)), CHUNK // size))
+
+
+def _may_end_anywhere(session: Session) -> bool:
+    """Does a number of findings end the search, wherever it is reached?"""
+    return bool(np.isfinite(session.findings_left))
 
 
 def _follow(

@@ -151,7 +151,7 @@ class LIMI:
             chunk = next(latents.chunks(start=start), None)
             if chunk is None:
                 return
-            chunk = chunk[: at_once(session)]
+            chunk = chunk[: at_once(session)] if flips_only else chunk
             start += len(chunk)
             for piece in pieces(session, chunk, len(offsets), fresh):
                 left = session.rows_left

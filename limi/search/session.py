@@ -116,11 +116,14 @@ class Session:
     def ahead(self) -> GoesAhead | None:
         """Workers that may look before the search does: where only rows and findings are counted,
         and no rule of the table has a say in what is asked."""
-        plain = self.schema.enforcer is None and not self.frugal and not self.keep_scores
         ahead = self.task.ahead
-        if ahead is None or not plain or self.watch.limited or np.isfinite(self.queries_left):
-            return None
-        return ahead if ahead.can_go_ahead else None
+        return ahead if ahead is not None and self.is_plain and ahead.can_go_ahead else None
+
+    @property
+    def is_plain(self) -> bool:
+        """Are rows and findings all that is counted, and has the table no rules?"""
+        plain = self.schema.enforcer is None and not self.frugal and not self.keep_scores
+        return plain and not self.watch.limited and not np.isfinite(self.queries_left)
 
     def look_up(self, rows: Rows) -> Checked:
         """Verdicts of rows that count when they are taken (`take`), or not at all."""

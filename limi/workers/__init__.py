@@ -2,7 +2,7 @@
 
 from limi.workers._base import Executor, Failed, Killed, Work
 from limi.workers._crew import Crew
-from limi.workers._open import AUTO, check_cluster, count_workers, open_executor
+from limi.workers._open import AUTO, check_cluster, count_workers, open_executor, reach_cluster
 from limi.workers.local import Local
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "check_cluster",
     "count_workers",
     "open_executor",
+    "reach_cluster",
 ]

@@ -7,7 +7,7 @@ from limi.system.cores import n_cores
 from limi.workers._base import Executor
 from limi.workers.local import Local
 
-__all__ = ["AUTO", "check_cluster", "count_workers", "open_executor"]
+__all__ = ["AUTO", "check_cluster", "count_workers", "open_executor", "reach_cluster"]
 
 AUTO = "auto"
 _RAY = "ray"
@@ -58,3 +58,12 @@ def check_cluster(cluster: str | None) -> None:
             f"cluster is {cluster!r}; it is {_RAY} (that of RAY_ADDRESS, or one that is started "
             f"here), or {_RAY}://HOST:PORT"
         )
+
+
+def reach_cluster(cluster: str | None) -> None:
+    """InvalidInput where nobody answers there: told in seconds, before any expensive step."""
+    check_cluster(cluster)
+    if cluster is not None:
+        from limi.workers.ray import reach
+
+        reach(cluster)

@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import platform
 import socket
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -19,7 +20,7 @@ from urllib.parse import urlsplit
 from limi.errors import InvalidInput, missing
 from limi.workers._base import Failed, Killed, Work, attempt, cannot_travel, pack, settle, unpack
 
-__all__ = ["RayCluster"]
+__all__ = ["RayCluster", "reach"]
 
 TIMEOUT = 10.0
 """Seconds that a cluster may take to answer at its address."""
@@ -36,6 +37,7 @@ class RayCluster:
         self._ray = _import_ray()
         self._ours = not self._ray.is_initialized()
         if self._ours:
+            reach(cluster)
             self._join(cluster)
         self._check_versions()
 
@@ -60,12 +62,9 @@ class RayCluster:
         return self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Worker)
 
     def _join(self, cluster: str) -> None:
-        address = os.environ.get("RAY_ADDRESS") if cluster == _LOCAL else cluster
+        address = _address(cluster)
         given: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-        if address and address not in ("local", "auto"):
-            _require_reachable(address)
-            given["address"] = address
-        elif address == "auto":
+        if address and address != "local":
             given["address"] = address
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -166,6 +165,18 @@ class _Actor:
         """End it, at work or not."""
         with suppress(Exception):  # a cluster that is gone has no actors
             self._ray.kill(self._actor)
+
+
+def reach(cluster: str) -> None:
+    """InvalidInput where nobody listens at the address of a cluster; Ray itself is not needed."""
+    ray, address = sys.modules.get("ray"), _address(cluster)
+    is_joined = ray is not None and ray.is_initialized()
+    if address and address not in ("local", "auto") and not is_joined:
+        _require_reachable(address)
+
+
+def _address(cluster: str) -> str | None:
+    return os.environ.get("RAY_ADDRESS") if cluster == _LOCAL else cluster
 
 
 def _require_reachable(address: str) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 
 import numpy as np
 import pytest
@@ -227,3 +228,13 @@ def test_frames_that_no_fork_can_make_are_told():
 
     assert bound(scored, people()).codec.forks
     assert not bound(lambda frame: np.zeros(len(frame)), pl.from_pandas(people())).codec.forks
+
+
+def test_an_unreachable_cluster_is_told_before_the_model_is_asked(monkeypatch):
+    monkeypatch.setattr("limi.audits.audit.prepare", lambda *given, **more: pytest.fail("too late"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens
+        place = f"ray://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(InvalidInput, match="did not answer within") as told:
+            limi.audit(scored, people(), protected=["sex"], cluster=place)
+    assert told.value.exit_code == 2

@@ -80,6 +80,11 @@ def test_scouts_change_nothing(followed, given):
     assert audited(8, **given) == alone
 
 
+def test_where_workers_never_go_ahead_latents_are_cut_as_without_them(followed):
+    assert audited(2, max_findings=100) == audited(1, max_findings=100)
+    assert not followed
+
+
 def test_a_killed_scout_changes_nothing(followed, tmp_path):
     alone = audited(1)
     parent, mark = os.getpid(), tmp_path / "mark"
