@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +56,7 @@ class Record:
     def __init__(self, path: Path | None, clock: Callable[[], str]) -> None:
         self.path, self._clock = path, clock
         self.entries: list[dict[str, Any]] = []
+        self._lock = threading.Lock()  # answers come from several threads, and numbers are single
         if path is not None:
             writing.place(path)
             if is_file(path):
@@ -62,12 +64,14 @@ class Record:
 
     def add(self, entry: Mapping[str, Any]) -> dict[str, Any]:
         """Write one line, whole or not at all; FailedWrite where the system cannot."""
-        whole = {"format": FORMAT, "number": self._next, "at": self._clock(), **entry}
-        line = spell_json(json.dumps(_plain(whole), ensure_ascii=False, allow_nan=False))
-        if self.path is not None:
-            self._append(f"{line}\n".encode("utf-8", "backslashreplace"))
-        self.entries.append(json.loads(line))
-        return self.entries[-1]
+        with self._lock:
+            whole = {"format": FORMAT, "number": self._next, "at": self._clock(), **entry}
+            line = spell_json(json.dumps(_plain(whole), ensure_ascii=False, allow_nan=False))
+            if self.path is not None:
+                self._append(f"{line}\n".encode("utf-8", "backslashreplace"))
+            added: dict[str, Any] = json.loads(line)
+            self.entries.append(added)
+        return added
 
     @property
     def _next(self) -> int:

@@ -249,7 +249,8 @@ def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -
         _console.print_json({"address": address, "port": who.port})
     else:
         _console.out.print(f"Exploring {exploration.name}: {address}", soft_wrap=True)
-        _console.err.print("The address opens once. Press Ctrl-C to stop.", soft_wrap=True)
+        opens = "The address opens once. " if who.once else ""
+        _console.err.print(f"{opens}Press Ctrl-C to stop.", soft_wrap=True)
     _console.out.file.flush()
     if browser and not as_json and _console.out.is_terminal:
         import webbrowser

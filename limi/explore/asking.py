@@ -16,7 +16,7 @@ from limi.explore.jobs import Job
 from limi.models.target import Target
 from limi.types import Index, Rows, Scores
 
-__all__ = ["Asker", "Meter"]
+__all__ = ["Asker", "Meter", "Spent"]
 
 _MOST_REMEMBERED = 100_000  # answers
 _LOOKED_UP = 4_096  # rows of one question; larger ones are drawn by chance, and seldom come again
@@ -24,6 +24,10 @@ _FIRST = 256  # rows of the first call, by which it is learned how fast the mode
 _MOST_ROWS = 1 << 16  # of a call
 _CALL_SECONDS = 0.5  # a call takes about so long, so that others come in between
 _SLICE = 0.2  # seconds between two looks at whether anybody still waits
+
+
+class Spent(InvalidInput):
+    """The session may not ask so many questions any more."""
 
 
 class Meter:
@@ -39,11 +43,11 @@ class Meter:
         return None if self.most is None else max(0, self.most - self.asked)
 
     def take(self, n: int) -> None:
-        """Count questions before they are asked; InvalidInput where there are not so many left."""
+        """Count questions before they are asked; Spent where there are not so many left."""
         with self._lock:
             if self.most is not None and self.asked + n > self.most:
-                left = self.most - self.asked
-                raise InvalidInput(
+                left = max(0, self.most - self.asked)
+                raise Spent(
                     f"this takes {n:,} more {'question' if n == 1 else 'questions'} and {left:,} "
                     f"of the session's {self.most:,} are left; start limi explore with a higher "
                     "--max-queries"
@@ -65,6 +69,7 @@ class Asker:
         self._places = places  # where the model's columns stand in a row; None where they are it
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, float] = OrderedDict()
+        self._memory = threading.Lock()  # several threads ask, and each may forget old answers
         self._per_row: float | None = None
         self._clock = clock
 
@@ -80,22 +85,25 @@ class Asker:
         if len(rows) > _LOOKED_UP:
             return self._ask(rows, job)
         keys = _name_rows(rows)
+        with self._memory:
+            # Taken out at once: what is remembered now may be forgotten before the model answers.
+            told = {key: self._known[key] for key in keys if key in self._known}
         unknown: dict[bytes, int] = {}
         for place, key in enumerate(keys):
-            if key not in self._known and key not in unknown:
+            if key not in told and key not in unknown:
                 unknown[key] = place
-        fresh: dict[bytes, float] = {}
         if unknown:
             answers = self._ask(rows[list(unknown.values())], job)
             fresh = dict(zip(unknown, answers.tolist(), strict=True))
             self._remember(fresh)
-        return np.array([fresh[key] if key in fresh else self._known[key] for key in keys])
+            told |= fresh
+        return np.array([told[key] for key in keys])
 
     def _remember(self, fresh: dict[bytes, float]) -> None:
-        # Nothing is forgotten in the middle of a question, because those are far fewer.
-        self._known.update(fresh)
-        while len(self._known) > _MOST_REMEMBERED + _LOOKED_UP:
-            self._known.popitem(last=False)
+        with self._memory:
+            self._known.update(fresh)
+            while len(self._known) > _MOST_REMEMBERED:
+                self._known.popitem(last=False)
 
     def _ask(self, rows: Rows, job: Job | None) -> Scores:
         given = rows if self._places is None else np.ascontiguousarray(rows[:, self._places])

@@ -144,13 +144,23 @@ class Exploration:
     looks: int = 0  # at regions, in this session and those before it
     _made: dict[int, Who] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _learning: threading.Lock = field(default_factory=threading.Lock)  # of twins, which takes long
     _fitted: Future[Generator] | None = None
     _judged: Future[Judge | None] | None = None
     _twin_maker: Any = None
     both: Both | None = None
 
     def __post_init__(self) -> None:
-        self.looks = sum(entry.get("ask") == "region" for entry in self.record.entries)
+        # A look that failed has a number and no line, and no number is used twice.
+        told = [entry for entry in self.record.entries if entry.get("ask") == "region"]
+        numbers = (n for n in (entry.get("look") for entry in told) if isinstance(n, int))
+        self.looks = max(len(told), max(numbers, default=0))
+
+    @cached_property
+    def secret(self) -> frozenset[str]:
+        """The strips of hidden columns: neither shown nor filtered or sorted by."""
+        places = [self.schema.position(name) for name in self.hidden]
+        return frozenset(f"{kind}{place}" for place in places for kind in "cp")
 
     # -- people ---------------------------------------------------------------------------------
 
@@ -391,7 +401,7 @@ class Exploration:
             raise InvalidInput("twins are learned from the table; name it with --table FILE")
         if job is not None:
             job.tell({"words": "learning what goes with the protected columns"})
-        with self._lock:
+        with self._learning:
             if self._twin_maker is None:
                 groups = twins.find_groups(self.schema, self.rows)
                 rng = Stream.TWINS.rng(self.seed, 90)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
+from limi.audits.hiding import HIDDEN
 from limi.audits.reopen import ANSWERS, free_name
 from limi.audits.result import answer_columns
 from limi.errors import InvalidInput
@@ -30,7 +32,7 @@ def export(exploration: Exploration, kind: str, query: Query) -> tuple[str, str,
     found = exploration.found
     if found is None:
         raise InvalidInput("there are no findings here; limi test writes a run that has some")
-    chosen = found.sheet.select(filters_of(found.sheet, query))
+    chosen = found.sheet.select(filters_of(found.sheet, query, exploration.secret))
     if not chosen.n:
         raise InvalidInput("no finding passes these filters, so there is nothing to write")
     which = chosen.rows
@@ -38,7 +40,7 @@ def export(exploration: Exploration, kind: str, query: Query) -> tuple[str, str,
         which = found.draw_diverse(chosen, 20)
     if kind == "pytest":
         return "fairness-test.zip", "application/zip", _pairs(exploration, found, which)
-    table = to_arrow(found, which)
+    table = to_arrow(found, which, exploration.secret)
     sink = io.BytesIO()
     if kind == "parquet":
         import pyarrow.parquet as pq
@@ -51,17 +53,21 @@ def export(exploration: Exploration, kind: str, query: Query) -> tuple[str, str,
     return "findings.csv", "text/csv; charset=utf-8", sink.getvalue()
 
 
-def to_arrow(found: FoundSheet, which: Index) -> Any:
+def to_arrow(found: FoundSheet, which: Index, secret: Collection[str] = ()) -> Any:
     """These findings as a table, under the names that a run's findings have."""
     import pyarrow as pa
 
     schema, sheet = found.schema, found.sheet
     columns: dict[str, Any] = {}
+
+    def cells_of(key: str) -> Any:
+        return pa.repeat(HIDDEN, len(which)) if key in secret else _native(sheet[key], which)
+
     for position, column in enumerate(schema.columns):
-        columns[column.name] = _native(sheet[f"c{position}"], which)
+        columns[column.name] = cells_of(f"c{position}")
     for position in found.moving:
         name = free_name(f"{schema.names[position]}__partner", schema.names)
-        columns[name] = _native(sheet[f"p{position}"], which)
+        columns[name] = cells_of(f"p{position}")
     for prefix in ("", "partner_"):
         answers = sheet[f"{prefix}score"].take(which)
         told = answer_columns(found.rule, answers)
@@ -105,6 +111,10 @@ def _pairs(exploration: Exploration, found: FoundSheet, which: Index) -> bytes:
     if exploration.asker is None:
         raise InvalidInput(
             "a test is written where the model is at hand; start limi explore without --read-only"
+        )
+    if exploration.hidden:
+        raise InvalidInput(
+            "a test holds whole people, and some of their cells are hidden; show them to write one"
         )
     if exploration.model_uri is None:
         raise InvalidInput(

@@ -124,6 +124,8 @@ class Jobs:
     def start(self, title: str, work: Callable[[Job], Any]) -> Job:
         """Begin a piece of work."""
         with self._lock:
+            for known in self._jobs.values():  # also those whose page nobody has open any more
+                self._give_up(known)
             running = sum(job.state == "running" for job in self._jobs.values())
             if running >= _MOST_RUNNING:
                 raise InvalidInput(
@@ -143,13 +145,17 @@ class Jobs:
         job = self._jobs.get(number)
         if job is None:
             raise InvalidInput(f"question {number} is not known any more; ask it again")
+        self._give_up(job)
+        return job
+
+    def _give_up(self, job: Job) -> None:
+        """Fail a job that the model keeps waiting for too long."""
         since = job.waiting_since
         if since is not None and self._clock() - since > self.patience:
             job.fail(
                 f"the model has not answered for {self.patience:g} seconds, so this question was "
                 "given up; ask it again, or start limi explore with a longer --timeout"
             )
-        return job
 
     def close(self) -> None:
         """Cancel everything, and wait for nothing."""

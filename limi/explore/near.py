@@ -81,7 +81,7 @@ class Neighbourhood:
         scale: NDArray[np.float64],
         hidden: tuple[str, ...] = (),
     ) -> None:
-        self.schema, self.row, self._scale = schema, row, scale
+        self.schema, self.row, self._scale, self._hidden = schema, row, scale, hidden
         moves = movable(schema)
         moves[[schema.position(name) for name in hidden]] = False
         self._columns = np.flatnonzero(moves)
@@ -165,6 +165,7 @@ class Neighbourhood:
             (column.name, column.show(float(mine)), column.show(float(theirs)))
             for column, mine, theirs in zip(self.schema.columns, self.row, row, strict=True)
             if not (mine == theirs or (np.isnan(mine) and np.isnan(theirs)))
+            and column.name not in self._hidden
         )
         return Neighbour(row, float(self.distance(row[None])[0]), changes)
 
@@ -260,6 +261,9 @@ class Neighbourhood:
             tried = complete(
                 self.schema, np.where(np.arange(len(row)) == position, middle, self.row)[None]
             )
+            if not self._could_be(tried)[0]:  # nobody is such, so it is no answer
+                inner = middle
+                continue
             told = asker.score(tried, job)
             if asker.rule.differ(told, own)[0]:
                 outer, row, answer = middle, tried[0], float(told[0])

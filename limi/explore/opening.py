@@ -230,6 +230,7 @@ def _set_against(made: Exploration, problem: Problem, name: str) -> None:
     """Let another model be asked about the same people."""
     places = _places_of(made.schema, problem.schema, name)
     made.other = Asker(problem.target, made.meter, places)
+    made.meter.asked += _sent(problem.target)
     made.other_reading = replace(made.reading, rule=problem.target.rule)
     made.other_name = name
 
@@ -294,7 +295,11 @@ def _require_same(run: Run, problem: Problem, found: FoundSheet, asker: Asker, m
     """BadModel where the model does not give the scores that the run wrote."""
     if not run.is_steady or not len(found) or exchange_of(problem.target) is not None:
         return
-    some = found.found(np.arange(min(_SPOT, len(found))))
+    left = asker.meter.left
+    n = min(_SPOT, len(found)) if left is None else min(_SPOT, len(found), left // 2)
+    if not n:  # the session may not even ask about one pair
+        return
+    some = found.found(np.arange(n))
     asker.meter.asked += require_answers(problem.target, some, model, run.folder)
 
 

@@ -355,7 +355,7 @@ def meet(
             reading.tell(float(answers[number])),
             bool(flips[number]),
             closed,
-            questions.along(number),
+            tuple(change for change in questions.along(number) if change[0] not in hidden),
             natural.get(number),
             None if theirs is None or other is None else other[1].tell(float(theirs[number])),
             bool(their_flips is not None and their_flips[number]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
@@ -69,11 +69,12 @@ class Query:
         return urlencode([pair for pair in self.pairs if pair[1] != ""], quote_via=quote)
 
 
-def filters_of(sheet: Sheet, query: Query) -> dict[str, Filter]:
-    """The filters that a request asks for; InvalidInput where one makes no sense."""
+def filters_of(sheet: Sheet, query: Query, secret: Collection[str] = ()) -> dict[str, Filter]:
+    """The filters that a request asks for, but for secret columns; InvalidInput where one makes
+    no sense."""
     filters: dict[str, Filter] = {}
     for name in dict.fromkeys(key.partition(".")[0] for key, _ in query.pairs):
-        if name not in sheet.strips:
+        if name not in sheet.strips or name in secret:
             continue
         values = [value for value in query.all(name) if value != ""]
         ends = [query.get(f"{name}.{end}") for end in ("low", "high", "below")]
@@ -144,7 +145,8 @@ def _lines(
 ) -> Iterator[Line]:
     for slot in facet.slots:
         if slot.is_missing:
-            yield Line("missing", "missing", slot.n, slot.n / most, False)
+            chosen = "missing" in query.all(facet.name)
+            yield Line("missing", "missing", slot.n, slot.n / most, chosen)
             continue
         if not is_range:
             value = f"{slot.low:.10g}"

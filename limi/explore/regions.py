@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import Rule
-from limi.explore.asking import Asker
+from limi.explore.asking import Asker, Spent
 from limi.explore.jobs import Cancelled, Job
 from limi.metrics._rate import Rate
 from limi.metrics.regions import LEVEL, Region
@@ -108,6 +108,10 @@ def look_at(
                 checked = _check(asker, schema, inside, job)
                 told = None if other is None else _check(other, schema, inside, job)
             except Cancelled:  # what is known by then stands
+                break
+            except Spent:
+                if look is None:
+                    raise
                 break
             counts.add(checked)
             if told is not None:

@@ -118,10 +118,12 @@ class _App:
 
     # -- answers --------------------------------------------------------------------------------
 
-    def _respond(self, page: Page) -> Response:
+    def _respond(self, page: Page, token: str = "") -> Response:
+        """A page; who has no session is not told what is asked here."""
         from starlette.responses import HTMLResponse
 
-        return HTMLResponse(page.body, page.status, {"X-Limi-Asked": self._asked()})
+        headers = {"X-Limi-Asked": self._asked()} if token else {}
+        return HTMLResponse(page.body, page.status, headers)
 
     def _asked(self) -> str:
         meter = self._x.meter
@@ -152,7 +154,7 @@ class _App:
                 page = self._pages.message(
                     f"This could not be shown: {reason(error)}.", token, whole=whole, status=500
                 )
-            return self._respond(page)
+            return self._respond(page, token)
 
         return respond
 

@@ -117,3 +117,24 @@ def test_neighbours_are_distinct_and_in_the_order_of_distance():
     assert len(rows) == 12
     assert len(distinct(SCHEMA, rows).first) == 12
     assert (np.diff(around((2, 2, 2, 1)).distance(rows)) >= 0).all()
+
+
+def test_a_walk_ends_at_nobody_who_breaks_a_rule():
+    schema = schema_of((0, 400), (0, 1), protected=["x1"])
+
+    class Late:
+        rule = Bound.rule
+
+        @staticmethod
+        def score(rows):
+            return np.where(rows[:, 0] >= 111, 0.9, 0.1)
+
+    class Tens(Neighbourhood):
+        def _could_be(self, rows):
+            return rows[:, 0] % 10 == 0
+
+    near = Tens(schema, np.array([0.0, 0.0]), np.ones(2))
+    turns = {turn.column: turn for turn in near.walk(Asker(Late(), Meter()))}
+    assert turns["x0"].row is not None
+    assert turns["x0"].row[0] % 10 == 0
+    assert turns["x0"].row[0] >= 111

@@ -229,6 +229,12 @@ def test_every_question_stands_in_the_record(browser):
     assert "see this" not in words(gone).partition("Questions")[0]
 
 
+def test_a_number_that_was_given_twice_does_not_end_the_record(browser):
+    kept = browser.x.bookmark(browser.x.rows[0], browser.x.rows[0], "see this")
+    browser.x.record.entries.append({"number": kept["number"], "ask": "region"})
+    assert "see this" in words(browser.get("/record"))
+
+
 # -- bounds ----------------------------------------------------------------------------------
 
 
@@ -255,6 +261,65 @@ def test_questions_of_a_session_are_bounded_and_in_sight(opened):
     assert "of the session&#39;s 100 are left" in answer.text
     assert browser.x.meter.asked <= 100
     assert f"{browser.x.meter.asked} of 100" in words(browser.get("/findings"))
+
+
+def test_opening_a_run_keeps_to_the_questions_of_the_session(opened):
+    assert opened(max_queries=10).meter.asked == 10
+    assert opened(max_queries=1).meter.asked == 0
+
+
+def test_hidden_cells_of_findings_are_neither_shown_nor_told_by_filters(opened):
+    x = opened()
+    x.hidden = ("age",)
+    x.model_uri = "python:model.py:decide"
+    browser = Browser(x)
+    whole = browser.get("/findings")
+    lines = re.findall(r"<tr>.*?</tr>", whole.text.partition("<tbody>")[2], re.S)
+    assert lines
+    assert all("<bdi>hidden</bdi>" in line for line in lines)
+    for query in ("sort=c0", "c0.low=50"):
+        assert refs(browser.get(f"/findings?{query}")) == refs(whole)
+        assert refs(browser.get(f"/people?{query}")) == refs(browser.get("/people"))
+    csv = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
+    assert len(csv) == len(x.found)
+    assert set(csv.age) == {"hidden"}
+    assert not csv.hours.astype(str).eq("hidden").any()
+    assert "cells are hidden" in browser.get("/export/pytest").text
+
+
+def test_who_has_no_session_is_told_nothing_of_the_model(opened):
+    browser = Browser(opened())
+    browser.x.model_name = "a-name-of-ours"
+    known = browser.get("/findings")
+    assert "a-name-of-ours" in known.text
+    assert "x-limi-asked" in known.headers
+    browser.client.cookies.clear()
+    for path in ("/findings", "/", "/?token=x", "/nowhere", "/export/csv"):
+        answer = browser.get(path)
+        assert answer.status_code in (403, 404)
+        assert "a-name-of-ours" not in answer.text
+        assert "questions asked" not in answer.text
+        assert "x-limi-asked" not in answer.headers
+
+
+def test_a_question_that_nobody_looks_at_is_given_up_too():
+    from limi.explore.jobs import Jobs
+
+    now, go, begun = [0.0], threading.Event(), threading.Event()
+    jobs = Jobs(patience=5, clock=lambda: now[0])
+
+    def wait(job):
+        job.waiting_since = now[0]
+        begun.set()
+        go.wait(20)
+
+    first = jobs.start("first", wait)
+    assert begun.wait(20)
+    now[0] = 6.0
+    jobs.start("second", lambda job: None)
+    assert first.state == "failed"
+    go.set()
+    jobs.close()
 
 
 def test_a_model_that_raises_is_a_sentence_and_not_the_end(opened):

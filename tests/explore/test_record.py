@@ -1,6 +1,7 @@
 """The record: what stands in it, who repeats it, and what becomes of bookmarks."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -86,6 +87,21 @@ def test_two_that_write_one_record_lose_no_line(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda k: records[k % 4].add({"ask": "person", "k": k}), range(80)))
     assert sorted(entry["k"] for entry in read_entries(tmp_path / RECORD)) == list(range(80))
+
+
+def test_answers_of_several_threads_have_a_number_each():
+    from concurrent.futures import ThreadPoolExecutor
+
+    record = Record(None, lambda: time.sleep(0) or "now")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda k: record.add({"k": k}), range(200)))
+    assert sorted(entry["number"] for entry in record.entries) == list(range(1, 201))
+
+
+def test_a_look_that_failed_gives_its_number_to_no_other(opened, tmp_path):
+    line = {"format": 1, "number": 1, "ask": "region", "look": 3}
+    (tmp_path / "explore.jsonl").write_text(json.dumps(line) + "\n")
+    assert opened(read_only=True).looks == 3
 
 
 def test_a_full_disk_is_a_sentence(tmp_path, monkeypatch):

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from limi.explore.asking import Asker, Meter
+from limi.explore import asking
+from limi.explore.asking import Asker, Meter, Spent
 from limi.explore.regions import error_of_look, look_at
 from limi.metrics._rate import Rate
 from limi.metrics.regions import Condition, Region
@@ -74,3 +75,23 @@ def test_a_region_of_nobody_is_told():
     told = look_at(nobody, 1, SCHEMA, drawing(0), Asker(Bound(), Meter()))
     assert told.verdict == "rare"
     assert told.rate.n == 0
+
+
+def test_a_look_that_spends_the_budget_keeps_what_it_knows(monkeypatch):
+    monkeypatch.setattr(asking, "_LOOKED_UP", 0)  # so that every row is asked anew
+    meter = Meter(2_000)
+    told = look_at(REGION, 1, SCHEMA, drawing(2), Asker(Bound(), meter))
+    assert told.verdict == ""
+    assert 0 < told.queries <= meter.asked <= 2_000
+    assert told.rate.low <= TRUTH <= told.rate.high
+    with pytest.raises(Spent, match="10 of the session's 10 are left"):
+        look_at(REGION, 1, SCHEMA, drawing(2), Asker(Bound(), Meter(10)))
+
+
+def test_answers_that_are_forgotten_meanwhile_are_still_told(monkeypatch):
+    monkeypatch.setattr(asking, "_MOST_REMEMBERED", 4)
+    asker = Asker(Bound(), Meter())
+    for start in (0, 0, 3):  # what was known first is forgotten first
+        some = EVERYBODY[start : start + 9]
+        np.testing.assert_array_equal(asker.score(some), MODEL(some))
+    np.testing.assert_array_equal(asker.score(EVERYBODY[8:20]), MODEL(EVERYBODY[8:20]))

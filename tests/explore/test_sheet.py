@@ -117,3 +117,13 @@ def test_a_column_that_is_not_there_is_refused():
     sheet, _ = sheet_and_frame(0)
     with pytest.raises(InvalidInput, match="there is no column 'nothing'"):
         sheet.select({}).page(0, 5, "nothing")
+
+
+def test_missing_stays_chosen():
+    from limi.explore.query import Query, facet_view
+
+    strip = Strip.of("c0", np.array([1.0, np.nan, 2.0]), JOB)
+    view = facet_view(
+        strip, strip.count(None, None), "x0", Query((("c0", "missing"),)), "/findings"
+    )
+    assert [line.label for line in view.lines if line.chosen] == ["missing"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from limi.audits.hiding import HIDDEN
 from limi.explore.found import FIGURES
 from limi.explore.query import FacetView, Query, facet_view, filters_of
 from limi.explore.sheet import Selection, Sheet
@@ -35,9 +36,9 @@ class FindingsView(View):
         found = self.x.found
         if found is None:
             return self.people(query, token)
-        chosen = found.sheet.select(filters_of(found.sheet, query))
+        chosen = found.sheet.select(filters_of(found.sheet, query, self.x.secret))
         by = query.get("sort")
-        by = by if by in found.sheet.strips else ""
+        by = by if by in found.sheet.strips and by not in self.x.secret else ""
         falling = query.get("down") == "1"
         drawn = query.get("draw") == "1"
         page = query.number("page", 1, 10**9) or 1
@@ -138,6 +139,9 @@ class FindingsView(View):
             for name, _ in self._columns():
                 position = int(name[1:])
                 column = schema.columns[position]
+                if name in self.x.secret:
+                    cells.append((HIDDEN, ""))
+                    continue
                 mine, theirs = (column.show(float(r[k, position])) for r in (rows, partners))
                 cells.append((mine, theirs if theirs != mine else ""))
             lines.append(
@@ -164,9 +168,9 @@ class FindingsView(View):
                 token,
                 status=404,
             )
-        chosen = sheet.select(filters_of(sheet, query))
+        chosen = sheet.select(filters_of(sheet, query, self.x.secret))
         by = query.get("sort")
-        by = by if by in sheet.strips else ""
+        by = by if by in sheet.strips and by not in self.x.secret else ""
         falling = query.get("down") == "1"
         pages = max(1, math.ceil(chosen.n / PAGE_ROWS))
         page = min(query.number("page", 1, 10**9) or 1, pages)

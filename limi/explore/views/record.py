@@ -23,13 +23,14 @@ class RecordView(View):
         """Bookmarks, and what was asked."""
         x = self.x
         marks = []
-        entries = {entry["number"]: entry for entry in x.record.entries}
+        # Two programs that write one record may give a number twice.
+        entries = {e["number"]: e for e in x.record.entries if "bookmark" in e}
         for mark in x.record.bookmarks:
             try:
                 ref = x.keep(
                     row_of(x.schema, entries[mark.number]["cells"]), f"Bookmark {mark.number}"
                 )
-            except LimiError:  # a hidden cell, or a table whose columns have changed
+            except (LimiError, KeyError):  # a hidden cell, or a table whose columns have changed
                 ref = ""
             marks.append((mark, ref))
         return self.render(

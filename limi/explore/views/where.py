@@ -29,7 +29,7 @@ class WhereView(FindingsView):
         sheet = x.people if x.people is not None else None if x.found is None else x.found.sheet
         facets: list[FacetView] = []
         if sheet is not None:
-            chosen = sheet.select(filters_of(sheet, query))
+            chosen = sheet.select(filters_of(sheet, query, x.secret))
             free = {f"c{p}" for p in x.schema.free_index}
             views = self.facets(sheet, chosen, query, "/where")
             facets = [view for view in views if view.name in free]
