@@ -54,6 +54,10 @@ class Meter:
                 )
             self.asked += n
 
+    def asked_by(self, job: Job | None) -> int:
+        """Questions of a job; of the session where there is none."""
+        return self.asked if job is None else job.asked
+
 
 class Asker:
     """Asks one model about rows of the exploration's schema."""
@@ -113,6 +117,8 @@ class Asker:
             part = given[start : start + self._at_once()]
             with self._turn(job):
                 self.meter.take(len(part))
+                if job is not None:
+                    job.asked += len(part)
                 begun = self._clock()
                 answers.append(self.target.score(part))
                 self._per_row = max((self._clock() - begun) / len(part), 1e-9)

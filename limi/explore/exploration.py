@@ -192,11 +192,11 @@ class Exploration:
     def keep(self, row: NDArray[np.float64], words: str) -> str:
         """A reference to somebody whom an answer came upon."""
         with self._lock:
-            number = max(self._made, default=0) + 1
+            number = next(reversed(self._made), 0) + 1
             ref = f"m{number}"
             self._made[number] = Who(ref, np.array(row, dtype=np.float64), words)
             while len(self._made) > _MOST_MADE:
-                del self._made[min(self._made)]
+                del self._made[next(iter(self._made))]
         return ref
 
     def first_person(self) -> str:
@@ -350,14 +350,14 @@ class Exploration:
     def walk(self, row: NDArray[np.float64], job: Job | None = None) -> list[Turn]:
         """Which single changes turn the decision."""
         asker = self.require_model()
-        before = self.meter.asked
+        before = self.meter.asked_by(job)
         turns = self.neighbourhood(row).walk(asker, job)
         self.record.add(
             {
                 "ask": "walk",
                 "cells": cells_of(self.schema, row, self.hidden),
                 "turns": {turn.column: turn.to for turn in turns},
-                "queries": self.meter.asked - before,
+                "queries": self.meter.asked_by(job) - before,
             }
         )
         return turns
@@ -410,7 +410,7 @@ class Exploration:
         mine = int(maker.groups.of(row[None])[0])
         if mine < 0:
             raise InvalidInput("this person is of no group that the table tells apart")
-        before = self.meter.asked
+        before = self.meter.asked_by(job)
         own = asker.score(row[None], job)
         told = []
         for goal in range(len(maker.groups)):
@@ -422,7 +422,7 @@ class Exploration:
                 "ask": "twins",
                 "cells": cells_of(self.schema, row, self.hidden),
                 "groups": {twin.group: [twin.n - twin.same, twin.n] for twin in told},
-                "queries": self.meter.asked - before,
+                "queries": self.meter.asked_by(job) - before,
             }
         )
         return told
@@ -615,7 +615,11 @@ class Exploration:
     # -- bookmarks ------------------------------------------------------------------------------
 
     def bookmark(
-        self, row: NDArray[np.float64], start: NDArray[np.float64], note: str
+        self,
+        row: NDArray[np.float64],
+        start: NDArray[np.float64],
+        note: str,
+        job: Job | None = None,
     ) -> dict[str, Any]:
         """Keep a person with a note; what the model said is kept along where it is asked."""
         cells, _ = self.show_person(row, start)
@@ -632,7 +636,7 @@ class Exploration:
             "flips": False,
         }
         if self.asker is not None:
-            met = meet(self.schema, row, self.asker, self.reading, hidden=self.hidden)
+            met = meet(self.schema, row, self.asker, self.reading, hidden=self.hidden, job=job)
             entry |= {
                 "decision": met.own.told.decision,
                 "figure": met.own.told.figure,

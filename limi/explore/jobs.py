@@ -45,6 +45,7 @@ class Job:
         self.partial: Any = None  # what is known by now
         self.result: Any = None
         self.error = ""
+        self.asked = 0  # questions of the model, by this job alone
         self.waiting_since: float | None = None  # when the model was asked what it has not answered
         self._clock, self.begun = clock, clock()
         self.ended: float | None = None

@@ -328,7 +328,7 @@ def meet(
     job: Job | None = None,
 ) -> Person:
     """Put a person to the model under every protected value."""
-    before = asker.meter.asked
+    before = asker.meter.asked_by(job)
     questions = Questions.of(schema, row)
     answers = questions.ask(asker, job)
     partner, flips = questions.choose(answers, reading)
@@ -378,7 +378,7 @@ def meet(
         tuple(groups),
         variant(partner) if is_partner else None,
         bool(flips.any()),
-        asker.meter.asked - before,
+        asker.meter.asked_by(job) - before,
     )
 
 

@@ -78,17 +78,16 @@ def filters_of(sheet: Sheet, query: Query, secret: Collection[str] = ()) -> dict
             continue
         values = [value for value in query.all(name) if value != ""]
         ends = [query.get(f"{name}.{end}") for end in ("low", "high", "below")]
-        if values:
-            filters[name] = Filter(
-                codes=tuple(_number(v, name) for v in values if v != "missing"),
-                missing="missing" in values,
-            )
+        missing = "missing" in values
+        codes = tuple(_number(v, name) for v in values if v != "missing")
+        if codes or (missing and not any(ends)):
+            filters[name] = Filter(codes=codes, missing=missing)
         elif any(ends):
             low, high, below = (
                 default if not end else _number(end, name)
                 for end, default in zip(ends, (-math.inf, math.inf, math.inf), strict=True)
             )
-            filters[name] = Filter(low, high, below)
+            filters[name] = Filter(low, high, below, missing=missing)
     return filters
 
 

@@ -31,20 +31,21 @@ _BINS = 8  # at most, or a few more for round numbers
 @dataclass(frozen=True)
 class Filter:
     """What cells of one column must be: from `low` to `high` and less than `below`, or among
-    `codes`."""
+    `codes`; or missing, where that is asked for too."""
 
     low: float = -math.inf
     high: float = math.inf
     below: float = math.inf
     codes: tuple[float, ...] | None = None
-    missing: bool = False  # of codes: does a missing cell pass?
+    missing: bool = False  # does a missing cell pass?
 
     def passes(self, values: NDArray[Any]) -> Mask:
         """Which values pass."""
         if self.codes is None:
-            inside: Mask = np.asarray((values >= self.low) & (values <= self.high))
-            return inside if self.below == math.inf else inside & (values < self.below)
-        found: Mask = np.isin(values, self.codes)
+            found: Mask = np.asarray((values >= self.low) & (values <= self.high))
+            found = found if self.below == math.inf else found & (values < self.below)
+        else:
+            found = np.isin(values, self.codes)
         return found | np.isnan(values) if self.missing else found
 
 

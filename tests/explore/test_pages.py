@@ -364,6 +364,45 @@ def test_a_slow_model_is_waited_for_in_sight_and_can_be_cancelled(opened, monkey
     assert "This decision flips" in words(browser.post("/person/f0/ask"))
 
 
+def test_a_bookmark_does_not_hold_up_the_page(opened, monkeypatch):
+    from limi.explore.views import base
+
+    monkeypatch.setattr(base, "PATIENCE", 0.01)
+    slow, go = threading.Event(), threading.Event()
+
+    def sleepy(frame):
+        if slow.is_set():
+            go.wait(20)
+        return decide(frame)
+
+    browser = Browser(opened(model=sleepy))
+    slow.set()
+    form = {"token": browser.token, "note": "see this"}
+    waiting = browser.client.post("/person/f0/bookmark", data=form, headers={"X-Limi": "part"})
+    assert "data-job" in waiting.text
+    go.set()
+    assert "Bookmarked" in browser.settle(waiting).text
+    assert [mark.note for mark in browser.x.record.bookmarks] == ["see this"]
+
+
+def test_questions_of_others_are_not_counted_as_one_s_own(opened, monkeypatch):
+    x = opened()
+    ask = x.asker.target.score
+
+    class Busy:
+        rule = x.asker.rule
+
+        @staticmethod
+        def score(rows):
+            x.meter.take(50)  # somebody else asks meanwhile
+            return ask(rows)
+
+    monkeypatch.setattr(x.asker, "target", Busy)
+    job = x.jobs.start("a person", lambda job: x.ask_person(x.rows[7], None, job))
+    assert job.wait(60)
+    assert x.record.entries[-1]["queries"] == job.result.queries == 2
+
+
 def test_a_model_that_never_answers_is_given_up(opened, monkeypatch):
     from limi.explore.views import base
 
@@ -444,3 +483,26 @@ def test_a_level_has_the_digits_that_matter():
     assert tell_level(0.975) == "97.5 %"
     assert tell_level(1 - 0.05 / 6) == "99.17 %"
     assert tell_level(1 - 0.05 / (1000 * 1001)) == "99.999995 %"
+
+
+def test_the_address_of_a_region_says_all_of_it(opened):
+    import dataclasses
+
+    from limi.explore.pages import Pages
+    from limi.explore.query import Query, read_pairs
+    from limi.metrics.regions import Condition, Region
+
+    x = opened(read_only=True)
+    pages = Pages(x)
+    columns = [dataclasses.replace(column, missing=True) for column in x.schema.columns]
+    for condition in (
+        Condition(columns[0], 0, low=30, high=45, missing=True),
+        Condition(columns[0], 0, low=30),
+        Condition(columns[2], 2, codes=(1.0,), missing=True),
+        Condition(columns[0], 0, codes=(), missing=True),
+    ):
+        address = pages._href_of(Region((condition,)))
+        told = x.region_of(pages._conditions(Query(read_pairs(address.partition("?")[2]))))
+        cells = np.array([20.0, 33.0, 1.0, np.nan])
+        back = told.conditions[0]
+        assert back.mask_cells(cells).tolist() == condition.mask_cells(cells).tolist()

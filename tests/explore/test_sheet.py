@@ -127,3 +127,14 @@ def test_missing_stays_chosen():
         strip, strip.count(None, None), "x0", Query((("c0", "missing"),)), "/findings"
     )
     assert [line.label for line in view.lines if line.chosen] == ["missing"]
+
+
+def test_a_range_may_let_missing_cells_pass():
+    from limi.explore.query import Query, filters_of
+
+    cells = np.array([10.0, np.nan, 30.0])
+    sheet = Sheet({"age": Strip.of("age", cells, AGE)}, 3)
+    asked = Query((("age.low", "20"), ("age", "missing")))
+    assert sheet.select(filters_of(sheet, asked)).rows.tolist() == [1, 2]
+    only = Query((("age", "missing"),))
+    assert sheet.select(filters_of(sheet, only)).rows.tolist() == [1]

@@ -97,13 +97,16 @@ class PersonView(FindingsView):
                 lambda job: x.ask_twins(row, job),
                 lambda twins: {"twins": twins},
             ),
+            "bookmark": (
+                "Keeping this person",
+                "kept.html",
+                lambda job: x.bookmark(row, who.row, form.get("note").strip(), job),
+                lambda kept: {},
+            ),
         }
-        if action == "bookmark":
-            x.bookmark(row, who.row, form.get("note").strip())
-            return self.render("kept.html", token, whole=whole, here="person", title=who.words)
         if action not in works:
             raise InvalidInput("there is no such question")
-        if action != "alike":
+        if action not in ("alike", "bookmark"):
             x.require_model()
         return self.begin(*works[action], token, whole=whole)
 

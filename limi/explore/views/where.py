@@ -69,10 +69,12 @@ class WhereView(FindingsView):
                     for end, value in (("low", condition.low), ("high", condition.high))
                     if math.isfinite(value)
                 ]
+                pairs += [(name, "missing")] if condition.missing else []
             else:
                 low = max(0, math.ceil(max(condition.low, 0)))
                 high = min(condition.column.size - 1, condition.high)
                 pairs += [(name, str(code)) for code in range(low, int(high) + 1)]
+                pairs += [(name, "missing")] if condition.missing else []
         return f"/where?{Query(tuple(pairs)).encode()}"
 
     def _conditions(self, query: Query) -> list[dict[str, Any]]:
@@ -83,11 +85,10 @@ class WhereView(FindingsView):
             name = f"c{position}"
             values = [v for v in query.all(name) if v]
             low, high, below = (query.get(f"{name}.{end}") for end in ("low", "high", "below"))
-            told: dict[str, Any] = {"column": column.name}
-            if values:
-                codes = [v for v in values if v != "missing"]
+            told: dict[str, Any] = {"column": column.name, "missing": "missing" in values}
+            codes = [v for v in values if v != "missing"]
+            if codes or (values and not (low or high or below)):
                 told |= {"codes": [_code(column, v) for v in codes]}
-                told |= {"missing": "missing" in values}
             elif low or high or below:
                 told |= {"low": read_finite(low)} if low else {}
                 told |= {"high": read_finite(high)} if high else {}
