@@ -126,7 +126,14 @@ class Crew:
                 elif turns.is_over:
                     return
         finally:
-            for hand in turns.end():
+            try:
+                at_work = turns.end()
+            except BaseException:
+                # Interrupted again: who still has a job is not known, and what it answers would be
+                # taken for the answer to another.
+                self.dismiss()
+                raise
+            for hand in at_work:
                 if hand in self._hands:
                     self._hands.remove(hand)
                     hand.end()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from limi.errors import InvalidInput
-from limi.workers import Crew, Failed, Killed, Local
+from limi.workers import Crew, Failed, Killed, Local, _crew
 from limi.workers._open import count_workers
 
 STARTS = ["fork", "anew"]
@@ -152,3 +152,27 @@ def test_a_failed_job_says_where():
         ((_, failed),) = crew.each([3])
     assert isinstance(failed, Failed)
     assert isinstance(failed.error, IndexError)
+
+
+def held(job):
+    """Waits for a file, where it is given one."""
+    while isinstance(job, Path) and not job.exists():
+        time.sleep(0.001)
+    return job
+
+
+def test_jobs_of_a_listener_that_is_interrupted_twice_are_not_taken_for_others(
+    monkeypatch, tmp_path
+):
+    def interrupted(turns):
+        turns._ending = True
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_crew._Turns, "end", interrupted)
+    with Crew(Local(2), held) as crew:
+        listening = crew.in_turn([0, late := tmp_path / "late"])
+        assert next(listening) == [0]
+        with pytest.raises(KeyboardInterrupt):
+            listening.close()
+        late.touch()
+        assert crew.in_order([1, 2, 3]) == [1, 2, 3]

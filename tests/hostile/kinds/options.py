@@ -505,7 +505,6 @@ CORPUS.each(
         "no-such-device": _test("--device", "banana"),
         "no-workers": _test("--workers", "0"),
         "no-such-cluster": _test("--cluster", "dask", says="ray://HOST:PORT"),
-        "cluster-that-nobody-runs": _test("--cluster", "ray://127.0.0.1:9", says="did not answer"),
         "more-workers-than-rows": _test("--workers", "9", "--max-rows", "5"),
         "out-is-here": _test("--out", "."),
         "out-is-nothing": _test("--out", ""),
