@@ -166,6 +166,7 @@ def test_jobs_of_a_listener_that_is_interrupted_twice_are_not_taken_for_others(
 ):
     def interrupted(turns):
         turns._ending = True
+        turns._thread.join()  # so that nobody takes what comes late
         raise KeyboardInterrupt
 
     monkeypatch.setattr(_crew._Turns, "end", interrupted)
