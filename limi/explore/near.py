@@ -261,7 +261,7 @@ class Neighbourhood:
             tried = complete(
                 self.schema, np.where(np.arange(len(row)) == position, middle, self.row)[None]
             )
-            if not self._could_be(tried)[0]:  # nobody is such, so it is no answer
+            if not self._could_be(tried)[0]:  # nobody is such, so it is not an answer
                 inner = middle
                 continue
             told = asker.score(tried, job)
