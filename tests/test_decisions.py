@@ -259,6 +259,7 @@ HALVES = {
     "methods/_gradient.py": ["rng.random(len(rows)) < 0.5"],
     "methods/adf.py": ["rng.random(len(up)) < 0.5"],
     "methods/aequitas.py": ["draws[:, 2] < 0.5"],
+    "methods/causal.py": ["draws[:, 2] < 0.5"],
     "methods/limi.py": ["0.5 <= self.threshold < 1"],
     "repairs/_labels.py": ["share == 0.5", "share > 0.5"],
     "repairs/_settings.py": ["0 <= self.held_out <= 0.5"],

@@ -88,11 +88,10 @@ def reopen(
     choose what runs here.
     """
     run = Run.at(folder)
-    named = run.model(model)
     problem = reopen_problem(
         run,
         table=table,
-        model=named,
+        model=model,
         protected_from=protected_from,
         trust_pickle=trust_pickle,
         trust=trust,
@@ -100,7 +99,7 @@ def reopen(
     )
     found = read_findings(run.folder, problem.target.codec, problem.target.rule)
     if run.is_steady:
-        require_answers(problem.target, found, named, run.folder)
+        require_answers(problem.target, found, run.model(model), run.folder)
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
     return Result(problem, found, run.summary, run.manifest, rules)

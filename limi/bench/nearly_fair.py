@@ -132,7 +132,10 @@ def _seek(network: Any, making: Making) -> float:
     def flips(left: float) -> float:
         shrunk = shrink(network, making, left)
         checked = check_rows(
-            lambda rows: shrunk.score(target.present(rows)), target.codec.schema, people
+            lambda rows: shrunk.score(target.present(rows)),
+            target.codec.schema,
+            people,
+            decision=target.rule,
         )
         return float(checked.flips.mean())
 
@@ -148,7 +151,7 @@ def _seek_blend(blend: Blend, making: Making) -> float:
     """At once: of each person it is known how much must be left for the decision to flip."""
     target = making.problem(blend).target
     schema, people = target.codec.schema, _people(making)
-    checked = check_rows(target.score, schema, people, keep_scores=True)
+    checked = check_rows(target.score, schema, people, decision=target.rule, keep_scores=True)
     _require_enough(making, float(checked.flips.mean()))
     averaged = making.problem(replace(blend, left=0.0)).target.score(people)
     mean = averaged[:, None] - 0.5

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Rule
+from limi.decisions import Rule, favors
 from limi.explore.asking import Asker, Spent
 from limi.explore.jobs import Cancelled, Job
 from limi.metrics._rate import Rate
@@ -199,7 +199,7 @@ class _Counts:
         """What is averaged: favorable or not, the wanted classes or not, or the number itself."""
         if self._rule.kind == "number":
             return scores
-        return np.asarray(np.asarray(self._rule.as_score(scores)) > 0.5, dtype=np.float64)
+        return np.asarray(favors(self._rule.as_score(scores)), dtype=np.float64)
 
     def shares(self) -> Iterator[Share]:
         """By combination of protected values, with an interval."""

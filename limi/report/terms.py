@@ -72,7 +72,7 @@ def known_terms() -> dict[str, str]:
         told = {one.title: "", **{name: f"{one.title}, {shorts[name]}: " for name in shorts}}
         for name, before in told.items():
             if name.casefold() not in folded:
-                known[name] = f"{before}{one.line} Range: {one.range}."
+                known[name] = f"{before}{one.line}" + (f" Range: {one.range}." if one.range else "")
                 folded.add(name.casefold())
     return known
 
@@ -80,10 +80,12 @@ def known_terms() -> dict[str, str]:
 def explain(term: str) -> tuple[str, str]:
     """A term as it is spelled, and what it means; InvalidInput with the nearest for none."""
     known = known_terms()
-    folded = {name.casefold(): name for name in known}
     wanted = term.strip().casefold()
-    for one in (wanted, wanted.removesuffix("s"), f"{wanted}s", wanted.replace("_", " ")):
-        if one in folded:
-            name = folded[one]
-            return name, known[name]
+    spellings = (wanted, wanted.removesuffix("s"), f"{wanted}s", wanted.replace("_", " "))
+    # Words of reports first, however they are spelled: "findings" are not their number alone.
+    for names in (TERMS, known):
+        folded = {name.casefold(): name for name in names}
+        for one in spellings:
+            if one in folded:
+                return folded[one], known[folded[one]]
     raise InvalidInput(f"{term!r} is not a term of a report; {nearest(term, known)}")

@@ -245,7 +245,13 @@ def _favorable_on_plane(cell: Cell, shop: Workshop) -> float:
     method = methods.parse(cell.method, cell.settings)
     assert isinstance(method, LIMI)
     assert generator is not None
-    task = Task(problem.schema, problem.target.score, problem.rows, generator=generator)
+    task = Task(
+        problem.schema,
+        problem.target.score,
+        problem.rows,
+        decision=problem.target.rule,
+        generator=generator,
+    )
     plane = method.fit_plane(Session(task), Stream.SEARCH.rng(cell.seed))
     latents = generator.sample_latents(_ON_PLANE, np.random.default_rng([cell.seed, 9]))
     rows = generator.decode(latents if plane is None else plane.project(latents))

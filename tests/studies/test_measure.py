@@ -14,6 +14,10 @@ def test_natural_rows_are_plausible_and_uniform_ones_are_not():
     real = codec.encode(known.frame)
     rng = np.random.default_rng(0)
     halves = np.split(real[rng.permutation(len(real))[:8000]], 2)
-    assert _measure._plausible(halves[0], halves[1], codec.schema, rng) > 0.9
+    natural = _measure._plausible(halves[0], halves[1], codec.schema, 8000, rng)
+    assert natural["plausible_share"] > 0.9
+    assert natural["plausible_low"] <= natural["plausible"] <= natural["plausible_high"]
+    assert natural["plausible_per_thousand"] == 1000 * natural["plausible"] / 8000
     wild = uniform(codec.schema, 2000, rng)
-    assert _measure._plausible(halves[0], wild, codec.schema, rng) < 0.05
+    odd = _measure._plausible(halves[0], wild, codec.schema, 4000, rng)
+    assert odd["plausible_share"] < 0.05

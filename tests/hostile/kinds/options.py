@@ -66,6 +66,7 @@ LONG_ONES: dict[str, tuple[str, ...]] = {
     "study run": ("study", "run", "dnn", "--only", "no-such-cell", "--out", "cells"),
     "study check": ("study", "check", "--baseline", "people.csv"),
     "bench run": ("bench", "run", "--only", "no-such-cell", "--out", "cells"),
+    "bench collect": ("bench", "collect", "no-such-cells", "--keep", "out"),
     "images test": (
         *("images", "test", "--images", "people.csv", "--target", "python:model.py:f"),
         *("--protected", "sex", "--labels", "people.csv", "--out", "out"),
