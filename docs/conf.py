@@ -36,6 +36,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 180
+nb_execution_in_temp = True  # what a lesson writes does not stay beside it
 
 # Docstrings are written with single backticks for code.
 default_role = "code"
