@@ -41,7 +41,8 @@ def explore(
         str | None, Option(help="The model, as KIND:PLACE; by default the run's own.")
     ] = None,
     against: Annotated[
-        str | None, Option(metavar="KIND:PLACE", help="Another model, beside it in every view.")
+        str | None,
+        Option(metavar="KIND:PLACE", help="Second model, shown beside the first in every view."),
     ] = None,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
     protected: Annotated[
@@ -63,9 +64,7 @@ def explore(
     read_only: Annotated[
         bool, Option("--read-only", help="Show what the run found, and ask the model nothing.")
     ] = False,
-    max_queries: Annotated[
-        int | None, Option(help="Questions of the whole session at most.")
-    ] = None,
+    max_queries: Annotated[int | None, Option(help="Most questions in the whole session.")] = None,
     timeout: Annotated[
         float, Option(help="Seconds that the model may take for one answer.")
     ] = 60.0,
@@ -74,11 +73,11 @@ def explore(
         Option(metavar="FILE", help="Where questions are kept; by default in the run folder."),
     ] = None,
     replay: Annotated[
-        bool, Option("--replay", help="Ask the questions of the record again, and end.")
+        bool, Option("--replay", help="Ask the recorded questions again, and exit.")
     ] = False,
     port: Annotated[int, Option(help="Port to listen at; 0 for a free one.")] = 0,
     host: Annotated[
-        str, Option(help="Address to listen at; another than this machine's needs --token.")
+        str, Option(help="Address to listen at; anything but this machine needs --token.")
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
@@ -95,7 +94,7 @@ def explore(
     cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the model back, person by person, on a page that this machine serves to itself."""
+    """Question the model, person by person, on a local page."""
     from limi.errors import InvalidInput
     from limi.explore import opening
     from limi.system.cores import share_cores
@@ -215,10 +214,11 @@ def _open_table(
             "--protected COLUMN (limi list models)"
         )
     given = source(place, about["target"], about["favorable"], about["schema"], about["constraint"])
-    protected = fill_in(given, about["protected"] or ())
+    answers: list[str] = []
+    protected = fill_in(given, about["protected"] or (), answers)
     frame = given.pop("frame")
 
-    def opened(uri: str) -> Any:
+    def opened(uri: str, remote: Any) -> Any:
         problem = prepare(
             uri,
             frame,
@@ -229,13 +229,16 @@ def _open_table(
             only=about["only"] or (),
             table_name=place,
             **given,
-            **{**opens, "remote": settle_remote(uri, opens["remote"])},
+            **{**opens, "remote": remote},
         )
         return settle_hidden(problem, redacted(about["redact"], about["show_personal"]))
 
-    with showing_command():
-        problem = opened(model)
-        other = None if against is None else opened(against)
+    with showing_command(answers):
+        seconds, remote = common["timeout"], opens["remote"]
+        problem = opened(model, settle_remote(model, opening.wait_at_most(seconds, model, remote)))
+        other = None
+        if against is not None:
+            other = opened(against, opening.settle_second(seconds, against, remote))
     return opening.explore_problem(problem, against=other, seed=seed, **common)
 
 
@@ -243,7 +246,6 @@ def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -
     from limi.explore.server import serve
 
     who, sock = guard
-    exploration.warm()
     address = who.address
     if as_json:
         _console.print_json({"address": address, "port": who.port})

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.explore.sheet import round_up
 from limi.table.schema import Column
-from limi.types import Index, Latents
+from limi.types import Latents
 
 __all__ = ["Axis", "Bin", "Grid", "bin_people", "name_direction", "tell_directions"]
 
 _ACROSS = 34  # hexagons in a line
 _FEW = 24  # values from which on an axis is a scale
 _TELLING = 3  # columns that name a direction
+_WIDE = 2 * _ACROSS + 4  # numbers of hexagons in one line
+_AT_ONCE = 1 << 16  # people that are placed at once: what is in between stays small
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +33,18 @@ class Axis:
     values: NDArray[np.float64] | None = None  # of few values: each has a band of its own
 
     @staticmethod
-    def of(column: Column, cells: NDArray[np.float64]) -> Axis:
-        """An axis for cells of a column; the outermost thousandth is drawn at the ends."""
+    def of(
+        column: Column, cells: NDArray[np.float64], values: NDArray[np.float64] | None = None
+    ) -> Axis:
+        """An axis for cells of a column; the outermost thousandth is drawn at the ends.
+
+        Where the cells are a part of all, `values` are those that the others hold: a value that is
+        rare has its band too.
+        """
         known = cells[np.isfinite(cells)]
-        values = np.unique(known) if len(known) else np.zeros(1)
+        others = np.empty(0) if values is None else values[np.isfinite(values)]
+        values = np.unique(np.concatenate([known, others]))
+        values = values if len(values) else np.zeros(1)
         if len(values) <= _FEW or column.kind != "numerical":
             return Axis(column.name, 0.0, float(len(values)), column, values)
         low, high = np.quantile(known, [0.001, 0.999])
@@ -52,13 +63,15 @@ class Axis:
         return np.clip((cells - self.low) / (self.high - self.low), 0.0, 1.0)
 
     def ticks(self, most: int = 6) -> list[tuple[float, str]]:
-        """Places with words."""
+        """Places with words; of a scale, round numbers and no more than so many."""
         if self.values is not None and self.column is not None:
             n = len(self.values)
             return [((k + 0.5) / n, self.column.show(float(v))) for k, v in enumerate(self.values)]
+        width = round_up((self.high - self.low) / (most - 1))
+        first, last = math.ceil(self.low / width), math.floor(self.high / width)
         return [
-            (k / (most - 1), f"{self.low + (self.high - self.low) * k / (most - 1):.4g}")
-            for k in range(most)
+            ((k * width - self.low) / (self.high - self.low), f"{k * width:.4g}")
+            for k in range(first, last + 1)
         ]
 
 
@@ -97,12 +110,11 @@ def bin_people(
     shape = "box" if banded else "hexagon"
     counted, left_out = [], 0
     for cells in (people, findings):
-        places = [axis.place(part) for axis, part in zip(axes, cells, strict=True)]
-        known = np.flatnonzero(~(np.isnan(places[0]) | np.isnan(places[1])))
-        left_out += len(places[0]) - len(known)
-        x, y = (place if len(known) == len(place) else place[known] for place in places)
-        keys = _boxes(axes, x, y) if banded else _hexagons(x, y)
-        counted.append(_count(keys, known))
+        tally = _Tally(axes, banded)
+        for start in range(0, len(cells[0]), _AT_ONCE):
+            tally.add(cells[0][start : start + _AT_ONCE], cells[1][start : start + _AT_ONCE], start)
+        counted.append(tally.told())
+        left_out += tally.left_out
     both = np.unique(np.concatenate([counted[0][0], counted[1][0]]))
     if banded:
         sizes = [_bands(axis) for axis in axes]
@@ -111,7 +123,7 @@ def bin_people(
     else:
         width = 1 / _ACROSS
         height = width * 2 / math.sqrt(3)
-        rows, columns = both // (2 * _ACROSS + 4), both % (2 * _ACROSS + 4)
+        rows, columns = both // _WIDE, both % _WIDE
         xs, ys = columns * width / 2, rows * height * 0.75
     lines: list[Bin] = []
     n, first = _look_up(counted[0], both)
@@ -150,21 +162,36 @@ def _hexagons(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int6
     nearer = d_even <= d_odd
     column = np.where(nearer, 2 * even[0], 2 * odd[0]).astype(np.int64)
     line = np.where(nearer, 2 * even[1], 2 * odd[1]).astype(np.int64)
-    return np.asarray(line * (2 * _ACROSS + 4) + column)
+    return np.asarray(line * _WIDE + column)
 
 
-def _count(
-    keys: NDArray[np.int64], which: Index
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Keys that occur, how often, and who is the first at each."""
-    if not len(keys):
-        none = np.zeros(0, dtype=np.int64)
-        return none, none, none
-    counts = np.bincount(keys)
-    present = np.flatnonzero(counts)
-    first = np.empty(len(counts), dtype=np.int64)
-    first[keys[::-1]] = np.arange(len(keys))[::-1]  # what is written last stays: the first of all
-    return present, counts[present], which[first[present]]
+class _Tally:
+    """How many stand at each place, and who is the first there."""
+
+    def __init__(self, axes: tuple[Axis, Axis], banded: bool) -> None:
+        self._axes, self._banded = axes, banded
+        lines = 2 * math.ceil(_ACROSS / math.sqrt(3)) + 2
+        size = _bands(axes[0]) * _bands(axes[1]) if banded else lines * _WIDE
+        self._counts = np.zeros(size, dtype=np.int64)
+        self._first = np.full(size, -1, dtype=np.int64)
+        self.left_out = 0
+
+    def add(self, across: NDArray[np.float64], up: NDArray[np.float64], start: int) -> None:
+        """People in order, of whom the first has this number."""
+        x, y = self._axes[0].place(across), self._axes[1].place(up)
+        known = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+        self.left_out += len(x) - len(known)
+        x, y = x[known], y[known]
+        keys = _boxes(self._axes, x, y) if self._banded else _hexagons(x, y)
+        self._counts += np.bincount(keys, minlength=len(self._counts))
+        here = np.full(len(self._counts), -1, dtype=np.int64)
+        here[keys[::-1]] = known[::-1] + start  # what is written last stays: the first of all
+        self._first = np.where(self._first < 0, here, self._first)
+
+    def told(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Places that occur, how often, and who is the first at each."""
+        present = np.flatnonzero(self._counts)
+        return present, self._counts[present], self._first[present]
 
 
 def _look_up(

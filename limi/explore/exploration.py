@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ from limi.audits.record import Record, cells_of, row_of
 from limi.audits.summary import Summary
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import InvalidInput
-from limi.explore.asking import Asker, Meter
+from limi.explore.asking import Asker, Meter, Spent
 from limi.explore.found import FoundSheet, sheet_of_rows
 from limi.explore.jobs import Job, Jobs
 from limi.explore.near import Goal, Near, Neighbourhood, Turn
@@ -30,7 +31,7 @@ from limi.generators import Generator
 from limi.metrics._rate import Rate, rate_of
 from limi.metrics._space import Space, nearest
 from limi.metrics.collect import judge as make_judge
-from limi.metrics.regions import Condition, Region
+from limi.metrics.regions import LEVEL, Condition, Region
 from limi.metrics.row_naturalness import Judge
 from limi.search.check import Checked, check_rows
 from limi.streams import Stream
@@ -38,7 +39,7 @@ from limi.system.reading import is_file
 from limi.table.schema import Schema
 from limi.types import Mask, Rows
 
-__all__ = ["Alike", "Both", "Exploration", "Match", "Twin", "Who"]
+__all__ = ["Alike", "Both", "Exploration", "Match", "Twin", "Who", "count_flips"]
 
 NEAREST_BUDGET = 4_000
 """Questions that a search for the nearest person may take."""
@@ -78,7 +79,7 @@ class Twin:
     group: str
     n: int
     same: int  # of them, those decided as the person is
-    share: Rate  # of those who are decided otherwise
+    share: Rate  # of those who are decided differently
     ref: str  # one of them
     changes: tuple[tuple[str, str, str], ...]
     decision: str
@@ -93,6 +94,16 @@ class Match:
     mine: Checked
     theirs: Checked
     disagree: Mask  # on whom they decide otherwise, as people are
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many there are, and on how many the two differ, and how."""
+        return {
+            "n": len(self.rows),
+            "disagree": int(self.disagree.sum()),
+            "mended": int(self.mended.sum()),
+            "broke": int(self.broke.sum()),
+        }
 
     @property
     def mended(self) -> Mask:
@@ -141,7 +152,6 @@ class Exploration:
     model_uri: str | None = None  # KIND:PLACE from the root on, where the model has a file
     asked_for: Mapping[str, Any] = field(default_factory=dict)  # favorable, labels, output
     notes: tuple[str, ...] = ()
-    looks: int = 0  # at regions, in this session and those before it
     _made: dict[int, Who] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _learning: threading.Lock = field(default_factory=threading.Lock)  # of twins, which takes long
@@ -150,11 +160,10 @@ class Exploration:
     _twin_maker: Any = None
     both: Both | None = None
 
-    def __post_init__(self) -> None:
-        # A look that failed has a number and no line, and no number is used twice.
-        told = [entry for entry in self.record.entries if entry.get("ask") == "region"]
-        numbers = (n for n in (entry.get("look") for entry in told) if isinstance(n, int))
-        self.looks = max(len(told), max(numbers, default=0))
+    @property
+    def looks(self) -> int:
+        """Looks at regions, in this session, those before it, and those beside it."""
+        return _count_looks(self.record.entries)
 
     @cached_property
     def secret(self) -> frozenset[str]:
@@ -209,8 +218,9 @@ class Exploration:
 
     def warm(self) -> None:
         """Begin what the first question would wait for."""
-        if self.rows is not None and self._judged is None:
-            self._judged = _in_thread(self._make_judge)
+        with self._lock:
+            if self.rows is not None and self._judged is None:
+                self._judged = _in_thread(self._make_judge)
 
     def _make_judge(self) -> Judge | None:
         assert self.rows is not None
@@ -219,8 +229,7 @@ class Exploration:
     @property
     def judge(self) -> Judge | None:
         """What tells how natural a row is; None without a table of enough rows."""
-        with self._lock:
-            self.warm()
+        self.warm()
         return None if self._judged is None else self._judged.result()
 
     @cached_property
@@ -310,10 +319,22 @@ class Exploration:
                 "answer": met.own.answer,
                 "answers": {v.label: v.answer for group in met.groups for v in group.variants},
                 "flips": met.flips,
+                **self._tell_other(met),
                 "queries": met.queries,
             }
         )
         return met
+
+    def _tell_other(self, met: Person) -> dict[str, Any]:
+        """What another model answered, for the record."""
+        if self.other is None:
+            return {}
+        variants = [v for group in met.groups for v in group.variants]
+        return {
+            "other": self.other_name,
+            "other_answers": {v.label: v.other_answer for v in variants},
+            "other_flips": any(v.other_flips for v in variants),
+        }
 
     def show_person(
         self, row: NDArray[np.float64], start: NDArray[np.float64] | None = None
@@ -446,7 +467,9 @@ class Exploration:
         ref = self.keep(other, f"A twin as {maker.groups.names[goal]}")
         n, hits = len(made), int(differ.sum())
         decision = self.reading.tell(float(answers[typical])).decision
-        return Twin(maker.groups.names[goal], n, n - hits, rate_of(hits, n), ref, changes, decision)
+        # The groups of one answer share its error.
+        share = rate_of(hits, n, 1 - LEVEL / max(len(maker.groups) - 1, 1))
+        return Twin(maker.groups.names[goal], n, n - hits, share, ref, changes, decision)
 
     # -- regions --------------------------------------------------------------------------------
 
@@ -489,9 +512,7 @@ class Exploration:
         asker = self.require_model()
         generator = self.generator(job)
         if number is None:
-            with self._lock:
-                self.looks += 1
-                number = self.looks
+            number = self._begin_look(region)
         rng = Stream.EXPLORE.rng(self.seed, 0, number)
         look = look_at(
             region,
@@ -513,13 +534,22 @@ class Exploration:
                 "confidence": look.confidence,
                 "drawn": look.drawn,
                 "n": look.rate.n,
-                "flips": round(look.rate.estimate * look.rate.n) if look.rate.n else 0,
+                "flips": count_flips(look.rate),
                 "low": look.rate.low,
                 "high": look.rate.high,
+                **_tell_other_rate(self.other_name, look.other),
                 "queries": look.queries,
             }
         )
         return look
+
+    def _begin_look(self, region: Region) -> int:
+        """The number of a new look. It stands in the record before anything is drawn, so that
+        nobody else has it, and a look that is given up counts."""
+        line = self.record.add(
+            lambda known: {"begin": "region", "look": 1 + _count_looks(known), "words": str(region)}
+        )
+        return int(line["look"])
 
     def average(self, job: Job | None = None) -> Rate:
         """How often natural people flip, as the run measured it or as is measured now."""
@@ -577,15 +607,7 @@ class Exploration:
             {
                 "ask": "models",
                 "other": self.other_name,
-                **{
-                    match.population: {
-                        "n": len(match.rows),
-                        "disagree": int(match.disagree.sum()),
-                        "mended": int(match.mended.sum()),
-                        "broke": int(match.broke.sum()),
-                    }
-                    for match in matches
-                },
+                **{match.population: match.counts for match in matches},
                 "findings": findings,
                 "still": still,
             }
@@ -621,7 +643,8 @@ class Exploration:
         note: str,
         job: Job | None = None,
     ) -> dict[str, Any]:
-        """Keep a person with a note; what the model said is kept along where it is asked."""
+        """Keep a person with a note; what the model says is kept along, unless it is not asked or
+        the session has no questions left."""
         cells, _ = self.show_person(row, start)
         entry: dict[str, Any] = {
             "bookmark": note,
@@ -636,20 +659,28 @@ class Exploration:
             "flips": False,
         }
         if self.asker is not None:
-            met = meet(self.schema, row, self.asker, self.reading, hidden=self.hidden, job=job)
-            entry |= {
-                "decision": met.own.told.decision,
-                "figure": met.own.told.figure,
-                "flips": met.flips,
-            }
-            if met.partner is not None:
-                theirs = describe_cells(self.schema, met.partner.row, row, (), self.hidden)
-                entry |= {
-                    "partner": [[c.name, c.start, c.shown] for c in theirs if c.changed],
-                    "partner_decision": met.partner.told.decision,
-                    "partner_figure": met.partner.told.figure,
-                }
+            with suppress(Spent):
+                entry |= self._answers_for(self.asker, row, job)
         return self.record.add(entry)
+
+    def _answers_for(
+        self, asker: Asker, row: NDArray[np.float64], job: Job | None
+    ) -> dict[str, Any]:
+        """What a bookmark says of the model's answers."""
+        met = meet(self.schema, row, asker, self.reading, hidden=self.hidden, job=job)
+        told: dict[str, Any] = {
+            "decision": met.own.told.decision,
+            "figure": met.own.told.figure,
+            "flips": met.flips,
+        }
+        if met.partner is not None:
+            theirs = describe_cells(self.schema, met.partner.row, row, (), self.hidden)
+            told |= {
+                "partner": [[c.name, c.start, c.shown] for c in theirs if c.changed],
+                "partner_decision": met.partner.told.decision,
+                "partner_figure": met.partner.told.figure,
+            }
+        return told
 
     def forget(self, number: int) -> None:
         """Remove a bookmark."""
@@ -660,6 +691,21 @@ class Exploration:
     def person_of(self, entry: Mapping[str, Any]) -> NDArray[np.float64]:
         """The person of a line of the record."""
         return row_of(self.schema, entry["cells"])
+
+
+def _count_looks(entries: Sequence[Mapping[str, Any]]) -> int:
+    """The highest number of a look."""
+    numbers = (entry.get("look") for entry in entries)
+    return max((n for n in numbers if isinstance(n, int)), default=0)
+
+
+def count_flips(rate: Rate) -> int:
+    """How many flipped, behind a rate."""
+    return round(rate.estimate * rate.n) if rate.n else 0
+
+
+def _tell_other_rate(name: str, rate: Rate | None) -> dict[str, Any]:
+    return {} if rate is None else {"other": name, "other_flips": count_flips(rate)}
 
 
 def _tell_condition(condition: Condition) -> dict[str, Any]:

@@ -91,11 +91,6 @@ class FoundSheet:
         severity, *natural = (self.sheet[name].values for name in FIGURES)
         return priority(severity, np.minimum(*natural))
 
-    @cached_property
-    def by_priority(self) -> NDArray[np.int32]:
-        """All findings, the ones to look at first in front."""
-        return np.argsort(-self.priority, kind="stable").astype(np.int32)
-
     def draw_diverse(self, chosen: Selection, most: int) -> Index:
         """Strong and natural findings of a selection that differ from each other."""
         rows = chosen.rows

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from limi.errors import InvalidInput
@@ -62,6 +64,24 @@ class Guard:
         """The name of the cookie; browsers share cookies between the ports of a machine."""
         return f"limi-explore-{self.port}"
 
+    def cookies(self, session: str) -> list[str]:
+        """What a browser is to keep of a session: for requests of this page's own site alone.
+
+        A notebook at 127.0.0.1 that shows localhost in a frame is another site. It gets a second
+        cookie, which the browser keeps for pages in that notebook and sends from nowhere else; who
+        asks is still told by the Origin and by the token of the page.
+        """
+        kept = f"{self.cookie}={session}; HttpOnly; Path=/"
+        made = [f"{kept}; SameSite=strict"]
+        if self.framed:
+            made.append(f"framed-{kept}; Secure; SameSite=none; Partitioned")
+        return made
+
+    def session_of(self, cookies: Mapping[str, str]) -> str | None:
+        """The session that a request brings; None where it brings none that is open."""
+        brought = (cookies.get(name) for name in (self.cookie, f"framed-{self.cookie}"))
+        return next((one for one in brought if self.page_token(one) is not None), None)
+
     @property
     def address(self) -> str:
         """What opens the page."""
@@ -75,7 +95,10 @@ class Guard:
         """Does the Host header name this server?"""
         if header is None:
             return False
-        name, _, port = header.strip().lower().rpartition(":")
+        header = header.strip().lower()
+        if self.port == 80 and not re.search(r":\d*$", header):  # browsers leave this one out
+            header += ":80"
+        name, _, port = header.rpartition(":")
         if not name or port != str(self.port):
             return False
         if name in _LOCAL:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from limi.audits.problem import Problem, prepare
 from limi.audits.record import RECORD, Record
 from limi.audits.reopen import Run, reopen_problem, require_answers
 from limi.audits.result import Result
-from limi.audits.sending import exchange_of, settle_remote
+from limi.audits.sending import exchange_of, is_by_address, settle_remote
 from limi.audits.summary import Summary, rules_of
 from limi.decisions import Classes, Rule, parse_rule
 from limi.defaults import DEFAULT_GENERATOR
@@ -34,7 +35,7 @@ from limi.table.frames import Codec
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
-__all__ = ["explore_problem", "explore_result", "explore_run"]
+__all__ = ["explore_problem", "explore_result", "explore_run", "settle_second", "wait_at_most"]
 
 _SPOT = 32  # findings that are put to the model again, to see that it is the one
 
@@ -64,20 +65,25 @@ def explore_run(
         raise InvalidInput("--against asks a model, and --read-only asks none; give one of them")
     opens: dict[str, Any] = {"trust_pickle": trust_pickle, "trust": trust}
     problem: Problem | None = None
-    if not read_only:
-        problem = reopen_problem(
-            run,
-            table=table,
-            model=model,
-            protected_from=protected_from,
-            remote=remote,
-            **opens,
-        )
-    found = _read_found(run, problem)
-    rows = None if problem is None else problem.rows
-    if problem is None and not summary.hidden:
-        rows, told = _rows_of(run, table, found.schema)
-        notes += told
+    rows: Rows | None = None
+    schema = run_folder.read_schema(run.folder)
+    # The findings are decoded by Arrow, which leaves Python free to open the model meanwhile.
+    with ThreadPoolExecutor(1, thread_name_prefix="limi-explore-read") as pool:
+        reading = pool.submit(_read_found, run, schema, _rule_of(summary))
+        if not read_only:
+            problem = reopen_problem(
+                run,
+                table=table,
+                model=model,
+                protected_from=protected_from,
+                remote=wait_at_most(timeout, model, remote),
+                **opens,
+            )
+            rows = problem.rows
+        elif not summary.hidden:
+            rows, told = _rows_of(run, table, schema)
+            notes += told
+        found = _settle_found(reading.result(), run, problem)
     made = Exploration(
         found.schema,
         Reading(found.rule, summary.favorable, summary.unfavorable),
@@ -107,10 +113,26 @@ def explore_run(
         _require_same(run, problem, found, made.asker, model)
         meter.asked += _sent(problem.target)
     if against is not None:
-        settled = settle_remote(against, remote) if isinstance(against, str) else None
+        settled = settle_second(timeout, against, remote)
         second = _prepare_second(run, against, table, protected_from, settled, opens)
         _set_against(made, second, str(against))
     return made
+
+
+def wait_at_most(seconds: float, model: Any, remote: Remote | None) -> Remote | None:
+    """How a model behind an address is asked in a session that gives a question up after so many
+    seconds: no request may hold up the next question for longer."""
+    if not (isinstance(model, str) and is_by_address(model)):
+        return remote
+    usual = Remote() if remote is None else remote
+    return replace(usual, timeout=min(seconds, usual.timeout))
+
+
+def settle_second(seconds: float, model: Any, remote: Remote | None) -> Remote | None:
+    """How a second model is asked; what is said of addresses may be meant for the first alone."""
+    if not (isinstance(model, str) and is_by_address(model)):
+        return None
+    return settle_remote(model, wait_at_most(seconds, model, remote))
 
 
 def _notes_on_hidden(summary: Summary, read_only: bool) -> list[str]:
@@ -124,16 +146,28 @@ def _notes_on_hidden(summary: Summary, read_only: bool) -> list[str]:
     ]
 
 
-def _read_found(run: Run, problem: Problem | None) -> FoundSheet:
-    summary = run.summary
-    schema = run_folder.read_schema(run.folder) if problem is None else problem.schema
+def _read_found(run: Run, schema: Schema, rule: Rule) -> FoundSheet:
     with run_folder.reading("summary", run.folder):
-        regions = rules_of(schema, summary.where)
-    rule = _rule_of(summary) if problem is None else problem.target.rule
-    found = read_found(run.folder, schema, rule, summary.kind, regions)
-    if problem is None and len(found):
-        found = replace(found, rule=rule.settle(found.sheet["score"].values[:1000]))
-    return found
+        regions = rules_of(schema, run.summary.where)
+    return read_found(run.folder, schema, rule, run.summary.kind, regions)
+
+
+def _settle_found(found: FoundSheet, run: Run, problem: Problem | None) -> FoundSheet:
+    """The findings under the rule by which the model is asked; read anew in the unlikely case that
+    its columns or its classes are not those that the run's folder names."""
+    if problem is None:
+        some = found.sheet["score"].values[:1000]
+        return replace(found, rule=found.rule.settle(some)) if len(found) else found
+    rule = problem.target.rule
+    same = problem.schema == found.schema and _labels_of(rule) == _labels_of(found.rule)
+    return replace(found, rule=rule) if same else _read_found(run, problem.schema, rule)
+
+
+def _labels_of(rule: Rule) -> tuple[str, ...]:
+    """What the classes of a rule are called, in order."""
+    if not isinstance(rule, Classes):
+        return ()
+    return tuple(rule.show(place) for place in range(len(rule.labels) + 1))
 
 
 def _prepare_second(
@@ -261,11 +295,9 @@ def _sent(target: Target) -> int:
 
 
 def _reading_of(problem: Problem) -> Reading:
-    return Reading(
-        problem.target.rule,
-        "favorable" if problem.favorable is None else str(problem.favorable),
-        "other" if problem.unfavorable is None else str(problem.unfavorable),
-    )
+    favorable = "favorable" if problem.favorable is None else str(problem.favorable)
+    unfavorable = f"not {favorable}" if problem.unfavorable is None else str(problem.unfavorable)
+    return Reading(problem.target.rule, favorable, unfavorable)
 
 
 def _rule_of(summary: Summary) -> Rule:

@@ -80,6 +80,7 @@ class Variant:
     natural: float | None
     other: Told | None = None  # what another model says
     other_flips: bool = False
+    other_answer: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Person:
 
     @property
     def flipping(self) -> list[Variant]:
-        """The variants that are decided otherwise, of all that are listed."""
+        """The variants that are decided differently, of all that are listed."""
         return [v for group in self.groups for v in group.variants if v.flips]
 
 
@@ -359,6 +360,7 @@ def meet(
             natural.get(number),
             None if theirs is None or other is None else other[1].tell(float(theirs[number])),
             bool(their_flips is not None and their_flips[number]),
+            math.nan if theirs is None else float(theirs[number]),
         )
 
     groups = []

@@ -4,11 +4,13 @@ Natural people are drawn anew for every look, those outside the region are passe
 others are put to the model under every protected value. The interval holds at any time, so one may
 stop whenever one likes. Who looks at many regions sees something striking by chance; so the k-th
 look of a session is held to the error LEVEL / (k (k + 1)), and all looks together, however many
-they become, to LEVEL.
+they become, to LEVEL; two models share the error of a look. What the people would get as each group
+is a second family of intervals, which share the same errors among themselves.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -20,12 +22,12 @@ from limi.explore.asking import Asker, Spent
 from limi.explore.jobs import Cancelled, Job
 from limi.metrics._rate import Rate
 from limi.metrics.regions import LEVEL, Region
-from limi.metrics.sequential import anytime_rate
+from limi.metrics.sequential import anytime_mean, anytime_rate
 from limi.search.check import Checked, check_rows
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["Look", "Share", "error_of_look", "look_at"]
+__all__ = ["Look", "Share", "confidence_of_look", "error_of_look", "look_at"]
 
 _AT_ONCE = 256  # people of one step, at first
 _MOST_AT_ONCE = 8_192
@@ -39,8 +41,13 @@ class Share:
 
     label: str
     value: float  # a share, or the mean of numbers
-    low: float
+    low: float  # the ends hold at any time too; infinite where numbers are too few to tell
     high: float
+
+    @property
+    def is_known(self) -> bool:
+        """Were there enough people for an interval?"""
+        return math.isfinite(self.low)
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,7 @@ class Look:
     alone: int  # people of the region without a partner that could exist
     average: Rate | None
     shares: tuple[Share, ...]
+    share_confidence: float  # of each share
     verdict: str  # "more often", "less often", "known", "" while it is open, or "rare"
     queries: int
 
@@ -72,6 +80,15 @@ def error_of_look(number: int) -> float:
     (0.025, 0.05)
     """
     return LEVEL / (number * (number + 1))
+
+
+def confidence_of_look(number: int, n_models: int = 1) -> float:
+    """How sure each rate of the k-th look is, with so many models side by side.
+
+    >>> confidence_of_look(1), confidence_of_look(1, 2)
+    (0.975, 0.9875)
+    """
+    return 1 - error_of_look(number) / n_models
 
 
 def look_at(
@@ -92,10 +109,10 @@ def look_at(
     `draw` gives so many further natural people. What is known is told to the job after each step.
     To repeat a look that somebody stopped, `most_drawn` says how many had been drawn by then.
     """
-    counts = _Counts(schema, asker.rule)
+    counts = _Counts(schema, asker.rule, error_of_look(number))
     theirs = 0
     drawn, fruitless, step = 0, 0, _AT_ONCE
-    confidence = 1 - error_of_look(number)
+    confidence = confidence_of_look(number, 1 if other is None else 2)
     look = None
     while counts.n < most:
         if job is not None and job.is_stopped:
@@ -130,6 +147,7 @@ def look_at(
             counts.alone,
             average,
             tuple(counts.shares()),
+            counts.confidence,
             verdict,
             counts.queries,
         )
@@ -138,12 +156,12 @@ def look_at(
         if verdict or (most_drawn is not None and drawn >= most_drawn):
             break
         step = min(2 * step, _MOST_AT_ONCE)
-    return look if look is not None else _nothing(region, number, confidence, average)
-
-
-def _nothing(region: Region, number: int, confidence: float, average: Rate | None) -> Look:
-    rate = anytime_rate(0, 0)
-    return Look(region, number, confidence, rate, None, 0, 0, average, (), "", 0)
+    if look is not None:
+        return look
+    nobody = anytime_rate(0, 0)
+    return Look(
+        region, number, confidence, nobody, None, 0, 0, average, (), counts.confidence, "", 0
+    )
 
 
 def _wanted(step: int, inside: int, drawn: int) -> int:
@@ -175,10 +193,11 @@ def _judge(rate: Rate, average: Rate | None) -> str:
 class _Counts:
     """Flips, and decisions under every combination."""
 
-    def __init__(self, schema: Schema, rule: Rule) -> None:
+    def __init__(self, schema: Schema, rule: Rule, error: float) -> None:
         self._schema, self._rule = schema, rule
         self.hits = self.n = self.alone = self.queries = 0
         k = len(schema.combinations)
+        self.confidence = 1 - error / k  # of each combination, so that all together keep the error
         self._sum, self._squares, self._known = np.zeros(k), np.zeros(k), np.zeros(k, dtype=int)
 
     def add(self, checked: Checked) -> None:
@@ -214,9 +233,9 @@ class _Counts:
             )
             mean = self._sum[k] / n
             if self._rule.kind == "number":
-                spread = max(self._squares[k] / n - mean**2, 0.0)
-                half = 1.96 * (spread / n) ** 0.5
-                yield Share(label, mean, mean - half, mean + half)
+                variance = max(self._squares[k] / n - mean**2, 0.0) * n / (n - 1)
+                low, high = map(float, anytime_mean(mean, variance, n, self.confidence))
             else:
-                rate = anytime_rate(round(self._sum[k]), n)
-                yield Share(label, mean, rate.low, rate.high)
+                rate = anytime_rate(round(self._sum[k]), n, self.confidence)
+                low, high = rate.low, rate.high
+            yield Share(label, mean, low, high)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from limi.audits.record import cells_of, row_of
+from limi.audits.record import Record, cells_of, row_of
 from limi.errors import CorruptStore, LimiError
-from limi.explore.exploration import Exploration
+from limi.explore.exploration import Exploration, count_flips
 from limi.explore.person import meet
+from limi.explore.reading import Reading
 
 __all__ = ["Repeated", "replay"]
 
@@ -30,51 +31,80 @@ class Repeated:
         return {"number": self.number, "ask": self.ask, "same": self.same, "why": self.why}
 
 
+class _Unasked(Exception):
+    """A question that cannot be put again as it was, with a sentence."""
+
+
 def replay(
     exploration: Exploration, on_step: Callable[[int, int], None] = lambda done, of: None
 ) -> list[Repeated]:
     """Ask every question of the record again; nothing is written."""
     lines = [entry for entry in exploration.record.entries if "ask" in entry]
+    aside = replace(exploration, record=Record(None, lambda: ""))
     told = []
     for place, entry in enumerate(lines):
         on_step(place, len(lines))
-        number, ask = int(entry["number"]), str(entry["ask"])
-        if ask not in _AGAIN:
-            told.append(Repeated(number, ask, None, "this kind of question is not repeated"))
-            continue
-        try:
-            why = _AGAIN[ask](exploration, entry)
-        except CorruptStore as error:
-            told.append(Repeated(number, ask, None, str(error)))
-        except LimiError as error:
-            told.append(Repeated(number, ask, False, str(error)))
-        except (KeyError, TypeError, ValueError) as error:
-            told.append(Repeated(number, ask, None, f"the line is damaged: {error!r}"))
-        else:
-            told.append(Repeated(number, ask, not why, why))
+        told.append(_repeat(aside, entry))
     return told
+
+
+def _repeat(exploration: Exploration, entry: Mapping[str, Any]) -> Repeated:
+    number, ask = int(entry["number"]), str(entry["ask"])
+    if ask not in _AGAIN:
+        return Repeated(number, ask, None, "this kind of question is not repeated")
+    try:
+        why = _AGAIN[ask](exploration, entry)
+    except (CorruptStore, _Unasked) as error:
+        return Repeated(number, ask, None, str(error))
+    except LimiError as error:
+        return Repeated(number, ask, False, str(error))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Repeated(number, ask, None, f"the line is damaged: {error!r}")
+    return Repeated(number, ask, not why, why)
+
+
+def _require_other(exploration: Exploration, entry: Mapping[str, Any]) -> None:
+    if "other" in entry and exploration.other is None:
+        raise _Unasked(
+            f"two models were asked, and one is here; name the second with --against "
+            f"({entry['other']} then)"
+        )
 
 
 def _person(exploration: Exploration, entry: Mapping[str, Any]) -> str:
     row = row_of(exploration.schema, entry["cells"])
-    met = meet(exploration.schema, row, exploration.require_model(), exploration.reading)
-    moved = _differ(exploration, [entry["answer"]], [met.own.answer])
-    now = {v.label: v.answer for group in met.groups for v in group.variants}
-    for label, then in entry["answers"].items():
-        if then is not None and _differ(exploration, [then], [now.get(label, np.nan)]):
-            moved = moved or f"as {label} {then:.6g} was answered, and now {now.get(label)!r}"
+    second = exploration.second if "other" in entry else None
+    asker, reading = exploration.require_model(), exploration.reading
+    met = meet(exploration.schema, row, asker, reading, other=second)
     if met.flips != entry["flips"]:
         return (
             "the person flipped and does so no more" if entry["flips"] else "the person flips now"
         )
-    return moved
+    variants = [v for group in met.groups for v in group.variants]
+    own = "" if entry["answer"] is None else _differ(reading, entry["answer"], met.own.answer)
+    why = own or _differ_any(reading, entry["answers"], {v.label: v.answer for v in variants})
+    if why:
+        return why
+    _require_other(exploration, entry)
+    if second is None:
+        return ""
+    theirs = {v.label: v.other_answer for v in variants}
+    why = _differ_any(second[1], entry["other_answers"], theirs)
+    return f"of the second model {why}" if why else ""
 
 
-def _differ(exploration: Exploration, then: list[float], now: list[float]) -> str:
-    one, other = np.array(then, dtype=float), np.array(now, dtype=float)
-    if exploration.reading.rule.moved(one, other).any() or np.isnan(other).any():
-        return f"{then[0]:.6g} was answered, and now {now[0]:.6g}"
+def _differ_any(reading: Reading, then: Mapping[str, Any], now: Mapping[str, float]) -> str:
+    """In words, the first answer that is another one now; empty where none is."""
+    for label, answer in then.items():
+        why = "" if answer is None else _differ(reading, answer, now.get(label, np.nan))
+        if why:
+            return f"as {label} {why}"
     return ""
+
+
+def _differ(reading: Reading, then: float, now: float) -> str:
+    moved = reading.rule.moved(np.array([then], dtype=float), np.array([now]))
+    return f"{then:.6g} was answered, and now {now:.6g}" if moved.any() or np.isnan(now) else ""
 
 
 def _nearest(exploration: Exploration, entry: Mapping[str, Any]) -> str:
@@ -94,31 +124,50 @@ def _walk(exploration: Exploration, entry: Mapping[str, Any]) -> str:
 
 
 def _region(exploration: Exploration, entry: Mapping[str, Any]) -> str:
-    from limi import generators
-    from limi.explore.regions import look_at
-    from limi.streams import Stream
-
     if not entry["drawn"]:
         return ""
-    number = int(entry["look"])
-    generator = exploration.generator()
-    rng = Stream.EXPLORE.rng(exploration.seed, 0, number)
-    look = look_at(
+    _require_other(exploration, entry)
+    look = exploration.look_at(
         exploration.region_of(entry["conditions"]),
-        number,
-        exploration.schema,
-        lambda n: generators.draw(generator, n, rng, exploration.schema)[0],
-        exploration.require_model(),
-        average=exploration.average(),
+        number=int(entry["look"]),
         most_drawn=int(entry["drawn"]),
     )
-    flips = round(look.rate.estimate * look.rate.n) if look.rate.n else 0
-    then = (entry["n"], entry["flips"])
-    return (
-        ""
-        if (look.rate.n, flips) == then
-        else f"{then[1]:,} of {then[0]:,} flipped, and now {flips:,} of {look.rate.n:,}"
-    )
+    then, now = (entry["flips"], entry["n"]), (count_flips(look.rate), look.rate.n)
+    if then != now:
+        return f"{then[0]:,} of {then[1]:,} flipped, and now {now[0]:,} of {now[1]:,}"
+    theirs = None if look.other is None else count_flips(look.other)
+    if "other" in entry and theirs != entry["other_flips"]:
+        return f"{entry['other_flips']:,} flipped with the second model, and now {theirs:,}"
+    return ""
+
+
+def _twins(exploration: Exploration, entry: Mapping[str, Any]) -> str:
+    told = exploration.ask_twins(row_of(exploration.schema, entry["cells"]))
+    now = {twin.group: [twin.n - twin.same, twin.n] for twin in told}
+    for group, (hits, n) in entry["groups"].items():
+        if now.get(group) != [hits, n]:
+            again, of = now.get(group, (0, 0))
+            return (
+                f"{hits:,} of {n:,} twins as {group} were decided differently, and now {again:,} "
+                f"of {of:,}"
+            )
+    return ""
+
+
+def _models(exploration: Exploration, entry: Mapping[str, Any]) -> str:
+    _require_other(exploration, entry)
+    both = exploration.compare()
+    now = {match.population: match.counts for match in both.matches}
+    for population, counts in now.items():
+        for name, n in counts.items():
+            if entry[population][name] != n:
+                return f"{name} among {population} people: {entry[population][name]:,}, now {n:,}"
+    if (entry["findings"], entry["still"]) != (both.findings, both.still):
+        return (
+            f"{entry['still']:,} of {entry['findings']:,} findings still flipped with the second "
+            f"model, and now {both.still:,} of {both.findings:,}"
+        )
+    return ""
 
 
 _AGAIN: dict[str, Callable[[Exploration, Mapping[str, Any]], str]] = {
@@ -126,4 +175,6 @@ _AGAIN: dict[str, Callable[[Exploration, Mapping[str, Any]], str]] = {
     "nearest": _nearest,
     "walk": _walk,
     "region": _region,
+    "twins": _twins,
+    "models": _models,
 }

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limi.errors import InvalidInput, LimiError, missing
 from limi.explore.exploration import Exploration
-from limi.explore.export import EXPORTS, export
 from limi.explore.guard import Guard
 from limi.explore.pages import Page, Pages
 from limi.explore.query import MOST_BYTES, Query, read_pairs
 from limi.report._pages import read_part
+from limi.system import cores
 from limi.system.foreign import reason
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 __all__ = ["Served", "bind", "make_app", "serve", "serve_aside"]
+
+_T = TypeVar("_T")
 
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _WAITING = 256  # connections that wait until they are answered
@@ -63,12 +67,15 @@ class _App:
         self._x, self._guard, self._tell = exploration, guard, tell
         self._pages = Pages(exploration)
         self._told_at = -_RENEWED
+        # A page of a million findings takes tens of megabytes while it is made, and all cores
+        # anyway; more of them at once would only take more memory.
+        self._few = ThreadPoolExecutor(cores.n_cores(), thread_name_prefix="limi-explore-page")
 
     # -- who may ask ----------------------------------------------------------------------------
 
     def _session(self, request: Request) -> str:
         """The token of the session's pages; refused where there is no session."""
-        token = self._guard.page_token(request.cookies.get(self._guard.cookie))
+        token = self._guard.page_token(self._guard.session_of(request.cookies))
         if token is None:
             self._offer_address()
             raise _Refused(
@@ -98,7 +105,7 @@ class _App:
         site = request.headers.get("sec-fetch-site")
         if (origin not in (None, own)) or site not in (None, "same-origin", "none"):
             raise _Refused(403, "This question came from another page, and is not asked.")
-        session = request.cookies.get(self._guard.cookie)
+        session = self._guard.session_of(request.cookies)
         if not self._guard.admits_post(session, token):
             raise _Refused(403, "This form is not of this session; load the page again.")
 
@@ -119,20 +126,35 @@ class _App:
     # -- answers --------------------------------------------------------------------------------
 
     def _respond(self, page: Page, token: str = "") -> Response:
-        """A page; who has no session is not told what is asked here."""
+        """A page; who has no session is not told what is asked here.
+
+        What the first question needs is learned once the first page is out.
+        """
+        from starlette.background import BackgroundTask
         from starlette.responses import HTMLResponse
 
-        headers = {"X-Limi-Asked": self._asked()} if token else {}
-        return HTMLResponse(page.body, page.status, headers)
+        if not token:
+            return HTMLResponse(page.body, page.status)
+        headers = {"X-Limi-Asked": self._asked()}
+        return HTMLResponse(page.body, page.status, headers, background=BackgroundTask(self._warm))
+
+    async def _warm(self) -> None:
+        self._x.warm()
 
     def _asked(self) -> str:
         meter = self._x.meter
         return f"{meter.asked:,}" + ("" if meter.most is None else f" of {meter.most:,}")
 
+    async def _in_turn(self, work: Callable[[], _T]) -> _T:
+        return await asyncio.get_running_loop().run_in_executor(self._few, work)
+
     def endpoint(
-        self, answer: Callable[..., Page], *, post: bool = False
+        self, answer: Callable[..., Page], *, post: bool = False, few: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
-        """An answer as Starlette calls it: in a thread, with a sentence for whatever goes wrong."""
+        """An answer as Starlette calls it: in a thread, with a sentence for whatever goes wrong.
+
+        With `few`, no more are made at once than there are cores.
+        """
         from starlette.concurrency import run_in_threadpool
 
         async def respond(request: Request) -> Response:
@@ -141,9 +163,11 @@ class _App:
             try:
                 token = self._session(request)
                 given = await self._form(request) if post else Query(read_pairs(request.url.query))
-                page = await run_in_threadpool(
-                    answer, dict(request.path_params), given, token, whole
-                )
+                path = dict(request.path_params)
+                if few:
+                    page = await self._in_turn(lambda: answer(path, given, token, whole))
+                else:
+                    page = await run_in_threadpool(answer, path, given, token, whole)
             except _Refused as refused:
                 page = self._pages.message(
                     refused.sentence, token, whole=whole, status=refused.status
@@ -177,7 +201,8 @@ class _App:
             # here, and the cookie would stay behind.
             page = self._pages.render("opening.html", "", whole=True, here="", title="limi")
             opened = HTMLResponse(page.body)
-            opened.set_cookie(self._guard.cookie, session, httponly=True, samesite="strict")
+            for cookie in self._guard.cookies(session):
+                opened.headers.append("Set-Cookie", cookie)
             return opened
         try:
             self._session(request)
@@ -203,8 +228,9 @@ class _App:
 
     async def download(self, request: Request) -> Response:
         """Findings that were selected, as a file."""
-        from starlette.concurrency import run_in_threadpool
         from starlette.responses import Response
+
+        from limi.explore.export import EXPORTS, export
 
         try:
             self._session(request)
@@ -212,7 +238,7 @@ class _App:
             if kind not in EXPORTS:
                 raise InvalidInput("findings can be had as csv, parquet or pytest")
             query = Query(read_pairs(request.url.query))
-            name, media, content = await run_in_threadpool(export, self._x, kind, query)
+            name, media, content = await self._in_turn(lambda: export(self._x, kind, query))
         except _Refused as refused:
             return self._respond(self._pages.message(refused.sentence, status=refused.status))
         except LimiError as error:
@@ -263,7 +289,10 @@ class _App:
             Route("/static/{name}", self.static),
             Route("/favicon.ico", self.no_picture),
             Route("/export/{kind}", self.download),
-            *(Route(path, self.endpoint(answer)) for path, answer in get.items()),
+            *(
+                Route(path, self.endpoint(answer, few=path in ("/findings", "/people", "/where")))
+                for path, answer in get.items()
+            ),
             *(
                 Route(path, self.endpoint(answer, post=True), methods=["POST"])
                 for path, answer in post.items()
@@ -347,7 +376,6 @@ def serve_aside(exploration: Exploration, port: int = 0) -> Served:
     """Serve from a thread, to a notebook of this machine."""
     _import_web()
     sock = bind("127.0.0.1", port)
-    exploration.warm()
     return Served(exploration, Guard.local(sock.getsockname()[1], framed=True), sock)
 
 

@@ -20,7 +20,7 @@ from limi.errors import InvalidInput
 from limi.table.schema import Column
 from limi.types import Index, Mask
 
-__all__ = ["Facet", "Filter", "Sheet", "Slot", "Strip"]
+__all__ = ["Facet", "Filter", "Sheet", "Slot", "Strip", "round_up"]
 
 _MOST_KEPT = 1 << 16  # values that are kept once each; more are kept row by row
 _MOST_SLOTS = 60  # values that a column is counted by; a number with more is cut into bins
@@ -126,6 +126,18 @@ class Strip:
             return np.asarray(self.values[rows], dtype=np.float64)
         return np.asarray(self.values[self.places[rows]])
 
+    @property
+    def cells(self) -> NDArray[np.float64]:
+        """The cells of all rows."""
+        return self.values if self.places is None else self.values[self.places]
+
+    @property
+    def present(self) -> NDArray[np.float64]:
+        """The values that rows hold, each once; a dictionary may have more."""
+        if self.places is None:
+            return np.unique(self.values)
+        return self.values[np.bincount(self.places, minlength=len(self.values)) > 0]
+
     def passes(self, wanted: Filter) -> Mask:
         """Which rows pass a filter."""
         passing = wanted.passes(self.values)
@@ -141,11 +153,17 @@ class Strip:
             return np.asarray((self.places >= first) & (self.places <= last))
         return np.asarray(passing[self.places])
 
-    @cached_property
-    def order(self) -> NDArray[np.int32]:
-        """Rows in the order of their cells, missing ones last."""
-        keys = self.values if self.places is None else self.places
-        return np.argsort(keys, kind="stable").astype(np.int32)
+    @property
+    def keys(self) -> NDArray[Any]:
+        """One number per row that orders rows as their cells do, missing ones last or NaN."""
+        return self.values if self.places is None else self.places
+
+    @property
+    def last_key(self) -> int | None:
+        """The key of missing cells, where keys are places and some cells are missing."""
+        if self.places is None or not len(self.values) or not math.isnan(self.values[-1]):
+            return None
+        return len(self.values) - 1
 
     @cached_property
     def _is_binned(self) -> bool:
@@ -162,7 +180,7 @@ class Strip:
         if not len(known):
             return np.array([0.0, 1.0])
         low, high = float(known.min()), float(known.max())
-        width = _round_up((high - low) / _BINS or 1.0)
+        width = round_up((high - low) / _BINS or 1.0)
         if self.column is not None and self.column.step:
             width = max(width, self.column.step)
         first, last = math.floor(low / width), math.floor(high / width) + 1
@@ -222,10 +240,10 @@ def _is_bin(wanted: Filter | None, low: float, high: float) -> bool:
     return wanted is not None and wanted.codes is None and (wanted.low, wanted.below) == (low, high)
 
 
-def _round_up(width: float) -> float:
+def round_up(width: float) -> float:
     """The next of 1, 2 and 5 with noughts.
 
-    >>> [_round_up(width) for width in (0.03, 1.0, 7.2, 23)]
+    >>> [round_up(width) for width in (0.03, 1.0, 7.2, 23)]
     [0.05, 1.0, 10.0, 50.0]
     """
     unit = 10.0 ** math.floor(math.log10(width))
@@ -307,18 +325,33 @@ class Selection:
         if by is None:
             return (self.rows[::-1] if falling else self.rows)[start : start + size]
         strip = self.sheet[by]
-        order: NDArray[Any] = strip.order
-        if falling:
-            order = order[::-1]
-            gaps = self._count_gaps(strip)
-            order = np.concatenate([order[gaps:], order[:gaps]]) if gaps else order
-        if self.mask is not None:
-            order = order[self.mask[order]]
-        return order[start : start + size].astype(np.intp)
+        return self.page_by(strip.keys, start, size, falling=falling, last=strip.last_key)
 
-    def _count_gaps(self, strip: Strip) -> int:
-        if strip.places is None:
-            return int(np.isnan(strip.values).sum())
-        if not len(strip.values) or not math.isnan(strip.values[-1]):
-            return 0
-        return int(np.count_nonzero(strip.places == len(strip.values) - 1))
+    def page_by(
+        self,
+        keys: NDArray[Any],
+        start: int,
+        size: int,
+        *,
+        falling: bool = False,
+        last: int | None = None,
+    ) -> Index:
+        """Rows from one place on in the order of keys, equal ones as they stand; NaN, or the key
+        `last`, comes last. Only the keys of one page are sorted: an order of all rows would be
+        larger than the columns are, and there is one for each column."""
+        keys = keys if self.mask is None else keys[self.mask]
+        stop = min(start + size, len(keys))
+        if start >= stop:
+            return np.arange(0)
+        if keys.dtype.kind == "f":
+            keys = -keys if falling else keys.copy()
+            keys[np.isnan(keys)] = np.inf
+        elif falling:
+            top = np.iinfo(keys.dtype).max
+            keys = np.where(keys == last, top, top - 1 - keys) if last is not None else top - keys
+        ends = np.partition(keys, (start, stop - 1))[[start, stop - 1]]
+        near = np.flatnonzero((keys >= ends[0]) & (keys <= ends[1]))
+        before = int(np.count_nonzero(keys < ends[0]))
+        sorted_ = near if ends[0] == ends[1] else near[np.argsort(keys[near], kind="stable")]
+        which = sorted_[start - before : stop - before]
+        return which if self.mask is None else self.rows[which]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limi.explore import density
 from limi.explore.density import _ACROSS, Axis, bin_people, tell_directions
 from limi.table.schema import Column
 
@@ -64,3 +65,33 @@ def test_the_first_direction_parts_findings_from_people():
     assert abs(first[3]) > 0.95
     assert abs(second[1]) > 0.95
     assert first @ second == pytest.approx(0, abs=1e-6)
+
+
+def test_people_in_several_parts_are_counted_as_at_once(monkeypatch):
+    rng = np.random.default_rng(2)
+    x, y = rng.random(500), rng.random(500)
+    x[::9] = np.nan
+    jobs = rng.integers(3, size=500).astype(float)
+    plain = (Axis("x", 0.0, 1.0), Axis("y", 0.0, 1.0))
+    banded = (Axis.of(JOB, jobs), plain[1])
+    for axes, cells in ((plain, (x, y)), (banded, (jobs, y))):
+        whole = bin_people(axes, cells, (y, x))
+        monkeypatch.setattr(density, "_AT_ONCE", 37)
+        assert bin_people(axes, cells, (y, x)) == whole
+        monkeypatch.undo()
+
+
+def test_a_rare_level_has_a_band_of_its_own_among_very_many_findings():
+    jobs = np.zeros(60_000)
+    jobs[[7, 30_001]] = 1.0, 2.0  # a sample of every second row would miss the first
+    axis = Axis.of(JOB, jobs[::2], np.array([0.0, 1.0, 2.0, np.nan]))
+    assert [label for _, label in axis.ticks()] == ["a", "b", "c"]
+    grid = bin_people((axis, axis), (np.empty(0), np.empty(0)), (jobs, jobs))
+    assert sorted(one.findings for one in grid.bins) == [1, 1, 59_998]
+
+
+def test_a_scale_is_ruled_at_round_numbers():
+    assert Axis("x", 17.0, 93.0).ticks() == [
+        (pytest.approx((at - 17) / 76), f"{at}") for at in (20, 40, 60, 80)
+    ]
+    assert [label for _, label in Axis("x", -0.3, 0.3).ticks()] == ["-0.2", "0", "0.2"]

@@ -52,6 +52,13 @@ def test_this_machine_s_names_are(browser, host):
     assert browser.guard.admits_host(host)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "127.0.0.1:80"])
+def test_browsers_leave_out_the_usual_port(host):
+    assert Guard.local(80).admits_host(host)
+    assert not Guard.local(80).admits_host("evil.example")
+    assert not Guard.local(80).admits_host(f"{host}:8080")
+
+
 def test_a_network_needs_a_token_and_is_reached_by_numbers():
     with pytest.raises(InvalidInput, match="--token is needed"):
         Guard.at("0.0.0.0", 8000, None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas as pd
@@ -195,3 +197,31 @@ def test_a_server_that_is_stopped_is_said_on_the_page(chromium, opened):
     tab.wait_for_selector("#offline:visible")
     assert tab.locator(".met").count() == 1  # what was there stays
     tab.close()
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_notebook_of_this_machine_shows_the_page_in_a_cell(chromium, served, host):
+    class Notebook(BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = f"<!doctype html><title>nb</title>{served._repr_html_()}".encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body if self.path == "/" else b"")
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Notebook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    context = chromium.new_context()
+    tab = context.new_page()
+    tab.goto(f"http://{host}:{server.server_port}/")
+    frame = tab.frame_locator("iframe")
+    frame.locator("h1", has_text="findings").wait_for()
+    frame.get_by_role("link", name="Person").click()
+    frame.locator(".met").wait_for()  # a question is a POST, which asks for more than the page
+    assert served.exploration.record.entries[-1]["ask"] == "person"
+    context.close()
+    server.shutdown()
+    server.server_close()

@@ -134,7 +134,7 @@ def test_the_walk_alike_and_twins_are_answered(browser):
     alike = refs(browser.post("/person/r7/alike"))
     assert alike[0] == "r7"
     assert len(alike) == 12
-    assert "twins are decided otherwise" in words(browser.post("/person/f0/twins"))
+    assert "twins are decided differently" in words(browser.post("/person/f0/twins"))
 
 
 def test_a_cell_that_cannot_be_is_a_sentence(browser):
@@ -475,7 +475,7 @@ def test_a_model_that_never_sees_the_group_is_asked_about_twins(table):
     )
     browser = Browser(explore_problem(problem))
     assert "ask for twins" in words(browser.get("/person/r3"))
-    assert "twins are decided otherwise" in words(browser.post("/person/r30/twins"))
+    assert "twins are decided differently" in words(browser.post("/person/r30/twins"))
     assert "same under every protected value" in words(browser.post("/person/r30/ask"))
 
 

@@ -11,7 +11,7 @@ from limi.errors import CorruptStore, FailedWrite
 from limi.explore.replay import replay
 from limi.report import html
 from limi.system import writing
-from tests.explore.conftest import decide_evenly
+from tests.explore.conftest import decide, decide_evenly
 
 
 def ask_all(x):
@@ -29,8 +29,50 @@ def test_a_record_is_repeated_with_the_same_answers(opened):
     told = replay(again)
     assert [one.ask for one in told] == ["person", "nearest", "walk", "region"]
     assert [one.same for one in told] == [True] * 4
-    assert len(again.record.entries) == 5  # nothing is added
+    assert len(again.record.entries) == 6  # a look begins with a line; nothing is added
     assert again.looks == 1
+
+
+def test_twins_and_two_models_are_repeated(opened):
+    first = opened(against=decide_evenly)
+    first.ask_person(first.rows[3])
+    region = first.region_of([{"column": "age", "low": 45, "high": 60}])
+    first.look_at(region, most_drawn=1)  # one step
+    first.ask_twins(first.rows[9])
+    first.compare()
+
+    def again(**options):
+        x = opened(**options)
+        x.given_generator, x._twin_maker = first.generator(), first._twin_maker
+        return {one.ask: one for one in replay(x)}
+
+    asks = ["person", "region", "twins", "models"]
+    same = again(against=decide_evenly)
+    assert {ask: one.same for ask, one in same.items()} == dict.fromkeys(asks, True)
+    alone = again()
+    assert {ask: one.same for ask, one in alone.items()} == {
+        **dict.fromkeys(asks),
+        "twins": True,
+    }
+    assert "name the second with --against" in alone["person"].why
+    other = again(against=decide)
+    assert {ask: one.same for ask, one in other.items()} == {
+        **dict.fromkeys(asks, False),
+        "twins": True,
+    }
+    assert "of the second model" in other["person"].why
+    assert "with the second model" in other["region"].why
+
+
+def test_other_twins_are_told(opened):
+    first = opened()
+    first.ask_twins(first.rows[9])
+    line = first.record.entries[-1]
+    group, (hits, n) = next(iter(line["groups"].items()))
+    line["groups"][group] = [hits + 1, n]
+    told = replay(first)[0]
+    assert told.same is False
+    assert f"{hits + 1} of {n} twins as {group}" in told.why
 
 
 def test_a_record_tells_what_another_model_answers(opened):
@@ -86,7 +128,61 @@ def test_two_that_write_one_record_lose_no_line(tmp_path):
     records = [Record(tmp_path / RECORD, lambda: "now") for _ in range(4)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda k: records[k % 4].add({"ask": "person", "k": k}), range(80)))
-    assert sorted(entry["k"] for entry in read_entries(tmp_path / RECORD)) == list(range(80))
+    entries = read_entries(tmp_path / RECORD)
+    assert sorted(entry["k"] for entry in entries) == list(range(80))
+    assert [entry["number"] for entry in entries] == list(range(1, 81))
+    records[0].refresh()
+    assert records[0].entries == entries
+
+
+def test_two_explorations_of_one_record_count_their_looks_together(opened):
+    one, other = opened(), opened()
+    other.given_generator = one.generator()
+    region = one.region_of([{"column": "age", "low": 45, "high": 60}])
+    looks = [x.look_at(region, most_drawn=1).number for x in (one, other, other, one)]
+    assert looks == [1, 2, 3, 4]
+    other.bookmark(other.rows[3], other.rows[3], "by the other")
+    one.record.refresh()
+    assert [mark.note for mark in one.record.bookmarks] == ["by the other"]
+
+
+def test_part_of_a_line_that_a_killed_program_left_is_not_read_and_goes(tmp_path):
+    record = Record(tmp_path / RECORD, lambda: "now")
+    record.add({"k": 1})
+    with (tmp_path / RECORD).open("ab") as file:
+        file.write(b'{"format": 1, "num')
+    assert [entry["k"] for entry in read_entries(tmp_path / RECORD)] == [1]
+    record.add({"k": 2})
+    assert [entry["k"] for entry in read_entries(tmp_path / RECORD)] == [1, 2]
+
+
+def test_a_last_line_without_an_end_is_kept(tmp_path):
+    path = tmp_path / RECORD
+    Record(path, lambda: "now").add({"k": 1})
+    path.write_bytes(path.read_bytes().rstrip())  # as an editor may
+    record = Record(path, lambda: "now")
+    assert [entry["k"] for entry in record.entries] == [1]
+    assert record.add({"k": 2})["number"] == 2
+    assert [entry["k"] for entry in read_entries(path)] == [1, 2]
+
+
+def test_a_record_that_another_program_holds_is_told_in_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    record = Record(tmp_path / RECORD, lambda: "now")
+    with (
+        writing.lock(tmp_path / RECORD),
+        pytest.raises(FailedWrite, match="another program keeps it locked"),
+    ):
+        record.add({"k": 1})
+    assert record.add({"k": 2})["number"] == 1
+
+
+def test_a_bookmark_is_kept_when_the_session_may_ask_no_more(opened):
+    x = opened(max_queries=64)  # as many as it takes to see that the model is the run's
+    assert x.meter.left == 0
+    kept = x.bookmark(x.rows[3], x.rows[3], "later")
+    assert (kept["decision"], kept["partner"]) == ("not asked", [])
+    assert [mark.note for mark in x.record.bookmarks] == ["later"]
 
 
 def test_answers_of_several_threads_have_a_number_each():

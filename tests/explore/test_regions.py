@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from limi.decisions import parse_rule
 from limi.explore import asking
 from limi.explore.asking import Asker, Meter, Spent
 from limi.explore.regions import error_of_look, look_at
@@ -10,6 +11,7 @@ from limi.metrics._rate import Rate
 from limi.metrics.regions import Condition, Region
 from limi.search.check import check_rows
 from tests.explore.test_near import EVERYBODY, MODEL, SCHEMA, Bound
+from tests.naive import intervals
 
 REGION = Region((Condition(SCHEMA.columns[0], 0, low=2),))
 TRUTH = float(check_rows(MODEL, SCHEMA, EVERYBODY[REGION.mask(EVERYBODY)]).flips.mean())
@@ -95,3 +97,54 @@ def test_answers_that_are_forgotten_meanwhile_are_still_told(monkeypatch):
         some = EVERYBODY[start : start + 9]
         np.testing.assert_array_equal(asker.score(some), MODEL(some))
     np.testing.assert_array_equal(asker.score(EVERYBODY[8:20]), MODEL(EVERYBODY[8:20]))
+
+
+def test_two_models_share_the_error_of_a_look():
+    told = look(3, most=500, other=Asker(Bound(), Meter()))
+    assert told.confidence == 1 - error_of_look(1) / 2
+    assert told.other == told.rate  # the same model twice
+    assert told.rate.low < look(3, most=500).rate.low
+
+
+def test_groups_share_the_error_of_their_look():
+    first, tenth = look(3, most=500), look(3, 10, most=500)
+    n = len(SCHEMA.combinations)
+    assert first.share_confidence == 1 - error_of_look(1) / n
+    assert tenth.share_confidence == 1 - error_of_look(10) / n
+    for one, other in zip(first.shares, tenth.shares, strict=True):
+        assert other.low < one.low <= one.value <= one.high < other.high
+        hits = round(one.value * first.rate.n)
+        assert (one.low, one.high) == pytest.approx(
+            intervals.anytime_share(hits, first.rate.n, first.share_confidence)
+        )
+
+
+class _Number:
+    """A model of numbers: its answers are the rows' own, far from normal."""
+
+    def __init__(self):
+        self.rule = parse_rule("difference > 1")
+
+    def score(self, rows, job=None):
+        return 1_000 + 40 * rows[:, 0] ** 2 * (1 + rows[:, 3])
+
+
+def test_means_of_numbers_are_told_at_any_time_and_not_from_few():
+    told = look_at(REGION, 2, SCHEMA, drawing(4), _Asks(), most=600)
+    inside = EVERYBODY[REGION.mask(EVERYBODY)]
+    for share, value in zip(told.shares, (0.0, 1.0), strict=True):
+        people = inside.copy()
+        people[:, 3] = value
+        answers = _Number().score(people)
+        assert share.low < answers.mean() < share.high
+        assert share.is_known
+        half = (share.high - share.low) / 2
+        assert half > 1.5 * 1.96 * answers.std() / told.rate.n**0.5  # more than one look allows
+    few = look_at(REGION, 1, SCHEMA, drawing(4), _Asks(), most=60)
+    assert few.shares
+    assert not any(share.is_known for share in few.shares)
+
+
+class _Asks(Asker):
+    def __init__(self):
+        super().__init__(_Number(), Meter())

@@ -49,7 +49,8 @@ class FindingsView(View):
         elif by:
             which = chosen.page((page - 1) * PAGE_ROWS, PAGE_ROWS, by, falling=falling)
         else:
-            which = self._by_priority(chosen, (page - 1) * PAGE_ROWS)
+            first = (page - 1) * PAGE_ROWS
+            which = chosen.page_by(found.priority, first, PAGE_ROWS, falling=True)
         return self.render(
             "findings.html",
             token,
@@ -72,13 +73,6 @@ class FindingsView(View):
             filtered=bool(chosen.filters),
             hidden_pairs=[pair for pair in query.pairs if pair[0] in ("sort", "down") and pair[1]],
         )
-
-    def _by_priority(self, chosen: Selection, start: int) -> Index:
-        assert self.x.found is not None
-        order = self.x.found.by_priority
-        if chosen.mask is not None:
-            order = order[chosen.mask[order]]
-        return order[start : start + PAGE_ROWS].astype(np.intp)
 
     def facets(self, sheet: Sheet, chosen: Selection, query: Query, path: str) -> list[FacetView]:
         """The columns of a sheet as lists of choices, the protected ones first."""

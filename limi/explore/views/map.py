@@ -6,13 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.explore import density
 from limi.explore.jobs import Job
 from limi.explore.query import Query
-from limi.explore.sheet import Sheet
 from limi.explore.views.base import Page, View
 from limi.generators import Encoder
 from limi.streams import Stream
@@ -21,6 +19,7 @@ from limi.types import Rows
 __all__ = ["MapView"]
 
 _MOST_ENCODED = 20_000  # findings that are placed along latent directions
+_RULED = 50_000  # findings by which the ends of a scale are found
 
 
 class MapView(View):
@@ -110,10 +109,14 @@ class MapView(View):
         axes, mine, theirs = [], [], []
         for position in places:
             column = x.schema.columns[position]
-            found = nobody if x.found is None else _all_cells(x.found.sheet, f"c{position}")
-            own = people[:, position]
-            step = max(1, len(found) // 50_000)
-            axes.append(density.Axis.of(column, np.concatenate([own, found[::step]])))
+            own, found, values = people[:, position], nobody, nobody
+            if x.found is not None:
+                strip = x.found.sheet[f"c{position}"]
+                found = strip.cells
+                if strip.places is not None or column.kind != "numerical":
+                    values = strip.present
+            step = max(1, len(found) // _RULED)
+            axes.append(density.Axis.of(column, np.concatenate([own, found[::step]]), values))
             mine.append(own)
             theirs.append(found)
         return tuple(axes), tuple(mine), tuple(theirs), None
@@ -157,8 +160,3 @@ class MapView(View):
 def _shade(n: int, most: int) -> float:
     """How dark a count is drawn, from 0 to 1; by its root, because counts fall off fast."""
     return round(math.sqrt(n / most), 3) if n else 0.0
-
-
-def _all_cells(sheet: Sheet, name: str) -> NDArray[np.float64]:
-    strip = sheet[name]
-    return strip.values if strip.places is None else strip.values[strip.places]

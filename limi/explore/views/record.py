@@ -22,8 +22,8 @@ class RecordView(View):
     def record(self, token: str) -> Page:
         """Bookmarks, and what was asked."""
         x = self.x
+        x.record.refresh()
         marks = []
-        # Two programs that write one record may give a number twice.
         entries = {e["number"]: e for e in x.record.entries if "bookmark" in e}
         for mark in x.record.bookmarks:
             try:
@@ -59,7 +59,7 @@ def _tell_nearest(entry: Mapping[str, Any]) -> str:
 
 def _tell_twins(entry: Mapping[str, Any]) -> str:
     told = [f"{n:,} of {of:,} as {group}" for group, (n, of) in entry["groups"].items()]
-    return f"twins who are decided otherwise: {both(told)}"
+    return f"twins who are decided differently: {both(told)}"
 
 
 _TOLD: dict[str, Callable[[Mapping[str, Any]], str]] = {
@@ -84,6 +84,8 @@ def _tell_entry(entry: Mapping[str, Any]) -> dict[str, str]:
     try:
         if ask:
             told = _TOLD[ask](entry)
+        elif "begin" in entry:
+            told = f"look {entry['look']} begins: {entry['words']}"
         elif "bookmark" in entry:
             told = f"bookmark: {entry['bookmark']}"
         else:

@@ -7,12 +7,13 @@ from typing import Any
 
 from limi.errors import InvalidInput
 from limi.explore.query import FacetView, Query, filters_of
-from limi.explore.regions import Look, error_of_look
+from limi.explore.regions import Look, confidence_of_look
 from limi.explore.views.base import Page, read_finite
 from limi.explore.views.findings import FindingsView
 from limi.metrics._rate import Rate
 from limi.metrics.regions import Region
 from limi.metrics.regions import Rule as RegionRule
+from limi.metrics.sequential import FEWEST_FOR_MEAN
 from limi.report import charts
 from limi.report.wording import percent
 from limi.table.schema import Column
@@ -26,6 +27,7 @@ class WhereView(FindingsView):
     def where(self, query: Query, token: str) -> Page:
         """A region to build, and those of the run."""
         x = self.x
+        x.record.refresh()
         sheet = x.people if x.people is not None else None if x.found is None else x.found.sheet
         facets: list[FacetView] = []
         if sheet is not None:
@@ -52,7 +54,7 @@ class WhereView(FindingsView):
             pairs=[pair for pair in query.pairs if pair[1]],
             can_ask=x.asker is not None,
             looks=[e for e in x.record.entries if e.get("ask") == "region"][-12:][::-1],
-            next_level=tell_level(1 - error_of_look(x.looks + 1)),
+            next_level=tell_level(confidence_of_look(x.looks + 1, 1 if x.other is None else 2)),
             n_looks=x.looks,
         )
 
@@ -125,6 +127,8 @@ class WhereView(FindingsView):
             "other_percent": percent(look.other) if look.other and look.other.n else None,
             "average": percent(look.average) if look.average else None,
             "level": tell_level(look.confidence),
+            "share_level": tell_level(look.share_confidence),
+            "fewest": FEWEST_FOR_MEAN,
             "ticks": [(tick / last, f"{tick:g}") for tick in ticks],
             "bar": _bar(look.rate, last),
             "other_bar": None if look.other is None else _bar(look.other, last),
