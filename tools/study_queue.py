@@ -7,7 +7,8 @@
 valuable cells come first whatever their study, a cell waits for its own generator alone, and what
 is finished is written every half a minute: OUT/results.tgz holds SCALE/STUDY.json, as
 `limi study run --keep` writes them. `--done DIR` names results from before, which are not run
-again; unpack a call's results there and call once more for the rest.
+again; unpack a call's results there and call once more for the rest. `--again PATTERN` runs cells
+although they are done, because what computes them has changed; `--skip PATTERN` leaves cells out.
 
 A bare machine may lack packages: pure ones are taken from .data/site, tables from .data/frames
 where there is no pyarrow (`--pack` fills both, and the cache of networks, from here).
@@ -51,35 +52,39 @@ TABLES = ("census", "credit", "bank")
 GPU_FITS = 6  # generators trained on the device at the same time
 
 # The cells in the order of their worth: study, scale, and patterns of BENCHMARK/VARIANT/SEED.
-_DNN = ("limi", "natural", "aequitas", "adf", "eidig", "neuronfair", "expga", "sg")
-_RF = ("limi", "aequitas", "sg", "expga", "natural")
-_BY_SEED = [f"*/{m}/{seed}" for seed in range(3) for m in ("limi.ctgan", *_RF)]
 PLAN: list[tuple[str, str, tuple[str, ...]]] = [
-    ("dnn", "paper", ("*/limi.ctgan/*", "*/natural.ctgan/*", *(f"*/{m}/*" for m in _DNN))),
+    ("repairs-rf", "small", ("*",)),
+    ("repairs-dnn", "small", ("*",)),
+    # The paper's generator wherever the paper has numbers, and where its boundary should lie.
     ("boundary", "small", ("*",)),
-    ("step", "paper", ("*.ctgan/*",)),
-    ("random-boundary", "paper", ("*.ctgan/*",)),
-    ("fitness", "paper", ("*/dnn*/*", "*/rf*/*")),
-    ("repair-dnn", "small", ("*/control/*", "*/limi.ctgan/*")),
+    ("densities", "small", ("*",)),
+    ("svm", "small", ("*.ctgan/*", "*/limi/*")),
+    ("rf", "paper", ("*/limi.ctgan/*",)),
     ("combination", "small", ("*.ctgan/*", "*/limi+*/*", "*")),
     ("several-protected", "small", ("*/limi*/*",)),
-    ("densities", "small", ("*/limi*/*",)),
-    ("random-boundary", "small", ("*",)),
-    ("retraining", "small", ("*/paper/*", "*/control/*", "*/ctgan/*", "*/uniform/*", "*")),
-    ("rf", "paper", tuple(_BY_SEED)),
-    ("svm", "small", ("*/limi.ctgan/*", "*/natural.ctgan/*", "*/limi/*")),
-    ("densities", "small", ("*",)),
+    ("repair-dnn", "small", ("*/control/*", "*/limi.ctgan/*")),
     ("repair-rf", "small", ("*/control/*", "*/limi.ctgan/*")),
-    ("fitness", "paper", ("*",)),
-    ("rf", "paper", ("*/natural.ctgan/*",)),
-    ("dnn", "paper", ("*/guided/*", "*/themis/*", "*/maft/*", "*/vbtx/*")),
-    ("step", "paper", ("*",)),
-    ("random-boundary", "paper", ("*",)),
-    ("generators", "paper", ("*",)),
-    ("repair-dnn", "small", ("*",)),
+    # LIMI under caps of rows and queries.
+    ("random-boundary", "small", ("*",)),
+    ("queries", "small", ("*/limi*/*",)),
     ("dnn", "small", ("*/limi/*",)),
     ("rf", "small", ("*/limi/*",)),
+    # Three seeds at the paper's scale.
+    ("dnn", "paper", ("*.ctgan/*",)),
+    ("rf", "paper", tuple(f"*/{m}/*" for m in ("limi", "expga", "aequitas", "sg", "natural"))),
+    ("dnn", "paper", ("*/themis/*", "*/maft/*", "*/vbtx/*")),
+    ("retraining", "small", ("*/paper/*", "*/control/*", "*/ctgan/*", "*/uniform/*", "*")),
+    ("fitness", "paper", ("*",)),
+    ("repair-rf", "small", ("*/limi/*", "*/limi-best/*")),
+    ("rf", "paper", ("*.ctgan/*", "*/themis/*", "*/vbtx/*")),
+    ("repair-dnn", "small", ("*/limi/*", "*/limi-best/*", "*/limi-strong/*", "*/limi-pairs/*")),
+    ("dnn", "paper", ("*/guided/*", "*")),
+    ("generators", "small", ("*/limi.*",)),
+    ("step", "paper", ("*.ctgan/*", "*")),
+    ("random-boundary", "paper", ("*.ctgan/*", "*")),
     ("rf", "paper", ("*",)),
+    ("generators", "paper", ("*",)),
+    ("repair-dnn", "small", ("*",)),
     ("repair-rf", "small", ("*",)),
     ("several-protected", "small", ("*",)),
 ]
@@ -189,6 +194,10 @@ def work(line: Connection, out: str, device: str) -> None:
 
 def _title(job: Need | Cell) -> str:
     return job.name if isinstance(job, Need) else f"{job.study} {job.scale} {job.name}"
+
+
+def _matches(cell: Cell, patterns: list[str]) -> bool:
+    return any(fnmatchcase(_title(cell), pattern) for pattern in patterns)
 
 
 class Queue:
@@ -312,6 +321,8 @@ def main() -> None:
     given.add_argument("--device", default="cpu")
     given.add_argument("--done", type=Path)
     given.add_argument("--only", default="*", help="cells 'STUDY SCALE BENCHMARK/VARIANT/SEED'")
+    given.add_argument("--again", action="append", default=[], help="cells to run though done")
+    given.add_argument("--skip", action="append", default=[], help="cells to leave out")
     given.add_argument("--tiny", action="store_true")
     given.add_argument("--pack", action="store_true")
     given.add_argument("--merge", type=Path, help="results of a call, to enter into --done")
@@ -325,8 +336,9 @@ def main() -> None:
     cells = [
         cell
         for cell in list_cells(options.tiny)
-        if (cell.scale, cell.study, cell.name) not in done
-        and fnmatchcase(_title(cell), options.only)
+        if ((cell.scale, cell.study, cell.name) not in done or _matches(cell, options.again))
+        and _matches(cell, [options.only])
+        and not _matches(cell, options.skip)
     ]
     if options.list:
         return print("\n".join(map(_title, cells)), f"\n{len(cells)} cells")

@@ -1,21 +1,70 @@
-"""What commands that run studies say meanwhile and at the end."""
+"""What commands that run studies share: options, progress, the last words, results to read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
 
 from limi.cli import _console
 
 if TYPE_CHECKING:
-    from limi.studies import StudyProgress
+    from limi.studies import Outcome, Results, Study, StudyProgress
 
-__all__ = ["announce", "show_progress"]
+__all__ = ["FreshOption", "OutOption", "ScaleOption", "SeedsOption", "WorkersOption"]
+__all__ += ["end_run", "find_results", "show_progress"]
+
+FreshOption = Annotated[bool, Option("--fresh", help="Run cells that are done as well.")]
+OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
+ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
+SeedsOption = Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")]
+WorkersOption = Annotated[int | None, Option(help="Processes; one per core by default.")]
 
 
-def announce(ran: Any, out: Path) -> None:
+def find_results(
+    study: Study, scale: str | None, folder: Path, counts: Callable[[Outcome], bool]
+) -> Results | None:
+    """Results of a scale, or of the largest that has any: the folder's first, then those kept.
+
+    `counts` says which outcomes are results; None where there are none.
+    """
+    from limi import studies
+    from limi.errors import InvalidInput, nearest
+
+    if scale is not None and scale not in studies.SCALES:
+        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
+    for place in (folder, studies.shipped_results()):
+        for one in [scale] if scale else reversed(studies.SCALES):
+            found = studies.read(study, one, place)
+            if any(map(counts, found.outcomes.values())):
+                return found
+    return None
+
+
+def end_run(ran: Any, out: Path, as_json: bool, told: dict[str, Any]) -> None:
+    """Say what a run came to, with what else is `told` in JSON; exit code 4 where cells failed."""
+    if as_json:
+        _console.print_json(
+            told
+            | {
+                "cells": ran.cells,
+                "run": ran.run,
+                "seconds": ran.seconds,
+                "status": ran.counts,
+                "problems": [{"cell": cell, "why": why} for cell, why in ran.problems],
+            }
+        )
+    else:
+        _announce(ran, out)
+    if ran.counts.get("failed"):
+        raise typer.Exit(4)
+
+
+def _announce(ran: Any, out: Path) -> None:
     """What a run came to, and why cells have no numbers."""
     counts = ", ".join(f"{n:,} {status}" for status, n in sorted(ran.counts.items()))
     _console.out.print(

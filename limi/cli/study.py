@@ -10,7 +10,16 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
-from limi.cli._studying import announce, show_progress
+from limi.cli._studying import (
+    FreshOption,
+    OutOption,
+    ScaleOption,
+    SeedsOption,
+    WorkersOption,
+    end_run,
+    find_results,
+    show_progress,
+)
 
 if TYPE_CHECKING:
     from limi.studies import Results, Study
@@ -22,15 +31,13 @@ _OUT = Path("limi-study")
 app = typer.Typer(help="The paper's tables and figures, run again.", no_args_is_help=True)
 
 Name = Annotated[str, Argument(help="A name of `limi study list`.")]
-ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
-OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
 
 
 @app.command("list")
 def list_studies(
     as_json: AsJson = False,
 ) -> None:
-    """List the studies, with what of the paper each one is."""
+    """List the studies, and what each one reproduces."""
     from rich.table import Table
 
     from limi import studies
@@ -58,20 +65,20 @@ def list_studies(
 def run(
     names: Annotated[list[str], Argument(help="Studies, or `all`.")],
     scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
-    seeds: Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")] = None,
+    seeds: SeedsOption = None,
     out: OutOption = _OUT,
     keep: Annotated[
         Path | None, Option(help="Folder to write each study's results into, as one file.")
     ] = None,
-    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
-    fresh: Annotated[bool, Option("--fresh", help="Run cells that are done as well.")] = False,
+    workers: WorkersOption = None,
+    fresh: FreshOption = False,
     only: Annotated[
         str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
     ] = None,
     device: Annotated[str, Option(help="cpu, or cuda for generators and LIMI's searches.")] = "cpu",
     as_json: AsJson = False,
 ) -> None:
-    """Run the cells of studies that are not done yet; each is kept as it finishes."""
+    """Run the cells of studies that are not done yet, keeping each as it finishes."""
     from limi import studies
     from limi.gpu.place import choose_device
     from limi.studies._files import check_names
@@ -90,22 +97,7 @@ def run(
             device=choose_device(device, None, "ctgan"),
             on_progress=show,
         )
-    if as_json:
-        _console.print_json(
-            {
-                "studies": [study.name for study in wanted],
-                "scale": scale,
-                "cells": ran.cells,
-                "run": ran.run,
-                "seconds": ran.seconds,
-                "status": ran.counts,
-                "problems": [{"cell": cell, "why": why} for cell, why in ran.problems],
-            }
-        )
-    else:
-        announce(ran, out)
-    if ran.counts.get("failed"):
-        raise typer.Exit(4)
+    end_run(ran, out, as_json, {"studies": [study.name for study in wanted], "scale": scale})
 
 
 @app.command()
@@ -172,8 +164,8 @@ def page(
 @app.command()
 def check(
     baseline: Annotated[Path | None, Option(help="Numbers kept from before.")] = None,
-    update: Annotated[bool, Option("--update", help="Write the baseline anew.")] = False,
-    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
+    update: Annotated[bool, Option("--update", help="Write a new baseline.")] = False,
+    workers: WorkersOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a fixed small set of cells; exit code 1 where a method has become worse, or where a
@@ -195,19 +187,13 @@ def check(
 
 
 def _results(study: Study, scale: str | None, out: Path) -> Results:
-    """Results of a scale, or of the largest that has any: the folder's first, then those kept."""
-    from limi import studies
-    from limi.errors import InvalidInput, nearest
+    from limi.errors import InvalidInput
 
-    if scale is not None and scale not in studies.SCALES:
-        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
-    for folder in (out, studies.shipped_results()):
-        for one in [scale] if scale else reversed(studies.SCALES):
-            found = studies.read(study, one, folder)
-            if found.outcomes:
-                return found
-    where = f" at scale {scale}" if scale else ""
-    raise InvalidInput(
-        f"there are no results of {study.name}{where} in {str(out)!r}; "
-        f"run: limi study run {study.name} --scale {scale or 'small'}"
-    )
+    found = find_results(study, scale, out, lambda outcome: True)
+    if found is None:
+        where = f" at scale {scale}" if scale else ""
+        raise InvalidInput(
+            f"there are no results of {study.name}{where} in {str(out)!r}; "
+            f"run: limi study run {study.name} --scale {scale or 'small'}"
+        )
+    return found

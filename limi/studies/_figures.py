@@ -149,7 +149,11 @@ def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> _
 
 
 def _trade(study: Study, results: Results, benchmark: str) -> _Panel:
-    """What a variant gains in one measure and pays in another, a line for each generator."""
+    """What a variant gains in one measure and pays in another, in a colour for each generator.
+
+    The figure's `marks` are the letters of variants, and a line joins those that `line` names.
+    """
+    marks, joined = study.figure["marks"], study.figure["line"]
     across_measure, upward_measure = _measure(study), str(study.figure["against"])
     lines: dict[str, list[tuple[str, float, float]]] = {}
     for variant in study.variants:
@@ -157,11 +161,7 @@ def _trade(study: Study, results: Results, benchmark: str) -> _Panel:
         alike = results.numbers(benchmark, variant.name, upward_measure)
         if found and alike:
             name = "CTGAN" if variant.of else "trees"
-            point = (
-                variant.label.removesuffix(", CTGAN"),
-                statistics.fmean(found),
-                statistics.fmean(alike),
-            )
+            point = (variant.of or variant.name, statistics.fmean(found), statistics.fmean(alike))
             lines.setdefault(name, []).append(point)
     points = [point for line in lines.values() for point in line]
     if not points:
@@ -191,13 +191,11 @@ def _trade(study: Study, results: Results, benchmark: str) -> _Panel:
     for number, (name, line) in enumerate(lines.items()):
         colour = _COLOURS[number]
         places = [place(x, y) for _, x, y in line]
-        body.append(_polyline(places, colour))
-        for (label, _, _), (x, y) in zip(line, places, strict=True):
-            mark = {"natural rows": "n", "the paper's plane": "p", "half and half": "h"}.get(
-                label, "c"
-            )
+        named = dict(zip((variant for variant, _, _ in line), places, strict=True))
+        body.append(_polyline([named[one] for one in joined if one in named], colour))
+        for one, (x, y) in named.items():
             body.append(f'<circle fill="{colour}" cx="{x:.1f}" cy="{y:.1f}" r="4"/>')
-            body.append(draw_text(x + 6, y - 6, mark, "name"))
+            body.append(draw_text(x + 6, y - 6, marks[one], "name"))
         body += [
             _polyline([(150 + 90 * number, 12), (166 + 90 * number, 12)], colour),
             draw_text(172 + 90 * number, 16, name, "name"),
@@ -216,12 +214,11 @@ def _key(study: Study) -> list[str]:
             draw_text(16, 0, "the table"),
         ]
     if study.figure.get("kind") == "trade":
-        words = "across: rows that flip; upward: likeness to the table's own people who flip; "
-        return [
-            draw_text(
-                0, 0, words + "n natural rows, p the paper's plane, h half and half, c calibrated"
-            )
-        ]
+        letters = study.figure["marks"].items()
+        named = ", ".join(f"{mark} {study.variant(name).label}" for name, mark in letters)
+        upward = MEASURES[str(study.figure["against"])].label
+        words = f"across: {MEASURES[_measure(study)].label}; upward: {upward}; {named}"
+        return [draw_text(0, 0, words)]
     out = [
         '<circle class="ours" cx="5" cy="-4" r="4"/>',
         draw_text(16, 0, "ours: mean and range of seeds"),

@@ -9,29 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from limi import methods
 from limi.audits import pictures
-from limi.decisions import favors
 from limi.errors import InvalidInput
-from limi.methods.limi import LIMI
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._rate import clopper_pearson
 from limi.metrics._space import nearest
 from limi.metrics.diversity import distinct_cells, pairwise_distance
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
 from limi.metrics.naturalness import (
+    MOST_ALIKE,
     Definition,
     average_tabular_naturalness,
+    most_alike,
     naturalness_at,
     two_sample_auc,
 )
 from limi.metrics.representative import representative
 from limi.metrics.row_naturalness import judge_by_distance
 from limi.search.engine import Run
-from limi.search.session import Session
-from limi.search.task import Task
-from limi.streams import Stream
 from limi.studies._cells import Cell
+from limi.studies._places import favorable_on_plane, place_rows
 from limi.studies._search import search_cell
 from limi.studies._workshop import Workshop
 from limi.table.schema import Schema
@@ -43,8 +40,6 @@ _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
 _JUDGED = 5_000  # findings of which the plausible ones are counted
 _DRAWS = 10  # sets of findings whose ATN is averaged, as the paper does
-_ALIKE = 800  # findings held against the table's own people who flip
-_ON_PLANE = 5_000  # rows on the plane that are asked for their decision
 _DISTANCES = 2_000  # findings whose nearest real row is looked for
 _DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
 
@@ -67,6 +62,8 @@ def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
         from limi.studies import _bench
 
         return _bench.measure_bench(cell, shop)
+    if "place" in cell.extra:
+        return _placed(cell, shop)
     of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
     return of_kind[cell.kind](cell, shop)
 
@@ -101,7 +98,7 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
     if "likeness" in cell.extras:
         tree |= _likeness(cell, shop, rows, rng)
     if "favorable" in cell.extras and cell.method == "limi":
-        tree["plane_favorable"] = round(_favorable_on_plane(cell, shop), 4)
+        tree["plane_favorable"] = round(favorable_on_plane(cell, shop), 4)
     if len(rows) >= FEWEST_TO_JUDGE:
         if "detection" in cell.extras:
             tree |= _detection(real, rows, schema, rng)
@@ -109,6 +106,28 @@ def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
             tree["distance"] = round(_distance_of_codes(real, rows, rng), 4)
         if "plausible" in cell.extras:
             tree |= _plausible(real, rows, schema, ran.queries, rng)
+    return tree | shop.facts(cell) | shop.generator_facts(cell)
+
+
+def _placed(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    """Rows of a place where decisions change, measured as those of a search are."""
+    start = time.perf_counter()
+    placed = place_rows(cell, shop)
+    seconds = time.perf_counter() - start
+    rows, problem, rng = placed.findings, shop.problem(cell), np.random.default_rng([cell.seed, 7])
+    tree: dict[str, Any] = {
+        "findings": len(rows),
+        "rows": len(placed.rows),
+        "queries": placed.queries,
+        "seconds": round(seconds, 3),
+        "per_row": round(len(rows) / max(1, len(placed.rows)), 5),
+        **placed.facts,
+    }
+    definitions = {"": _DEFINITIONS[""]}
+    tree |= _naturalness("atn", problem.rows, rows, problem.schema, definitions, rng)
+    tree |= _likeness(cell, shop, rows, rng)
+    if len(rows) >= FEWEST_TO_JUDGE:
+        tree |= _plausible(problem.rows, rows, problem.schema, placed.queries, rng)
     return tree | shop.facts(cell) | shop.generator_facts(cell)
 
 
@@ -229,33 +248,13 @@ def _likeness(cell: Cell, shop: Workshop, rows: Rows, rng: np.random.Generator) 
     most that can be asked of findings.
     """
     flipping, schema = shop.flipping(cell), shop.problem(cell).schema
-    n = min(_ALIKE, len(flipping))
+    n = min(MOST_ALIKE, len(flipping))
     told: dict[str, Any] = {"likeness": None, "real_likeness": None, "likeness_n": n}
     if n >= FEWEST_TO_JUDGE:
-        again = flipping[rng.integers(0, len(flipping), _DRAWS * n)]
-        told["real_likeness"] = round(naturalness_at(n, flipping, again, schema, rng).value, 4)
+        told["real_likeness"] = round(most_alike(n, flipping, schema, rng), 4)
         if len(rows) >= n:
             told["likeness"] = round(naturalness_at(n, flipping, rows, schema, rng).value, 4)
     return told
-
-
-def _favorable_on_plane(cell: Cell, shop: Workshop) -> float:
-    """The share of rows on LIMI's plane that are decided favorably; half of them, on a true one."""
-    problem, generator = shop.problem(cell), shop.generator(cell)
-    method = methods.parse(cell.method, cell.settings)
-    assert isinstance(method, LIMI)
-    assert generator is not None
-    task = Task(
-        problem.schema,
-        problem.target.score,
-        problem.rows,
-        decision=problem.target.rule,
-        generator=generator,
-    )
-    plane = method.fit_plane(Session(task), Stream.SEARCH.rng(cell.seed))
-    latents = generator.sample_latents(_ON_PLANE, np.random.default_rng([cell.seed, 9]))
-    rows = generator.decode(latents if plane is None else plane.project(latents))
-    return float(favors(problem.target.score(rows)).mean())
 
 
 def _speed(cell: Cell, shop: Workshop) -> float:

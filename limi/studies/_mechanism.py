@@ -1,6 +1,6 @@
 """People of whom the true twin is known: every column is a rising function of a rank of its own.
 
-`sex` stands first; the others hang on it and on those before them, and on a rank that is kept when
+`sex` stands first; the others depend on it, on those before them, and on a rank that is kept when
 sex changes. So each person's true twin is known, and what twins learned from the table say can be
 held against it.
 """

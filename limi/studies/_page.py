@@ -12,7 +12,7 @@ from limi.studies._claims import RULE, Judged, judge, list_claims
 from limi.studies._figures import curves, figure
 from limi.studies._files import SCALES, Study, load, load_overview, names
 from limi.studies._formats import note, render
-from limi.studies._remarks import check_remarks, fill_in
+from limi.studies._remarks import NOT_RUN, check_remarks, fill_in
 from limi.studies._results import DONE, Results, read
 from limi.studies._tables import (
     Tried,
@@ -60,7 +60,14 @@ def _overview(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
     paper = [one for one in judged if not one.claim.ours]
     ours = [one for one in judged if one.claim.ours]
     words = load_overview()
-    notes = [f"- {one.claim.says}: {one.claim.note}" for one in judged if one.claim.note]
+    notes = [
+        f"- {one.claim.says}: "
+        + fill_in(one.claim.note, load(one.claim.study), kept[one.claim.study]).replace(
+            "](reproduction/", f"]({stem}/"
+        )
+        for one in judged
+        if one.claim.note
+    ]
     return "\n".join(
         [
             words["head"] + _holds(paper, stem, with_paper=True),
@@ -94,6 +101,10 @@ def check_pages(folder: Path) -> list[str]:
         if known:
             told = dataclasses.replace(study, remarks=given["says"], fixed=tuple(given["fixed"]))
             wrong += check_remarks(told, known)
+    for claim in list_claims():
+        study, known = kept[claim.study]
+        if known and NOT_RUN in fill_in(claim.note, study, known):
+            wrong.append(f"the note of {claim.says!r} cannot be filled in from the kept cells")
     return wrong
 
 
@@ -252,4 +263,6 @@ def _verdict(tried: Tried) -> str:
         told = f"holds on {tried.held} of {tried.n} benchmarks"
         told += f"; not on {'; '.join(tried.against)}" if tried.against else ""
         told += f"; within the seeds' spread on {'; '.join(tried.open)}" if tried.open else ""
+    if tried.n and tried.n_seeds < 2:
+        told += "; some cells have one seed, which decides nothing"
     return told + (f"; no number of {'; '.join(tried.missing)}" if tried.missing else "")

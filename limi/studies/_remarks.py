@@ -6,8 +6,12 @@ outlive the cells that it came from:
     {atn limi census-sex}       the mean over seeds, on one benchmark
     {atn limi low}              the lowest of the benchmarks' means; `high`, and `mean` over all
     {findings limi/natural low} a ratio of two variants; {if_o limi:before mean} a relative change
+    {if_o limi:before means}    the same of their means over all benchmarks
     {count findings limi > natural}    on how many benchmarks, as "5 of 7"
+    {pairs findings limi > natural}    in how many pairs of one benchmark and seed, as "20 of 21"
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
+
+Variants are compared at the seeds that all of them have, where there are any.
 
 `check_remarks` finds what cannot be filled in, and digits that stand outside braces: those of a
 remark must be in its study's list `fixed`, of numbers that are definitions and not results.
@@ -23,13 +27,13 @@ from limi.studies._files import Study
 from limi.studies._results import Results
 from limi.studies._tables import MEASURES, complete, show
 
-__all__ = ["check_remarks", "fill_in"]
+__all__ = ["NOT_RUN", "check_remarks", "fill_in"]
 
 NOT_RUN = "(not run)"
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _CODE = re.compile(r"`[^`]*`")
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
-_OVER = ("low", "high", "mean")
+_OVER = ("low", "high", "mean", "means")
 
 
 def fill_in(text: str, study: Study, known: Sequence[Results]) -> str:
@@ -62,7 +66,8 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
     wanted = [r for r in known if r.scale == scale] if colon else known
     words = (rest if colon else place).split()
     for results in wanted:
-        told = _count(words, results) if words[0] == "count" else _number(words, results)
+        tell = {"count": _count, "pairs": _pairs}.get(words[0], _number)
+        told = tell(words, results)
         if told is not None:
             return told
     return None
@@ -74,6 +79,10 @@ def _number(words: list[str], results: Results) -> str | None:
     measure, variant, over = words
     parts = re.split(r"[/:]", variant)
     found = _by_benchmark(parts, measure, results)
+    if over in _OVER and len(found) < len({o.benchmark for o in results.outcomes.values()}):
+        return None  # over some benchmarks alone it would be another number
+    if over == "means":
+        found = {"all": [statistics.fmean(column) for column in zip(*found.values(), strict=True)]}
     if ":" in variant:
         values = {b: (line[0] - line[1]) / line[1] if line[1] else 0.0 for b, line in found.items()}
     elif "/" in variant:
@@ -82,9 +91,7 @@ def _number(words: list[str], results: Results) -> str | None:
         values = {b: line[0] for b, line in found.items()}
     if not values or (over not in _OVER and over not in values):
         return None
-    if over in _OVER and len(values) < len({o.benchmark for o in results.outcomes.values()}):
-        return None  # over some benchmarks alone it would be another number
-    pick = {"low": min, "high": max, "mean": statistics.fmean}
+    pick = {"low": min, "high": max, "mean": statistics.fmean, "means": statistics.fmean}
     value = pick[over](values.values()) if over in _OVER else values[over]  # type: ignore[operator]
     if ":" in variant:
         return f"{100 * value:+.0f} %"
@@ -96,11 +103,32 @@ def _number(words: list[str], results: Results) -> str | None:
 def _by_benchmark(variants: list[str], measure: str, results: Results) -> dict[str, list[float]]:
     """The means of variants on each benchmark that has them all."""
     found = {}
-    for benchmark in dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values()):
-        numbers = [results.numbers(benchmark, variant, measure) for variant in variants]
-        if all(numbers):
-            found[benchmark] = [statistics.fmean(line) for line in numbers]
+    for benchmark, lines in _by_seed(variants, measure, results).items():
+        if all(lines):
+            common = set.intersection(*map(set, lines))
+            found[benchmark] = [
+                statistics.fmean(v for seed, v in line.items() if seed in common or not common)
+                for line in lines
+            ]
     return found
+
+
+def _by_seed(
+    variants: list[str], measure: str, results: Results
+) -> dict[str, list[dict[int, float]]]:
+    """By benchmark the numbers of each variant by seed."""
+    found = dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values())
+    return {
+        benchmark: [
+            {
+                outcome.seed: float(value)
+                for outcome in results.of(benchmark, variant)
+                if isinstance(value := outcome.measures.get(measure), (int, float))
+            }
+            for variant in variants
+        ]
+        for benchmark in found
+    }
 
 
 def _count(words: list[str], results: Results) -> str | None:
@@ -108,5 +136,18 @@ def _count(words: list[str], results: Results) -> str | None:
         return None
     _, measure, first, sign, second = words
     found = _by_benchmark([first, second], measure, results).values()
+    held = sum((a > b) if sign == ">" else (a < b) for a, b in found)
+    return f"{held} of {len(found)}" if found else None
+
+
+def _pairs(words: list[str], results: Results) -> str | None:
+    if len(words) != 5 or words[3] not in "<>" or words[1] not in MEASURES:
+        return None
+    _, measure, first, sign, second = words
+    found = [
+        (one[seed], two[seed])
+        for one, two in _by_seed([first, second], measure, results).values()
+        for seed in one.keys() & two.keys()
+    ]
     held = sum((a > b) if sign == ">" else (a < b) for a, b in found)
     return f"{held} of {len(found)}" if found else None

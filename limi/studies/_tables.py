@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
 from limi.studies._files import (
     Claim,
     Combined,
@@ -30,6 +32,7 @@ __all__ = [
     "briefly",
     "claims",
     "combine",
+    "compare",
     "complete",
     "conditions",
     "describe_machines",
@@ -40,6 +43,16 @@ __all__ = [
 ]
 
 NO_RESULT = "not run"
+# Of a target and not of findings, so that few findings are not why one is missing.
+_OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "opportunity"} | {
+    "twin_rate",
+    "if_r",
+    "if_o",
+    "if_m",
+    "if_n",
+    "spd",
+    "aod",
+}
 _AN_HOUR = 3600.0  # the most that the paper gives a run
 MEAN = "mean"
 
@@ -55,7 +68,8 @@ class Measure:
 
 MEASURES = {
     "findings": Measure("findings", ",.0f"),
-    "per_second": Measure("findings/s", ",.1f"),
+    "per_second": Measure("findings/s", "3"),
+    "per_second_all": Measure("findings/s, generator fitted", "3"),
     "per_thousand_queries": Measure("per 1,000 queries", ",.2f"),
     "per_row": Measure("rows that flip", ".2%"),
     "rows": Measure("rows checked", ",.0f", None),
@@ -84,7 +98,8 @@ MEASURES = {
     "plain_rows": Measure("rows one by one in that time", "2", None),
     "plain_findings": Measure("found by then", ",.0f"),
     "plausible_share": Measure("plausible", ".1%", True),
-    "plausible_per_thousand": Measure("plausible per 1,000 queries", ",.2f", True),
+    "plausible_per_thousand": Measure("plausible per 1,000 queries", "2 rate", True),
+    "plausible_per_row": Measure("plausible findings per checked row", ".1%", True),
     "auc_train": Measure("AUC, train", ".4f"),
     "auc_entire": Measure("AUC, entire", ".4f"),
     "accuracy": Measure("accuracy", ".4f"),
@@ -164,7 +179,7 @@ def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
     columns = [c for name in spec.measures for c in _columns(name, n_seeds, name in paper)]
     notes = _Notes()
     if n_seeds > 1:
-        notes.add(f"Means over {n_seeds} seeds; the spread is the smallest and the largest.")
+        notes.add(_say_seeds(results, n_seeds))
     rows = []
     for benchmark in _benchmarks(study, results, paper):
         for variant in _variants(study, results):
@@ -181,6 +196,16 @@ def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
     headings = [named.get(kind, MEASURES[measure].label) for kind, measure in columns]
     first = ("benchmark", "method" if _by_method(study) else "variant")
     return StudyTable(spec.title, (*first, *headings), tuple(rows), tuple(notes.said))
+
+
+def _say_seeds(results: Results, n_seeds: int) -> str:
+    """How many seeds the means are of; some cells may have fewer than others."""
+    done = Counter((o.benchmark, o.variant) for o in results.outcomes.values() if o.status == DONE)
+    fewest = min(done.values(), default=n_seeds)
+    if fewest == n_seeds:
+        return f"Means over {n_seeds} seeds; the spread is the smallest and the largest."
+    said = f"Means over {fewest} to {n_seeds} seeds; the spread is the smallest and the largest"
+    return said + ("; a cell without a spread has one seed." if fewest == 1 else ".")
 
 
 def _columns(measure: str, n_seeds: int, has_paper: bool) -> list[tuple[str, str]]:
@@ -205,7 +230,9 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
             value = values[variant]
             given = _published(study, results, paper, benchmark, variant)
             shown = (
-                show(value, measure) if value is not None else _why_not(results, benchmark, variant)
+                show(value, measure)
+                if value is not None
+                else _why_not(results, benchmark, variant, measure)
             )
             mark = "*" if variant == best else ""
             beside = f" ({show(given, measure)})" if given is not None else ""
@@ -228,6 +255,7 @@ class Tried:
     against: tuple[str, ...]  # where it does not, with the numbers
     open: tuple[str, ...]  # where the seeds' ranges meet
     missing: tuple[str, ...]  # rivals without a number, by benchmark
+    n_seeds: int = 2  # of the cell with the fewest
 
     @property
     def n(self) -> int:
@@ -249,6 +277,8 @@ def claims(study: Study, results: Results) -> list[Tried]:
 
 def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) -> list[Claim]:
     """The same claim of the same variants with CTGAN, where they were run with it."""
+    if claim.measure in ("per_second", "per_second_all"):
+        return []  # those searches may have had a GPU, which no rival has
     beside = {v.of: v.name for v in study.variants if v.of}
     first = beside.get(claim.first)
     if first is None or not any(o.variant == first for o in results.outcomes.values()):
@@ -259,6 +289,7 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
 
 def _try(claim: Claim, study: Study, results: Results) -> Tried:
     held, against, undecided, missing = 0, [], [], []
+    seeds = []
     sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
     for benchmark in _run_benchmarks(study, results):
         mine = results.numbers(benchmark, claim.first, claim.measure)
@@ -267,27 +298,38 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
         if not mine or lacking:
             missing.append(f"{benchmark}: {', '.join(lacking) or claim.first}")
             continue
-        worst = min(sign * value for value in mine)
+        seeds += [len(mine), *map(len, others.values())]
         means = {name: sign * statistics.fmean(values) for name, values in others.items()}
         mean = sign * statistics.fmean(mine)
-        ahead = [name for name, value in means.items() if value >= mean]
-        near = [
-            name
+        stands = {
+            name: compare((sign * a, sign * b) for a in mine for b in values)
             for name, values in others.items()
-            if max(sign * value for value in values) >= worst
-        ]
-        rival = max(means, key=lambda name: means[name])
+        }
+        ahead = [name for name, verdict in stands.items() if verdict == "lost"]
+        rival = max(ahead or means, key=lambda name: means[name])
         shown = (
             f"{show(sign * means[rival], claim.measure)} against {show(sign * mean, claim.measure)}"
         )
         more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
         if ahead:
             against.append(f"{benchmark}: {rival} {shown}{more}")
-        elif near:
+        elif "open" in stands.values():
             undecided.append(f"{benchmark}: {rival} {shown}")
         else:
             held += 1
-    return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing))
+    n_seeds = min(seeds, default=0)
+    return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing), n_seeds)
+
+
+def compare(pairs: Iterable[tuple[float, float]]) -> str:
+    """How one stands to a rival, by every seed of the one beside every seed of the other.
+
+    `held` if it is better in all pairs, `lost` if it is worse in all, else `open`.
+    """
+    known = list(pairs)
+    if all(a > b for a, b in known):
+        return "held"
+    return "lost" if all(a < b for a, b in known) else "open"
 
 
 def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
@@ -408,6 +450,7 @@ def _machine(made: Mapping[str, Any]) -> str:
 def _accuracies(results: Results) -> str:
     published = paper_accuracy()
     shown: dict[str, str] = {}
+    unseen: dict[str, str] = {}
     for outcome in results.outcomes.values():
         table, target = outcome.benchmark.partition("-")[0], outcome.given.get("target", "")
         value = outcome.measures.get("accuracy")
@@ -415,6 +458,8 @@ def _accuracies(results: Results) -> str:
             continue
         if "before" in outcome.measures:  # a repaired target is not the one that was tested
             value = outcome.measures["before"].get("accuracy", value)
+        if (of_unseen := outcome.measures.get("test_accuracy")) is not None:
+            unseen.setdefault(f"{table} {target}", f"{100 * of_unseen:.1f}")
         beside = (
             f" ({100 * published[table]:.1f})" if target == "dnn" and table in published else ""
         )
@@ -422,10 +467,16 @@ def _accuracies(results: Results) -> str:
     if not shown:
         return ""
     words = ", ".join(f"{name} {value}" for name, value in sorted(shown.items()))
+    beside = " (the paper's)" if "(" in words else ""
     return (
         "Targets: trained here, of the same shape as the paper's; accuracy on the training rows in "
-        f"percent (the paper's): {words}."
+        f"percent{beside}: {words}." + _of_test_rows(unseen)
     )
+
+
+def _of_test_rows(unseen: Mapping[str, str]) -> str:
+    words = ", ".join(f"{name} {value}" for name, value in sorted(unseen.items()))
+    return f" On test rows, of the tables that have some: {words}." if words else ""
 
 
 def complete(study: Study, results: Results) -> Results:
@@ -437,7 +488,11 @@ def complete(study: Study, results: Results) -> Results:
     if results.is_complete:
         return results
     derived = [variant.name for variant in study.variants if variant.derived]
-    known = {name: _in_the_paper_s_time(study, o) for name, o in results.outcomes.items()}
+    speeds = _plain_speeds(results)
+    known = {
+        name: _in_the_paper_s_time(study, _derive(outcome), speeds)
+        for name, outcome in results.outcomes.items()
+    }
     for outcome in results.outcomes.values():
         for name in derived:
             cell = f"{outcome.benchmark}/{name}/{outcome.seed}"
@@ -446,7 +501,38 @@ def complete(study: Study, results: Results) -> Results:
     return replace(results, outcomes=known, is_complete=True)
 
 
-def _in_the_paper_s_time(study: Study, outcome: Outcome) -> Outcome:
+def _derive(outcome: Outcome) -> Outcome:
+    """The same with what follows from other measures: findings per query, and per second of
+    everything, which is the search and the fit of its generator."""
+    told = dict(outcome.measures)
+    if outcome.status != DONE or told.get("findings") is None:
+        return outcome
+    if told.get("rows"):
+        told.setdefault("per_row", round(told["findings"] / told["rows"], 5))
+        if isinstance(told.get("plausible"), (int, float)):
+            told["plausible_per_row"] = round(told["plausible"] / told["rows"], 5)
+    if told.get("queries") and "per_thousand_queries" not in told:
+        rate = findings_per_thousand_queries(told["findings"], told["queries"])
+        told["per_thousand_queries"] = round(rate, 3)
+    fit = told.get("generator_seconds", None if outcome.given.get("generator") else 0.0)
+    if told.get("seconds") and fit is not None:  # else it was not measured
+        rate = findings_per_second(told["findings"], told["seconds"], fit)
+        told["per_second_all"] = round(rate, 2)
+    return replace(outcome, measures=told)
+
+
+def _plain_speeds(results: Results) -> dict[str, float]:
+    """Rows per second of a loop over the rows of each benchmark, of the cells that measured it."""
+    found: dict[str, list[float]] = {}
+    for outcome in results.outcomes.values():
+        if speed := outcome.measures.get("plain_rows_per_second"):
+            found.setdefault(outcome.benchmark, []).append(speed)
+    return {benchmark: statistics.median(speeds) for benchmark, speeds in found.items()}
+
+
+def _in_the_paper_s_time(
+    study: Study, outcome: Outcome, plain_speeds: Mapping[str, float]
+) -> Outcome:
     """What a search had found when it had checked as many rows as a program that asks for one row
     and one value per call checks in the time that the paper's run took."""
     paper = paper_numbers(study.name)
@@ -454,12 +540,15 @@ def _in_the_paper_s_time(study: Study, outcome: Outcome) -> Outcome:
     counts, speeds = (
         paper.get(m, {}).get(outcome.benchmark, {}) for m in ("findings", "per_second")
     )
-    speed = outcome.measures.get("plain_rows_per_second")
+    # Of the target, whatever the method: a cell that did not measure it has another's.
+    speed = outcome.measures.get("plain_rows_per_second", plain_speeds.get(outcome.benchmark))
     if outcome.status != DONE or not speed or not speeds.get(name) or name not in counts:
         return outcome
     seconds = min(_AN_HOUR, counts[name] / speeds[name])
     rows = speed * seconds
-    found = at_rows(outcome, min(rows, outcome.measures.get("rows", 0)))
+    checked = outcome.measures.get("rows", 0)
+    # Where all that was checked fits in that time, no curve is needed.
+    found = outcome.measures.get("findings") if rows >= checked else at_rows(outcome, rows)
     told = {"paper_seconds": seconds, "plain_rows": rows, "plain_findings": found}
     return replace(outcome, measures={**outcome.measures, **told})
 
@@ -491,7 +580,7 @@ class _Place:
         """One cell of the row."""
         mean = _mean(self.results, self.benchmark, self.variant, measure)
         if kind == "ours" and mean is None:
-            return _why_not(self.results, self.benchmark, self.variant, self.notes)
+            return _why_not(self.results, self.benchmark, self.variant, measure, self.notes)
         if kind == "ours" and mean is not None:
             return show(mean, measure)
         if kind == "spread":
@@ -537,6 +626,12 @@ def show(value: float, measure: str) -> str:
     form = MEASURES[measure].form
     if form == "2":  # counts that a sample was extrapolated to: two digits are known
         return f"{float(f'{value:.2g}'):,.0f}"
+    if form == "3":  # speeds: further digits are the machine's noise
+        places = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+        return f"{float(f'{value:.3g}'):,.{places}f}"
+    if form == "2 rate":
+        places = 0 if abs(value) >= 10 else 1 if abs(value) >= 1 else 2
+        return f"{float(f'{value:.2g}'):,.{places}f}"
     if form == ",.1f" and abs(value) < 10:
         form = ",.2f"
     return format(value, form)
@@ -558,7 +653,9 @@ def _published(
     return numbers.get(benchmark, {}).get(name)
 
 
-def _why_not(results: Results, benchmark: str, variant: str, notes: _Notes | None = None) -> str:
+def _why_not(
+    results: Results, benchmark: str, variant: str, measure: str, notes: _Notes | None = None
+) -> str:
     """Why a cell has no number, in a word; the sentence becomes a footnote."""
     if benchmark.startswith(MEAN):
         return "-"
@@ -569,7 +666,8 @@ def _why_not(results: Results, benchmark: str, variant: str, notes: _Notes | Non
     if told is None:
         found = [o.measures.get("findings") for o in outcomes]
         few = all(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
-        return f"under {FEWEST_TO_JUDGE} found" if few else "-"
+        judged = measure not in _OF_THE_TARGET
+        return f"under {FEWEST_TO_JUDGE} found" if few and judged else "-"
     if notes is not None and told.why:
         where = (
             benchmark.partition("-")[0] if told.status == "absent" else f"{benchmark}, {variant}"

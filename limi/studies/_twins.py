@@ -111,7 +111,7 @@ def _by_assignment(side: _Side, rng: np.random.Generator) -> _Matching:
     people, n = side.case.people[side.mine], len(side.mine)
 
     def match(number: int) -> Rows:
-        # Other people of the goal's group each time: a matching hangs on who happens to be there.
+        # Other people of the goal's group each time: a matching depends on who happens to be there.
         pool = side.case.people[side.theirs[number * n : (number + 1) * n]]
         return pool[match_people(side.case.schema, people, pool)]
 

@@ -38,6 +38,8 @@ def results(limi, adf, more=None):
         ([[5, 6], [5, 6]], [[1, 4], [2, 3]], "2 of 2", "yes (`trees`)"),
         ([[5, 6], [5, 6]], [[1, 4], [2, 5]], "1 of 2, 1 open", "on 1 of 2 (`trees`)"),
         ([[1, 2], [1, 2]], [[3, 4], [3, 4]], "0 of 2", "no (`trees`)"),
+        ([[1, 5], [1, 5]], [[3, 4], [3, 4]], "0 of 2, 2 open", "open (`trees`)"),
+        ([[1, 5], [1, 2]], [[3, 4], [3, 4]], "0 of 2, 1 open", "no (`trees`)"),
         ([[5], [5]], [[1], [2]], "2 of 2 (one seed)", "open: one seed (`trees`)"),
     ],
 )
@@ -56,6 +58,7 @@ def test_first_means_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
         ([20, 25], "yes"),
         ([15, 19], "smaller"),
         ([9, 15], "no"),
+        ([9, 20], "open"),
         ([5, 8], "no: the opposite"),
         ([30], "open: one seed"),
     ],
@@ -63,6 +66,52 @@ def test_first_means_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
 def test_a_size_holds_if_one_seed_reaches_it_and_none_is_on_the_other_side(limi, holds):
     known = results({"census-sex": limi}, {"census-sex": [10] * len(limi)})
     assert judge(TIMES, known).holds == f"{holds} (`trees`)"
+
+
+@pytest.mark.parametrize(
+    ("limi", "holds"), [([8, 9], "yes"), ([7, 9], "open"), ([6, 7], "no"), ([9], "open: one seed")]
+)
+def test_a_bound_is_kept_by_every_seed(limi, holds):
+    claim = dataclasses.replace(FIRST, kind="low", over=(), stated=8.0, bound=True)
+    known = results({"census-sex": limi}, {"census-sex": [1] * len(limi)})
+    assert judge(claim, known).holds == f"{holds} (`trees`)"
+
+
+def test_changes_and_ratios_also_come_of_the_means():
+    limi, adf = (
+        {"census-sex": [5, 5], "credit-sex": [4, 4]},
+        {"census-sex": [10, 10], "credit-sex": [2, 2]},
+    )
+    claim = dataclasses.replace(FIRST, kind="less")
+    assert judge(claim, results(limi, adf)).with_trees == "+25.0 %; of the means -25.0 %"
+    claim = dataclasses.replace(FIRST, kind="pairs", first="", over=(), pairs=(("limi", "adf"),))
+    assert judge(claim, results(limi, adf)).with_trees == "1.25 x; of the means 0.75 x"
+
+
+def test_a_rise_from_zero_shows_in_the_means():
+    limi, adf = (
+        {"census-sex": [5, 5], "credit-sex": [7, 7]},
+        {"census-sex": [10, 10], "credit-sex": [0, 0]},
+    )
+    claim = dataclasses.replace(FIRST, kind="less")
+    assert judge(claim, results(limi, adf)).with_trees == "-25.0 %; of the means +20.0 %"
+
+
+def test_a_speed_of_a_gpu_is_not_compared():
+    known = results({"census-sex": [15, 19]}, {"census-sex": [10, 10]})
+    for seed, value in enumerate([90, 90]):
+        name = f"census-sex/limi.ctgan/{seed}"
+        known[0].outcomes[name] = outcome(name, findings=value)
+    assert judge(TIMES, known).holds == "yes"
+    judged = judge(dataclasses.replace(TIMES, on_gpu=True), known)
+    assert (judged.with_paper_generator, judged.holds) == ("not comparable", "smaller (`trees`)")
+
+
+def test_a_method_run_with_one_generator_has_no_column_of_the_other():
+    claim = dataclasses.replace(FIRST, first="guided", over=("limi",), ours=True)
+    assert (
+        judge(claim, results({"census-sex": [5]}, {"census-sex": [1]})).with_paper_generator == ""
+    )
 
 
 def test_several_seeds_of_a_smaller_scale_go_before_one_of_a_larger():

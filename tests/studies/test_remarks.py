@@ -19,6 +19,8 @@ from tests.studies.small import tiny
         ("{findings limi/natural high}", "1.43"),
         ("{findings limi:natural census-sex}", "+25 %"),
         ("{count findings limi > natural}", "2 of 2"),
+        ("{pairs findings natural > limi}", "0 of 4"),
+        ("{findings limi:natural means}", "+38 %"),
         ("{count findings natural > limi}", "0 of 2"),
         ("{small: atn limi census-sex}", "0.820"),
         ("{paper: atn limi census-sex}", "(not run)"),
@@ -28,6 +30,13 @@ from tests.studies.small import tiny
 )
 def test_a_number_is_filled_in(text, shown):
     assert fill_in(f"a {text} b", load("dnn"), [tiny()]) == f"a {shown} b"
+
+
+def test_variants_are_compared_at_the_seeds_that_both_have():
+    known = tiny()
+    del known.outcomes["census-sex/natural/1"]
+    text = "{findings limi:natural census-sex}, {findings limi census-sex}"
+    assert fill_in(text, load("dnn"), [known]) == "+12 %, 100,000"
 
 
 def test_digits_of_results_stand_in_braces():

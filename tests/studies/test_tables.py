@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 
 from limi import studies
-from limi.studies import _tables
+from limi.studies import _page, _tables
+from limi.studies._claims import judge, list_claims
 from limi.studies._files import load
 from limi.studies._formats import render
 from limi.studies._results import Results
@@ -78,6 +79,21 @@ def test_a_claim_is_open_where_the_seeds_meet():
     assert (tried.held, tried.open) == (0, ("census-sex: natural 88 against 100",))
 
 
+def test_a_table_says_how_many_seeds_its_cells_have():
+    known = tiny()
+    del known.outcomes["census-sex/limi/1"]
+    (table,) = _tables.tables(small_study(), known, brief=True)
+    assert table.notes[0].startswith("Means over 1 to 2 seeds;")
+    assert table.notes[0].endswith("; a cell without a spread has one seed.")
+
+
+def test_few_findings_excuse_only_what_is_measured_of_findings():
+    cell = outcome("census-sex/limi/0", findings=3)
+    known = Results("dnn", "small", {cell.cell: cell})
+    told = [_tables._why_not(known, "census-sex", "limi", m) for m in ("atn", "opportunity")]
+    assert told == ["under 50 found", "-"]
+
+
 def test_what_a_row_by_row_program_would_have_found_by_then():
     """SG on census (sex): 1,806 findings at 0.5 a second are 3,612 seconds, so an hour."""
     curve = {"rows": [100, 720], "queries": [200, 1440], "findings": [10, 72]}
@@ -90,9 +106,70 @@ def test_what_a_row_by_row_program_would_have_found_by_then():
     assert found["plain_findings"] == pytest.approx(36)
 
 
+def test_without_a_curve_only_what_fits_in_the_paper_s_time_is_known():
+    for speed, expected in ((0.2, 72.0), (0.1, None)):
+        measures = {"findings": 72.0, "rows": 720.0, "plain_rows_per_second": speed}
+        cell = outcome("census-sex/sg/0", **measures)
+        results = _tables.complete(load("dnn"), Results("dnn", "paper", {cell.cell: cell}))
+        assert results.outcomes[cell.cell].measures["plain_findings"] == expected
+
+
+def test_findings_per_second_of_everything_count_the_generator_s_fit():
+    cells = [
+        outcome("census-sex/sg/0", findings=60, seconds=2.0, rows=120, queries=600),
+        outcome("census-sex/limi/0", findings=60, seconds=2.0, generator_seconds=10.0),
+        outcome("census-sex/natural/0", findings=60, seconds=2.0),
+    ]
+    cells[1:] = [dataclasses.replace(c, given={"generator": "trees"}) for c in cells[1:]]
+    known = {cell.cell: cell for cell in cells}
+    found = _tables.complete(load("dnn"), Results("dnn", "paper", known)).outcomes
+    told = [found[cell.cell].measures for cell in cells]
+    # A fit whose seconds were not kept is not taken for none.
+    assert [one.get("per_second_all") for one in told] == [30.0, 5.0, None]
+    assert (told[0]["per_row"], told[0]["per_thousand_queries"]) == (0.5, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "held", "n_against", "n_open"),
+    [
+        ((90, 110), (80, 89), 1, 0, 0),
+        ((90, 110), (80, 90), 0, 0, 1),  # a tie is not ahead
+        ((70, 100), (99, 130), 0, 0, 1),  # behind on average, and not in every pair
+        ((70, 98), (99, 130), 0, 1, 0),
+    ],
+)
+def test_pages_and_overview_hold_to_one_rule(mine, theirs, held, n_against, n_open):
+    cells = {
+        f"census-sex/{name}/{seed}": outcome(f"census-sex/{name}/{seed}", findings=value)
+        for name, line in (("limi", mine), ("natural", theirs))
+        for seed, value in enumerate(line)
+    }
+    results = Results("dnn", "small", cells)
+    claim = dataclasses.replace(load("dnn").claims[0], over=("natural",))
+    (tried,) = _tables.claims(small_study(claims=(claim,)), results)
+    assert (tried.held, len(tried.against), len(tried.open)) == (held, n_against, n_open)
+    same = dataclasses.replace(list_claims()[0], over=("natural",), equal_rows=False, ours=True)
+    shown = f"{held} of 1" + (", 1 open" if n_open else "")
+    assert judge(same, [results]).with_trees == f"{shown}, `small`"
+
+
+def test_one_seed_is_named_where_a_claim_rests_on_it():
+    cells = {
+        f"census-sex/{name}/0": outcome(f"census-sex/{name}/0", findings=value)
+        for name, value in (("limi", 90), ("natural", 80))
+    }
+    claim = dataclasses.replace(load("dnn").claims[0], over=("natural",))
+    (tried,) = _tables.claims(small_study(claims=(claim,)), Results("dnn", "small", cells))
+    assert tried.n_seeds == 1
+    assert _page._verdict(tried).startswith("holds; some cells have one seed, which decides")
+
+
 def test_small_numbers_keep_their_digits_and_extrapolated_ones_lose_them():
     assert _tables.show(0.03, "per_second") == "0.03"
-    assert _tables.show(1234.5, "per_second") == "1,234.5"
+    assert _tables.show(1234.5, "per_second") == "1,230"
+    assert _tables.show(41.68, "per_second") == "41.7"
+    assert _tables.show(320.61, "plausible_per_thousand") == "320"
+    assert _tables.show(0.734, "plausible_per_thousand") == "0.73"
     assert _tables.show(123_456, "plausible") == "120,000"
 
 
