@@ -10,7 +10,16 @@ from typer import Argument, Option
 
 from limi.cli import _console
 from limi.cli._options import AsJson
-from limi.cli._studying import announce, show_progress
+from limi.cli._studying import (
+    FreshOption,
+    OutOption,
+    ScaleOption,
+    SeedsOption,
+    WorkersOption,
+    end_run,
+    find_results,
+    show_progress,
+)
 
 if TYPE_CHECKING:
     from limi.studies import Standings, Study
@@ -21,8 +30,6 @@ _OUT = Path("limi-bench")
 
 app = typer.Typer(help="The open benchmark of methods, run and ranked.", no_args_is_help=True)
 
-ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
-OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
 AddOption = Annotated[
     list[Path] | None,
     Option("--add", help="TOML file of targets and methods of your own; can be repeated."),
@@ -62,19 +69,19 @@ def list_targets(add: AddOption = None, as_json: AsJson = False) -> None:
 def run(
     scale: Annotated[str, Option(help="smoke, small or paper.")] = "small",
     add: AddOption = None,
-    seeds: Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")] = None,
+    seeds: SeedsOption = None,
     out: OutOption = _OUT,
     keep: Annotated[
         Path | None, Option(help="Folder to write all results into, as one file.")
     ] = None,
-    workers: Annotated[int | None, Option(help="Processes; one per core by default.")] = None,
-    fresh: Annotated[bool, Option("--fresh", help="Run cells that are done as well.")] = False,
+    workers: WorkersOption = None,
+    fresh: FreshOption = False,
     only: Annotated[
         str | None, Option(help="Cells TARGET/METHOD/SEED to run, such as 'census-*/limi/0'.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run the cells that are not done yet; each is kept as it finishes."""
+    """Run the cells that are not done yet, keeping each as it finishes."""
     from limi import studies
 
     study = _study(add)
@@ -90,21 +97,7 @@ def run(
             only=only,
             on_progress=show,
         )
-    if as_json:
-        _console.print_json(
-            {
-                "scale": scale,
-                "cells": ran.cells,
-                "run": ran.run,
-                "seconds": ran.seconds,
-                "status": ran.counts,
-                "problems": [{"cell": cell, "why": why} for cell, why in ran.problems],
-            }
-        )
-    else:
-        announce(ran, out)
-    if ran.counts.get("failed"):
-        raise typer.Exit(4)
+    end_run(ran, out, as_json, {"scale": scale})
 
 
 @app.command()
@@ -115,7 +108,7 @@ def collect(
     add: AddOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put results of several machines into one file; of each cell the first folder's counts."""
+    """Merge results of several machines into one file; the first folder that has a cell wins."""
     from limi import studies
     from limi.system import writing
 
@@ -138,7 +131,7 @@ def table(
     out: OutOption = _OUT,
     as_json: AsJson = False,
 ) -> None:
-    """Show how methods stand: a measure on every target, and their ranks."""
+    """Compare the methods: a measure on every target, and their ranks."""
     from limi import studies
 
     standings = _standings(_study(add), scale, out)
@@ -200,18 +193,14 @@ def _count(study: Study, scale: str) -> int:
 
 
 def _standings(study: Study, scale: str | None, folder: Path) -> Standings:
-    """Results of a scale, or of the largest that has any: the folder's first, then those kept."""
+    """How methods stand by the results of a scale, or of the largest that has any."""
     from limi import studies
-    from limi.errors import InvalidInput, nearest
+    from limi.errors import InvalidInput
 
-    if scale is not None and scale not in studies.SCALES:
-        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
-    for place in (folder, studies.shipped_results()):
-        for one in [scale] if scale else reversed(studies.SCALES):
-            found = studies.read(study, one, place)
-            if any(outcome.status == "done" for outcome in found.outcomes.values()):
-                return studies.Standings(study, found)
-    raise InvalidInput(
-        f"there are no results of the benchmark in {str(folder)!r}; "
-        f"run: limi bench run --scale {scale or 'small'}"
-    )
+    found = find_results(study, scale, folder, lambda outcome: outcome.status == "done")
+    if found is None:
+        raise InvalidInput(
+            f"there are no results of the benchmark in {str(folder)!r}; "
+            f"run: limi bench run --scale {scale or 'small'}"
+        )
+    return studies.Standings(study, found)

@@ -22,13 +22,13 @@ __all__ = ["Downhill"]
 class Downhill(ABC):
     """Walk down the confidence with momentum, then wander with chances that are reused."""
 
-    n_seeds: int = 1000  # g_num
-    clusters: int = 4  # c_num
-    explore_steps: int = 10  # max_iter
-    explore_step: int = 1  # s_g
-    decay: float = 0.5  # eta
-    exploit_steps: int = 1000  # l_num
-    exploit_step: int = 1  # s_l
+    n_seeds: int = 1000  # most flipping rows to search around (g_num)
+    clusters: int = 4  # clusters of the table from which seeds are drawn in turn (c_num)
+    explore_steps: int = 10  # steps of a row towards a flip (max_iter)
+    explore_step: int = 1  # steps of a column per move (s_g)
+    decay: float = 0.5  # how much of the earlier gradient a move keeps (eta)
+    exploit_steps: int = 1000  # moves around each seed (l_num)
+    exploit_step: int = 1  # steps of a column per move around a seed (s_l)
     update_every: int | None = 5  # flips in a row before gradients are computed again
     restart: Restart = "reset_to_seed"  # what a walk does after a move that does not flip
 

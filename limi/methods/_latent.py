@@ -117,7 +117,7 @@ def _tensors(generator: WithTensors, seed: int, start: int, n: int) -> Any:
 
 
 def join_parts(parts: Sequence[Any]) -> Any:
-    """Arrays, or tensors, one behind the other."""
+    """Arrays, or tensors, one after the other."""
     if len(parts) == 1:
         return parts[0]
     if isinstance(parts[0], np.ndarray):

@@ -33,6 +33,7 @@ __all__ = ["Probes", "at_once", "probe_ahead"]
 _LARGEST, _SMALLEST = CHUNK // 4, CHUNK // 32  # latents of a range
 _RANGES_EACH = 4  # ranges for each worker, where there are latents enough
 _MANY_WORKERS = 8  # of so many each looks at less, so that all have heard the news of late
+_LAST_EACH = 2  # and of what is left: ranges become smaller, so that all workers end together
 _FEW = 64  # of so many latents one: less is left to the search, which asks for it with others
 
 
@@ -261,8 +262,7 @@ def probe_ahead(
     long as no budget may end within a range, and workers have something to do."""
     stream, n_left = probes.latents, probes.latents.n - start
     size = _LARGEST if ahead.n_workers < _MANY_WORKERS else _LARGEST // 2
-    while size > _SMALLEST and n_left < _RANGES_EACH * ahead.n_workers * size:
-        size //= 2
+    size = _cut(size, n_left, _RANGES_EACH * ahead.n_workers)
     if n_left < 2 * size or not _fitting(session, probes, size):
         return
     task = session.task
@@ -271,10 +271,15 @@ def probe_ahead(
 
     def jobs() -> Iterator[_Range]:
         counted = isinstance(stream.generator, WithTensors)
-        for first in range(start, stream.n, size):
-            n = min(size, stream.n - first)
-            ranges.append(_Range(first, n, None if counted else stream.part(first, n)))
+        first, n = start, size
+        while first < stream.n:
+            # Halved and never more than it was, so that no range lies in two chunks.
+            n = _cut(n, stream.n - first, _LAST_EACH * ahead.n_workers)
+            n_here = min(n, stream.n - first)
+            drawn = None if counted else stream.part(first, n_here)
+            ranges.append(_Range(first, n_here, drawn))
             yield ranges[-1]
+            first += n
 
     going = ahead.go_ahead(scout, jobs(), news)
     try:
@@ -290,6 +295,13 @@ def probe_ahead(
                 brought = brought[n:]
     finally:
         going.close()
+
+
+def _cut(size: int, n_left: int, n_ranges: int) -> int:
+    """The size of ranges of which there should be so many in what is left, where it is enough."""
+    while size > _SMALLEST and n_left < n_ranges * size:
+        size //= 2
+    return size
 
 
 def at_once(session: Session) -> int:

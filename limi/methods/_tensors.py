@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -32,18 +32,29 @@ class Probed:
 
     def checked(self, here: OnDevice, origin: str) -> Checked:
         """The same for the ledger, in arrays."""
-        rows = self.rows.cpu().numpy()
-        v = self.verdicts
+        (whole,) = self.in_parts(here, origin, max(len(self), 1))
+        return whole
+
+    def in_parts(self, here: OnDevice, origin: str, size: int) -> Iterator[Checked]:
+        """The same, so many rows at once; the first part tells of the rows that do not flip."""
+        unflipped = self.n_checked - len(self)
+        for start in range(0, max(len(self), 1), size):
+            part = slice(start, start + size)
+            yield self._take(part, here, origin, 0 if start else unflipped)
+
+    def _take(self, part: slice, here: OnDevice, origin: str, unflipped: int) -> Checked:
+        v, rows = self.verdicts, self.rows[part].cpu().numpy()
+        has_causes, has_bits = v.causes.ndim == 1, v.bits.shape[1]
         return Checked(
             rows,
-            v.score.cpu().numpy(),
-            change(here.schema, rows, v.partner.cpu().numpy()),
-            v.partner_score.cpu().numpy(),
-            v.flips.cpu().numpy(),
+            v.score[part].cpu().numpy(),
+            change(here.schema, rows, v.partner[part].cpu().numpy()),
+            v.partner_score[part].cpu().numpy(),
+            v.flips[part].cpu().numpy(),
             origin=origin,
-            causes=v.causes.cpu().numpy() if v.causes.ndim == 1 else np.zeros(0, dtype=np.uint8),
-            bits=v.bits.cpu().numpy() if v.bits.shape[1] else np.zeros((0, 0), dtype=np.uint8),
-            unflipped=self.n_checked - len(rows),
+            causes=v.causes[part].cpu().numpy() if has_causes else np.zeros(0, dtype=np.uint8),
+            bits=v.bits[part].cpu().numpy() if has_bits else np.zeros((0, 0), dtype=np.uint8),
+            unflipped=unflipped,
         )
 
 

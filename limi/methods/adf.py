@@ -54,14 +54,14 @@ class ADF(Climbing):
     """Climb the loss to the decision boundary, then wander along it."""
 
     n_seeds: int = 1000  # flipping rows to search around, at most
-    clusters: int = 4  # of the table, which seeds are drawn from in turn (c_num)
+    clusters: int = 4  # clusters of the table from which seeds are drawn in turn (c_num)
     explore_steps: int = 10  # steps of a row towards a flip (max_iter)
     explore_step: int = 1  # steps of a column per move (s_g)
     exploit_steps: int = 1000  # moves around each seed (l_num)
     exploit_step: int = 1  # steps of a column per move there (s_l)
     restart: Restart = "metropolis"  # what a walk does after a move that does not flip
-    gradient: _gradient.Kind = "auto"  # of the model itself, or estimated from scores
-    fallback: Fallback = "corrected"  # where the two gradients agree nowhere
+    gradient: _gradient.Kind = "auto"  # gradients of the model itself, or estimated from scores
+    fallback: Fallback = "corrected"  # what to do if the two gradients agree nowhere
     protected_range: Literal["schema", "census"] = "schema"  # census: its bounds for every table
 
     needs: ClassVar[frozenset[str]] = frozenset()

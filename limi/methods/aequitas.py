@@ -60,12 +60,12 @@ class Aequitas:
     step: float = 1.0  # perturbation unit, in steps of the column
     direction_change: float = 0.001  # how much a flip changes the chance of a direction
     column_change: float = 0.001  # how much a flip changes the chance of a column
-    temperature: float = 1.0  # of the walk; higher accepts more moves that do not flip
+    temperature: float = 1.0  # higher accepts more moves that do not flip
     start: Literal["domain", "table"] = "domain"  # rows to start from
     objective: Literal["flips", "protected-value"] = "flips"  # what a walk prefers
     reward: Literal["flips", "others"] = "flips"  # which moves are learned from
     move_protected: bool = False  # may a move change protected columns?
-    walks: int = 1024  # in lock-step; 1 is the published order
+    walks: int = 1024  # walks side by side; 1 is the published order
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None

@@ -1,5 +1,4 @@
-"""CausalFT's idea: changes go first to the column that the protected one acts through (Du and Chen,
-TOSEM 2025).
+"""CausalFT's idea: change first what the protected column acts through (Du and Chen, TOSEM 2025).
 
 Rows of the table that flip are the seeds. Around each of them a walk changes one cell at a time.
 Every second change is in a column that is tied most directly to a protected one and moves the
@@ -57,9 +56,9 @@ class Causal:
 
     n_samples: int = 1000  # rows of the table that are tried for seeds
     n_seeds: int = 1000  # flipping rows to search around, at most
-    exploit_steps: int = 1000  # around each seed
+    exploit_steps: int = 1000  # moves around each seed
     columns: int = 2  # tied ones that are changed for each protected column; the paper has 1
-    causal_share: float = 0.5  # of the moves that change a tied column
+    causal_share: float = 0.5  # share of the moves that change a tied column
     n_asked: int = 500  # rows whose scores say which columns matter
 
     needs: ClassVar[frozenset[str]] = frozenset()

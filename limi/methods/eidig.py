@@ -38,7 +38,7 @@ __all__ = ["EIDIG"]
 class EIDIG(Downhill):
     """Walk down the confidence with momentum, then wander with chances that are reused."""
 
-    gradient: _gradient.Kind = "auto"  # of the model itself, or estimated from scores
+    gradient: _gradient.Kind = "auto"  # gradients of the model itself, or estimated from scores
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},

@@ -56,10 +56,10 @@ class ExpGA:
 
     n_rows: int = 1000  # rows explained
     threshold: int | None = None  # epsilon: ranks below it qualify; None: from `share`
-    share: float = 0.2  # of the explained rows, which at least qualify
+    share: float = 0.2  # least share of the explained rows that qualify
     n_seeds: int = 1000  # rows of the first population, at most
-    n_samples: int = 5000  # of the explainer
-    generations: int = 1000  # of the genetic search
+    n_samples: int = 5000  # rows that the explainer draws
+    generations: int = 1000  # generations of the genetic search
     crossover_rate: float = 0.9  # chance that two parents exchange cells
     mutation_rate: float = 0.05  # chance that a row is changed
     pool: Literal["table", "domain"] = "table"  # rows to explain

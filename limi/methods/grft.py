@@ -46,12 +46,12 @@ class Grft:
     """Breed rows that the protected value moves, then walk at random from those that flip."""
 
     size: int = 1000  # rows of a generation
-    generations: int = 100  # of the genetic search
+    generations: int = 100  # generations of the genetic search
     survivors: float = 0.5  # share of a generation that stays as it is
     crossover_rate: float = 0.9  # chance that two parents exchange cells
     mutation_rate: float = 0.05  # chance that a row is changed
     n_seeds: int = 1000  # flipping rows to walk from, at most
-    exploit_steps: int = 1000  # around each seed
+    exploit_steps: int = 1000  # moves around each seed
     longest: int = 1  # steps of a column that one move takes at most
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -63,6 +63,7 @@ _BOUNDARY_SHARE = 10  # of what may be asked or checked, at most a tenth is labe
 _FEWEST_LABELLED = 200  # with fewer there is no boundary to speak of
 _LABELLED_AT_ONCE = 2048  # where time is short
 _POOR_AUC = 0.75
+_AT_ONCE = 1 << 16  # findings that leave a device together
 _RANKED = 12  # digits by which scores are ranked
 
 
@@ -111,6 +112,7 @@ class LIMI:
 
         A budget of queries is spent in arrays: the frugal order of asking is not worth a device.
         """
+        session.remembers = False  # the loop knows which keys it has seen
         if session.on_device is None or np.isfinite(session.queries_left):
             yield from self._search(session, rng, flips_only=session.schema.enforcer is None)
         else:
@@ -176,7 +178,14 @@ class LIMI:
     ) -> Iterator[Checked]:
         """The same search, of which only what flips leaves the device."""
         for batch in self.probed(session, here, rng):
-            yield batch if isinstance(batch, Checked) else batch.checked(here, "limi")
+            if isinstance(batch, Checked):
+                yield batch
+                continue
+            # Where nothing but the latents may end the search, in parts: the ledger and whoever
+            # checks again need not wait for all of a large batch.
+            is_free = not (session.watch.limited or np.isfinite(session.findings_left))
+            is_free = is_free and session.rows_left >= 1
+            yield from batch.in_parts(here, "limi", _AT_ONCE if is_free else max(len(batch), 1))
 
     def probed(
         self, session: Session, here: OnDevice, rng: np.random.Generator

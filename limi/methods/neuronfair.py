@@ -64,7 +64,7 @@ class NeuronFair(Climbing):
     """Climb the difference of biased neurons, then wander."""
 
     n_seeds: int = 1000  # flipping rows to search around, at most
-    clusters: int = 4  # of the table, which seeds are drawn from in turn
+    clusters: int = 4  # clusters of the table from which seeds are drawn in turn
     layer: str | None = None  # such as ReLU5; None: the one with the largest area
     share: float | None = None  # alpha, of the layer's neurons; None: by the threshold T_d
     scoring: Scoring = "difference"  # how neurons are chosen

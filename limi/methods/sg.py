@@ -61,10 +61,10 @@ class SG:
     """Negate tests of a surrogate tree, close to rows that flip first."""
 
     n_seeds: int = 1000  # rows of the table to start from, at most
-    clusters: int = 4  # of the table, which these are drawn from in turn
+    clusters: int = 4  # clusters of the table from which these are drawn in turn
     limit: int = 100_000  # rows tested
     threshold: float = 0.3  # T1: a less confident test ends the global search of a path
-    n_samples: int = 5000  # of the neighbourhood
+    n_samples: int = 5000  # rows drawn around a row to explain it
     neighbourhood: Literal["shared", "fresh"] = "shared"  # one sample, or one per block
     ranks: Literal["paper", "released"] = "paper"  # which rows come first
     ties: Literal["age", "values"] = "age"  # which of two equal rows comes first

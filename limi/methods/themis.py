@@ -42,7 +42,7 @@ _ROUND = 4096  # rows checked at once; fixed, because the exact bound is checked
 class Themis:
     """Check uniform random rows until the error bound is met or the budget is spent."""
 
-    confidence: float = 0.99  # of the interval that ends the search
+    confidence: float = 0.99  # confidence of the interval that ends the search
     margin: float | None = None  # largest half-width of the causal score's interval; None: no stop
     min_samples: int = 10  # rows before it may end
     bound: Literal["exact", "normal"] = "exact"  # kind of interval

@@ -49,8 +49,8 @@ def _count_findings(evidence: Evidence | Known) -> int:
 @metric(
     EFFECTIVENESS,
     name="findings_per_second",
-    formula="findings / seconds of the search, without LIMI's labels and boundary, as the "
-    "published clock has it; `with_preparation` adds these and the fit of the generator",
+    formula="findings / seconds of the search, without the time for LIMI's labels and boundary, "
+    "as published; `with_preparation` adds that time and the fit of the generator",
     range="",
     better="higher",
     unit="rate",

@@ -345,7 +345,7 @@ def _measure_parity_gap(groups: Groups) -> Figure:
     needs_labels=True,
 )
 def _measure_odds_error(groups: Groups) -> Figure:
-    """By how much they differ among people of the same true label, on average over both labels."""
+    """Gap in favorable decisions among people of the same true label, averaged over both labels."""
     return groups.figure("average_odds_error")
 
 

@@ -37,6 +37,8 @@ from limi.metrics._base import (
     Tree,
     metric,
 )
+from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.metrics._populations import name_population
 from limi.metrics._space import Space
 from limi.system.words import count
 from limi.table import rows as row_sets
@@ -44,6 +46,7 @@ from limi.table.schema import Column, Schema
 from limi.types import Index, Rows
 
 __all__ = [
+    "MOST_ALIKE",
     "Classifier",
     "CopyShares",
     "Definition",
@@ -52,14 +55,21 @@ __all__ = [
     "average_tabular_naturalness",
     "copy_shares",
     "detection_score",
+    "most_alike",
     "naturalness_at",
+    "naturalness_of_sets",
     "two_sample_auc",
 ]
 
 Definition = Literal["paper", "sdmetrics-0.7", "sdmetrics"]
 Classifier = Literal["boosted", "logistic", "svc"]
 
+MOST_ALIKE = 800
+"""Findings that are held against people who flip: one number, so that methods can stand side by
+side."""
+
 _BINS = 10
+_DRAWS = 10  # sets of rows whose naturalness is averaged
 _UNSEEN = 1e-6  # what SDMetrics counts for a level that the real column lacks
 _MOST_PAIRED = 64  # columns of which all pairs are compared where sets stand side by side
 _MOST_PAIRS = 2048  # compared where there are more; each column in as many of them
@@ -148,26 +158,67 @@ def naturalness_at(
 ) -> Likeness:
     """ATN of n of the rows: mean and spread over repeated draws without replacement.
 
+    Several sets that stand side by side are quicker measured by `naturalness_of_sets`.
+    """
+    return naturalness_of_sets(n, real, {"rows": rows}, schema, rng, draws=draws)["rows"]
+
+
+def naturalness_of_sets(
+    n: int,
+    real: Rows,
+    sets: Mapping[str, Rows],
+    schema: Schema,
+    rng: np.random.Generator,
+    *,
+    draws: int = 10,
+) -> dict[str, Likeness]:
+    """ATN of n rows of each set: mean and spread over repeated draws without replacement.
+
     Few rows never reach 1, and the fewer the farther they stay below: 60 rows of a table have 0.86
     where 20,000 have 0.99. So sets are compared at the size of the smallest. Of a table with more
     than 64 columns about 2,000 pairs are compared, each column in as many of them, so that the cost
     grows with the columns and not with their square.
     """
-    if not 1 <= n <= len(rows):
-        raise InvalidInput(f"n is {n}; it must lie between 1 and the {len(rows)} rows given")
-    if n == len(rows) and len(schema) <= _MOST_PAIRED:
-        return Likeness(average_tabular_naturalness(real, rows, schema).score, None, n, 1)
-    compared = _Compared.of(_check(real, "real", schema), _check(rows, "given", schema), schema)
-    if n == len(rows):
-        return Likeness(compared.score(np.arange(n)), None, n, 1)
-    scores = [compared.score(rng.permutation(len(rows))[:n]) for _ in range(draws)]
-    return Likeness(float(np.mean(scores)), float(np.std(scores, ddof=1)), n, draws)
+    for rows in sets.values():
+        if not 1 <= n <= len(rows):
+            raise InvalidInput(f"n is {n}; it must lie between 1 and the {len(rows)} rows given")
+    whole = {name for name, rows in sets.items() if n == len(rows) and len(schema) <= _MOST_PAIRED}
+    drawn = {
+        name: _check(rows, "given", schema) for name, rows in sets.items() if name not in whole
+    }
+    if drawn:
+        together = np.concatenate(list(drawn.values()))
+        compared = _Compared.of(_check(real, "real", schema), together, schema)
+    told, start = {}, 0
+    for name, rows in sets.items():
+        if name in whole:
+            score = average_tabular_naturalness(real, rows, schema).score
+            told[name] = Likeness(score, None, n, 1)
+            continue
+        if n == len(rows):
+            told[name] = Likeness(compared.score(start + np.arange(n)), None, n, 1)
+        else:
+            chosen = (start + rng.permutation(len(rows))[:n] for _ in range(draws))
+            scores = [compared.score(places) for places in chosen]
+            spread = float(np.std(scores, ddof=1))
+            told[name] = Likeness(float(np.mean(scores)), spread, n, draws)
+        start += len(rows)
+    return told
+
+
+def most_alike(n: int, people: Rows, schema: Schema, rng: np.random.Generator) -> float:
+    """ATN that n of these people reach against all of them, drawn with replacement; ten draws.
+
+    Few rows never reach 1, so this is the most that can be asked of n findings.
+    """
+    again = people[rng.integers(0, len(people), _DRAWS * n)]
+    return naturalness_at(n, people, again, schema, rng, draws=_DRAWS).value
 
 
 @dataclass(frozen=True)
 class _Compared:
-    """A table and a set of rows of which several draws are held against it: what is the same for
-    all draws is worked out once. By the paper's definition."""
+    """A table and rows of which several draws are held against it: what is the same for all draws
+    is worked out once. By the paper's definition."""
 
     schema: Schema
     rows: Rows
@@ -537,6 +588,7 @@ def _mean(scores: NDArray[np.float64] | list[float]) -> float:
 # -- measured in every run --------------------------------------------------------------
 
 _MOST_DETECTED: dict[Classifier, int] = {"logistic": 2_000, "svc": 1_000}
+_PEOPLE = ("held-out", "real")  # whose flips findings are held against: the first measured
 _DETECTORS = {"logistic": "a logistic regression", "svc": "an RBF support vector machine"}
 
 
@@ -597,8 +649,8 @@ def _odd_parts(entry: Tree, family: Tree) -> Iterator[Part]:
     NATURALNESS,
     name="p_values",
     title="odd findings",
-    formula="findings whose p-value is under 0.05 / findings, and the same of their partners; p is "
-    "the share of held-out real rows that are no more likely, below",
+    formula="findings with a p-value under 0.05 / findings, and the same for their partners; a "
+    "row's p-value, explained below, is the share of held-out real rows that are as odd or odder",
     range="0 to 100 %",
     better="lower",
     unit="percent",
@@ -664,3 +716,38 @@ def _measure_detection(evidence: Evidence) -> Mapping[str, Figure] | None:
             )
             told[name] = Figure(detection_score(auc), beside={"auc": auc})
     return told
+
+
+@metric(
+    NATURALNESS,
+    name="likeness_to_people_who_flip",
+    title="likeness to people who flip",
+    formula="ATN of `n` findings against the table's own rows that flip; `at_most` is what as many "
+    "of those rows reach, drawn from them with replacement; `n` is 800, or the size of the smaller "
+    "set if it has fewer rows",
+    range="0 to 1",
+    better="higher",
+    beside="at most {at_most}",
+    main=False,
+)
+def _measure_like_people(evidence: Evidence) -> Figure | None:
+    """How much the findings, as a set of {n}, are like the table's own people who flip."""
+    population = next((name for name in _PEOPLE if name in evidence.checked), None)
+    if population is None or not evidence.enough_to_compare:
+        return None
+    checked, schema = evidence.checked[population], evidence.schema
+    people = checked.rows[checked.flips]
+    n = min(MOST_ALIKE, len(people), len(evidence.found))
+    if n < FEWEST_TO_JUDGE:
+        return Figure(
+            None,
+            n=n,
+            reason=f"{len(people)} of the {count(len(checked))} {name_population(population)} that "
+            f"were asked flip, and at least {FEWEST_TO_JUDGE} are needed",
+        )
+    if not evidence.in_time("likeness to people who flip"):
+        return None
+    rng = evidence.rng("likeness_to_people_who_flip")
+    at_most = most_alike(n, people, schema, rng)
+    like = naturalness_at(n, people, evidence.found.rows, schema, rng, draws=_DRAWS)
+    return Figure(like.value, n=n, beside={"at_most": at_most})

@@ -51,7 +51,7 @@ class UnderRules:
 
     only_protected: Measured  # without rules: the question of the papers
     breaking: dict[str, int]  # people who break a rule themselves, by population
-    alone: dict[str, int]  # people of whom no partner could exist
+    alone: dict[str, int]  # people who cannot have a partner
     kept: dict[str, float]  # of people who were drawn, the share that keeps the rules
     unmeasured: dict[str, str]  # populations without a rate, and why
 
@@ -91,8 +91,8 @@ def measure(
     the rows asked until then, whose number no flip has a say in. Where the model is `told` to be
     unsteady, only rows that flip every time they are asked count as flipping. With several
     protected columns each has a rate alone as well, without the rows that flip only if two change
-    together. Where the table has rules, the same people are also asked without them; people of
-    whom no partner could exist are in no rate.
+    together. Where the table has rules, the same people are also asked without them; people
+    who cannot have a partner are in no rate.
     """
     n = min(rows, measurable_rows(session.schema, len(populations), max_queries, told))
     measured, ruled = _nothing(session.schema), session.schema.rules
@@ -366,9 +366,9 @@ def _flip_rate_parts(entry: Tree, family: Tree) -> Iterator[Part]:
     INDIVIDUAL,
     name="flip_rates",
     title="flip rate",
-    formula="flipping rows / rows, of each population: real rows are the table's, held-out rows "
-    "such as the model has not seen (`--held-out`; then in place of real rows, also for groups, "
-    "consistency and errors), natural rows a generator's, uniform rows any of the domain",
+    formula="flipping rows / rows, for each population: real rows come from the table, natural "
+    "rows from a generator, uniform rows from the whole domain; held-out rows, which the model has "
+    "not seen (`--held-out`), replace real rows, also for groups, consistency and errors",
     range="0 to 100 %",
     better="lower",
     unit="percent",

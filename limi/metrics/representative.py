@@ -13,6 +13,7 @@ from limi.types import Index, Rows
 __all__ = ["population_odds", "representative"]
 
 _MOST_ROWS = 20_000  # of either side, to fit on
+_MOST_CELLS = 4_000_000  # of either side: of a wide table fewer rows
 _FOLDS = 2
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories, and as bins of numbers
 
@@ -48,12 +49,13 @@ def population_odds(
         c.kind != "numerical" and c.kind != "ordered" and c.size <= _MOST_LEVELS
         for c in schema.columns
     ]
-    real = real[rng.permutation(len(real))[:_MOST_ROWS]]
+    most = max(min(_MOST_ROWS, _MOST_CELLS // len(schema)), 1)
+    real = real[rng.permutation(len(real))[:most]]
     fold = rng.permutation(np.arange(len(found)) % _FOLDS)
     odds = np.empty(len(found))
     for held_out in range(_FOLDS):
         others = found[fold != held_out]
-        others = others[rng.permutation(len(others))[:_MOST_ROWS]]
+        others = others[rng.permutation(len(others))[:most]]
         is_real = np.arange(len(real) + len(others)) < len(real)
         weight = np.where(is_real, 0.5 / len(real), 0.5 / len(others)) * len(is_real)
         classifier = HistGradientBoostingClassifier(

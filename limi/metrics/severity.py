@@ -102,7 +102,7 @@ def priority(severity: Scores, naturalness: NDArray[np.float64]) -> NDArray[np.f
 @metric(
     SEVERITY,
     name="score_gap",
-    formula="|score - partner's score|, mean over the findings; the column `severity` of them",
+    formula="|score - partner's score|, mean over the findings (their column `severity`)",
     range="0 to 1",
     better="lower",
     beside="largest {largest}",
@@ -138,8 +138,8 @@ def _measure_margin(evidence: Evidence) -> Figure | None:
     SEVERITY,
     name="answer_gap",
     formula="distance of the two answers, mean over the findings: the difference of numbers, or "
-    "places between ordered classes; where decisions are bands, how many of them the protected "
-    "variants span; the column `severity` of them",
+    "places between ordered classes; if decisions are bands, how many bands the protected variants "
+    "span (their column `severity`)",
     range="from 0",
     better="lower",
     beside="largest {largest}",
@@ -175,8 +175,8 @@ def _affected_parts(entry: Tree, family: Tree) -> Iterator[Part]:
     SEVERITY,
     name="affected",
     title="people affected",
-    formula="rate x volume; the 95 % interval holds the chance of the rate's sample and that of "
-    "the volume itself",
+    formula="rate x volume; the 95 % interval allows for the sample behind the rate and for the "
+    "chance in the volume itself",
     range="",
     better="lower",
     unit="count",

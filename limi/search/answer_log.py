@@ -2,7 +2,7 @@
 
 A search is a function of its seed and of the model's answers. Replaying the answers therefore
 brings a method back to where it was, whatever state it keeps. An answer is found by its row, so
-that it does not matter in which batches rows were asked, which hangs on the clock.
+that it does not matter in which batches rows were asked, which depends on the clock.
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
 they must be such as the model may give, and it is asked again for a sample of its answers. A
@@ -124,7 +124,7 @@ class AnswerLog:
         self.asked_again += len(chosen)
         if not self._decision.moved(self._score(rows[chosen]), known[chosen]).any():
             return
-        # The answers may hang on the batch, or on chance: then there is nothing to hold them to.
+        # The answers may depend on the batch, or on chance: then there is nothing to hold them to.
         now, self._moves = self._ask_often(rows)
         wrong = np.flatnonzero(self._decision.moved(now, known))
         if len(wrong) and not self._moves:

@@ -121,7 +121,7 @@ def ask_chances(
 def _most_promising(places: Index, evidence: NDArray[np.float64], left: float) -> Index:
     """The pairs to ask next: where queries are few, those with the most evidence so far.
 
-    Whom to ask may hang on all that is known: evidence is sound however a pair came to be asked.
+    Whom to ask may depend on all that is known: evidence is sound however a pair came to be asked.
     """
     if left == np.inf:
         return places

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from limi.errors import InvalidInput, MissingCapability, Unreachable, spell
 from limi.search.budget import Budget, Stop
-from limi.search.findings import Findings
+from limi.search.findings import Findings, Found
 from limi.search.method import Method, is_exhaustive
 from limi.search.session import Session
 from limi.search.task import Task
@@ -40,6 +40,7 @@ def run(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
     watch: Watch | None = None,
+    on_found: Callable[[Found], None] | None = None,
 ) -> Run:
     """Search until the budget is spent, the method has nothing left, or the user interrupts.
 
@@ -47,7 +48,8 @@ def run(
     before an interrupt is returned, never lost.
 
     A search that is part of something larger brings its `watch`, which then says when it must end
-    and how fast the model is; the task's `score` is timed by it already.
+    and how fast the model is; the task's `score` is timed by it already. `on_found` is told of new
+    findings, in their order.
     """
     check(method, task.capabilities, len(task.schema.combinations), budget)
     rng = Stream.SEARCH.rng(seed)
@@ -60,7 +62,8 @@ def run(
         and not is_exhaustive(method)
     )
     session = Session(task, budget, watch, frugal=frugal)
-    findings = Findings(task.schema, sided=task.decision.kind == "favorable")
+    sided = task.decision.kind == "favorable"
+    findings = Findings(task.schema, sided=sided, on_new=on_found)
     watch.owed = 0
     start, asked = watch.seconds, watch.questions
     watch.done = _share(budget, session, findings)

@@ -1,13 +1,16 @@
 """The ledger: distinct flipping rows in the order they were found, with time and origin.
 
 Of very many, keys and rows lie on disk: keys as sorted runs, by which a row is told to be new, and
-rows one behind the other, as they came. What is found does not hang on where it lies.
+rows one after the other, as they came. What is found does not depend on where it lies.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -16,7 +19,7 @@ from numpy.typing import NDArray
 
 from limi.search.check import ALONE, REFUSED, Checked
 from limi.system.scratch import Scratch
-from limi.table.rows import KeySet, distinct
+from limi.table.rows import KeySet, keys
 from limi.table.schema import Schema
 from limi.table.sketches import row_ranks
 from limi.types import Index, Mask, Rows, Scores
@@ -25,6 +28,7 @@ __all__ = ["Findings", "Found", "Spool"]
 
 MOST_IN_MEMORY = 1 << 17  # findings; more of them lie on disk
 _AT_ONCE = 1 << 16  # findings that are read back together
+_MOST_UNDER_WAY = 2  # batches that wait to be written, or are
 
 
 @dataclass(frozen=True)
@@ -70,18 +74,34 @@ class Found:
 
 
 class Spool:
-    """Findings on disk, in the order in which they came."""
+    """Findings on disk, in the order in which they came.
+
+    They are written by a thread, while whoever finds them goes on.
+    """
 
     def __init__(self) -> None:
         self._bytes: Scratch[np.uint8] = Scratch(np.uint8)
         self._places: list[dict[str, tuple[int, Any, tuple[int, ...]]]] = []
         self._n = 0
+        self._writer = ThreadPoolExecutor(1, "limi-spool")
+        self._under_way: deque[Future[None]] = deque()
+        weakref.finalize(self, self._writer.shutdown, wait=False)
 
     def __len__(self) -> int:
         return self._n
 
     def append(self, found: Found) -> None:
-        """Write findings behind the others."""
+        """Write findings behind the others; what went wrong with earlier ones is raised here."""
+        self._await(_MOST_UNDER_WAY - 1)
+        self._under_way.append(self._writer.submit(self._write, found))
+        self._n += len(found)
+
+    def _await(self, most: int = 0) -> None:
+        """Until so many writes at the most are under way."""
+        while len(self._under_way) > most:
+            self._under_way.popleft().result()
+
+    def _write(self, found: Found) -> None:
         for start in range(0, len(found), _AT_ONCE):
             part = found[start : start + _AT_ONCE]
             place = {}
@@ -90,10 +110,10 @@ class Spool:
                 place[one.name] = (len(self._bytes), cells.dtype, cells.shape)
                 self._bytes.append(np.frombuffer(cells.tobytes(), dtype=np.uint8))
             self._places.append(place)
-            self._n += len(part)
 
     def pieces(self) -> Iterator[Found]:
         """All of them, in the pieces in which they were written."""
+        self._await()
         for place in self._places:
             data = self._bytes.look()
             arrays = [
@@ -173,13 +193,19 @@ class Findings:
     """
 
     def __init__(
-        self, schema: Schema, *, sided: bool = True, most_in_memory: int | None = None
+        self,
+        schema: Schema,
+        *,
+        sided: bool = True,
+        most_in_memory: int | None = None,
+        on_new: Callable[[Found], None] | None = None,
     ) -> None:
         self.schema = schema
+        self._on_new = on_new  # told of new findings, in their order
         self.sided = sided  # are decisions favorable or not? Only then `favorable` counts anything
         self.rows_checked = 0
         self.flips = 0  # flipping rows, repeated keys included
-        self.alone = 0  # of the rows checked, those of which no partner could exist
+        self.alone = 0  # of the rows checked, those that cannot have a partner
         self.favorable = np.zeros(len(schema.combinations), dtype=np.int64)
         self._known = KeySet()
         self._parts: list[Found] = []
@@ -202,13 +228,13 @@ class Findings:
         new = np.flatnonzero(checked.flips)
         if not len(new):
             return 0
-        known = distinct(self.schema, checked.rows[new])
-        first = known.first[~self._known.contains(known.keys[known.first])][:most]
-        self._known.add(known.keys[first])
-        new = new[first]
+        rows = checked.rows if len(new) == len(checked) else checked.rows[new]
+        new = new[self._known.take_new(keys(self.schema, rows), most)]
         if not len(new):
             return 0
         self._parts.append(_take(checked, new, seconds))
+        if self._on_new is not None:
+            self._on_new(self._parts[-1])
         self._has_bits &= len(self._parts[-1].bits) > 0
         self._n_held += len(new)
         if self._n_held > self._most:

@@ -31,7 +31,7 @@ from limi.search.task import Task
 from limi.search.tried import most_queries
 from limi.system.watch import OutOfTime, Watch
 from limi.table.partners import complete, distinct_questions
-from limi.table.rows import Distinct, KeySet, distinct, group
+from limi.table.rows import Distinct, KeySet, distinct
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Mask, Rows, Scores
 
@@ -65,6 +65,7 @@ class Session:
         self.is_starved = False  # hardly a proposed row keeps the rules
         self.queries_left = np.inf if budget.max_queries is None else budget.max_queries
         self.findings_left = np.inf if budget.max_findings is None else budget.max_findings
+        self.remembers = True  # may `unseen` be asked for? A method that never does spares the keys
         self.keep_scores = False  # do checks bring the scores under all combinations along?
         self.notes: list[str] = []  # what the method wants the report to say
         self.facts: dict[str, float] = {}  # and its numbers
@@ -410,7 +411,7 @@ class Session:
 
     @property
     def _batch_there(self) -> int:
-        """A device takes more rows at once, unless fewer than usual are wished for."""
+        """A device takes more rows at once, unless fewer than usual are asked for."""
         assert self.on_device is not None
         wished = self.max_batch
         most = wished if wished < MAX_BATCH else max(wished, self.on_device.batch)
@@ -442,6 +443,8 @@ class Session:
 
     def _note(self, keys: Keys) -> None:
         """Remember keys that were asked; most methods never want to know, so sorting can wait."""
+        if not self.remembers:
+            return
         self._noted.append(keys)
         self._n_noted += len(keys)
         if self._n_noted > _MOST_NOTED:
@@ -450,9 +453,7 @@ class Session:
     def _settle(self) -> None:
         """Put the keys that were noted into the set."""
         if self._noted:
-            keys = np.concatenate(self._noted)
-            keys = keys[group(keys)[0]]
-            self._asked.add(keys[~self._asked.contains(keys)])
+            self._asked.take_new(np.concatenate(self._noted))
             self._noted, self._n_noted = [], 0
 
     def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:

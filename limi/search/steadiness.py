@@ -1,8 +1,8 @@
 """Whether a model answers the same for the same row each time, and flips that hold either way.
 
-An answer may hang on chance (dropout left on, a randomised threshold), on the order of the rows, or
-on the other rows of a batch (columns standardised within it). Such a model is tested all the same:
-how much its answers move is told, and a flip counts only where it is seen every time.
+An answer may depend on chance (dropout left on, a randomised threshold), on the order of the rows,
+or on the other rows of a batch (columns standardised within it). Such a model is tested all the
+same: the report says how much its answers move, and a flip counts only where it is seen every time.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Steadiness:
 
     @property
     def in_company(self) -> bool:
-        """Do answers hang on the other rows of a batch, and on nothing else?"""
+        """Do answers depend on the other rows of a batch, and on nothing else?"""
         return self.regrouped > 0 == self.again + self.reordered
 
     @property

@@ -7,15 +7,8 @@ import pytest
 
 from limi.errors import InvalidInput
 from limi.methods import parse
-from limi.methods.guided import (
-    _POWERS,
-    Guided,
-    _Parents,
-    _Pool,
-    _power,
-    _Scale,
-    _telling,
-)
+from limi.methods._guessing import Scale, _telling
+from limi.methods.guided import _POWERS, Guided, _Parents, _Pool, _power
 from limi.methods.natural import Natural
 from limi.search.budget import Budget, Stop
 from limi.search.engine import run
@@ -186,7 +179,7 @@ def test_where_neither_learner_helps_a_neighbour_is_not_all_that_counts():
     bred = rng.random(2_000) < 0.5
     flips = rng.random(2_000) < np.where(bred, 0.6, 0.2)
     wrong = np.where(flips, -1.0, 1.0)[:, None] + rng.normal(0, 1, (2_000, 2))
-    scale = _Scale()
+    scale = Scale()
     scale.learn(np.column_stack([wrong, bred]), flips)
     sure, unsure = scale.log_odds(np.array([[4.0, 8.0, 0.0], [-4.0, -8.0, 0.0]]))
     assert sure > unsure + 1
@@ -197,7 +190,7 @@ def test_a_neighbour_may_count_less():
     bred = rng.random(2_000) < 0.5
     flips = rng.random(2_000) < np.where(bred, 0.2, 0.6)
     right = np.where(flips, 1.0, -1.0)[:, None] + rng.normal(0, 1, (2_000, 2))
-    scale = _Scale()
+    scale = Scale()
     scale.learn(np.column_stack([right, bred]), flips)
     neighbour, fresh = scale.log_odds(np.array([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
     assert neighbour < fresh - 0.5
@@ -208,7 +201,7 @@ def test_the_learner_that_was_right_gets_the_weight():
     flips = rng.random(2_000) < 0.3
     telling = np.where(flips, 1.0, -1.0) + rng.normal(0, 1, 2_000)
     guesses = np.column_stack([rng.normal(0, 1, 2_000), telling, np.zeros(2_000)])
-    scale = _Scale()
+    scale = Scale()
     assert np.array_equal(scale.log_odds(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, 1.0]])), [2.0, 1.7])
     scale.learn(guesses, flips)
     chance = 1 / (1 + np.exp(-scale.log_odds(guesses)))

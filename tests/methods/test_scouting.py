@@ -55,7 +55,7 @@ def audited(workers, model=scored, protected=("sex",), **given):
     told = b"".join(array.tobytes() for array in arrays)
     counted = [result.summary.rows_checked, result.summary.stop, result.summary.scores]
     if isinstance(given["method"], str):
-        # LIMI asks a few rows that it does not meet; which ones hangs on how it is cut into parts.
+        # LIMI asks a few rows that it does not meet; which ones depends on how it is cut.
         counted.append(result.summary.queries)
     return told, len(found), counted
 

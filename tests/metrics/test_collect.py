@@ -59,7 +59,7 @@ def test_the_tree_is_plain_and_complete(result):
     }
     assert set(tree["naturalness"]) == {
         *("average_tabular_naturalness", "p_values"),
-        *("detection", "nearest_neighbour_distance"),
+        *("detection", "likeness_to_people_who_flip", "nearest_neighbour_distance"),
     }
     assert tree["naturalness"]["p_values"]["by"] == "neighbour distance"
     sizes = {e["n"] for e in tree["naturalness"]["average_tabular_naturalness"].values()}

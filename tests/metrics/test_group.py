@@ -54,7 +54,7 @@ def people():
 
 
 def test_equals_fairlearn_where_both_define_it(people):
-    fairlearn = pytest.importorskip("fairlearn.metrics")
+    fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is the other opinion")
     decisions, labels, privileged = people
     given = {"y_true": labels, "y_pred": decisions.astype(int), "sensitive_features": privileged}
     assert group.parity_gap(decisions, privileged) == pytest.approx(

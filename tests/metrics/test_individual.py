@@ -134,7 +134,7 @@ def test_consistency_looks_at_five_neighbours():
     rows = np.zeros((10, 3))
     rows[5:, 0] = 9.0
     assert consistency(rows[:, 0] > 0, rows, NUMBERS) == 1
-    # One of each five is decided otherwise: 4 rows are off by 1/5, one by 4/5.
+    # One of each five is decided differently: 4 rows are off by 1/5, one by 4/5.
     odd = np.arange(10) % 5 == 0
     assert consistency(odd, rows, NUMBERS) == pytest.approx(1 - (4 * 0.2 + 0.8) / 5)
 

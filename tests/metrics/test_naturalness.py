@@ -16,6 +16,7 @@ from limi.metrics.naturalness import (
     copy_shares,
     detection_score,
     naturalness_at,
+    naturalness_of_sets,
     two_sample_auc,
 )
 from limi.table.schema import Column, Schema
@@ -120,7 +121,7 @@ def test_equals_what_sdmetrics_said():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("seed", [2, 3])
 def test_equals_sdmetrics_where_it_is_installed(seed):
-    pytest.importorskip("sdmetrics")
+    pytest.importorskip("sdmetrics", reason="sdmetrics is the other opinion")
     real, generated = make_golden.tables(400, 300, seed)
     compare_with_report(real, generated, make_golden.by_report(real, generated))
     compare_with_metrics(real, generated, make_golden.by_metric(real, generated))
@@ -151,6 +152,18 @@ def test_sets_of_one_table_are_as_natural_at_equal_size_whatever_their_own():
     assert (whole.value, whole.spread, whole.draws) == (alone, None, 1)
     with pytest.raises(InvalidInput, match="n is 81"):
         naturalness_at(81, real, few, MIXED, rng)
+
+
+def test_sets_side_by_side_are_judged_as_each_alone():
+    rng = np.random.default_rng(0)
+    sets = {name: draw(rng, n, 0.2) for name, n in (("a", 90), ("b", 60), ("c", 75))}
+    real = draw(rng, 120, 0.2)
+    together = naturalness_of_sets(60, real, sets, MIXED, np.random.default_rng(1), draws=3)
+    stream = np.random.default_rng(1)
+    for name, rows in sets.items():
+        alone = naturalness_at(60, real, rows, MIXED, stream, draws=3)
+        assert together[name].value == pytest.approx(alone.value)
+        assert (together[name].n, together[name].draws) == (alone.n, alone.draws)
 
 
 def test_draws_are_without_replacement_and_of_the_rows_given():

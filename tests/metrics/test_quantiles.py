@@ -25,7 +25,7 @@ TAILS = {
 @pytest.mark.parametrize("name", TAILS)
 def test_known_tails_are_estimated_and_lie_in_the_interval(name):
     quantile, shape = TAILS[name]
-    # The ranks of a perfect sample: nothing here hangs on chance.
+    # The ranks of a perfect sample: nothing here depends on chance.
     values = quantile((np.arange(10_000) + 0.5) / 10_000)
     told = estimate_tail(values)
     assert (told.exceedances, told.reason) == (1000, "")

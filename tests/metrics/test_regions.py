@@ -349,7 +349,7 @@ PARTS = Schema(
 
 
 def part(n, seed, gaps):
-    """Rows of few values, some missing, and flips that hang on nothing."""
+    """Rows of few values, some missing, and flips that depend on nothing."""
     rng = np.random.default_rng(seed)
     rows = uniform(PARTS, n, rng)
     rows[:, 4] = np.round(rows[:, 4] * 30) / 30

@@ -11,11 +11,14 @@ from scipy.stats import beta
 from limi.errors import InvalidInput
 from limi.metrics.individual import clopper_pearson
 from limi.metrics.sequential import (
+    FEWEST_FOR_MEAN,
     anytime_interval,
+    anytime_mean,
     anytime_rate,
     confidence_sequence,
     log_capital,
 )
+from tests.naive import intervals
 
 
 def capital_by_betting(flips, share):
@@ -137,3 +140,35 @@ def test_where_all_rows_or_none_hit_the_far_end_is_open():
     for hits, n in ((0, 50), (1, 7), (20, 90)):
         low, high = anytime_interval(hits, n)
         np.testing.assert_allclose(anytime_interval(n - hits, n), (1 - high, 1 - low), atol=1e-12)
+
+
+@pytest.mark.parametrize(("n", "confidence"), [(100, 0.95), (400, 0.99), (1_500, 0.9)])
+def test_the_interval_of_a_mean_is_that_of_the_mixture_added_up(n, confidence):
+    numbers = np.random.default_rng(n).exponential(30.0, size=n) - 7
+    low, high = anytime_mean(numbers.mean(), numbers.var(ddof=1), n, confidence)
+    assert (low, high) == pytest.approx(intervals.anytime_mean(numbers.tolist(), confidence))
+
+
+def test_a_mean_is_held_at_all_times_at_once_where_a_usual_interval_is_not():
+    rng = np.random.default_rng(3)
+    n = np.arange(1, 3_001)
+    for numbers, truth in (
+        (rng.normal(5.0, 2.0, size=(400, 3_000)), 5.0),
+        (rng.exponential(2.0, size=(400, 3_000)), 2.0),
+    ):
+        mean = numbers.cumsum(axis=1) / n
+        variance = ((numbers**2).cumsum(axis=1) / n - mean**2) * n / np.maximum(n - 1, 1)
+        low, high = anytime_mean(mean, variance, n, 0.9)
+        ever = ((low > truth) | (high < truth)).any(axis=1)
+        assert ever.mean() < 0.1 + 3 * (0.1 * 0.9 / 400) ** 0.5
+        usual = 1.645 * np.sqrt(variance / n)
+        assert (np.abs(mean - truth) > usual)[:, 99:].any(axis=1).mean() > 0.4
+
+
+def test_nothing_is_said_of_the_mean_of_few():
+    low, high = anytime_mean(3.0, 1.0, np.array([1, FEWEST_FOR_MEAN - 1, FEWEST_FOR_MEAN]))
+    assert np.isneginf(low[:2]).all()
+    assert np.isposinf(high[:2]).all()
+    assert np.isfinite([low[2], high[2]]).all()
+    with pytest.raises(InvalidInput, match="confidence is 1"):
+        anytime_mean(3.0, 1.0, 200, 1.0)

@@ -181,7 +181,7 @@ def test_the_calibrated_plane_is_that_of_a_logistic_regression():
 
 
 def test_chunks_and_tensors_change_nothing_of_the_calibrated_plane():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     latents, favorable = unequal()
     planes = [
         boundary.calibrate(labelled(latents, favorable, 4_000)),

@@ -256,7 +256,7 @@ def test_queries_are_those_that_were_told_before(seed, n, max_batch):
     cost = query_cost(THREE, rows, distinct(THREE, rows))
     assert checked.queries == sum(asked) == cost.sum()
     assert cost.max(initial=0) <= most_queries(THREE)
-    # What is tried of one row is asked at once, however small a batch was wished for.
+    # What is tried of one row is asked at once, however small a batch was asked for.
     assert max(asked, default=0) <= max(max_batch, most_queries(THREE))
 
 

@@ -5,6 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from limi.errors import FailedWrite
 from limi.methods import parse
 from limi.search import findings as ledger
 from limi.search.budget import Budget
@@ -61,6 +62,17 @@ def test_a_ledger_on_disk_holds_what_one_in_memory_does(monkeypatch, limit, most
     assert {len(part) for part in parts[:-1]} == {16}
     assert_same(plain.all(), ledger._join(parts))
     assert_same(plain.all(), ledger._join(list(plain.parts())))
+
+
+def test_a_disk_that_is_full_is_told_when_findings_are_wanted(monkeypatch):
+    def refuse(fd, data):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("limi.system.writing.append", refuse)
+    spool = ledger.Spool()
+    spool.append(filled()[0].all())
+    with pytest.raises(FailedWrite, match="No space left"):
+        list(spool.pieces())
 
 
 def test_a_batch_without_bits_takes_those_of_all(monkeypatch):

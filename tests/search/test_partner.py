@@ -48,7 +48,7 @@ def test_the_partner_is_the_one_chosen_by_hand(rule, some):
 
 @pytest.mark.parametrize("rule", ["widest", "first"])
 def test_tensors_choose_as_arrays_do(rule):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     scores, own, _ = drawn()
     mine = scores[np.arange(len(own)), own]
     here = choose_partner(scores, mine, own=own, rule=rule)

@@ -307,7 +307,9 @@ def test_a_surprise_after_a_steady_sample_is_told_and_mended():
 
 
 def test_fairlearns_threshold_optimizer():
-    postprocessing = pytest.importorskip("fairlearn.postprocessing")
+    postprocessing = pytest.importorskip(
+        "fairlearn.postprocessing", reason="fairlearn has the model"
+    )
     frame = FRAME.assign(merit=FRAME.merit + 0.8 * FRAME.sex)
     inputs = frame.drop(columns="ok")
     # Merit in a few steps, so that the optimizer has to mix two thresholds by chance.
@@ -345,7 +347,7 @@ def test_fairlearns_threshold_optimizer():
 
 
 def test_a_torch_module_with_dropout_left_on():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
 
     class Network(torch.nn.Module):
         output = "logits"
