@@ -82,9 +82,14 @@ def search(model, n_latents, **given):
     whole = time.perf_counter() - start
     found = result.found
     digest = hashlib.sha256(b"".join(a.tobytes() for a in (found.rows, found.score, found.partner)))
-    spent = result.summary.phases
-    seconds = sum(spent[name]["seconds"] for name in ("labels", "search", "second_check"))
+    spent = {name: told["seconds"] for name, told in result.summary.phases.items()}
+    PHASES.clear()
+    PHASES.update(spent)
+    seconds = sum(spent[name] for name in ("labels", "search", "second_check"))
     return seconds, whole, digest.hexdigest(), len(found)
+
+
+PHASES = {}  # seconds of the last search, by phase
 
 
 def compare(name, made, counts, bar=None, **given):

@@ -101,7 +101,7 @@ class Codes:
             if levels is None:
                 columns.append(cells.to_numpy(dtype=float, na_value=np.nan))
             else:
-                columns.append(cells.astype(object).map(levels).astype(float).to_numpy())
+                columns.append(levels.get_indexer(cells.to_numpy(object)).astype(float))
         return np.nan_to_num(np.column_stack(columns), nan=-1.0)
 
     def predict_proba(self, frame: pd.DataFrame) -> np.ndarray:
@@ -113,11 +113,10 @@ class Codes:
         return self.tree.predict(self._matrix(frame))
 
 
-def _levels(cells: pd.Series) -> dict[Any, float] | None:
+def _levels(cells: pd.Series) -> pd.Index | None:
     if pd.api.types.is_numeric_dtype(cells.dtype) and not pd.api.types.is_bool_dtype(cells.dtype):
         return None
-    known = sorted(cells.dropna().unique().tolist(), key=str)
-    return {level: float(place) for place, level in enumerate(known)}
+    return pd.Index(sorted(cells.dropna().unique().tolist(), key=str), dtype=object)
 
 
 def test(place: Path, number: int) -> Outcome:

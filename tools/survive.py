@@ -5,11 +5,12 @@
     python tools/survive.py --seed 7   other random moments
     python tools/survive.py --every 4  every fourth operation only, and --only NAME a victim
 
-Searches (limi, guided, aequitas, adf), a study, a repair and a fit are killed at every operation
-on files, half-way through every write, and at random moments; they are told to end, and interrupted
-twice; their workers are killed; their disk fills up at every write; two run on one folder. Each is
-then run again, with --resume where something is left. What must hold: the results of a run that
-nobody disturbed, no file left over, nothing of others touched.
+Searches (limi, guided, aequitas, adf), proofs, a study, a repair and a fit are killed at every
+operation on files, half-way through every write, and at random moments; they are told to end, and
+interrupted twice; their workers are killed, also those of Ray; their disk fills up at every write,
+or cannot be written at all; two run on one folder. Each is then run again, with --resume where
+something is left. What must hold: the results of a run that nobody disturbed, no file left over,
+nothing of others touched.
 
 It works in a folder of its own, which it makes and removes, and refuses to touch any other.
 """
@@ -65,6 +66,10 @@ def survive(*, seed: int, short: bool, every: int, only: str) -> int:
             victim = make()
             reference = Reference.of(book, victim)
             step = every * 8 if victim.is_slow else every
+            if victim.only_workers:
+                with_killed_workers(book, reference, rng, times=4)
+                print(f"{victim.name}: {time.perf_counter() - began:.0f} seconds", flush=True)
+                continue
             at_every_operation(book, reference, rng, step)
             on_a_full_disk(book, reference, step)
             at_random_moments(book, reference, rng, times=1 if short or victim.is_slow else 12)
@@ -75,6 +80,7 @@ def survive(*, seed: int, short: bool, every: int, only: str) -> int:
                 two_on_one_folder(book, reference)
                 if not short:
                     on_a_small_file_system(book, reference)
+                    where_nothing_can_be_written(book, reference)
             print(f"{victim.name}: {time.perf_counter() - began:.0f} seconds", flush=True)
         for outcome, n in sorted(book.outcomes.items()):
             print(f"{n:6,}  {outcome}")
@@ -149,13 +155,38 @@ def with_killed_workers(book: Book, whole: Reference, rng: np.random.Generator, 
         began, child = time.perf_counter(), case.start(Trap())
         for share in shares:
             time.sleep(max(0.0, share * whole.seconds - (time.perf_counter() - began)))
-            for worker in children_of(child)[:1]:
+            for worker in workers_of(child)[:1]:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(worker, signal.SIGKILL)
                     book.count("workers killed")
         code = ended(child)
         case.end(code == 0, f"ended with {code} and {case.said()!r}")
         case.settle("lost workers")
+
+
+def workers_of(process: int) -> list[int]:
+    """Its workers: what it has started itself, and actors of a cluster that it has started."""
+    children = children_of(process)
+    actors = [one for child in children for one in children_of(child) if is_actor(one)]
+    return actors or [one for one in children if not is_of_ray(one)]
+
+
+def is_actor(process: int) -> bool:
+    """Is a process an actor of Ray that holds work of ours?"""
+    return title_of(process).startswith("ray::_Worker")
+
+
+def is_of_ray(process: int) -> bool:
+    """Is a process a part of Ray itself?"""
+    return "ray" in title_of(process)
+
+
+def title_of(process: int) -> str:
+    """What a process calls itself."""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text().replace("\0", " ")
+    except OSError:  # it has ended
+        return ""
 
 
 def children_of(process: int) -> list[int]:
@@ -215,6 +246,33 @@ def on_a_small_file_system(book: Book, whole: Reference) -> None:
         case.remove()
 
 
+def where_nothing_can_be_written(book: Book, whole: Reference) -> None:
+    """A folder that can only be read: one sentence; and the same folder when it can be written."""
+    case = whole.case(book, "in a folder that can only be read")
+    place = case.folder / "closed"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        place.rmdir()
+        book.count("skipped: only root mounts a file system that can only be read")
+        return
+    try:
+        for option, codes in (("ro", (2, 4)), ("rw", (0,))):
+            again = ["mount", "-o", f"remount,{option}", str(place)]
+            subprocess.run(again, capture_output=True, check=True)
+            code = case.run(Trap(), out=place / "run", resume=False)
+            case.end(code in codes, f"ended with {code} and {case.said()!r} ({option})")
+            if option == "ro":
+                case.end("ead-only file system" in case.said(), f"said {case.said()!r}")
+                case.end(os.listdir(place) == [], f"left {os.listdir(place)}")
+        case.end(whole.victim.results(place / "run") == whole.results, "found something else")
+        book.count(f"{whole.victim.name}: refused where nothing can be written, then ran")
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+    place.rmdir()
+    case.remove()
+
+
 # -- runs that are disturbed ----------------------------------------------------------------
 
 
@@ -229,6 +287,7 @@ class Victim:
     make_ready: Callable[[Path], None] = lambda folder: None
     is_slow: bool = False  # a minute per run: some operations stand for all
     workers: int = 0  # processes that it starts
+    only_workers: bool = False  # are they all that is disturbed?
 
 
 @dataclass
@@ -570,11 +629,13 @@ def victims(place: Path, short: bool) -> list[tuple[str, Callable[[], Victim]]]:
     return [
         ("limi", lambda: searching("limi", max_rows=1500)),
         ("workers", lambda: searching("limi", max_rows=1500, workers=2)),
-        ("scouts", lambda: searching("limi", workers=2, scouts=True, max_rows=4000)),
+        ("scouts", lambda: searching("limi", workers=2, scouts=True)),
+        ("ray", lambda: searching("limi", workers=2, scouts=True, cluster="ray")),
         ("replaced", lambda: searching("limi", max_rows=1500, replaces=True)),
         ("guided", lambda: searching("guided", max_queries=3000)),
         ("aequitas", lambda: searching("aequitas", max_rows=1500)),
         ("adf", lambda: searching("adf", max_rows=800)),
+        ("certify", proving),
         ("fit", fitting),
         ("study", studying),
         ("repair", lambda: repairing(place)),
@@ -627,14 +688,18 @@ def searching(
     replaces: bool = False,
     workers: int = 1,
     scouts: bool = False,
-    **budget: int,
+    cluster: str | None = None,
+    **budget: int | None,
 ) -> Victim:
     """A search; the first is made over an older run where it replaces one. Workers are asked for
     scores, or go ahead of it as `scouts`."""
+    settings: dict[str, Any] = {}
     if scouts:
         from limi.methods import _scouting
 
+        # The table has few people: after some thousand latents hardly one of them is new.
         _scouting._LARGEST = _scouting._SMALLEST = 256
+        settings, budget = {"n_latents": 6000, "n_labelled": 400}, {"max_rows": None}
     if workers > 1:
         from limi.search import spread
 
@@ -652,6 +717,7 @@ def searching(
             target="ok",
             favorable=favorable,
             method=method,
+            settings=settings,
             rate_rows=100,
             max_batch=256,
             seed=seed,
@@ -659,6 +725,7 @@ def searching(
             force=force or (replaces and not resume),
             resume=resume,
             workers=workers,
+            cluster=cluster,
             **budget,  # type: ignore[arg-type]
         )
 
@@ -669,13 +736,22 @@ def searching(
     def results(out: Path) -> Any:
         summary = json.loads((out / "summary.json").read_text())
         names = ["findings", "rows_checked", "rates", "stop"]
-        # Which rows LIMI asks and does not meet hangs on its parts; with scouts they do not count.
+        # Which rows LIMI asks and does not meet depends on its parts; scouts do not count them.
         told = [summary[name] for name in names + ([] if scouts else ["queries"])]
         return told, digest((out / "findings.parquet").read_bytes())
 
     name = f"{method} over an older run" if replaces else method
     name += f" with {workers} {'scouts' if scouts else 'workers'}" if workers > 1 else ""
-    return Victim(name, search, results, not replaces, older, workers=workers if workers > 1 else 0)
+    name += " of Ray" if cluster else ""
+    return Victim(
+        name,
+        search,
+        results,
+        not replaces,
+        older,
+        workers=workers if workers > 1 else 0,
+        only_workers=cluster is not None,  # a cluster takes long to start and to end
+    )
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -689,6 +765,42 @@ def forked(work: Callable[[], None]) -> int:
         finally:
             os._exit(code)
     return child
+
+
+def proving() -> Victim:
+    """Proofs about people, kept as they are decided."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    frame = people()
+    frame["ok"] = np.where(model(frame) > 0.5, "yes", "no")
+    frame = frame.drop(columns="job").assign(sex=(frame["sex"] == "M").astype(int))
+    features = frame.drop(columns="ok")
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0, n_jobs=1)
+    forest.fit(features, frame["ok"])
+
+    def prove(out: Path, force: bool, resume: bool) -> None:
+        limi.certify(
+            forest,
+            frame,
+            protected=["sex"],
+            target="ok",
+            favorable="yes",
+            near={"age": 2},
+            rows=40,
+            workers=0,
+            out=out,
+            force=force,
+            resume=resume,
+        )
+
+    def results(out: Path) -> Any:
+        tree = json.loads((out / "proof.json").read_text())
+        # What a resumed run asks again, and says of it, are its own.
+        own = ("seconds", "queries", "notes")
+        told = {name: told for name, told in tree.items() if name not in own}
+        return told, digest((out / "people.parquet").read_bytes()), sorted(os.listdir(out))
+
+    return Victim("certify", prove, results, True)
 
 
 def fitting() -> Victim:

@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from limi import methods, models
+from limi import methods
 from limi.audits.beside import Beside
 from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
+from limi.audits.early_check import EarlyCheck
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource, anchored
 from limi.audits.hiding import settle_hidden
+from limi.audits.hiring import hire, want_workers
 from limi.audits.labels import read_label_names
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import Problem, prepare, with_held_out
@@ -41,14 +43,12 @@ from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
 from limi.search.partner import Partner
-from limi.search.spread import Spread
 from limi.system import cores
 from limi.system.watch import Watch
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.types import Rows, Scores, Value
-from limi.workers import check_cluster, count_workers, open_executor, reach_cluster
 
 __all__ = ["Out", "audit"]
 
@@ -193,7 +193,7 @@ def audit(
     usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
-    has_workers = _check_workers(model, workers, cluster, device, budget)
+    has_workers = want_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
         raise InvalidInput(f"volume is {volume}; it is a number of people, 1 or more")
     remote = settle_remote(
@@ -270,41 +270,15 @@ def audit(
         if exchange is not None:
             ending.callback(exchange.rest)
         score = asked.score
-        executor = open_executor(workers, cluster) if has_workers else None
-        if executor is not None:
-            ending.callback(executor.close)
-            spread = ending.enter_context(Spread(asked, executor, problem.opened))
+        if has_workers:
+            spread = ending.enter_context(hire(asked, workers, cluster, problem.opened))
             plan, score = replace(plan, spread=spread), spread.score
+        if asked is not problem.target and not watch.limited:
+            early = ending.enter_context(EarlyCheck(problem.target))
+            plan = replace(plan, early=early)
         # Now that model and libraries are loaded: a limit holds for what is there.
         ending.enter_context(cores.share_cores())
         return _run(plan, watch.timed(score), draft)
-
-
-def _check_workers(
-    model: Any, workers: int | str | None, cluster: str | None, device: str, budget: Budget
-) -> bool:
-    """Are there workers? InvalidInput where model, numbers, cluster or device make no sense."""
-    number = count_workers(workers)
-    check_cluster(cluster)
-    if number == 1 and cluster is None:
-        return False
-    kind = model.partition(":")[0] if isinstance(model, str) else ""
-    if kind in models.names() and models.offers(kind).by_address:
-        raise InvalidInput(
-            "workers ask a model on this machine, and this one is behind an address; for more "
-            "requests at the same time use --concurrency"
-        )
-    if device not in ("auto", "cpu"):
-        raise InvalidInput(
-            f"workers are processes that use the CPU, and the device is {device!r}; use one of both"
-        )
-    if budget.max_rows is not None and budget.max_rows < number:
-        raise InvalidInput(
-            f"there are {number} workers and {budget.max_rows} rows to check at most; "
-            f"use no more workers than rows, or more --max-rows"
-        )
-    reach_cluster(cluster)
-    return True
 
 
 def _choose_method(

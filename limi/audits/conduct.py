@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from limi.audits.early_check import EarlyCheck
 from limi.audits.estimate import Estimate
+from limi.audits.hiring import MOVING
 from limi.audits.noise import Floor, measure_floor
 from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, RATE_SHARE, Plan
 from limi.generators import Generator
@@ -84,7 +86,8 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
         twins = _ask_twins(plan, task, budget, told)
         budget = _less(budget, 0 if twins is None else twins.queries)
         # What the search sees once is asked again and again, for half of what is left.
-        ran = _search(plan, task, _halve(budget) if noisy else budget, cut)
+        early = plan.early if told.steady and not noisy and on_device is not None else None
+        ran = _search(plan, task, _halve(budget) if noisy else budget, cut, early)
     return Searched(
         ran,
         measured,
@@ -108,7 +111,7 @@ def _spread(plan: Plan, told: Steadiness) -> list[str]:
         plan.spread.begin()
         return []
     plan.spread.rest()
-    return ["its answers move, so that the model was asked in one process, without workers"]
+    return [MOVING]
 
 
 def _less(budget: Budget, queries: int) -> Budget:
@@ -265,7 +268,9 @@ def _measure_blind(plan: Plan, task: Task) -> Measured:
     return measure_blind(Session(task, watch=plan.watch), name, rows, plan.seed, n)
 
 
-def _search(plan: Plan, task: Task, budget: Budget, cut: dict[str, str]) -> Run:
+def _search(
+    plan: Plan, task: Task, budget: Budget, cut: dict[str, str], early: EarlyCheck | None
+) -> Run:
     """The search, as far as there is time for it; none where a flip is impossible."""
     if plan.problem.blind:
         return Run(Findings(task.schema), Stop.EXHAUSTED, 0, 0.0, Session(task, watch=plan.watch))
@@ -273,7 +278,8 @@ def _search(plan: Plan, task: Task, budget: Budget, cut: dict[str, str]) -> Run:
     if "generator" in cut and "generator" in lacking:
         ran = Run(Findings(task.schema), Stop.SECONDS, 0, 0.0, Session(task, watch=plan.watch))
     else:
-        ran = run(plan.method, task, budget, plan.seed, watch=plan.watch)
+        on_found = None if early is None else early.offer
+        ran = run(plan.method, task, budget, plan.seed, watch=plan.watch, on_found=on_found)
     if ran.stop == Stop.SECONDS and not ran.findings.rows_checked:
         cut["search"] = (
             "there was no time left to search: nothing is known of what it would find; give "

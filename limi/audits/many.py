@@ -35,9 +35,9 @@ class Many:
     def note(self) -> str:
         """What the report says of them."""
         return (
-            f"there are {len(self.spool):,} findings, more than are held in memory: what is told "
-            f"of them beside their number is that of {len(self.sample):,}, drawn at random; "
-            "findings.parquet holds all"
+            f"there are {len(self.spool):,} findings, more than fit in memory: all figures except "
+            f"their number are those of {len(self.sample):,}, drawn at random; findings.parquet "
+            "holds all"
         )
 
 
@@ -55,7 +55,7 @@ def settle_many(
     target, kept, judge = plan.problem.target, Spool(), find_judge()
     rounded = n_asked = 0
     for part in found.parts():
-        again, flips = ask_again(target, part, plan.watch)
+        again, flips = ask_again(target, part, plan.watch, plan.spread, plan.early, n_asked)
         if have_moved(target.rule, part[: len(again)], again, flips).any():
             return None
         rounded += int((~flips).sum())

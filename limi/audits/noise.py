@@ -88,7 +88,7 @@ def measure_floor(
     plan: Plan, score: Callable[[Rows], Scores], measured: Measured, allowed: int | None
 ) -> Floor | None:
     """The noise floor of people: they are asked again under their own values, as often as a row
-    has partners, because a rate counts who is decided otherwise under any of them."""
+    has partners, because a rate counts who is decided differently under any of them."""
     name = plan.problem.people[0]
     checked = measured.checked.get(name)
     times = len(plan.problem.schema.combinations) - 1
@@ -115,7 +115,7 @@ def tell_floor(floor: Floor | None, rates: Mapping[str, Rate]) -> list[str]:
     rate, noise = rates[floor.population], floor.rate
     often = "once more" if floor.times == 1 else f"{floor.times} times more"
     return [
-        f"of {floor.population} rows {100 * rate.estimate:.1f} % were decided otherwise under "
+        f"of {floor.population} rows {100 * rate.estimate:.1f} % were decided differently under "
         f"another protected value, and {100 * noise.estimate:.1f} % "
         f"({100 * noise.low:.1f} to {100 * noise.high:.1f} %) when they were merely asked {often} "
         "under their own: that is the noise floor, which all rates of this run stand on"

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from limi import methods, metrics
+from limi.audits.early_check import EarlyCheck
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource
 from limi.audits.labels import in_words
@@ -66,6 +67,7 @@ class Plan:
     volume: int | None = None  # people per year whom the model decides for
     asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
     spread: Spread | None = None  # over workers, where there are some
+    early: EarlyCheck | None = None  # where the search leaves the processor to the second check
 
     def call(self, label: Any) -> str:
         """A label as people say it, or several that are joined by words."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,7 +198,7 @@ def prepare(
     frame, aside = (frame, ()) if joined is None else (joined.frame, joined.aside)
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
-    schema, not_given = leave_out(schema, drop, only)
+    known, (schema, not_given) = schema.names, leave_out(schema, drop, only)
     chosen = Chosen.among(model, frame, schema, labelled=target is not None)
     opening = _Opening(
         model,
@@ -211,6 +212,7 @@ def prepare(
             remote=remote,
             aside=(*not_given, *aside),
             unlikely=chosen.unlikely,
+            left_out=tuple(name for name in known if name not in schema.names),
         ),
     )
     told: list[str] = []
@@ -477,10 +479,10 @@ def describe_untaken(problem: Problem, *, twins_asked: bool) -> tuple[str, ...]:
     told = f"the model does not take {names}, so changing that alone can flip nothing"
     if problem.blind:
         told += ": the rate is 0 by definition, and there is nothing to search"
-    what = f"what it does with what goes with {names} in the table"
+    what = f"what it does with everything that goes along with {names} in the table"
     if twins_asked:
-        return (f"{told}; {what} is told by twins",)
-    return (f"{told}; with --twin limi asks {what}",)
+        return (f"{told}; twins show {what}",)
+    return (f"{told}; --twin shows {what}",)
 
 
 def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
@@ -596,6 +598,13 @@ def _protect(
     for text in wanted:
         name = split_name(text, schema.names)[0] if isinstance(text, str) else None
         if name is not None and name not in schema.names:
+            parts = [part.strip() for part in name.split(",")]
+            if set(parts) <= set(schema.names):
+                each = " ".join(f"--protected {shlex.quote(part)}" for part in parts)
+                raise InvalidInput(
+                    f"there is no column {name!r}; each column has an option of its own: {each} "
+                    "(in Python a list)"
+                )
             raise InvalidInput(
                 f"there is no column {name!r}; {nearest(name, schema.names)}; if another file "
                 "holds it, give that with --protected-from FILE --key COLUMN"

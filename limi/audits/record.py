@@ -6,13 +6,17 @@ table's own values, so that it can be read, and repeated. Bookmarks are lines li
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import os
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +31,9 @@ __all__ = ["RECORD", "Bookmark", "Record", "cells_of", "read_bookmarks", "read_e
 
 RECORD = "explore.jsonl"
 FORMAT = 1
+
+Making: TypeAlias = Callable[[Sequence[Mapping[str, Any]]], Mapping[str, Any]]
+"""A line from those before it."""
 
 _MOST_BYTES = 1 << 28
 _MOST_NOTE = 2_000  # characters
@@ -51,48 +58,80 @@ class Bookmark:
 
 
 class Record:
-    """A record that grows; without a place it is kept in memory alone."""
+    """A record that grows; without a place it is kept in memory alone.
+
+    Several programs may write one: each line is written under the system's lock, by a program that
+    has read what the others wrote before.
+    """
 
     def __init__(self, path: Path | None, clock: Callable[[], str]) -> None:
         self.path, self._clock = path, clock
         self.entries: list[dict[str, Any]] = []
-        self._lock = threading.Lock()  # answers come from several threads, and numbers are single
+        self._end = 0  # bytes of the file that are known
+        self._lock = threading.RLock()  # answers come from several threads, and numbers are single
         if path is not None:
             writing.place(path)
-            if is_file(path):
-                self.entries = read_entries(path)
+            self.refresh()
 
-    def add(self, entry: Mapping[str, Any]) -> dict[str, Any]:
-        """Write one line, whole or not at all; FailedWrite where the system cannot."""
-        with self._lock:
-            whole = {"format": FORMAT, "number": self._next, "at": self._clock(), **entry}
+    def add(self, entry: Mapping[str, Any] | Making) -> dict[str, Any]:
+        """Write one line, whole or not at all; FailedWrite where the system cannot.
+
+        A line that depends on the others is made by a function of them, while nobody else writes.
+        """
+        with self._lock, self._alone() as file:
+            told = entry(self.entries) if callable(entry) else entry
+            number = 1 + max((known.get("number", 0) for known in self.entries), default=0)
+            whole = {"format": FORMAT, "number": number, "at": self._clock(), **told}
             line = spell_json(json.dumps(_plain(whole), ensure_ascii=False, allow_nan=False))
-            if self.path is not None:
-                self._append(f"{line}\n".encode("utf-8", "backslashreplace"))
+            if file is not None:
+                self._append(file, f"{line}\n".encode("utf-8", "backslashreplace"))
             added: dict[str, Any] = json.loads(line)
             self.entries.append(added)
         return added
 
-    @property
-    def _next(self) -> int:
-        return 1 + max((entry.get("number", 0) for entry in self.entries), default=0)
+    def refresh(self) -> None:
+        """Read what other programs have written; CorruptStore where it is not limi's."""
+        with self._lock:
+            if self.path is None or not is_file(self.path):
+                return
+            size = self.path.stat().st_size
+            if size < self._end:  # somebody wrote another file in its place
+                self.entries.clear()
+                self._end = 0
+            if size > self._end:
+                fresh = _read_lines(self.path, self._end)
+                self.entries += _parse(fresh, self.path, 1 + len(self.entries))
+                self._end += len(fresh)
 
-    def _append(self, line: bytes) -> None:
-        import time
+    @contextmanager
+    def _alone(self) -> Iterator[io.FileIO | None]:
+        """A block in which no other program writes, and all that they wrote is known."""
+        if self.path is None:
+            yield None
+            return
+        try:
+            with self._wait() as file:
+                self.refresh()
+                yield file
+        except OSError as error:
+            raise writing.refusal(self.path, error, "name another --record FILE") from None
 
+    def _wait(self) -> io.FileIO:
         assert self.path is not None
         for _ in range(_PATIENCE):
             try:
-                with writing.lock(self.path) as file:
-                    writing.append(file.fileno(), line)
-                return
+                return writing.lock(self.path)
             except writing.Held:
                 time.sleep(0.02)
-            except OSError as error:
-                raise writing.refusal(self.path, error, "name another --record FILE") from None
-        raise writing.refusal(
-            self.path, TimeoutError("another program keeps it locked"), "name another --record FILE"
-        )
+        raise TimeoutError("another program keeps it locked")
+
+    def _append(self, file: io.FileIO, line: bytes) -> None:
+        os.ftruncate(file.fileno(), self._end)  # without what is not a whole line
+        file.seek(max(self._end - 1, 0))
+        if file.read(1) not in (b"\n", b""):  # an editor may have left out the last one
+            line = b"\n" + line
+        writing.append(file.fileno(), line)
+        self._end += len(line)
 
     @property
     def bookmarks(self) -> list[Bookmark]:
@@ -102,18 +141,38 @@ class Record:
 
 def read_entries(path: Path) -> list[dict[str, Any]]:
     """The lines of a record; CorruptStore where one is not limi's."""
+    return _parse(_read_lines(path, 0), path, 1)
+
+
+def _read_lines(path: Path, start: int) -> bytes:
+    """The whole lines behind so many bytes; a killed program may have left a part of one."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise CorruptStore(f"{str(path)!r} is larger than a record of limi ever gets")
-        lines = path.read_text(encoding="utf-8").splitlines()
+        with path.open("rb") as file:
+            file.seek(start)
+            text = file.read()
     except (OSError, ValueError) as error:
         raise CorruptStore(f"{str(path)!r} cannot be read: {error}") from None
+    end = text.rfind(b"\n") + 1
+    return text if _is_json(text[end:]) else text[:end]
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _parse(text: bytes, path: Path, first: int) -> list[dict[str, Any]]:
     entries = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.split(b"\n"), first):
         if not line.strip():
             continue
         try:
-            entry = json.loads(line)
+            entry = json.loads(line.decode("utf-8"))
         except (ValueError, RecursionError):
             entry = None
         if not isinstance(entry, dict) or not isinstance(entry.get("number"), int):

@@ -44,7 +44,7 @@ class RuleReport:
     # ^ with several protected columns, the rates if that column alone changed and nothing along
     breaking: dict[str, int] = field(default_factory=dict)
     # ^ people of each population who break a rule themselves: it does not bind their partner
-    alone: dict[str, int] = field(default_factory=dict)  # people of whom no partner could exist
+    alone: dict[str, int] = field(default_factory=dict)  # people who cannot have a partner
     kept: dict[str, float] = field(
         default_factory=dict
     )  # share of drawn people that keep the rules

@@ -18,7 +18,15 @@ from limi.remote.memory import remove_empty
 from limi.remote.options import Remote
 from limi.system.words import both
 
-__all__ = ["describe", "destination", "exchange_of", "settle_remote", "tell", "tidying"]
+__all__ = [
+    "describe",
+    "destination",
+    "exchange_of",
+    "is_by_address",
+    "settle_remote",
+    "tell",
+    "tidying",
+]
 
 _FEWEST = 100  # queries with which a model is looked at, measured and searched
 _ENDING = ".answers"
@@ -40,7 +48,7 @@ def settle_remote(
     if isinstance(model, RemoteModel):
         model.exchange.allow(max_queries)
         return None
-    if not isinstance(model, str) or not _is_by_address(model):
+    if not isinstance(model, str) or not is_by_address(model):
         if given is not None:
             raise InvalidInput(
                 "--header, --concurrency, --cache and --price are for a model behind an address, "
@@ -76,14 +84,15 @@ def tidying(remote: Remote | None) -> Iterator[None]:
 
 def destination(model: Any) -> str | None:
     """Where rows would be sent, in words; None for a model that is here."""
-    if not isinstance(model, str) or not _is_by_address(model):
+    if not isinstance(model, str) or not is_by_address(model):
         return None
     place = model.partition(":")[2]
     address = place.partition("#")[0]
     return urlsplit(address).netloc or f"the address in {place}"
 
 
-def _is_by_address(uri: str) -> bool:
+def is_by_address(uri: str) -> bool:
+    """Does asking this model send rows to an address?"""
     kind = uri.partition(":")[0]
     try:
         return models.offers(kind).by_address

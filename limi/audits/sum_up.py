@@ -35,7 +35,7 @@ from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._populations import LEAST_KEPT
 from limi.metrics.group_lines import GroupLine, group_lines
 from limi.metrics.individual import Rate, rate_of
-from limi.metrics.naturalness import Likeness, naturalness_at
+from limi.metrics.naturalness import Likeness, naturalness_of_sets
 from limi.metrics.outcomes import Outcomes, compare_outcomes
 from limi.metrics.rates import Measured
 from limi.metrics.regions import Rule, Where, find_rules
@@ -178,7 +178,7 @@ def _questions(plan: Plan) -> int:
 
 
 def _comparable(plan: Plan, searched: Searched) -> dict[str, Checked]:
-    """Samples whose people can be compared under all values; none where an answer hangs on
+    """Samples whose people can be compared under all values; none where an answer depends on
     the other rows of a batch, or nothing is favorable."""
     if plan.problem.target.rule.kind != "favorable":
         return {}
@@ -227,8 +227,8 @@ def _kept_flips(plan: Plan, measured: Measured, rates: Mapping[str, Rate]) -> di
         name: keep_flips(checked.flips)
         for name, checked in measured.checked.items()
         # A method that searches a population gives its rate, by other rows. Where time may end the
-        # asking, rows of a table are asked in another order; and people of whom no partner could
-        # exist are in no rate.
+        # asking, rows of a table are asked in another order; and people
+        # who cannot have a partner are in no rate.
         if rates[name] == measured.rates[name]
         and (name not in measured.places or not plan.watch.limited)
         and checked.is_paired.all()
@@ -341,6 +341,16 @@ def _show_some(plan: Plan, found: Found, rules: tuple[Rule, ...]) -> tuple[Examp
     return show(schema, found, choose_shown(schema, found, rule, rules))
 
 
+def _name_decisions(plan: Plan) -> tuple[str, str]:
+    """What people call the favorable decision and the other one."""
+    problem, names = plan.problem, plan.label_names
+    favorable = "" if problem.favorable is None else plan.call(problem.favorable)
+    if problem.unfavorable is not None:
+        return favorable, plan.call(problem.unfavorable)
+    others = [said for label, said in names.items() if label != str(problem.favorable)]
+    return favorable, others[0] if len(others) == 1 else f"not {favorable}"
+
+
 def _group_lines(
     plan: Plan, searched: Searched, compared: tuple[WhatIf, ...]
 ) -> tuple[GroupLine, ...]:
@@ -386,14 +396,15 @@ def _summarize(
     n_found = sum(map(len, every))
     metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by, n_found)
     compared = _compare_people(plan, searched, in_regions)
+    favorable, unfavorable = _name_decisions(plan)
     return Summary(
         table=problem.table_name,
         n_rows=problem.n_table,
         n_columns=len(problem.schema),
         model=problem.model_name,
         target=problem.label_column,
-        favorable="" if problem.favorable is None else plan.call(problem.favorable),
-        unfavorable="other" if problem.unfavorable is None else plan.call(problem.unfavorable),
+        favorable=favorable,
+        unfavorable=unfavorable,
         decision=str(rule),
         kind=rule.kind,
         classes=tuple(map(plan.call, rule.labels)) if isinstance(rule, Classes) else (),
@@ -462,9 +473,7 @@ def _look(
     drawn = _draw(problem, found, real, plan.seed, rng)
     groups = drawn | ({} if flipping is None else _enough({"ceiling": flipping}))
     n = min([MOST_COMPARED, *map(len, groups.values())])
-    likeness = {
-        name: naturalness_at(n, real, rows, problem.schema, rng) for name, rows in groups.items()
-    }
+    likeness = naturalness_of_sets(n, real, groups, problem.schema, rng)
     return likeness, {
         "densities": pictures.densities(real, drawn) if drawn else {},
         "score_pairs": pictures.score_pairs(found) if sided else [],

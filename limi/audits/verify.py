@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.audits.conduct import Searched
+from limi.audits.early_check import BLOCK, EarlyCheck, ask_block, block_size
 from limi.audits.plan import Plan
 from limi.decisions import Bands, Rule
 from limi.models.target import Target
@@ -22,13 +23,12 @@ from limi.types import Mask, Rows
 __all__ = ["Dropped", "ask_again", "count_bands", "verify"]
 
 _CONFIRMED_AT_ONCE = 256  # where time is short: what is confirmed by then is kept
-_VERIFIED_AT_ONCE = 8192  # fixed, so that written scores do not depend on a run's batch size
 
 
 def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
     """Findings that flip when the model is asked again; every time, where it is not steady."""
     target, found = plan.problem.target, searched.run.findings.all()
-    again, flips = ask_again(target, found, plan.watch, plan.spread)
+    again, flips = ask_again(target, found, plan.watch, plan.spread, plan.early)
     unasked = len(found) - len(again)
     found = found[: len(again)]
     moved = have_moved(target.rule, found, again, flips)
@@ -91,8 +91,8 @@ def count_bands(plan: Plan, searched: Searched, found: Found) -> Found:
     variants = np.stack([found.score, found.partner_score], axis=1)
     span = np.asarray(rule.span(variants)) if len(found) else np.empty(0)
     score = watch.counted(watch.timed(target.score))
-    for start in range(0, 0 if searched.run.session.frugal else len(found), _VERIFIED_AT_ONCE):
-        part = slice(start, start + _VERIFIED_AT_ONCE)
+    for start in range(0, 0 if searched.run.session.frugal else len(found), BLOCK):
+        part = slice(start, start + BLOCK)
         try:
             told = check_rows(
                 score,
@@ -141,39 +141,49 @@ class Dropped:
 
 
 def ask_again(
-    target: Target, found: Found, watch: Watch, spread: Spread | None = None
+    target: Target,
+    found: Found,
+    watch: Watch,
+    spread: Spread | None = None,
+    early: EarlyCheck | None = None,
+    start: int = 0,
 ) -> tuple[Found, Mask]:
     """Findings with the scores of a second answer, and which of them flip in it; as many of them
     as there is time for.
 
-    Where the model says decisions of its own (`predict`), those must differ as well.
+    Where the model says decisions of its own (`predict`), those must differ as well. What was asked
+    `early` is taken from there; the first of the findings is number `start` of all.
     """
     if spread is not None and spread.n_workers > 1 and not watch.limited:
         return _ask_workers(target, found, watch, spread)
     score = watch.counted(watch.timed(target.score))
     mine, other = [np.empty(0)], [np.empty(0)]
     flips = [np.zeros(0, dtype=bool)]
-    start = 0
-    while start < len(found):
-        size = _VERIFIED_AT_ONCE
+    done, most = 0, block_size(target)
+    while done < len(found):
+        # Whole blocks, and at the end what does not fill one.
+        size = min(most, max(1, (len(found) - done) // BLOCK) * BLOCK)
         if watch.limited:
-            size = min(size, max(1, watch.at_once(2 * size) // 2))
-        rows, partner = found.rows[start : start + size], found.partner[start : start + size]
-        try:
-            one, two = score(rows), score(partner)
-        except OutOfTime:
-            break
-        flipped = target.rule.differ(one, two)
-        decided, decided_other = target.decide(rows), target.decide(partner)
-        if decided is not None and decided_other is not None:
-            watch.count(2 * len(rows))
-            flipped &= decided != decided_other
-        mine.append(one)
-        other.append(two)
+            size = min(BLOCK, max(1, watch.at_once(2 * BLOCK) // 2))
+        told = None if early is None else early.take(start + done, len(found) - done)
+        if told is not None:
+            watch.count(2 * len(told.score))
+        else:
+            block = slice(done, done + size)
+            try:
+                told = ask_block(target, found.rows[block], found.partner[block], score)
+            except OutOfTime:
+                break
+        flipped = target.rule.differ(told.score, told.partner_score)
+        if told.decided is not None and told.partner_decided is not None:
+            watch.count(told.n_decisions)
+            flipped &= told.decided != told.partner_decided
+        mine.append(told.score)
+        other.append(told.partner_score)
         flips.append(flipped)
-        start += len(rows)
+        done += len(told.score)
     again = dataclasses.replace(
-        found[:start], score=np.concatenate(mine), partner_score=np.concatenate(other)
+        found[:done], score=np.concatenate(mine), partner_score=np.concatenate(other)
     )
     return again, np.concatenate(flips)
 
@@ -182,8 +192,8 @@ def _ask_workers(target: Target, found: Found, watch: Watch, spread: Spread) -> 
     """The same by workers: each asks for whole blocks, so that written scores are the same."""
     both = []
     for rows in (found.rows, found.partner):
-        starts = range(0, len(rows), _VERIFIED_AT_ONCE)
-        both += [rows[start : start + _VERIFIED_AT_ONCE] for start in starts]
+        starts = range(0, len(rows), BLOCK)
+        both += [rows[start : start + BLOCK] for start in starts]
     if not both:
         return found, np.zeros(0, dtype=bool)
     mine, other = np.split(np.concatenate(spread.score_blocks(both)), 2)

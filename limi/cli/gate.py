@@ -18,6 +18,7 @@ from limi.cli._log import Log, check_log, log_gate
 from limi.cli._options import (
     AsJson,
     Cache,
+    Cluster,
     Concurrency,
     Constraints,
     DecisionRule,
@@ -27,6 +28,7 @@ from limi.cli._options import (
     Price,
     Trust,
     TrustPickle,
+    Workers,
     remote_of,
 )
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR
@@ -44,25 +46,26 @@ _CODES = {"pass": 0, "fail": _FAILED, None: _UNKNOWN}
 def gate(
     context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
+    model: Annotated[str, Option(help="Model to test, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[
         list[str] | None,
         Option(
-            help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable; those of the "
-            "schema if absent."
+            help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable; by default "
+            "those of the schema."
         ),
     ] = None,
     rule: Annotated[
         list[str] | None,
         Option(
             metavar="TEXT",
-            help="What must hold, such as 'natural_rate <= 1 %', not the file's. Repeatable.",
+            help="Rule to keep, such as 'natural_rate <= 1 %', instead of those in the file. "
+            "Repeatable.",
         ),
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
     output: Annotated[
-        str | None, Option(help="What a Python function answers: label or score.")
+        str | None, Option(help="What a Python function returns: label or score.")
     ] = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
@@ -71,7 +74,7 @@ def gate(
     ] = None,
     privileged: Annotated[
         list[str] | None,
-        Option(metavar="COL=VALUE", help="Group that spd compares the others with. Repeatable."),
+        Option(metavar="COL=VALUE", help="Group that spd compares with the others. Repeatable."),
     ] = None,
     baseline: Annotated[
         Path | None, Option(metavar="RUN", help="Run folder of an earlier model.")
@@ -81,16 +84,25 @@ def gate(
     ),
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
-    max_queries: Annotated[int, Option(help="Model queries at most.")] = DEFAULT_GATE_QUERIES,
-    max_seconds: Annotated[float | None, Option(help="Seconds at most.")] = None,
-    error: Annotated[float, Option(help="Chance of any wrong answer, shared by all rules.")] = 0.05,
+    max_queries: Annotated[
+        int, Option(help="Most rows to put to the model.")
+    ] = DEFAULT_GATE_QUERIES,
+    max_seconds: Annotated[float | None, Option(help="Most seconds.")] = None,
+    error: Annotated[
+        float, Option(help="Probability of any wrong answer, for all rules together.")
+    ] = 0.05,
     inconclusive: Annotated[
         str | None,
-        Option(metavar="pass|fail", help="What not knowing counts as; by default exit code 3."),
+        Option(
+            metavar="pass|fail",
+            help="What an inconclusive answer counts as: pass or fail. Default: exit code 3.",
+        ),
     ] = None,
     seed: Annotated[int, Option(help="Same seed, same rows.")] = 0,
     max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
     device: Annotated[str, Option(help="cpu, cuda, or auto.")] = "auto",
+    workers: Workers = None,
+    cluster: Cluster = None,
     out: Annotated[Path | None, Option(help="JSON file to write: the answer in numbers.")] = None,
     junit: Annotated[Path | None, Option(help="JUnit XML file to write.")] = None,
     sarif: Annotated[Path | None, Option(help="SARIF 2.1.0 file to write.")] = None,
@@ -107,7 +119,7 @@ def gate(
     price: Price = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether a model keeps the rules of a build: pass (0), fail (1) or inconclusive (3)."""
+    """Check a model against the rules of a build: pass (0), fail (1) or inconclusive (3)."""
     from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.gates import gate as run_gate
@@ -152,6 +164,8 @@ def gate(
             seed=seed,
             max_batch=max_batch,
             device=device,
+            workers=workers,
+            cluster=cluster,
             trust_pickle=trust_pickle,
             trust=trust or (),
             remote=remote_of(header, concurrency, cache, price),

@@ -50,7 +50,7 @@ class Asked:
 
     @property
     def paired(self) -> Asked:
-        """Without people of whom no partner could exist: they are in no rate."""
+        """Without people who cannot have a partner: they are in no rate."""
         kept = self.is_paired
         if kept is None or kept.all():
             return self

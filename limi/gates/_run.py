@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from limi.audits.generator_source import GeneratorSource, anchored
+from limi.audits.hiring import MOVING, hire, want_workers
 from limi.audits.problem import Problem, prepare, protected_values, with_held_out
 from limi.audits.run_folder import versions
 from limi.audits.sending import exchange_of, settle_remote
@@ -43,6 +44,7 @@ from limi.search.budget import Budget, check_seed
 from limi.search.check import MAX_BATCH
 from limi.search.findings import Findings
 from limi.search.session import Session
+from limi.search.spread import Spread
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.streams import Stream
@@ -87,6 +89,8 @@ def gate(
     seed: int = 0,
     max_batch: int = MAX_BATCH,
     device: str = "auto",
+    workers: int | str | None = None,
+    cluster: str | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
@@ -109,6 +113,7 @@ def gate(
     budget = Budget(max_queries=max_queries, max_seconds=max_seconds)
     _check(error, wanted, baseline, held_out)
     _check_ends(budget, max_batch)
+    has_workers = want_workers(model, workers, cluster, device, budget)
     found = anchored(generator)
     watch = Watch(clock, max_seconds, on_progress)
     watch.enter("contract")
@@ -134,7 +139,7 @@ def gate(
     exchange = exchange_of(problem.target)
     _require_kind(wanted, problem)
     wanted = _settle(wanted, problem)
-    place, asked = devices.settle_device(device, problem.target, found)
+    place, asked = devices.settle_device("cpu" if has_workers else device, problem.target, found)
     source = GeneratorSource(found, generator, seed, place, lambda done, words: None)
     needs_generator = any(rule.population == "natural" for rule in wanted)
     if needs_generator:
@@ -153,13 +158,16 @@ def gate(
         command=command,
         asked_before=0 if exchange is None else exchange.questions,
     )
-    try:
-        _require_budget(plan)
-        with cores.share_cores():
-            return _Looks(plan, watch.timed(asked.score)).run()
-    finally:
+    with ExitStack() as ending:
         if exchange is not None:
-            exchange.rest()
+            ending.callback(exchange.rest)
+        _require_budget(plan)
+        score = asked.score
+        if has_workers:
+            spread = ending.enter_context(hire(asked, workers, cluster, problem.opened))
+            plan, score = replace(plan, spread=spread), spread.score
+        ending.enter_context(cores.share_cores())
+        return _Looks(plan, watch.timed(score)).run()
 
 
 def _require_kind(wanted: Sequence[Rule], problem: Problem) -> None:
@@ -260,6 +268,7 @@ class _Plan:
     splits: dict[str, Split]
     command: str
     asked_before: int  # rows that a model behind an address was asked to see what it answers
+    spread: Spread | None = None  # over workers, where there are some
 
     def baseline_rates(self) -> dict[str, BaselineRate]:
         """What the rules compare with, by population; InvalidInput where it cannot be."""
@@ -370,6 +379,10 @@ class _Looks:
                 max_batch=self._plan.max_batch,
                 decision=target.rule,
             )
+        if self._plan.spread is not None:
+            # Whether a model is steady is seen in one process, and one that is not stays there.
+            go_on = self._plan.spread.begin if self._told.steady else self._plan.spread.rest
+            go_on()
 
     def _set_to_work(self, rule: Rule) -> _Work:
         plan = self._plan
@@ -529,6 +542,7 @@ class _Looks:
                 *_passed_by_definition(problem, plan.rules),
                 *problem.target.notes,
                 *_notes(self._told),
+                *([MOVING] if plan.spread is not None and not self._told.steady else []),
             ),
             hashes=problem.hashes(),
             versions=versions(),
@@ -544,8 +558,8 @@ def _passed_by_definition(problem: Problem, rules: Sequence[Rule]) -> list[str]:
     names = both(list(problem.unseen))
     told = f"{both(about_flips)} {'passes' if len(about_flips) == 1 else 'pass'} by definition"
     return [
-        f"the model does not take {names}, so that changing it flips nothing and {told}; what the "
-        f"model does with what goes with {names} in the table is told by limi test --twin, and a "
+        f"the model does not take {names}, so that changing it flips nothing and {told}; limi "
+        f"test --twin shows what it does with everything that goes along with {names}, and a "
         "rule on spd bounds how far apart the groups' shares of favorable decisions are"
     ]
 

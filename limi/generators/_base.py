@@ -56,7 +56,7 @@ class GeneratorOffers:
     """What it makes is a `WithDensity`."""
 
     in_order: bool = False
-    """Its `Settings` take an `order` of columns, and a cell hangs on latents and cells before it
+    """Its `Settings` take an `order` of columns, and a cell depends on latents and cells before it
     alone: with an encoder it makes twins (`limi.twins`)."""
 
     on_device: bool = False

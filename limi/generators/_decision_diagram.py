@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.table.rows import group
 from limi.types import Index
 
 __all__ = ["Codes", "DiagramWalk"]
@@ -43,6 +44,10 @@ class DiagramWalk:
 
     def __len__(self) -> int:
         return len(self.left)
+
+    def prepare(self) -> None:
+        """Work out the tables of lookups, unless they are known."""
+        _ = self._diagram
 
     def leaf_of(self, codes: Codes) -> Index:
         """(n,): the node that each row ends in."""
@@ -140,6 +145,5 @@ def _cut(
 ) -> tuple[NDArray[np.uint64], Index]:
     """The distinct sets that remain, and (sets, cells): which of them remains of each."""
     remain = (sets[:, None, :] & possible[None]).reshape(-1, sets.shape[1])
-    as_one = np.ascontiguousarray(remain).view(np.dtype((np.void, remain.shape[1] * 8))).ravel()
-    _, first, which = np.unique(as_one, return_index=True, return_inverse=True)
+    first, which = group(remain)
     return remain[first], which.reshape(len(sets), len(possible))

@@ -72,7 +72,7 @@ class Blocks:
 
     @staticmethod
     def of(widths: Index, device: Any, *, calls_are_dear: bool = True) -> Blocks:
-        """Blocks of these widths, one behind the other; many rows at a time make calls cheap."""
+        """Blocks of these widths, one after the other; many rows at a time make calls cheap."""
         import torch
 
         n_places = int(widths.sum())

@@ -125,11 +125,11 @@ class Arrays:
         return array.astype(dtype)
 
     def float_pieces(self, name: str, n: int) -> list[NDArray[Any]]:
-        """n arrays of finite numbers that stand one behind the other."""
+        """n arrays of finite numbers that stand one after the other."""
         return self._split(name, self.floats(name, None), n)
 
     def whole_pieces(self, name: str, n: int, dtype: Any = np.int64) -> list[NDArray[Any]]:
-        """n arrays of whole numbers that stand one behind the other."""
+        """n arrays of whole numbers that stand one after the other."""
         return self._split(name, self.wholes(name, None, dtype=dtype), n)
 
     def end(self) -> None:

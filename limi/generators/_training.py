@@ -202,7 +202,7 @@ class Best:
         """What to say of the end of training."""
         if self._kept is None:
             return [f"training ended after {done:,} of {n_steps:,} steps"] if done < n_steps else []
-        return [f"trained for {done:,} steps; held-out rows were told best after {self._at:,}"]
+        return [f"trained for {done:,} steps; held-out rows were predicted best after {self._at:,}"]
 
 
 def finish(weights: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -86,7 +86,7 @@ class Settings:
     generator_decay: float = 1e-6  # weight decay
     discriminator_rate: float = 2e-4  # learning rate
     discriminator_decay: float = 0.0  # weight decay
-    betas: tuple[float, float] = (0.5, 0.9)  # of Adam
+    betas: tuple[float, float] = (0.5, 0.9)  # of the optimiser Adam
     penalty: float = 10.0  # lambda of the gradient penalty
     temperature: float = 0.2  # tau of the Gumbel softmax
     dropout: float = 0.5  # of the discriminator

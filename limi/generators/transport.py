@@ -78,14 +78,14 @@ class Settings:
     steps: int = 400  # of training, at most
     batch: int = 512  # rows per step
     rate: float = 4e-3  # on 10,000 rows and more; on fewer it shrinks with their root
-    decay: float = 0.01  # of weights
+    decay: float = 0.01  # weight decay
     averaging: float = 0.95  # share of the averaged weights that a step keeps
     held_out: float = 0.1  # share of rows that say when to stop
     patience: int = 100  # steps without a better likelihood of held-out rows
     max_levels: int = 256  # values of a column that are levels of their own; ten rows a level
     max_bins: int = 64  # bins of a column with more values, or of real numbers; twenty rows a bin
     max_rows: int = 100_000  # rows fitted on; more are drawn from at random
-    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"  # of columns
+    order: Literal["given", "fewest-first"] | tuple[str, ...] = "given"  # order of columns
     protected_first: bool = False  # then a changed protected column moves those behind it
 
     def __post_init__(self) -> None:

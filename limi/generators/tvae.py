@@ -78,14 +78,14 @@ class Settings:
 
     epochs: int = 300  # passes over the table
     min_steps: int = 1000  # epochs are repeated up to this many steps
-    max_steps: int | None = 2000  # and cut to this many
+    max_steps: int | None = 2000  # most steps of training
     batch: int = 500  # rows per step
-    code: int = 128  # embedding_dim
+    code: int = 128  # numbers of a latent code (embedding_dim)
     layers: tuple[int, ...] = (128, 128)  # of the decoder; of the encoder in reverse
     rate: float = 3e-3  # learning rate
     falling: bool = True  # the rate falls to 0 along half a cosine
-    decay: float = 1e-5  # l2scale
-    reconstruction: float = 1.0  # loss_factor
+    decay: float = 1e-5  # weight decay (l2scale)
+    reconstruction: float = 1.0  # weight of the reconstruction in the loss (loss_factor)
     held_out: float = 0.1  # share of rows that say when to stop; 0 trains on all to the end
     patience: int = 500  # steps without a better bound on held-out rows
     max_modes: int = 10  # of a number, each with a place and a width

@@ -261,7 +261,7 @@ class OnDevice:
     generator: WithTensors
     numbers: tuple[tuple[int, Tensor], ...] = ()  # columns whose levels stand for other numbers
     chunk: int = 1 << 16  # latents probed at once
-    batch: int = 1 << 18  # rows that the module gets at once, unless fewer are wished for
+    batch: int = 1 << 18  # rows that the module gets at once, unless fewer are asked for
     decision: Rule = AS_DECIDED
 
     @property

@@ -9,6 +9,8 @@ along with a value was looked up beforehand and stands here as plain lists.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ __all__ = ["LEAST_SHARE", "AveragedClassifier", "AveragedFunction", "Swaps"]
 
 LEAST_SHARE = 1e-3
 """Probabilities nearer to 0 than this count as this much where logarithms are averaged."""
+
+AT_ONCE = 50_000  # rows that a model is asked about together
 
 
 class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -214,15 +218,16 @@ class Swaps:
         partners = list(self.swapped(X)) if self.closed else self.swapped(X)
         counts = self.count(X, partners if self.closed else ())
         total: Any = 0.0
-        for partner, counted in zip(partners, counts.T, strict=True):
-            if not counted.any():
-                continue
-            if columns is not None and not isinstance(partner, np.ndarray):
-                chosen = list(columns)
-                partner = partner.select(chosen) if hasattr(X, "select") else partner[chosen]
-            answers = np.asarray(ask(partner), dtype=np.float64)
+        low: Any = np.inf
+        high: Any = -np.inf
+        asked = ((p, c) for p, c in zip(partners, counts.T, strict=True) if c.any())
+        for counted, answers in _ask_together(asked, ask, columns, max(1, AT_ONCE // len(X))):
             total = total + (answers.T * counted).T
-        return np.asarray(total)
+            low = np.minimum(low, np.where(counted > 0, answers.T, np.inf).T)
+            high = np.maximum(high, np.where(counted > 0, answers.T, -np.inf).T)
+        # A mean lies between the numbers it is made of; a sum of floats may pass them by a digit,
+        # and a probability of 1.0000000000000002 is refused by whoever reads it.
+        return np.asarray(np.clip(total, low, high), dtype=np.float64)
 
     def swapped(self, X: Any) -> Iterator[Any]:
         """The rows as each of their partners."""
@@ -268,6 +273,26 @@ class Swaps:
                 (cells, missing), (theirs, gone) = _cells(one, column), _cells(other, column)
                 same &= (missing & gone) | (~missing & ~gone & np.asarray(cells == theirs))
         return same
+
+
+def _ask_together(
+    asked: Iterable[tuple[Any, NDArray[np.float64]]],
+    ask: Any,
+    columns: Sequence[str] | None,
+    most: int,
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """What each partner counts, and what `ask` says of it; so many of them at once, because a
+    question about few rows costs a forest as much as one about a thousand."""
+    waiting = iter(asked)
+    while some := list(islice(waiting, most)):
+        together = _stack([partner for partner, _ in some])
+        if columns is not None and not isinstance(together, np.ndarray):
+            chosen = list(columns)
+            by_name = hasattr(together, "select")
+            together = together.select(chosen) if by_name else together[chosen]
+        answers = np.asarray(ask(together), dtype=np.float64)
+        for (_, counted), part in zip(some, np.split(answers, len(some)), strict=True):
+            yield counted, part
 
 
 def _to_one(counts: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -324,6 +349,19 @@ def _cells(X: Any, column: str | int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     cells = np.array(series, dtype=object)
     cells[missing] = None
     return cells, missing
+
+
+def _stack(tables: list[Any]) -> Any:
+    """The rows of several tables as one, by the library that made them."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    if isinstance(first, np.ndarray):
+        return np.concatenate(tables)
+    library = import_module(
+        "pandas" if hasattr(first, "iloc") else type(first).__module__.partition(".")[0]
+    )
+    return library.concat_tables(tables) if hasattr(first, "set_column") else library.concat(tables)
 
 
 def _put(X: Any, column: str | int, cells: list[Any]) -> Any:

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 
 from limi.decisions import AS_DECIDED, DECIDED_LEAD, Classes, Favorable, Rule, favors
 from limi.errors import BadModel, GivesNumbers, InvalidInput, nearest, spell
-from limi.models._scores import Favored, Output, Outputs, Places, from_pairs, probabilities, whole
+from limi.models._scores import (
+    Favored,
+    Output,
+    Outputs,
+    Places,
+    from_pairs,
+    lie_in_range,
+    probabilities,
+    whole,
+)
 from limi.types import Mask, Scores, Truth, Value
 
 __all__ = [
@@ -474,7 +483,7 @@ class Answers:
                 'in [0, 1]; return the favorable score, or say output="label"'
             )
         finite = array.size and np.isfinite(array.astype(np.float64)).all()
-        if array.dtype.kind == "f" and finite and (array.min() < 0 or array.max() > 1):
+        if array.dtype.kind == "f" and finite and not lie_in_range(array):
             raise GivesNumbers(
                 f"the model returned scores from {array.min():g} to {array.max():g}; they must lie "
                 "in [0, 1], where 0.5 decides (apply a sigmoid to logits), or say with --decision "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,7 @@ from limi.decisions import (
 )
 from limi.errors import BadModel, GivesNumbers, InvalidInput
 from limi.models._base import Answers, Decision, Model, Takes
+from limi.models._forests import shares
 from limi.models._function import FunctionModel
 from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
 from limi.models._trees import forget_caches
@@ -107,7 +109,8 @@ class SklearnModel(_Refitted):
         if self.reads == "label":
             return self._labels(inputs)
         margin = self.reads == "margin"
-        raw = (self.estimator.decision_function if margin else self.estimator.predict_proba)(inputs)
+        ask = self.estimator.decision_function if margin else partial(shares, self.estimator)
+        raw = ask(inputs)
         if self.own is not None:
             return self.own.scores(raw, self.favorable_column)
         if margin:

@@ -34,11 +34,14 @@ __all__ = [
     "from_labels",
     "from_margin",
     "from_pairs",
+    "lie_in_range",
     "probabilities",
     "say_width",
     "take_side",
     "whole",
 ]
+
+ROUNDING = 1e-6  # by which a sum of float32 probabilities may pass 0 or 1
 
 Output = Literal["logits", "probability", "number"]
 """What a network's last layer gives; a number is the answer itself."""
@@ -129,12 +132,17 @@ def probabilities(array: Any) -> Scores:
     """The array as scores; BadModel where one is not a number in [0, 1]."""
     scores: Scores = np.asarray(array, dtype=np.float64)
     check_finite(scores)
-    if scores.size and (scores.min() < 0 or scores.max() > 1):
+    if not lie_in_range(scores):
         raise BadModel(
             f"the model returned scores from {scores.min():g} to {scores.max():g}; they must lie "
             "in [0, 1], where 0.5 decides (apply a sigmoid to logits)"
         )
-    return scores
+    return np.clip(scores, 0.0, 1.0)
+
+
+def lie_in_range(scores: NDArray[Any]) -> bool:
+    """Whether all scores lie in [0, 1], but for rounding."""
+    return not scores.size or bool(scores.min() >= -ROUNDING and scores.max() <= 1 + ROUNDING)
 
 
 def check_finite(scores: NDArray[Any]) -> None:

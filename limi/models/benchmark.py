@@ -38,7 +38,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property, partial
 from importlib import metadata
 from pathlib import Path
-from typing import IO, Any, Literal, Protocol, cast, get_args
+from typing import IO, Any, ClassVar, Literal, Protocol, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,8 @@ class BenchmarkModel:
     info: Info
     favorable_column: int = 1  # of the classes 0 and 1
     notes: tuple[str, ...] = field(default=())
+
+    stretch: ClassVar[int] = _CHUNK  # rows are taken in stretches of so many, from the first on
 
     @property
     def takes(self) -> Takes:

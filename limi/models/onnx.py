@@ -163,7 +163,7 @@ class OnnxModel:
     def _numbers(self, numbers: Any, n: int) -> Scores:
         if not isinstance(numbers, list):
             return self.outputs.read(numbers, n)
-        classes = list(numbers[0])  # one map from class to probability a row
+        classes = list(numbers[0])  # one map from class to probability per row
         cells = chain.from_iterable(map(dict.values, numbers))
         pairs = np.fromiter(cells, np.float64, n * len(classes)).reshape(n, -1)
         return self._read_classes(classes, pairs)

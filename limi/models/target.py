@@ -194,18 +194,20 @@ def bind(
     *,
     aside: Sequence[str] = (),
     unlikely: Sequence[str] = (),
+    left_out: Sequence[str] = (),
     rule: Rule = AS_DECIDED,
 ) -> Target:
     """A target of a model and the codec of a table; BadModel where the columns do not fit.
 
     Columns that stand `aside` are not the model's, unless it names them; `unlikely` ones are not,
     unless it names them or counts them in. Protected ones that it does not take stay with its
-    rows, unseen.
+    rows, unseen. Columns that the user has `left_out` are named where the model wants them.
     """
     schema = codec.schema
     with at_work(lambda error: BadModel(f"looking at the model raised {reason(error)}")):
         columns, n_columns, takes = model.columns, model.n_columns, model.takes
     if columns is not None:
+        _refuse_left_out(columns, left_out)
         wanted: Sequence[str] = _match(columns, schema.names)
     else:
         wanted = _count_out(
@@ -258,6 +260,17 @@ def _fit(
         return f"say which ones it takes: {SAME_COMMAND}--only COLUMN,COLUMN,..."
     left_out = " ".join(f"--drop {shlex.quote(name)}" for name in likely[:excess])
     return f"if it does not take {spell(map(repr, likely[:excess]))}: {SAME_COMMAND}{left_out}"
+
+
+def _refuse_left_out(wanted: Sequence[str], left_out: Sequence[str]) -> None:
+    """BadModel where the model wants a column that the user has left out."""
+    lacking = [name for name in wanted if name in left_out]
+    if lacking:
+        given = shlex.quote(",".join(wanted))
+        raise BadModel(
+            f"the model wants {spell(map(repr, lacking))}, which --drop or --only left out; "
+            f"try: {SAME_COMMAND}--only {given}"
+        )
 
 
 def _hint_at_one_hot(absent: Sequence[str], names: Sequence[str]) -> str:

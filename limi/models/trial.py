@@ -74,11 +74,17 @@ class Terms:
     remote: Remote | None = None  # how a model behind an address is asked
     aside: tuple[str, ...] = ()  # columns of the table that are not the model's
     unlikely: tuple[str, ...] = ()  # those that are not, unless it takes them
+    left_out: tuple[str, ...] = ()  # columns that the user has left out
 
     def bind(self, given: Any, codec: Codec) -> Target:
         """The model at `KIND:PLACE`, or of a live object, on these terms, bound to a table."""
         return bind(
-            self.model(given), codec, aside=self.aside, unlikely=self.unlikely, rule=self.rule
+            self.model(given),
+            codec,
+            aside=self.aside,
+            unlikely=self.unlikely,
+            left_out=self.left_out,
+            rule=self.rule,
         )
 
     def model(self, given: Any) -> Model:

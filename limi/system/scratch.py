@@ -41,9 +41,12 @@ class Scratch(Generic[_Item]):
 
     def append(self, rows: NDArray[_Item]) -> None:
         """Write rows behind the others."""
+        if not rows.size:
+            return
         self.forget()
         try:
-            writing.append(self._file.fileno(), np.ascontiguousarray(rows, self._dtype).tobytes())
+            cells = np.ascontiguousarray(rows, self._dtype)
+            writing.append(self._file.fileno(), cells.data.cast("B"))
         except OSError as error:
             raise _refusal(error) from None
         self._n += len(rows)

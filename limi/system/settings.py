@@ -59,6 +59,8 @@ def read_settings(
                 raise InvalidInput(f"{what} has no preset {value!r}; {nearest(value, presets)}")
             values = {**presets[value], **values}
         elif key not in fields:
+            if not fields:
+                raise InvalidInput(f"{what} has no settings, so {key!r} cannot be set")
             raise InvalidInput(f"{what} has no setting {key!r}; {nearest(key, fields)}")
         else:
             values[key] = read_value(value, types_of[key], key) if isinstance(value, str) else value

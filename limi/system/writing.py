@@ -179,7 +179,7 @@ def write_all(contents: Mapping[Path, Content]) -> None:
                 draft.settle(path)
 
 
-def append(fd: int, data: bytes) -> None:
+def append(fd: int, data: bytes | memoryview) -> None:
     """Write all of the data at the end of an open file, or leave the file as it was."""
     end = os.lseek(fd, 0, os.SEEK_END)
     try:
@@ -345,7 +345,7 @@ def _open(path: Path) -> io.FileIO:
     return io.FileIO(fd, "r+b")
 
 
-def _write(fd: int, data: bytes) -> None:
+def _write(fd: int, data: bytes | memoryview) -> None:
     left = memoryview(data)
     while left:
         left = left[os.write(fd, left) :]

@@ -2,8 +2,8 @@
 
 A rule is read once for a schema, which turns the levels it names into codes; then it is arithmetic
 on codes, for arrays of numpy and tensors of torch alike. Its logic is three-valued, as that of
-CHECK in SQL: what hangs on a missing value is unknown, and a rule is broken only where it is surely
-false.
+CHECK in SQL: what depends on a missing value is unknown, and a rule is broken only where it is
+surely false.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def _read_in_parts(
 
 
 def _some_of(frame: Frame, notes: list[str], fit_rows: int | None) -> tuple[Frame, list[str]]:
-    """A frame that is in memory as a whole, if no fewer rows are wished for."""
+    """A frame that is in memory as a whole, if no fewer rows are asked for."""
     if fit_rows is not None and fit_rows < len(frame):
         raise InvalidInput(
             f"fit-rows is {fit_rows}, and rows are drawn from CSV and Parquet files only; store "

@@ -31,7 +31,7 @@ _ZIPPED = 4  # times as long once it is unpacked
 
 
 class Batches(Protocol):
-    """Tables of Arrow of one type, one behind the other, as often as they are wanted."""
+    """Tables of Arrow of one type, one after the other, as often as they are wanted."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ class Parts:
 
     @cached_property
     def sha256(self) -> str:
-        """Of all files, one behind the other, each with its folders."""
+        """Of all files, one after the other, each with its folders."""
         digest = hashlib.sha256()
         for path, values in zip(self.files, self.values, strict=True):
             with path.open("rb") as file:

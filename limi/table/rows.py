@@ -75,11 +75,12 @@ def keys(schema: Schema, rows: Rows) -> Keys:
     if schema.enforcer is not None:
         rows = schema.enforcer.canonical(rows)
     codes = rows if packing.plain else np.rint((rows - schema.low) / packing.unit)
-    sums = [np.einsum("ij,j->i", codes, weights) for weights in packing.weights]
+    sums = packing.sum_up(codes)
     if any(np.isnan(total.sum()) for total in sums):
-        # A missing cell of any column, for NaN times 0 is NaN: count it as one more level.
+        # A missing cell, even of a column between those that count, because NaN times 0 is NaN:
+        # count it as one more level.
         codes = np.where(np.isnan(codes), packing.absent, codes)
-        sums = [np.einsum("ij,j->i", codes, weights) for weights in packing.weights]
+        sums = packing.sum_up(codes)
     words = np.zeros((len(rows), packing.n_words), dtype=np.uint64)
     for total, (word, factor), offset in zip(sums, packing.places, packing.offsets, strict=True):
         whole = (total - offset).astype(np.int64).view(np.uint64)
@@ -102,10 +103,18 @@ class _Packing:
     unit: NDArray[np.float64]
     absent: NDArray[np.float64]  # what a missing cell counts as
     weights: list[NDArray[np.float64]]  # a sum each, 0 for columns that are not in it
+    spans: list[slice]  # of each sum: the columns from its first to its last
     offsets: list[float]  # what the lowest cells sum up to
     places: list[tuple[int, np.uint64]]  # of each sum: its word, and what it is multiplied by
     real: list[int]  # columns whose cells are words of their own, behind the others
     n_words: int
+
+    def sum_up(self, codes: Rows) -> list[NDArray[np.float64]]:
+        """The weighted sums of codes, each over its own columns: a wide table has many sums."""
+        return [
+            np.einsum("ij,j->i", codes[:, span], weights[span])
+            for span, weights in zip(self.spans, self.weights, strict=True)
+        ]
 
 
 def _packing(schema: Schema) -> _Packing:
@@ -149,6 +158,7 @@ def _pack(schema: Schema) -> _Packing:
         steps,
         np.where(schema.may_miss & grid, top + (low if plain else 0.0), 0.0),
         weights,
+        [slice(int(np.flatnonzero(w)[0]), int(np.flatnonzero(w)[-1]) + 1) for w in weights],
         [float(low @ w) if plain else 0.0 for w in weights],
         places,
         real,
@@ -245,27 +255,61 @@ class KeySet:
                 found |= _in_run(run_hashes, run_keys, hashes, keys)
             return found
         order = np.argsort(hashes)  # ascending needles keep the binary searches in cache
+        found[order] = self._holds(hashes[order], keys[order])
+        return found
+
+    def _holds(self, hashes: NDArray[np.uint64], keys: Keys) -> Mask:
+        """Which keys, that come sorted by their hashes, are in the set."""
+        found = np.zeros(len(keys), dtype=bool)
         for run_hashes, run_keys in self._runs:
-            found[order] |= _in_run(run_hashes, run_keys, hashes[order], keys[order])
+            found |= _in_run(run_hashes, run_keys, hashes, keys)
         if self._on_disk is not None:
-            open_keys = order[~found[order]]
+            open_keys = np.flatnonzero(~found)
             found[open_keys] = self._on_disk.contains(hashes[open_keys], keys[open_keys], _in_run)
         return found
 
     def add(self, keys: Keys) -> None:
         """Add keys that are distinct and not in the set yet."""
+        self._add_sorted(*_sort_by_hash(_hash(keys), keys))
+
+    def _add_sorted(self, hashes: NDArray[np.uint64], keys: Keys) -> None:
         if not len(keys):
             return
-        self._runs.append(_sort_by_hash(_hash(keys), keys))
+        self._runs.append((hashes, keys))
         spills = self._n_in_memory > self._most
         while len(self._runs) > 1 and (spills or self._last_is_long()):
             later, earlier = self._runs.pop(), self._runs.pop()
             pairs = zip(earlier, later, strict=True)
-            hashes, both = (np.concatenate(pair) for pair in pairs)
-            self._runs.append(_sort_by_hash(hashes, both))
+            both = (np.concatenate(pair) for pair in pairs)
+            self._runs.append(_sort_by_hash(*both))
         if spills:
             self._on_disk = DiskRuns() if self._on_disk is None else self._on_disk
             self._on_disk.add(*self._runs.pop())
+
+    def take_new(self, keys: Keys, most: int | None = None) -> Index:
+        """Add keys that are not in the set yet, at most so many; where each occurs first.
+
+        Keys of one word are sorted once for all of it.
+        """
+        if keys.shape[1] > 1 or len(keys) <= _FEW:
+            first, _ = group(keys)
+            new = first[~self.contains(keys[first])][:most]
+            self.add(keys[new])
+            return new
+        hashes = keys[:, 0]
+        order = np.argsort(hashes)
+        ascending = hashes[order]
+        starts = np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1]))
+        words = ascending[starts]
+        first = np.minimum.reduceat(order, starts)  # the sort is not stable
+        is_new = ~self._holds(words, words[:, None])
+        first, words = first[is_new], words[is_new]
+        in_turn = np.sort(first)
+        if most is not None and len(first) > most:
+            in_turn = in_turn[:most]
+            words = words[first <= in_turn[-1]] if most else words[:0]
+        self._add_sorted(words, words[:, None])
+        return in_turn
 
     def _last_is_long(self) -> bool:
         """Is it time to merge? Short runs always are: each costs a search at every question."""

@@ -81,7 +81,7 @@ class Column:
         if self.labels and len(self.labels) != len(self.levels):
             raise InvalidInput(
                 f"column {self.name!r} has {len(self.levels)} levels and {len(self.labels)} labels;"
-                " give one label a level, or none"
+                " give one label for each level, or none"
             )
 
     def _check_range(self) -> None:

@@ -84,7 +84,7 @@ class DistinctCount:
 
 
 def row_ranks(start: int, n: int) -> NDArray[np.uint64]:
-    """Where rows stand in a random order that hangs on their numbers alone."""
+    """Where rows stand in a random order that depends on their numbers alone."""
     with np.errstate(over="ignore"):
         mixed = (np.arange(start, start + n, dtype=np.uint64) + _SEED) * _GOLDEN
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):

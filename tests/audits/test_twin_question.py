@@ -84,16 +84,18 @@ def test_a_model_that_does_not_take_sex_is_asked_about_twins_unbidden(result):
     assert result.twins.unseen == ("sex",)
     assert [kept.columns for kept in there.kept if kept.why == "asked"] == [("hours",)]
     (note,) = [note for note in result.summary.notes if "does not take sex" in note]
-    assert note.endswith("what it does with what goes with sex in the table is told by twins")
+    assert note.endswith(
+        "; twins show what it does with everything that goes along with sex in the table"
+    )
 
 
 def test_a_column_among_others_that_is_not_taken_is_told_with_the_way_to_ask(frame):
     table = frame.drop(columns="id")
     given = GIVEN | {"protected": ["sex", "household"], "method": "real", "generator": None}
     notes = limi.audit(Lender(), table, **given).summary.notes
-    assert any("; with --twin limi asks what it does with what goes with sex" in n for n in notes)
+    assert any("; --twin shows what it does with everything that goes along" in n for n in notes)
     notes = limi.audit(Lender(), table, twin=True, **given).summary.notes
-    assert any("goes with sex in the table is told by twins" in note for note in notes)
+    assert any("; twins show what it does with everything" in note for note in notes)
     assert not any("--twin" in note for note in notes)
 
 

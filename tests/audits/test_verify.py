@@ -20,6 +20,7 @@ class Slow:
     """A second for each row; the decision of every third person moves after the first time."""
 
     rule = AS_DECIDED
+    model = None
     anew = staticmethod(nullcontext)
 
     def __init__(self):
@@ -46,7 +47,9 @@ def checked_again(seconds, monkeypatch, at_once=2):
     ledger.add(Session(task()).check(grid(SCHEMA)), 0.0)
     problem = SimpleNamespace(target=model, rows=grid(SCHEMA))
     watch = Watch(lambda: model.now, seconds)
-    plan = SimpleNamespace(problem=problem, watch=watch, seed=0, max_batch=4, spread=None)
+    plan = SimpleNamespace(
+        problem=problem, watch=watch, seed=0, max_batch=4, spread=None, early=None
+    )
     moving = Steadiness(rows=9, questions=36, again=1, scores_moved=1, decisions_moved=1)
     searched = SimpleNamespace(run=SimpleNamespace(findings=ledger), steadiness=moving)
     return verify.verify(plan, searched), len(ledger), model

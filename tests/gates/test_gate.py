@@ -11,6 +11,7 @@ from limi.errors import InvalidInput
 from limi.gates import Answer, gate
 from limi.report import gate as page
 from limi.table.schema import Column, Schema
+from limi.workers import Crew
 
 VALUES = 1_000
 SCHEMA = Schema(
@@ -99,6 +100,38 @@ def test_a_table_whose_rows_were_all_asked_has_a_rate_without_doubt():
     assert fair.answer == Answer.PASS
     held = ask(flips_below(100), "held_out_rate <= 99.9 %", held_out=frame(20))
     assert (held.answer, held.rules[0].estimate.n) == (Answer.PASS, 20)
+
+
+def test_workers_answer_what_one_process_answers(monkeypatch):
+    monkeypatch.setattr("limi.search.spread._PART_SECONDS", 1e-9)  # nothing is too little for them
+    asked = []
+    each = Crew.each
+    monkeypatch.setattr(Crew, "each", lambda crew, jobs: each(crew, asked.append(jobs) or jobs))
+    one = ask(flips_below(100), "uniform_rate <= 20 %", "real_rate <= 20 %")
+    assert not asked
+    two = ask(flips_below(100), "uniform_rate <= 20 %", "real_rate <= 20 %", workers=2)
+    assert asked
+    assert two.as_dict() == one.as_dict()
+
+
+def test_a_model_whose_answers_move_is_asked_without_workers():
+    calls = []
+
+    def moving(given):
+        calls.append(len(given))
+        return np.full(len(given), 0.2 + 0.5 * (len(calls) % 2))
+
+    result = ask(moving, "uniform_rate <= 20 %", workers=2, max_queries=2_000)
+    assert sum("without workers" in note for note in result.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [({"workers": 0}, "workers is 0"), ({"workers": 2, "device": "cuda"}, "use one of both")],
+)
+def test_workers_that_cannot_be_are_refused_before_the_model_is_asked(given, words):
+    with pytest.raises(InvalidInput, match=words):
+        ask(None, "uniform_rate <= 20 %", **given)
 
 
 def test_rows_that_were_not_all_asked_leave_room_for_doubt():
@@ -256,8 +289,8 @@ def test_a_model_that_takes_no_protected_column_flips_nobody():
     assert result.rules[0].estimate.hits == 0
     assert [note for note in result.notes if "does not take" in note] == [
         "the model does not take sex, so that changing it flips nothing and 'uniform_rate <= 2 %' "
-        "passes by definition; what the model does with what goes with sex in the table is told "
-        "by limi test --twin, and a rule on spd bounds how far apart the groups' shares of "
+        "passes by definition; limi test --twin shows what it does with everything that goes "
+        "along with sex, and a rule on spd bounds how far apart the groups' shares of "
         "favorable decisions are"
     ]
     by_group = ask(blind, "spd <= 0.5", frame=people, output=None)

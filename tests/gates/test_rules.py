@@ -76,7 +76,7 @@ def test_every_name_that_is_offered_is_understood():
         ("spd <= 1", "has no unit.*write 'spd <= 1 points'"),
         ("natural_rat <= 1 %", "did you mean 'natural_rate'"),
         ("rate <= 1 %", "did you mean 'real_rate'"),
-        ("accuracy <= 1 %", "is not a measure of a gate; .*Known: held_out_rate"),
+        ("accuracy <= 1 %", "is not a measure of a gate; .*nown: held_out_rate"),
         ("natural_rate >= 1 %", "cannot be read; write 'natural_rate <= 1 %'"),
         ("natural_rate", "cannot be read"),
         ("", "is not a measure"),

@@ -178,7 +178,7 @@ class FakeCTGAN:
     """The private members of a fitted ctgan.CTGAN that limi reads."""
 
     def __init__(self):
-        torch = pytest.importorskip("torch")
+        torch = pytest.importorskip("torch", reason="needs limi[torch]")
         with torch.random.fork_rng():
             torch.random.default_generator.manual_seed(0)
             self._generator = torch.nn.Sequential(
@@ -208,7 +208,7 @@ def test_a_model_of_the_ctgan_package():
 
 
 def test_levels_come_with_the_chances_of_the_network():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     model = FakeCTGAN()
     with torch.no_grad():
         model._generator[3].weight.zero_()

@@ -396,6 +396,25 @@ def test_wide_tables_use_the_columns_that_tell_most():
     np.testing.assert_array_equal(drawn[:, 119], drawn[:, 37])
 
 
+@pytest.mark.parametrize(("d", "parents", "bins"), [(64, 40, 64), (65, 16, 32)])
+def test_wide_tables_have_coarser_trees_unless_told(monkeypatch, d, parents, bins):
+    offered, grow = [], trees._grow
+
+    def watch(place, codes, n_codes, parents, seed, settings):
+        offered.append(len(parents))
+        return grow(place, codes, n_codes, parents, seed, settings)
+
+    monkeypatch.setattr(trees, "_grow", watch)
+    rows = np.random.default_rng(0).random((800, d))
+    columns = (Column(name=f"c{j}", kind="numerical", low=0, high=1) for j in range(d))
+    schema = Schema(tuple(columns))
+    generator = fit(rows, schema)
+    assert (max(offered), generator.conditionals[0].bins.n_known) == (parents, bins)
+    offered.clear()
+    generator = fit(rows, schema, max_parents=20, max_bins=10)
+    assert (max(offered), generator.conditionals[0].bins.n_known) == (20, 10)
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [

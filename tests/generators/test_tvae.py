@@ -152,7 +152,7 @@ def test_held_out_rows_end_the_training():
         on_step=lambda done, words: told.append((done, words)),
     )
     assert told[-1][0] == 1.0
-    assert "held-out rows were told best after" in generator.notes[-1]
+    assert "held-out rows were predicted best after" in generator.notes[-1]
     assert len(told) < 40
     assert "loss" in told[-1][1]
 

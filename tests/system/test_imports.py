@@ -19,13 +19,13 @@ assert import_library("json") is json
 
 
 def test_skops_comes_without_torch():
-    pytest.importorskip("skops")
+    pytest.importorskip("skops", reason="needs limi[skops]")
     subprocess.run([sys.executable, "-c", _SKOPS], check=True)
 
 
 def test_torch_can_be_imported_afterwards():
-    pytest.importorskip("skops")
-    pytest.importorskip("torch")
+    pytest.importorskip("skops", reason="needs limi[skops]")
+    pytest.importorskip("torch", reason="needs limi[torch]")
     told = (
         "from limi.system.imports import import_library; import_library('skops.io'); import torch"
     )

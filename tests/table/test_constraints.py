@@ -108,7 +108,7 @@ def test_rules_mean_what_the_row_by_row_version_says(tree):
 @settings(max_examples=100, deadline=None)
 @given(conditions)
 def test_tensors_give_the_answers_of_arrays(tree):
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     constraint = Constraint.read("r", naive.write(tree), SCHEMA)
     found = constraint.broken(torch.as_tensor(ROWS))
     assert found.dtype == torch.bool
@@ -116,13 +116,13 @@ def test_tensors_give_the_answers_of_arrays(tree):
 
 
 def test_no_rules_are_broken_by_no_row_of_a_tensor():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     found = find_broken([], torch.as_tensor(ROWS))
     assert (found.shape, found.dtype) == ((len(ROWS), 0), torch.bool)
 
 
 def test_single_precision_tensors_know_a_tenth():
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="needs limi[torch]")
     rows = torch.as_tensor(ROWS, dtype=torch.float32)
     for text in ("price in [0.1, 0.2, 0.3, 0.7, 1.1]", "price * 3 == 0.9", "price == 0.7"):
         constraint = Constraint.read("r", text, SCHEMA)

@@ -277,6 +277,24 @@ def test_a_set_of_many_keys_behaves_like_a_set(words):
     assert seen.contains(everything).all()
 
 
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("most", [None, 0, 37])
+@pytest.mark.parametrize("in_memory", [None, 900])
+def test_taking_new_keys_is_asking_for_each_and_adding_it(words, most, in_memory):
+    rng = np.random.default_rng(words)
+    seen, plain = KeySet(in_memory), set()
+    for size in (700, 3, 0, 600, 2000, 40):
+        batch = rng.integers(0, 60 if words > 1 else 4000, (size, words)).astype(np.uint64)
+        expected = []
+        for place, one in enumerate(map(tuple, batch.tolist())):
+            if one not in plain and (most is None or len(expected) < most):
+                plain.add(one)
+                expected.append(place)
+        assert seen.take_new(batch, most).tolist() == expected
+        assert len(seen) == len(plain)
+    assert seen.contains(np.array(sorted(plain), dtype=np.uint64).reshape(-1, words)).all()
+
+
 @pytest.mark.parametrize("n", [2, 3, 511, 512, 513, 2_000])
 @pytest.mark.parametrize("words", [1, 2])
 def test_keys_are_grouped_by_where_they_occur_first(n, words):

@@ -13,7 +13,7 @@ from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Column, Schema
 from tests.table.ruled import AGES, COLUMNS, GRADE, RULED, RULED_AGE, RULES, TIE, TITLE
 
-torch = pytest.importorskip("torch")
+torch = pytest.importorskip("torch", reason="needs limi[torch]")
 
 MALE, WIFE, HUSBAND = 1.0, 0.0, 2.0
 

@@ -8,13 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import limi
 from limi.errors import InvalidInput
+from limi.methods import _scouting
+from limi.methods.limi import LIMI
 from limi.search.spread import Spread
 from limi.workers import Crew, open_executor
 from tests.models.kinds import pipeline
-from tests.models.people import bound, people
+from tests.models.people import bound, people, truth
 
-pytest.importorskip("ray")
+pytest.importorskip("ray", reason="needs limi[ray]")
 
 from limi.workers import ray as cluster
 
@@ -50,6 +53,50 @@ def test_a_cluster_answers_as_this_machine_does(executor, tmp_path):
         asked.begin()
         scores = np.concatenate(asked.score_blocks([rows[:100], rows[100:]]))
     np.testing.assert_array_equal(scores, target.score(rows))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, tmp_path):
+    """Whole ranges of latents, also where an actor is lost in the middle of one."""
+    monkeypatch.setattr(_scouting, "_LARGEST", 256)
+    monkeypatch.setattr(_scouting, "_SMALLEST", 128)
+    taken, follow = [], _scouting._follow
+
+    def count(session, probes, seen, ranges, parts):
+        taken.extend(one.n for one, part in zip(ranges, parts, strict=True) if part is not None)
+        return follow(session, probes, seen, ranges, parts)
+
+    monkeypatch.setattr(_scouting, "_follow", count)
+    driver, mark = os.getpid(), tmp_path / "mark"
+
+    def scored(frame):
+        if os.getpid() != driver and len(frame) > 300 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        merit = frame["age"] / 40 + frame["hours"].fillna(40) / 50 + (frame["sex"] == "M") * 0.3137
+        return (1 / (1 + np.exp(2.1123 - merit))).to_numpy()
+
+    def found(**given):
+        told = limi.audit(
+            scored,
+            people().assign(ok=truth()),
+            protected=["sex"],
+            target="ok",
+            favorable=1,
+            method=LIMI(n_latents=3000, n_labelled=400),
+            max_rows=None,
+            rate_rows=0,
+            **given,
+        ).found
+        arrays = (told.rows, told.partner, told.score, told.partner_score)
+        return len(told), [array.tobytes() for array in arrays]
+
+    alone = found()
+    assert alone[0] > 0
+    assert not taken
+    assert found(workers=2, cluster="ray") == alone
+    assert mark.exists()
+    assert sum(taken) >= 256
 
 
 def test_other_versions_are_refused_and_both_are_named():

@@ -1,0 +1,60 @@
+"""Workers for a run: whether any are wanted and can be, and their hiring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from limi import models
+from limi.errors import InvalidInput
+from limi.models.target import Target
+from limi.search.budget import Budget
+from limi.search.spread import Opened, Spread
+from limi.workers import check_cluster, count_workers, open_executor, reach_cluster
+
+__all__ = ["MOVING", "hire", "want_workers"]
+
+MOVING = "its answers move, so that the model was asked in one process, without workers"
+"""The note on a model that workers cannot ask."""
+
+
+def want_workers(
+    model: Any, workers: int | str | None, cluster: str | None, device: str, budget: Budget
+) -> bool:
+    """Are there workers? InvalidInput where model, numbers, cluster or device make no sense."""
+    number = count_workers(workers)
+    check_cluster(cluster)
+    if number == 1 and cluster is None:
+        return False
+    kind = model.partition(":")[0] if isinstance(model, str) else ""
+    if kind in models.names() and models.offers(kind).by_address:
+        raise InvalidInput(
+            "workers ask a model on this machine, and this one is behind an address; for more "
+            "requests at the same time use --concurrency"
+        )
+    if device not in ("auto", "cpu"):
+        raise InvalidInput(
+            f"workers are processes that use the CPU, and the device is {device!r}; use one of both"
+        )
+    if budget.max_rows is not None and budget.max_rows < number:
+        raise InvalidInput(
+            f"there are {number} workers and {budget.max_rows} rows to check at most; "
+            f"use no more workers than rows, or more --max-rows"
+        )
+    reach_cluster(cluster)
+    return True
+
+
+@contextmanager
+def hire(
+    asked: Target, workers: int | str | None, cluster: str | None, opened: Opened | None
+) -> Iterator[Spread]:
+    """Workers that wait to be told to begin, and end with the block."""
+    executor = open_executor(workers, cluster)
+    assert executor is not None  # because workers are wanted
+    try:
+        with Spread(asked, executor, opened) as spread:
+            yield spread
+    finally:
+        executor.close()
