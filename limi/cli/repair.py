@@ -26,7 +26,7 @@ def repair(
         ),
     ] = "all",
     preset: Annotated[
-        str, Option(help="Of findings: best, strong, or paper for the paper's recipe.")
+        str, Option(help="For findings: best, strong, or paper (the paper's recipe).")
     ] = "best",
     recipe: Annotated[
         str | None, Option(help="What is added: alone, pairs, values, copies, copies+pairs.")
@@ -36,17 +36,19 @@ def repair(
     ] = None,
     fraction: Annotated[
         float | None,
-        Option(help="Findings to add, as a share of the rows: best 0.05, others 0.3."),
+        Option(
+            help="Findings to add, as a share of the rows. Default: 0.05 for best, 0.3 for others."
+        ),
     ] = None,
     seeds: Annotated[
         int | None,
         Option(
-            help="How often to train with other rows held out: 3, or 1 where averaging alone is "
-            "asked for."
+            help="How often to train, each time with other rows held out. Default: 3, or 1 for "
+            "averaging alone."
         ),
     ] = None,
     seed: Annotated[int, Option(help="Same seed, same repair.")] = 0,
-    held_out: Annotated[float, Option(help="Share of the rows that is held out.")] = 0.2,
+    held_out: Annotated[float, Option(help="Share of rows to hold out.")] = 0.2,
     fit: Annotated[
         str | None,
         Option(
@@ -56,7 +58,7 @@ def repair(
     ] = None,
     privileged: Annotated[
         list[str] | None,
-        Option(metavar="COLUMN=VALUE", help="Group the others are compared with. Repeatable."),
+        Option(metavar="COLUMN=VALUE", help="Group to compare the others with. Repeatable."),
     ] = None,
     max_accuracy_loss: Annotated[
         float, Option(help="Accuracy on held-out rows that may be lost; 0.01 is one point.")
@@ -64,11 +66,11 @@ def repair(
     weights: Annotated[
         list[str] | None,
         Option(
-            metavar="table|uniform|COLUMN=VALUE:SHARE,...",
-            help="Of average: what each protected value counts. Repeatable.",
+            metavar="WEIGHTS",
+            help="For average: table, uniform, or COLUMN=VALUE:SHARE,... Repeatable.",
         ),
     ] = None,
-    scale: Annotated[str, Option(help="Of average: probability or log-odds.")] = "probability",
+    scale: Annotated[str, Option(help="For average: probability or log-odds.")] = "probability",
     same_share: Annotated[
         bool,
         Option(
@@ -78,10 +80,12 @@ def repair(
         ),
     ] = False,
     sweep: Annotated[
-        bool, Option("--sweep", help="Try several fractions and draw fairness against accuracy.")
+        bool, Option("--sweep", help="Try several fractions and draw flips against accuracy.")
     ] = False,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
-    model: Annotated[str | None, Option(help="Where the run's model is now, KIND:PLACE.")] = None,
+    model: Annotated[
+        str | None, Option(help="Where the run's model is now, as KIND:PLACE.")
+    ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     header: Header = None,

@@ -1,4 +1,4 @@
-"""A model averaged over protected values: no training, and no decision that hangs on them."""
+"""A model averaged over protected values: no training, and no decision that depends on them."""
 
 from __future__ import annotations
 

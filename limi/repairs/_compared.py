@@ -59,7 +59,7 @@ _CARRIED = 200  # of them, asked which column carries what they differ in
 
 @dataclass(frozen=True)
 class Moved:
-    """Of a group's people, who is decided otherwise than before."""
+    """Of a group's people, who is decided differently than before."""
 
     group: str
     people: int
@@ -174,7 +174,7 @@ class Comparison:
 
     def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
         if not len(people):
-            return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
+            return RepairFigure(None, reason="hardly any of them keeps the rules of the table")
         some = people[: self._affordable(asked)]
         return _figure(check_population(target.score, schema, some, self.terms.rule)[1])
 
@@ -222,8 +222,8 @@ def count_moved(
 
 
 def _find_carrier(problem: Problem, people: Rows, twins: Rows) -> str:
-    """The column that most people are decided otherwise through: whose own cell, put back into the
-    twin, takes back most changes of the model as it is; empty where none takes back any."""
+    """The column through which most people are decided differently: their own cell, put back into
+    the twin, undoes most changes of the model as it is; empty where none undoes any."""
     schema, target = problem.schema, problem.target
     people, twins = people[:_CARRIED], twins[:_CARRIED]
     moving = set(schema.moving_index.tolist())

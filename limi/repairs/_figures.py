@@ -249,7 +249,7 @@ class Yardstick:
             # What goes along is hidden from it too, so that who breaks with that is somebody else.
             return RepairFigure(None, reason="it takes nothing that goes along either")
         if not len(rows):
-            return RepairFigure(None, reason="hardly a row of them keeps the rules of the table")
+            return RepairFigure(None, reason="hardly any of them keeps the rules of the table")
         return _figure(check_population(target.score, schema, rows, self.problem.target.rule)[1])
 
 

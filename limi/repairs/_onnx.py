@@ -243,9 +243,10 @@ class _Graph:
         by_partner = self._add("Reshape", [answers, shape])
         counted = self._add("Mul", [by_partner, self._counts(partners)])
         first = self._constant(np.array([0]))
-        if self.model.reads != "log-odds":
-            return self._add("ReduceSum", [counted, first], "probabilities", keepdims=0)
         mean = self._add("ReduceSum", [counted, first], keepdims=0)
+        if self.model.reads != "log-odds":  # a sum of floats may pass 1 by a digit
+            ends = [self._constant(np.array(end)) for end in (0.0, 1.0)]
+            return self._add("Clip", [mean, *ends], "probabilities")
         return self._add("Softmax", [mean], "probabilities", axis=1)
 
     def _answers(self) -> str:

@@ -80,8 +80,8 @@ def make_table(
     if target.blind:
         raise InvalidInput(
             f"the model does not take {_both(schema.protected)}, so there is nothing to average: "
-            "its answers do not depend on it. What goes with it in other columns is told by twins "
-            "(limi test --twin), and what of that is to be kept by --keep"
+            "its answers do not depend on it; limi test --twin shows what goes along with it in "
+            "other columns, and --keep names columns that may differ"
         )
     cells = choose_cells(schema, rows, points) if only is None else only
     counted = read_weights(schema, cells, weights, rows)

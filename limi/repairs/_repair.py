@@ -164,9 +164,9 @@ def _check_sight(result: Result) -> None:
     if result.problem.blind:
         names = " or ".join(result.problem.schema.protected)
         raise InvalidInput(
-            f"the model does not take {names}, so no decision hangs on it and there is nothing to "
-            "average or to drop; what goes with it in other columns is told by twins "
-            "(limi test --twin), and what of that is to be kept by --keep"
+            f"the model does not take {names}, so no decision depends on it and there is nothing "
+            "to average or to drop; limi test --twin shows what goes along with it in other "
+            "columns, and --keep names columns that may differ"
         )
 
 

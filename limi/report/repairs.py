@@ -47,7 +47,7 @@ _NAMES = {
     "natural": ("flips, natural people", "people of a generator"),
     "real_alone": ("flips, real, alone", "if only the value changed, and nothing with it"),
     "natural_alone": ("flips, natural, alone", "if only the value changed, and nothing with it"),
-    "twins": ("changed as a twin", "people decided otherwise as their twin of another group"),
+    "twins": ("changed as a twin", "people decided differently as their twin of another group"),
     "twins_kept": ("changed as a twin, kept", "where one column may differ between the groups"),
     "spd": ("SPD", "gap of the groups' shares of favorable decisions"),
     "opportunity": ("equal opportunity", "gap among people whose true label is favorable"),
@@ -290,7 +290,7 @@ def _share_words(tree: Tree) -> list[str]:
 
 
 def _twin_words(tree: Tree) -> str:
-    """Whether a repair made more decisions hang on what goes with the protected columns."""
+    """Whether a repair made more decisions depend on what goes with the protected columns."""
     before = tree["before"]["twins"]
     if before["value"] is None:
         return f"Twins were not asked about: {before.get('reason', 'no groups')}"
@@ -302,11 +302,11 @@ def _twin_words(tree: Tree) -> str:
     ]
     if not raised:
         return (
-            "No repair raised the share of people who are decided otherwise as their twin beyond "
+            "No repair raised the share of people who are decided differently as their twin beyond "
             "its interval, and none is meant to lower it: other columns carry it."
         )
     return (
-        f"{' and '.join(raised)} raised the share of people who are decided otherwise as their "
+        f"{' and '.join(raised)} raised the share of people who are decided differently as their "
         "twin: other columns have taken over what the protected ones said."
     )
 
@@ -319,7 +319,7 @@ def _kept_words(tree: Tree) -> str:
     return (
         f"Of the columns that go with the protected ones, {kept} explains most: where it may "
         f"differ between the groups (limi test --twin --keep {shlex.quote(kept)}), "
-        f"{_show('twins_kept', before)} are decided otherwise as their twin, and not "
+        f"{_show('twins_kept', before)} are decided differently as their twin, and not "
         f"{_show('twins', before)}. Whether it may differ is for you to say."
     )
 

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 import limi
 from limi import models
 from limi.errors import InvalidInput
+from limi.models._averaged import Swaps
 from limi.repairs import average, parse_weights
 from limi.repairs._average import average_target, tell_threshold
 from limi.repairs._onnx import export
@@ -67,7 +68,7 @@ SCHEMA = Schema(
 
 
 def people(n=300, seed=0):
-    """People who keep the rules, with a label that hangs on sex."""
+    """People who keep the rules, with a label that depends on sex."""
     rng = np.random.default_rng(seed)
     sex = rng.choice(["F", "M", "X"], n, p=[0.5, 0.4, 0.1])
     own = pd.Series(sex).map({"F": "Mrs", "M": "Mr", "X": "Mx"}).to_numpy()
@@ -158,6 +159,35 @@ def test_answers_are_those_of_the_definition_row_by_row(fitted, frame, protected
         problem.target.score, problem.schema, rows, problem.schema.combinations, weights
     )
     assert np.allclose(fair.target.score(rows), expected, atol=1e-12)
+
+
+def test_a_mean_of_sure_answers_is_no_more_than_sure():
+    """The shares of these weights sum to 1.0000000000000002."""
+    weights = [0.34, 0.43, 0.97, 0.56, 0.26]
+    swaps = Swaps({"a": list(range(5))}, weights)
+    rows = pd.DataFrame({"a": np.zeros(3)})
+    plain = sum(1.0 * weight for weight in swaps.count(rows, ())[0])
+    assert plain > 1
+    for sure in (np.ones(3), np.ones((3, 2)), np.full(3, -7.3)):
+        found = swaps.average(rows, lambda asked, told=sure: told[np.zeros(len(asked), int)], None)
+        assert np.array_equal(found, sure)
+
+
+def test_partners_asked_together_or_one_by_one_say_the_same(fitted, frame, monkeypatch):
+    fair = averaged(fitted, frame, ["sex"])
+    asked = frame.drop(columns="ok").head(40)
+    together = fair.predict_proba(asked)
+    monkeypatch.setattr("limi.models._averaged.AT_ONCE", 90)  # two of three, then the third
+    assert np.allclose(together, fair.predict_proba(asked), rtol=1e-12)
+    monkeypatch.setattr("limi.models._averaged.AT_ONCE", 1)
+    assert np.allclose(together, fair.predict_proba(asked), rtol=1e-12)
+
+
+def test_partners_that_count_nothing_do_not_bound_the_mean():
+    swaps = Swaps({"a": [0.0, 1.0, 2.0]}, [0.5, 0.0, 0.5])
+    rows = pd.DataFrame({"a": np.zeros(2)})
+    found = swaps.average(rows, lambda asked: np.asarray(asked["a"]), None)
+    assert np.array_equal(found, [1.0, 1.0])
 
 
 def test_weights_of_the_table_are_shares_of_its_rows(fitted, frame):
@@ -543,7 +573,7 @@ def test_weights_on_the_command_line():
 def test_a_blind_model_has_nothing_to_average(frame):
     schema = SCHEMA.unruled
     blind = LogisticRegression(max_iter=500).fit(frame[["age", "income"]], frame["ok"])
-    with pytest.raises(InvalidInput, match="twins"):
+    with pytest.raises(InvalidInput, match="--twin"):
         averaged(blind, frame, schema=schema)
 
 

@@ -205,7 +205,7 @@ def test_bands_are_repaired_too(numbers, table):
 
 
 def test_an_averaged_regressor_is_shipped_and_tested_again(table, tmp_path):
-    skops = pytest.importorskip("skops.io")
+    skops = pytest.importorskip("skops.io", reason="needs limi[skops]")
     place = tmp_path / "model.skops"
     skops.dump(LinearRegression().fit(table[COLUMNS], table.price), place)
     result = audited(f"skops:{place}", table, "price", decision="difference > 3")

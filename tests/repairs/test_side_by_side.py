@@ -109,7 +109,10 @@ def test_a_function_is_averaged_and_shipped_as_a_file(tmp_path, monkeypatch):
 
 
 def test_the_folder_is_a_model_of_mlflow(result, tmp_path):
-    pyfunc = pytest.importorskip("mlflow.pyfunc")
+    pyfunc = pytest.importorskip(
+        "mlflow.pyfunc",
+        reason="only the whole of mlflow serves models; the client of limi[mlflow] does not",
+    )
     made = limi.repair(result, how="average", max_accuracy_loss=0.5)
     made.save(tmp_path / "fixed")
     frame = people().drop(columns="ok")
@@ -164,7 +167,7 @@ def test_averaging_alone_takes_one_seed_and_no_other_generator(result):
 
 
 def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, monkeypatch):
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="needs limi[torch]")
     monkeypatch.setattr(benchmark, "_SMALL", (40, 32))
     monkeypatch.setattr(_ways, "STRENGTHS", (5.0,))
     rng = np.random.default_rng(0)
@@ -250,7 +253,7 @@ def test_a_blind_model_is_refused_with_the_way_to_go():
     frame = people()
     blind = LogisticRegression().fit(frame[["income", "debt"]], frame["ok"])
     result = audited(blind, frame)
-    with pytest.raises(InvalidInput, match="twins"):
+    with pytest.raises(InvalidInput, match="--twin"):
         limi.repair(result, how="average")
 
 
