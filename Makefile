@@ -94,11 +94,12 @@ docs: $(VENV)/.docs ## build the documentation site, offline, into docs/_build/h
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html -d docs/_build/doctrees docs docs/_build/html
 	$(BIN)/python tools/site_links.py docs/_build/html
 
-docs-figures: $(VENV)/.dev ## measure and draw the pictures of the documentation again (two minutes)
+docs-figures: $(VENV)/.dev ## measure and draw the pictures of the documentation again (three minutes)
 	@tools/chromium.sh
 	$(BIN)/python tools/figures.py --measure
-	$(BIN)/limi demo --out build/demo --force
+	$(BIN)/limi demo --out build/demo
 	$(BIN)/python tools/screenshots.py build/demo
+	$(BIN)/python tools/explore_pictures.py build/demo
 
 docs-snippets: $(VENV)/.dev ## run every snippet of the documentation
 	$(BIN)/python -m pytest tests/test_docs.py

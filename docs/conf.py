@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -56,7 +57,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"limi {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_extra_path = ["summary.schema.json"]
+html_extra_path = [one.name for one in sorted(HERE.glob("*.schema.json"))]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
@@ -153,7 +154,21 @@ def _see_from_site(text: str, folder: Path) -> str:
     return _LINK.sub(lead, text)
 
 
+_COMMANDS = re.compile(r'<div class="highlight-console.*?</div>', re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def _keep_options_whole(
+    app: object, page: str, template: str, context: dict[str, str], tree: object
+) -> None:
+    """Commands wrap on narrow screens, but not within `--an-option`."""
+    whole = partial(_OPTION.sub, r'<span class="whole">\g<0></span>')
+    if "body" in context:
+        context["body"] = _COMMANDS.sub(lambda found: whole(found[0]), context["body"])
+
+
 def setup(app: object) -> None:
     """Generate the reference, and read pages as they are seen from the site."""
     reference.write(GENERATED)
     app.connect("source-read", _read)  # type: ignore[attr-defined]
+    app.connect("html-page-context", _keep_options_whole)  # type: ignore[attr-defined]

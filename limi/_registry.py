@@ -76,4 +76,10 @@ def _modules(package: str) -> tuple[str, ...]:
 
 @cache
 def _others(package: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=package)}
+    return {point.name: point for point in _entry_points().select(group=package)}
+
+
+@cache
+def _entry_points() -> Any:
+    """All of them: every package that is installed is looked into, which is done once."""
+    return entry_points()

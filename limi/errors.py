@@ -111,8 +111,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name.strip().casefold(), folded, n=1, cutoff=0.5)
     alike = folded[close[0]] if close else []
     closest = difflib.get_close_matches(name, alike, n=1, cutoff=0.0)
-    hint = f"did you mean {closest[0]!r}? " if closest else ""
-    return f"{hint}Known: {spell(names)}"
+    hint = f"did you mean {closest[0]!r}? Known" if closest else "known"
+    return f"{hint}: {spell(names)}"
 
 
 def find_repeated(names: Iterable[object]) -> list[str]:

@@ -3,10 +3,15 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from limi.models import trial
 
 HERE = Path(__file__).parent
+
+# A busy machine is not a defect: no property fails because of the clock.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 # A worker takes a file whole, so that nothing is fitted twice for it. These take longest (over ten
 # seconds each, longest first); begun early, they leave no worker alone at the end.

@@ -591,8 +591,8 @@ def test_torch_heads_of_several_outputs_and_of_a_number_are_read(table):
 
 
 def test_boosters_of_classes_and_of_numbers_are_read(table):
-    xgboost = pytest.importorskip("xgboost")
-    lightgbm = pytest.importorskip("lightgbm")
+    xgboost = pytest.importorskip("xgboost", reason="needs limi[boosters]")
+    lightgbm = pytest.importorskip("lightgbm", reason="needs limi[boosters]")
     frame = numeric(table)
     places = frame.grade.map(sorted(GRADES).index)
     cells, grades = frame[COLUMNS].to_numpy(float), rule_of("class")

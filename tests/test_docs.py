@@ -10,6 +10,7 @@ import pytest
 from typer.main import get_command
 
 from limi.cli._app import app
+from limi.table import schema_files
 from limi.table._rule_syntax import parse_rule
 
 ROOT = Path(__file__).parent.parent
@@ -91,6 +92,17 @@ def test_rules_that_the_documentation_shows_are_rules():
     assert rules
     for rule in rules:
         parse_rule(rule)
+
+
+def test_the_schema_that_the_reference_shows_is_one():
+    page = (ROOT / "docs" / "reference" / "schema-file.md").read_text(encoding="utf-8")
+    (shown,) = (found[2] for found in BLOCK.finditer(page) if found[1] == "toml")
+    schema = schema_files.parse(shown)
+    assert schema.protected == ("sex",)
+    assert (len(schema.rules.derived), len(schema.rules.roles)) == (1, 1)
+    named = set(re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", page.partition("## Columns")[2], re.M))
+    fields = {name for cell in named for name in re.findall(r"\w+", cell)}
+    assert fields == schema_files._FIELDS
 
 
 NOTEBOOKS = [page for page in PAGES if "{code-cell}" in page.read_text(encoding="utf-8")]

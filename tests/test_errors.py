@@ -29,5 +29,5 @@ def test_the_nearest_name_is_sought_without_regard_to_capitals_first(name, known
 
 
 def test_nothing_near_suggests_nothing():
-    assert nearest("zzz", ["Female", "Male"]) == "Known: Female, Male"
-    assert nearest("zzz", []) == "Known: none"
+    assert nearest("zzz", ["Female", "Male"]) == "known: Female, Male"
+    assert nearest("zzz", []) == "known: none"

@@ -122,7 +122,7 @@ def network(table, fitted):
 
 
 def xgboost_booster(table, fitted):
-    xgboost = pytest.importorskip("xgboost")
+    xgboost = pytest.importorskip("xgboost", reason="needs limi[boosters]")
     data, grade = numbered(table)
     settings = {"objective": "multi:softprob", "num_class": 5, "nthread": 1, "max_depth": 3}
     booster = xgboost.train(settings, xgboost.DMatrix(data, grade), 5)
@@ -130,7 +130,7 @@ def xgboost_booster(table, fitted):
 
 
 def lightgbm_booster(table, fitted):
-    lightgbm = pytest.importorskip("lightgbm")
+    lightgbm = pytest.importorskip("lightgbm", reason="needs limi[boosters]")
     data, grade = numbered(table)
     settings = {"objective": "multiclass", "num_class": 5, "num_threads": 1, "verbose": -1}
     booster = lightgbm.train(settings, lightgbm.Dataset(data, grade), 5)

@@ -5,7 +5,9 @@
     python tools/figures.py --check     # fail where a picture is not what its numbers draw
 
 Numbers lie in docs/pictures/*.json, except those of methods, which come from the kept results of
-the study of queries. Drawing is exact, so a test holds pictures to their numbers without any run.
+the study of queries. Those of scaling need many cores: scaling.json names the command that measures
+them, and `--measure` leaves it alone. Drawing is exact, so a test holds pictures to their numbers
+without any run.
 """
 
 from __future__ import annotations
@@ -335,6 +337,42 @@ def draw_natural() -> str:
     return _bars("How natural the findings are, by method", note, values, 1.0, 2)
 
 
+# --- scaling -------------------------------------------------------------------------------------
+
+
+def draw_scaling(told: dict[str, Any]) -> str:
+    """How many times as fast a search is by workers, beside what no loss at all would give."""
+    seconds = {int(count): float(value) for count, value in told["seconds"].items()}
+    most, left, top, width, height = max(seconds), 56.0, 66.0, 440.0, 300.0
+
+    def place(workers: float, times: float) -> tuple[float, float]:
+        x, y = left + width * workers / most, top + height * (1 - times / most)
+        return round(x, 1), round(y, 1)
+
+    parts = [
+        _text(12, 24, "Times as fast, by workers", "title"),
+        _text(12, 44, f"{told['what'][0].upper()}{told['what'][1:]}.", "faint"),
+        _line(*place(0, 0), *place(most, 0), "axis"),
+        _line(*place(0, 0), *place(0, most), "axis"),
+        _line(*place(0, 0), *place(most, most), "line", ' stroke-dasharray="5 5"'),
+        _text(*place(0.7 * most, 0.75 * most), "without any loss", "faint", "end"),
+    ]
+    points = {count: place(count, seconds[1] / value) for count, value in seconds.items()}
+    path = " ".join(f"{x:g},{y:g}" for x, y in points.values())
+    parts.append(f'<polyline points="{path}" class="line la" style="stroke-width:2"/>')
+    for count, (x, y) in points.items():
+        parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4" class="a"/>')
+        parts.append(_text(x, top + height + 18, f"{count}", "faint", "middle"))
+        if count > 1:
+            parts.append(_text(x, y + 20, f"{seconds[1] / seconds[count]:.1f}", anchor="middle"))
+    parts += [
+        _text(left - 8, place(0, times)[1] + 4, f"{times}", "faint", "end")
+        for times in (1, most // 4, most // 2, most)
+    ]
+    parts.append(_text(left + width / 2, top + height + 38, "workers", anchor="middle"))
+    return _svg(left + width + 40, top + height + 50, "Times as fast, by workers", parts)
+
+
 # --- all of them ---------------------------------------------------------------------------------
 
 MEASURED: dict[str, Callable[[], dict[str, Any]]] = {
@@ -356,6 +394,7 @@ def draw() -> dict[str, str]:
         "rates.svg": draw_rates(kept("rates")),
         "found-by-method.svg": draw_found(),
         "natural-by-method.svg": draw_natural(),
+        "scaling.svg": draw_scaling(kept("scaling")),
     }
 
 

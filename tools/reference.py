@@ -66,6 +66,8 @@ def pages() -> dict[str, str]:
         "exit-codes.md": _exit_codes_page(),
         "config.md": _config_page(),
         "run-folder.md": _run_folder_page(),
+        "gate-file.md": _gate_file_page(),
+        "proof-file.md": _proof_file_page(),
     }
 
 
@@ -125,7 +127,7 @@ def _command_lines(words: str, command: Any, level: str) -> Iterator[str]:
         yield "| option | meaning | default |"
         yield "|---|---|---|"
         for one in options:
-            yield f"| {_spelling(one, context)} | {_cell(one.help)} | {_default(one)} |"
+            yield f"| {_spelling(one)} | {_cell(one.help)} | {_default(one)} |"
         yield ""
 
 
@@ -134,16 +136,12 @@ def _examples(epilog: str) -> str:
     return "\n".join(line for line in lines if line and line.rstrip(":").lower() != "examples")
 
 
-_PLACEHOLDERS = {"int": "N", "float": "NUMBER", "path": "PATH"}
-
-
-def _spelling(option: Any, context: typer.Context) -> str:
+def _spelling(option: Any) -> str:
     """How an option is written: its names, and what stands behind them."""
     spelled = ", ".join(f"`{one}`" for one in (*option.opts, *option.secondary_opts))
     if getattr(option, "is_flag", False):
         return spelled
-    kind = option.display_type(ctx=context).strip("<>").removeprefix("list[").removesuffix("]")
-    return f"{spelled} {_code(option.metavar or _PLACEHOLDERS.get(kind, 'TEXT'))}"
+    return f"{spelled} {_code(option.metavar or 'TEXT')}"
 
 
 def _default(option: Any) -> str:
@@ -292,8 +290,8 @@ def _metrics_page() -> str:
     lines = [
         "# Metrics at a glance",
         "",
-        "Every metric that a run measures, as the metrics declare themselves. How to read them is",
-        "told in [metrics](../../metrics.md).",
+        "Every metric that a run measures, as the metrics declare themselves.",
+        "[Metrics](../../metrics.md) explains how to read them.",
         "",
     ]
     for family in metrics.families():
@@ -333,7 +331,7 @@ def _exit_codes_page() -> str:
         ("2", "the command, an option, a schema or a configuration file cannot be used"),
         ("3", "`limi gate` is inconclusive: the budget did not decide a rule"),
         ("4", "the data, the model or the disk: what was given cannot be read, asked or written"),
-        ("130", "interrupted with Ctrl-C; `--resume` goes on"),
+        ("130", "interrupted with Ctrl-C; `--resume` continues"),
     ]
     lines = ["# Exit codes and errors", "", "| code | meaning |", "|---|---|"]
     lines += [f"| {code} | {words} |" for code, words in rows]
@@ -386,36 +384,88 @@ def _config_page() -> str:
 
 
 def _run_folder_page() -> str:
-    schema = json.loads((ROOT / "docs" / "summary.schema.json").read_text(encoding="utf-8"))
     lines = [
         "# Run folder",
         "",
-        "What a run folder holds is told in the [guide](../../guide.md#the-run-folder). This page",
-        "lists the keys of `summary.json`, from its",
-        "[JSON Schema](../../summary.schema.json). An unknown number is `null`.",
+        "The [guide](../../guide.md#the-run-folder) says what a run folder holds. This page lists",
+        "the keys of its JSON files. An unknown number is `null`. Each file has a JSON Schema:",
+        "[manifest](../../manifest.schema.json), [summary](../../summary.schema.json).",
+        "[Answers of gates](gate-file.md) and [proofs](proof-file.md) have pages of their own.",
         "",
-        "| key | type |",
-        "|---|---|",
+        "## manifest.json",
+        "",
+        "What the run was made of, so that it can be repeated.",
+        "",
+        *_schema_lines("manifest", "###"),
+        "",
+        "## summary.json",
+        "",
+        "The numbers of the report, each once.",
+        "",
+        *_schema_lines("summary", "###"),
     ]
-    lines += [f"| `{key}` | {_type(one)} |" for key, one in schema["properties"].items()]
-    for name, one in schema["$defs"].items():
-        lines += [
-            "",
-            f"## {name}",
-            "",
-            one.get("description", ""),
-            "",
-            "| key | type |",
-            "|---|---|",
-        ]
-        lines += [f"| `{key}` | {_type(inner)} |" for key, inner in one["properties"].items()]
     return "\n".join([*lines, ""])
+
+
+def _gate_file_page() -> str:
+    lines = [
+        "# Answer of a gate",
+        "",
+        "`limi gate --json` prints this object, and `--out FILE` writes it; in Python it is",
+        "`Gate.as_dict()`. It has a [JSON Schema](../../gate.schema.json). An unknown number is",
+        "`null`. [Gate a build](../../gate.md) explains rules and answers.",
+        "",
+        *_schema_lines("gate"),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _proof_file_page() -> str:
+    lines = [
+        "# Proof",
+        "",
+        "`limi certify --json` prints this object, and `--out FOLDER` writes it as `proof.json`;",
+        "in Python it is `Proof.as_dict()`. It has a [JSON Schema](../../proof.schema.json).",
+        "[Certify](../../certify.md) explains what is proven.",
+        "",
+        *_schema_lines("proof"),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _schema_lines(name: str, level: str = "##") -> Iterator[str]:
+    """The keys of a file, then those of the objects in it, from its JSON Schema."""
+    schema = json.loads((ROOT / "docs" / f"{name}.schema.json").read_text(encoding="utf-8"))
+    yield from _key_lines(schema)
+    for inner, one in schema["$defs"].items():
+        if "properties" in one:
+            yield from ("", f"{level} {inner}", "", one.get("description", ""), "")
+            yield from _key_lines(one)
+
+
+def _key_lines(schema: Mapping[str, Any]) -> Iterator[str]:
+    """A table of keys; those without a word about them need no column for it."""
+    keys, needed = schema["properties"], schema["required"]
+    if not any(one.get("description") for one in keys.values()):
+        yield from ("| key | type |", "|---|---|")
+        yield from (f"| `{key}` | {_type(one)} |" for key, one in keys.items())
+        return
+    yield from ("| key | type | meaning |", "|---|---|---|")
+    for key, one in keys.items():
+        kind = _type(one) + ("" if key in needed else " (may be absent)")
+        yield f"| `{key}` | {kind} | {_cell(one.get('description'))} |"
+
+
+_PLAIN_DEFS = {"sha256": "sha256", "answer": "`pass`, `fail` or `inconclusive`"}
+"""Definitions that are not objects, so that they have no table to lead to."""
 
 
 def _type(schema: Mapping[str, Any]) -> str:
     """A JSON Schema in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
+        if name in _PLAIN_DEFS:
+            return _PLAIN_DEFS[name]
         return f"[{name}](#{name.lower()})"
     if "const" in schema:
         return _code(json.dumps(schema["const"]))

@@ -36,12 +36,14 @@ from limi.cli import (
 from limi.cli._complete import with_completion
 from limi.cli._config import with_file
 from limi.cli._examples import epilog
+from limi.cli._help import Command, Group
 from limi.cli._net import require_memory
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="limi",
+    cls=Group,
     help="Find people whose decision flips when only a protected value changes.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -70,16 +72,17 @@ def _root(
 def _add(panel: str, name: str, command: Callable[..., None], *, config: bool = False) -> None:
     """A command under a heading of the help, with its examples; `config` reads limi.toml."""
     complete = with_completion(command)
-    app.command(name, rich_help_panel=panel, epilog=epilog(name))(
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog(name))(
         with_file(name, complete) if config else complete
     )
 
 
 def _add_group(panel: str, name: str, group: typer.Typer) -> None:
     for one in group.registered_commands:
+        one.cls = Command
         if one.callback is not None:
             with_completion(one.callback)
-    app.add_typer(group, name=name, rich_help_panel=panel, epilog=epilog(name))
+    app.add_typer(group, name=name, cls=Group, rich_help_panel=panel, epilog=epilog(name))
 
 
 # In the order in which the help shows them.

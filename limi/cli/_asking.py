@@ -26,11 +26,11 @@ def ask(question: str, default: Any = None) -> str:
     return answer.strip()
 
 
-def fill_in(given: dict[str, Any], protected: Sequence[str]) -> list[str]:
+def fill_in(given: dict[str, Any], protected: Sequence[str], answers: list[str]) -> list[str]:
     """Ask for target, favorable label and protected columns where they are not said.
 
     What is known of the table is in `given`, as `limi.audit` takes it, and is filled in; the
-    protected columns come back.
+    protected columns come back. To the `answers` are added the options that say the same.
     """
     schema = given["schema"]
     if not can_ask() or protected or (schema is not None and schema.protected):
@@ -46,7 +46,9 @@ def fill_in(given: dict[str, Any], protected: Sequence[str]) -> list[str]:
     guessed = guess(whole, target=given["target"])
     if given["target"] is None:
         named = ask("Label column, or - for none", guessed.target or "-")
-        given["target"] = None if named in ("-", "") else named
+        if named not in ("-", ""):
+            given["target"] = named
+            answers += ["--target", named]
     target = given["target"]
     if target is not None and given["favorable"] is None:
         whole.position(target)
@@ -58,7 +60,12 @@ def fill_in(given: dict[str, Any], protected: Sequence[str]) -> list[str]:
         if labels:
             wanted = guess(whole, target=target).favorable
             shown = ", ".join(map(str, values_of(columns, target)[:6]))
-            given["favorable"] = ask(f"Label of {target} that people want ({shown})", wanted)
+            favorable = ask(f"Label of {target} that people want ({shown})", wanted)
+            given["favorable"] = favorable
+            answers += ["--favorable", favorable]
     proposed = "; ".join(guess(whole, target=target).protected) or None
     answer = ask("Protected columns, joined by ;", proposed)
-    return [part.strip() for part in answer.split(";") if part.strip()]
+    chosen = [part.strip() for part in answer.split(";") if part.strip()]
+    for name in chosen:
+        answers += ["--protected", name]
+    return chosen

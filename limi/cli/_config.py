@@ -76,7 +76,7 @@ def with_file(name: str, command: Callable[..., None]) -> Callable[..., None]:
             str | None,
             Option(
                 metavar="FILE",
-                help=f"File with options (`limi init`), or none; {FILE} where it is there.",
+                help=f"File with options (`limi init`), or none. Default: {FILE}, if there is one.",
                 is_eager=True,
                 callback=_fill_in,
             ),

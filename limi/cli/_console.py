@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
@@ -111,9 +111,9 @@ def print_text(text: str) -> None:
     _stdout.flush()
 
 
-def command_line() -> str:
-    """This command, as a shell would read it."""
-    return shlex.join(["limi", *sys.argv[1:]])
+def command_line(answers: Sequence[str] = ()) -> str:
+    """This command, as a shell would read it, with the options that were asked for meanwhile."""
+    return shlex.join(["limi", *sys.argv[1:], *answers])
 
 
 def announce(estimate: Estimate) -> None:
@@ -147,6 +147,7 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
         TextColumn,
         TimeElapsedColumn,
     )
+    from rich.table import Column
     from rich.text import Text
 
     from limi.report import wording
@@ -157,15 +158,16 @@ def run_progress() -> Iterator[Callable[[RunProgress], None]]:
 
         def render(self, task: Task) -> Text:
             left = task.fields["left"] - (time.perf_counter() - task.fields["told"])
-            return Text(f"about {words.seconds(max(left, 0.0))} left")
+            return Text("" if left < 1 else f"{words.seconds(left)} left")
 
+    # One line, whatever the width: two of them would flicker.
     columns = (
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
         BarColumn(),
-        TextColumn("{task.fields[found]:,} findings"),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        Left(),
+        TextColumn("{task.fields[found]:,} findings", table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[rate]}", table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        Left(table_column=Column(no_wrap=True)),
     )
     now = time.perf_counter()
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bars:

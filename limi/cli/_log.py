@@ -36,7 +36,7 @@ def check_log(log: str | None) -> None:
 
 
 def log_result(log: str | None, result: Result, *, quiet: bool) -> None:
-    """Log a run where it is wished."""
+    """Log a run where it is asked for."""
     if log is not None:
         from limi.integrations import mlflow
 
@@ -44,7 +44,7 @@ def log_result(log: str | None, result: Result, *, quiet: bool) -> None:
 
 
 def log_gate(log: str | None, answer: Gate, *, quiet: bool) -> None:
-    """Log a gate where it is wished."""
+    """Log a gate where it is asked for."""
     if log is not None:
         from limi.integrations import mlflow
 

@@ -44,27 +44,27 @@ Drop = Annotated[
     list[str] | None,
     Option(
         metavar="COLUMN",
-        help="Column that the model does not take, where it does not say so itself. Repeatable, "
-        "or with commas.",
+        help="Column that the model does not take, if limi cannot tell. Repeatable, or with "
+        "commas.",
     ),
 ]
 
 Only = Annotated[
     list[str] | None,
-    Option(metavar="COLUMN,...", help="The columns that the model takes, in place of --drop."),
+    Option(metavar="COLUMN,...", help="Columns that the model takes, instead of --drop."),
 ]
 
 Redact = Annotated[
     list[str] | None,
     Option(
         metavar="COLUMN",
-        help="Column whose cells are hidden in page, tables and text, beside those that look like "
-        "names, addresses, phone numbers or identifiers. Repeatable.",
+        help="Column to hide in everything that is written, in addition to those that look "
+        "like names, addresses, phone numbers or identifiers. Repeatable.",
     ),
 ]
 
 ShowPersonal = Annotated[
-    bool, Option("--show-personal", help="Hide no column that looks like personal data.")
+    bool, Option("--show-personal", help="Show columns that look like personal data.")
 ]
 
 LabelNames = Annotated[
@@ -75,15 +75,16 @@ LabelNames = Annotated[
 Volume = Annotated[
     int | None,
     Option(
-        metavar="PEOPLE", help="How many people per year the model decides: how many would flip."
+        metavar="PEOPLE",
+        help="People the model decides about per year, to say how many of them would flip.",
     ),
 ]
 
-Full = Annotated[bool, Option("--full", help="Print the whole report, not forty lines of it.")]
+Full = Annotated[bool, Option("--full", help="Print the whole report instead of forty lines.")]
 
 Verbose = Annotated[
     bool,
-    Option("--verbose", help="Say of every column what was understood, and how to change it."),
+    Option("--verbose", help="Say what limi understood of every column, and how to change it."),
 ]
 
 Constraints = Annotated[
@@ -91,7 +92,7 @@ Constraints = Annotated[
     Option(
         "--constraint",
         metavar="RULE",
-        help="Rule that every row and every partner keeps, beside those of the schema: "
+        help="Rule that every row and every partner keeps, in addition to those of the schema: "
         "'hours <= 7 * 24'. Repeatable.",
     ),
 ]
@@ -101,7 +102,7 @@ DecisionRule = Annotated[
     Option(
         "--decision",
         metavar="RULE",
-        help="What counts as a decision: 'score > 0.3', class (any change of it), "
+        help="What counts as a different decision: 'score > 0.3', class (any other class), "
         "'difference > 25', 'difference > 10 %', 'bands = 580, 670'.",
     ),
 ]
@@ -113,14 +114,14 @@ LabelOrder = Annotated[
 
 FavorableLabels = Annotated[
     str | None,
-    Option("--favorable", help="Label that people want; of more than two, several: A,B."),
+    Option("--favorable", help="Label that people want; several with commas: A,B."),
 ]
 
 Rename = Annotated[
     list[str] | None,
     Option(
         metavar="OLD=NEW",
-        help="Column of the run that the newer table calls otherwise. Repeatable.",
+        help="Column of the run that has another name in the newer table. Repeatable.",
     ),
 ]
 
@@ -128,12 +129,13 @@ Fill = Annotated[
     list[str] | None,
     Option(
         metavar="COLUMN=VALUE",
-        help="Value that people of the run get in a column which they lacked. Repeatable.",
+        help="Value for a column that the people of the run lack. Repeatable.",
     ),
 ]
 
 TrustPickle = Annotated[
-    bool, Option("--trust-pickle", help="Open a pickle or joblib file, which can run any code.")
+    bool,
+    Option("--trust-pickle", help="Open a pickle or joblib file, although it can run any code."),
 ]
 
 Trust = Annotated[
@@ -144,7 +146,7 @@ Workers = Annotated[
     str | None,
     Option(
         metavar="N|auto",
-        help="Processes that ask the model; auto for one on each core. Findings are the same.",
+        help="Processes that ask the model; auto for one per core. The findings are the same.",
     ),
 ]
 
@@ -152,7 +154,8 @@ Cluster = Annotated[
     str | None,
     Option(
         metavar="ray|ray://HOST:PORT",
-        help="Workers of a Ray cluster: that of RAY_ADDRESS, one started here, or at an address.",
+        help="Use a Ray cluster: the one in RAY_ADDRESS or a local one (ray), or one at an "
+        "address.",
     ),
 ]
 
@@ -160,30 +163,30 @@ Header = Annotated[
     list[str] | None,
     Option(
         metavar="'NAME: VALUE'",
-        help="Header of every request to a model behind an address, with $NAME from the "
-        "environment or @FILE: 'Authorization: Bearer $TOKEN'. Repeatable.",
+        help="Header for every request to a remote model, with $NAME from the environment or "
+        "@FILE: 'Authorization: Bearer $TOKEN'. Repeatable.",
     ),
 ]
 
 Concurrency = Annotated[
-    int | None, Option(help="Requests in flight to a model behind an address; 4 by default.")
+    int | None, Option(help="Requests in flight to a remote model; 4 by default.")
 ]
 
 Cache = Annotated[
     Path | None,
-    Option(metavar="FILE", help="Keeps the answers of a model behind an address, for all runs."),
+    Option(metavar="FILE", help="File that keeps the answers of a remote model, for all runs."),
 ]
 
 FitRows = Annotated[
     int | None,
     Option(
-        help="Rows to draw from the table: for the generator, rates and metrics. By default all "
-        "rows, or 200,000 where the table has more than 100 million cells."
+        help="Rows to draw from the table for the generator, rates and metrics. By default "
+        "all, or 200,000 if the table has more than 100 million cells."
     ),
 ]
 
 Price = Annotated[
-    float | None, Option(help="What 1,000 queries cost; the report then states the cost.")
+    float | None, Option(help="Price of 1,000 queries; the report then states the cost.")
 ]
 
 

@@ -112,7 +112,7 @@ def set_aside(frame: Any, schema: Schema) -> tuple[Schema, dict[str, Recognised]
 
 
 def _refuse_to_draw(table: str, fit_rows: int | None, n_rows: int) -> None:
-    """InvalidInput where fewer rows are wished for than a known data set has."""
+    """InvalidInput where fewer rows are asked for than a known data set has."""
     if fit_rows is not None and fit_rows < n_rows:
         raise InvalidInput(
             f"fit-rows is {fit_rows}, but {table!r} is a known data set of {n_rows:,} rows, which "

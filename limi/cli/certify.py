@@ -30,39 +30,37 @@ def certify(
         str | None,
         Option(
             metavar="COL=N,...",
-            help="Which columns of a person may move, and how far: 'age=5,education=any'. "
-            "By default numbers, by a tenth of their standard deviation.",
+            help="Which columns may differ from a person's, and how far: 'age=5,education=any'. By "
+            "default numbers, by a tenth of their standard deviation.",
         ),
     ] = None,
     rows: Annotated[int, Option(help="People to ask about, drawn from the table; 0 for all.")] = (
         1000
     ),
     domain: Annotated[
-        bool, Option("--domain", help="Bound the gap of scores in the whole domain too.")
+        bool, Option("--domain", help="Also bound the gap between scores over the whole domain.")
     ] = False,
-    domain_seconds: Annotated[float, Option(help="Seconds for --domain at most.")] = 60.0,
+    domain_seconds: Annotated[float, Option(help="Most seconds for --domain.")] = 60.0,
     decision: DecisionRule = None,
     schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
     constraint: Constraints = None,
-    max_boxes: Annotated[
-        int, Option(help="Boxes that a person's neighbourhood is cut into at most.")
-    ] = 4096,
+    max_boxes: Annotated[int, Option(help="Most boxes to cut a neighbourhood into.")] = 4096,
     seconds_each: Annotated[
-        float, Option(help="Seconds of the solver for a person that is open then.")
+        float, Option(help="Seconds the solver may spend on each person still undecided.")
     ] = 10.0,
-    max_seconds: Annotated[float | None, Option(help="Seconds at most.")] = None,
+    max_seconds: Annotated[float | None, Option(help="Most seconds.")] = None,
     workers: Annotated[
-        int | None, Option(help="People that the solver works on at once; 0 for no solver.")
+        int | None, Option(help="People the solver works on at the same time; 0 for no solver.")
     ] = None,
     seed: Annotated[int, Option(help="Same seed, same people.")] = 0,
     out: Annotated[Path | None, Option(help="Folder to write: proof.json and report.html.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
-    resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prove for people of a table that nobody near them flips, or show somebody who does."""
+    """Prove that nobody near the people of a table flips, or show somebody who does."""
     import limi
     from limi.cli._apart import require_apart
     from limi.cli._tables import source

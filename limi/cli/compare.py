@@ -39,7 +39,7 @@ __all__ = ["compare"]
 def compare(
     context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="What is tested, as KIND:PLACE (`limi list models`).")],
+    model: Annotated[str, Option(help="Model to test, as KIND:PLACE (`limi list models`).")],
     protected: Annotated[list[str], Option(help="Protected column. Repeatable.")],
     methods: Annotated[
         str, Option(help="Methods, joined by commas.")
@@ -47,7 +47,7 @@ def compare(
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
     output: Annotated[
-        str | None, Option(help="What a Python function answers: label or score.")
+        str | None, Option(help="What a Python function returns: label or score.")
     ] = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
@@ -69,12 +69,12 @@ def compare(
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
     seeds: Annotated[int, Option(help="Runs of each method, for the bands of the curves.")] = 1,
     device: Annotated[
-        str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
+        str, Option(help="cpu, cuda, or auto: cuda if model and generator can both use it.")
     ] = "auto",
     workers: Workers = None,
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
     width: Annotated[
-        int | None, Option(help="Characters of a line; a table that is wider goes by method.")
+        int | None, Option(help="Characters per line; a wider table is split by method.")
     ] = None,
     trust_pickle: TrustPickle = False,
     header: Header = None,

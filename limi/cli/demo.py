@@ -54,15 +54,12 @@ def demo(
 
 
 def _next_steps(out: Path) -> str:
-    # The repaired model is written by skops, an extra; its figures need none.
-    unsaved = "" if find_spec("skops") else " --no-model"
+    """What the report does not say itself: it ends with how to repair this model."""
     return (
-        f"Next: open the report; repair the model, in several ways side by side:\n"
-        f"  limi repair {out} --out {out}-repaired{unsaved}\n"
-        "test a model of your own:\n"
+        "Test a model of your own:\n"
         "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
         "\n"
-        "or ask this one back, person by person, on a page of this machine:\n"
+        "Ask this one back, person by person, on a page of this machine:\n"
         f"  limi explore {out}{_missing_page()}"
     )
 

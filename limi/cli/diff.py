@@ -35,25 +35,25 @@ def diff(
     ] = None,
     model: Annotated[
         str | None,
-        Option(help="The newer model, as KIND:PLACE; with two runs, where it is now."),
+        Option(help="The newer model, as KIND:PLACE; with two runs, where that model is now."),
     ] = None,
     before_model: Annotated[
         str | None,
         Option(
             "--before",
             metavar="KIND:PLACE",
-            help="Where the earlier model is now; one whose file runs code must be named.",
+            help="Where the earlier model is now; required if opening its file runs code.",
         ),
     ] = None,
     table: Annotated[
-        str | None, Option(help="Table whose people are asked about, where not that of the run.")
+        str | None, Option(help="Table with the people to ask about; by default that of the run.")
     ] = None,
     schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
     rename: Rename = None,
     fill: Fill = None,
     favorable: FavorableLabels = None,
     output: Annotated[
-        str | None, Option(help="What a Python function answers: label or score.")
+        str | None, Option(help="What a Python function returns: label or score.")
     ] = None,
     decision: DecisionRule = None,
     generator: Annotated[

@@ -31,7 +31,7 @@ def export(
     trust: Trust = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a test of pytest that fails while a model still flips the people a run found."""
+    """Write a pytest test that fails while a model still flips the people that a run found."""
     from limi.testing import export as exporting
 
     done = exporting.export(

@@ -37,10 +37,10 @@ def fit(
         Option("--set", metavar="NAME=VALUE", help="Setting of the generator. Repeatable."),
     ] = None,
     fit_rows: FitRows = None,
-    held_out: Annotated[float, Option(help="Share of rows kept away to judge it by.")] = 0.2,
+    held_out: Annotated[float, Option(help="Share of rows to hold out and judge it by.")] = 0.2,
     seed: Annotated[int, Option(help="Same seed, same generator.")] = 0,
     device: Annotated[
-        str, Option(help="cpu, cuda, or auto: cuda where the generator can use it.")
+        str, Option(help="cpu, cuda, or auto: cuda if the generator can use it.")
     ] = "auto",
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,

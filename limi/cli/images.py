@@ -13,12 +13,12 @@ from limi.cli._options import AsJson, TrustPickle
 
 __all__ = ["app"]
 
-app = Typer(no_args_is_help=True, help="Test classifiers of images.")
+app = Typer(no_args_is_help=True, help="Test image classifiers.")
 
 Folder = Annotated[str, Option("--images", help="Folder of images, or .npz with `images`.")]
 Labels = Annotated[Path | None, Option(help="CSV with a column of file names, or CelebA's list.")]
 Size = Annotated[int | None, Option(help="Crop and resize images to a square of this side.")]
-Device = Annotated[str, Option(help="cpu, cuda, or auto: cuda where there is one.")]
+Device = Annotated[str, Option(help="cpu, cuda, or auto: cuda if there is one.")]
 Seed = Annotated[int, Option(help="Same seed, same findings.")]
 
 
@@ -31,7 +31,7 @@ def test(
     out: Annotated[Path, Option(help="Folder to write.")],
     images: Folder,
     labels: Labels = None,
-    truth: Annotated[str | None, Option(help="Label that the decision should hang on.")] = None,
+    truth: Annotated[str | None, Option(help="Label that the decision should depend on.")] = None,
     hold: Annotated[
         list[str] | None, Option(help="Label that must not change either. Repeatable.")
     ] = None,
@@ -49,9 +49,9 @@ def test(
     step: Annotated[str | None, Option(help="least or mirror.")] = None,
     start: Annotated[str | None, Option(help="boundary or random.")] = None,
     placebo: Annotated[bool, Option(help="Move the same cases in random directions too.")] = True,
-    plant: Annotated[float, Option(help="Add a bias of so many logits to the target.")] = 0.0,
-    max_queries: Annotated[int | None, Option(help="Questions to the target at most.")] = None,
-    max_seconds: Annotated[float | None, Option(help="Seconds at most.")] = None,
+    plant: Annotated[float, Option(help="Add a bias of this many logits to the target.")] = 0.0,
+    max_queries: Annotated[int | None, Option(help="Most questions to the target.")] = None,
+    max_seconds: Annotated[float | None, Option(help="Most seconds.")] = None,
     max_findings: Annotated[int | None, Option(help="Findings after which it ends.")] = None,
     pairs: Annotated[int, Option(help="Findings to keep as PNG pairs, the strongest.")] = 200,
     size: Size = None,
@@ -59,10 +59,10 @@ def test(
     device: Device = "auto",
     trust_pickle: TrustPickle = False,
     force: Annotated[bool, Option("--force", help="Replace an existing run.")] = False,
-    resume: Annotated[bool, Option("--resume", help="Go on with an unfinished run.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an unfinished run.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find images whose decision changes with a protected attribute, beside a placebo."""
+    """Find images whose decision changes with a protected attribute, compared with a placebo."""
     from limi.images import audit_images
     from limi.report import images as report
     from limi.search.budget import Budget
@@ -119,7 +119,7 @@ def fit(
         str | None, Option(help="Label: fit a scorer of it instead of a generator.")
     ] = None,
     beside: Annotated[
-        list[str] | None, Option(help="Label that the scorer must not confuse with it. Repeatable.")
+        list[str] | None, Option(help="Label that the scorer must not confuse it with. Repeatable.")
     ] = None,
     scorer: Annotated[str, Option(help="pixels, edges, resnet18 or plain.")] = "pixels",
     threshold: Annotated[
@@ -133,7 +133,7 @@ def fit(
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fit a generator of images, or a scorer of one attribute, and say how good it is."""
+    """Fit an image generator, or a scorer for one attribute, and say how good it is."""
     from limi.images import fitting
     from limi.search.budget import check_seed
     from limi.system import writing

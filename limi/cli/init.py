@@ -26,7 +26,7 @@ _SCHEMA = "schema.toml"
 def init(
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[
-        str | None, Option(help="What is tested, as KIND:PLACE (`limi list models`).")
+        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`).")
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
@@ -38,7 +38,7 @@ def init(
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a limi.toml: what is guessed from the table, confirmed on a terminal, ready to edit."""
+    """Write a limi.toml to edit: guessed from the table, confirmed on a terminal."""
     from limi.cli._tables import is_known, set_aside
     from limi.system import writing
     from limi.table import schema_files
@@ -201,7 +201,7 @@ def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, sche
         "# What a build must keep: limi gate asks as few rows as it takes, and exits with",
         "# 0 (pass), 1 (fail) or 3 (inconclusive).",
         "[gate]",
-        'natural_rate = "<= 1 %"  # of natural people, how many would be decided otherwise',
+        'natural_rate = "<= 1 %"  # of natural people, how many would be decided differently',
         '# real_rate = "<= 1 %"  # the same, of the table\'s rows',
         '# worst_region_rate = "<= 5 %"  # in the group of people that flips most',
         '# score_gap_p99 = "<= 0.2"  # what a protected value is worth to 99 % of people, in score',

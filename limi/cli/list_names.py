@@ -33,7 +33,7 @@ def list_names(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List methods, models, generators, metrics or data sets with a line each."""
+    """List methods, models, generators, metrics or data sets, one line each."""
     entries = _entries(noun)
     if as_json:
         _console.print_json(_described(noun, entries))

@@ -16,19 +16,20 @@ __all__ = ["metrics"]
 def metrics(
     folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
     volume: Annotated[
-        int | None, Option(help="People decided on, to say how many of them would flip.")
+        int | None,
+        Option(help="People the model decides about, to say how many of them would flip."),
     ] = None,
     privileged: Annotated[
         list[str] | None,
         Option(
             metavar="COL=VALUE",
-            help="Group that others are compared with, such as sex=Male or age=30-90, or "
-            "'lowest' for the paper's split. Repeatable.",
+            help="Group to compare the others with, such as sex=Male or age=30-90, or 'lowest' "
+            "for the paper's split. Repeatable.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show every metric of a finished run with a line on how to read it."""
+    """Show every metric of a finished run, with a line on how to read it."""
     import io
 
     from rich.console import Console

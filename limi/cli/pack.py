@@ -22,15 +22,16 @@ def pack(
     ] = None,
     out: Annotated[Path | None, Option(help="ZIP file to write.")] = None,
     verify: Annotated[
-        Path | None, Option(metavar="FILE", help="Check a pack instead: every file and its sum.")
+        Path | None,
+        Option(metavar="FILE", help="Check a pack instead: every file and its checksum."),
     ] = None,
     findings: Annotated[
-        bool, Option("--findings", help="Put the findings in, some of which may be real people.")
+        bool, Option("--findings", help="Include the findings, some of which may be real people.")
     ] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Pack a run as evidence, with sums and how to repeat it; or check such a pack."""
+    """Pack a run as evidence, with checksums and how to repeat it; or verify a pack."""
     from limi import evidence
     from limi.errors import InvalidInput
 

@@ -32,18 +32,18 @@ def replay(
     model: Annotated[str, Option(help="The newer model, as KIND:PLACE (`limi list models`).")],
     table: Annotated[
         str | None,
-        Option(help="Table of the newer model, where its columns are others than the run's."),
+        Option(help="Table of the newer model, if its columns differ from those of the run."),
     ] = None,
     schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
     rename: Rename = None,
     fill: Fill = None,
     favorable: FavorableLabels = None,
     output: Annotated[
-        str | None, Option(help="What a Python function answers: label or score.")
+        str | None, Option(help="What a Python function returns: label or score.")
     ] = None,
     decision: DecisionRule = None,
     row: Annotated[
-        int | None, Option(help="One finding alone, by its place in findings.parquet, from 0.")
+        int | None, Option(help="Only this finding: its row in findings.parquet, from 0.")
     ] = None,
     out: Annotated[
         Path | None, Option(help="Parquet file to write: every finding and what became of it.")
@@ -55,7 +55,7 @@ def replay(
     cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a newer model about the people that a run found: who still flips, and who no longer."""
+    """Ask a newer model about the people that a run found: who still flips, and who does not?"""
     from limi.changes import replay as run_replay
     from limi.cli._apart import require_apart
     from limi.cli._tables import schema_for

@@ -30,19 +30,22 @@ def schema(
     mine: Annotated[
         bool,
         Option(
-            "--mine", help="Suggest rules that the rows keep, with counts; takes a few seconds."
+            "--mine",
+            help="Suggest rules that the rows keep, with counts; this takes a few seconds.",
         ),
     ] = False,
     protected: Annotated[
         list[str] | None,
-        Option(help="Protected column to write down, and to look for roles of. Repeatable."),
+        Option(help="Protected column to write down and to find roles for. Repeatable."),
     ] = None,
     target: Annotated[
         str | None,
-        Option(help="Column the model predicts: it is left out, and no mined rule speaks of it."),
+        Option(
+            help="Column the model predicts: it is left out, and no suggested rule is about it."
+        ),
     ] = None,
 ) -> None:
-    """Infer what the columns of a table may hold, as TOML to edit and give to --schema."""
+    """Infer what the columns of a table may hold, as TOML to edit and pass to --schema."""
     from limi import data
     from limi.cli._apart import require_apart
     from limi.cli._tables import check_target, is_known, set_aside

@@ -50,20 +50,20 @@ __all__ = ["finish", "test"]
 def test(
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     model: Annotated[
-        str | None, Option(help="What is tested, as KIND:PLACE (`limi list models`).")
+        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`).")
     ] = None,
     protected: Annotated[
         list[str] | None,
         Option(
-            help="Protected column, all values or some: sex, race=White,Black, age=18-80:5. "
-            "Repeatable; those of the schema if absent."
+            help="Protected column, with all its values or some: sex, race=White,Black, "
+            "age=18-80:5. Repeatable; by default those of the schema."
         ),
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
     output: Annotated[
         str | None,
-        Option(help="What a Python function answers, where it does not show: label or score."),
+        Option(help="What a Python function returns, if limi cannot tell: label or score."),
     ] = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
@@ -77,8 +77,8 @@ def test(
     method: Annotated[
         str | None,
         Option(
-            help="Search method (`limi list methods`); by default limi, or guided where "
-            "--max-queries is given or decisions are classes or numbers."
+            help="Search method (`limi list methods`). Default: limi, or guided with --max- "
+            "queries and for classes and numbers."
         ),
     ] = None,
     settings: Annotated[
@@ -98,12 +98,10 @@ def test(
     show_personal: ShowPersonal = False,
     label_names: LabelNames = None,
     volume: Volume = None,
-    max_rows: Annotated[int, Option(help="Rows to check at most.")] = DEFAULT_MAX_ROWS,
-    max_queries: Annotated[int | None, Option(help="Model queries at most.")] = None,
-    max_findings: Annotated[int | None, Option(help="Findings at most.")] = None,
-    max_seconds: Annotated[
-        float | None, Option(help="Seconds that the whole run may take.")
-    ] = None,
+    max_rows: Annotated[int, Option(help="Most rows to check.")] = DEFAULT_MAX_ROWS,
+    max_queries: Annotated[int | None, Option(help="Most rows to put to the model.")] = None,
+    max_findings: Annotated[int | None, Option(help="Most findings.")] = None,
+    max_seconds: Annotated[float | None, Option(help="Most seconds for the whole run.")] = None,
     rate_rows: Annotated[
         int, Option(help="Rows to measure each population's rate on; 0 for none.")
     ] = MEASURED_ROWS,
@@ -112,42 +110,42 @@ def test(
         bool,
         Option(
             "--twin",
-            help="Also ask how people would be decided as their twins of another group.",
+            help="Also ask how people would be decided as their twins in another group.",
         ),
     ] = False,
     keep: Annotated[
         list[str] | None,
         Option(
             metavar="COLUMN",
-            help="Column that groups may differ in: it stays as it is in twins. Repeatable, or "
-            "with commas.",
+            help="Column in which groups may differ: twins keep it. Repeatable, or with commas.",
         ),
     ] = None,
     twin_generator: Annotated[
-        str, Option(help="What twins are learned with: a generator that encodes, in an order.")
+        str, Option(help="Generator that twins are learned with: trees or transport.")
     ] = DEFAULT_GENERATOR,
     protected_from: Annotated[
         str | None,
-        Option(
-            metavar="FILE", help="Table that holds protected columns which the model's table lacks."
-        ),
+        Option(metavar="FILE", help="Table with protected columns that the model's table lacks."),
     ] = None,
-    key: Annotated[str | None, Option(help="Column that tells the people of both tables.")] = None,
+    key: Annotated[str | None, Option(help="Column that identifies people in both tables.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
     max_batch: Annotated[int, Option(help="Rows given to the model at once.")] = 1 << 18,
     device: Annotated[
-        str, Option(help="cpu, cuda, or auto: cuda where model and generator can both use it.")
+        str, Option(help="cpu, cuda, or auto: cuda if model and generator can both use it.")
     ] = "auto",
     workers: Workers = None,
     cluster: Cluster = None,
     out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
-    resume: Annotated[bool, Option("--resume", help="Go on with an interrupted run.")] = False,
+    resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     noisy: Annotated[
         bool,
-        Option("--noisy", help="The model answers by chance: show differences beyond the noise."),
+        Option(
+            "--noisy",
+            help="The model's answers are random: only count differences beyond the noise.",
+        ),
     ] = False,
     header: Header = None,
     concurrency: Concurrency = None,
@@ -155,11 +153,12 @@ def test(
     price: Price = None,
     dry_run: Annotated[
         bool,
-        Option("--dry-run", help="Say how many queries each step would take; ask for no row."),
+        Option("--dry-run", help="Say how many queries each step would take, and send nothing."),
     ] = False,
     log: Log = None,
     plan: Annotated[
-        bool, Option("--plan", help="Say what the run would cost, and stop; nothing is written.")
+        bool,
+        Option("--plan", help="Say what the run would cost, and stop without writing anything."),
     ] = False,
     verbose: Verbose = False,
     full: Full = False,
@@ -176,8 +175,10 @@ def test(
     from limi.table import files
 
     check_log(None if plan or dry_run else log)
-    if model is None:
-        model = ask("Model, as KIND:PLACE (limi list models)") if can_ask() else None
+    answers: list[str] = []
+    if model is None and can_ask():
+        model = ask("Model, as KIND:PLACE (limi list models)")
+        answers += ["--model", model]
     if not model:
         raise InvalidInput(
             "--model is missing: name what is tested, such as skops:model.skops or "
@@ -198,12 +199,12 @@ def test(
     )
     given = source(table, target, favorable, schema, constraint, fit_rows)
     say_understood(table, given, verbose=verbose, shows_personal=show_personal)
-    protected = fill_in(given, protected or ())
+    protected = fill_in(given, protected or (), answers)
     shown = plan or dry_run
     on_plan = partial(_show_plan, as_json=as_json, by_step=dry_run)
     _console.announce_sending(None if shown else model)
     with (
-        showing_command(),
+        showing_command(answers),
         nullcontext(lambda progress: None) if shown else _console.run_progress() as show,
     ):
         result = limi.audit(
@@ -248,7 +249,7 @@ def test(
             noisy=noisy,
             dry_run=dry_run,
             table_name=table,
-            command=_console.command_line(),
+            command=_console.command_line(answers),
             on_plan=on_plan if shown else _console.announce,
             on_progress=show,
             **given,

@@ -108,7 +108,7 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
     """What the pack is, what was and was not tested, and how to repeat it."""
     return "\n".join(
         [
-            "# Evidence of a test for decisions that hang on protected values",
+            "# Evidence of a test for decisions that depend on protected values",
             "",
             f"**{markdown(str(wording.answer(summary)))}**",
             "",

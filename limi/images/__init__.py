@@ -2,7 +2,7 @@
 
 Counting decisions that flip between such twins says little, because random moves of the same size
 flip them too. So every audit here has a floor, the same cases moved as far in random directions;
-keeps what the decision should hang on; and reports the signed effect, with the smallest that it
+keeps what the decision should depend on; and reports the signed effect, with the smallest that it
 would have seen.
 """
 

@@ -74,7 +74,7 @@ def audit_images(
     torch module, or KIND:PLACE. `generator`: a name (`eigenfaces`, `vae`), a file of `limi images
     fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with `latent_dim`,
     `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of `images`, or are
-    mappings from a name to a scorer. `truth` is what the decision should hang on, `hold` what
+    mappings from a name to a scorer. `truth` is what the decision should depend on, `hold` what
     must not change. The `judge` looks at the result and at nothing else: an architecture (`edges`,
     `plain`) learned from the labels, a mapping from names to scorers, or `none`.
 
@@ -419,8 +419,8 @@ class _School:
         notes = []
         if not truth:
             notes.append(
-                "no truth was named, so what the decision should hang on may have changed with the "
-                "protected attribute; nothing was conditioned on it"
+                "no truth was named, so what the decision should depend on may have changed with "
+                "the protected attribute; nothing was conditioned on it"
             )
         judge = self._given.judge
         if judge == "none" or (judge is None and self._pictures is None):

@@ -122,7 +122,7 @@ def _resnet18(width: int) -> Any:
 
 
 def _plain(width: int) -> Any:
-    """Convolutions of 5 x 5 one behind the other, without a way past them."""
+    """Convolutions of 5 x 5 one after the other, without a way past them."""
     from torch import nn
 
     layers: list[Any] = []

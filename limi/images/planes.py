@@ -64,7 +64,7 @@ def fit_plane(name: str, latents: Latents, scores: Scores) -> Plane:
 def condition(normal: Vector, held: Sequence[Vector]) -> Vector:
     """The unit direction nearest to a normal along which what is held does not change.
 
-    Never hold the decision's own normal: what the decision hangs on would be taken out of the
+    Never hold the decision's own normal: what the decision depends on would be taken out of the
     question.
     """
     direction = np.asarray(normal, dtype=np.float64)

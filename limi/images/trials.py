@@ -148,7 +148,7 @@ class Trials:
 
     @staticmethod
     def join(some: Sequence[Trials]) -> Trials:
-        """All of them, one behind the other."""
+        """All of them, one after the other."""
         names = [one.name for one in fields(Trials)]
         return Trials(*(np.concatenate([getattr(one, name) for one in some]) for name in names))
 
@@ -254,7 +254,7 @@ class Kept:
 
     @staticmethod
     def join(one: Kept | None, other: Kept) -> Kept:
-        """Both, one behind the other."""
+        """Both, one after the other."""
         if one is None:
             return other
         return Kept(

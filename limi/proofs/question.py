@@ -2,7 +2,7 @@
 
 A neighbourhood is one box, unless it moves a column that others follow: the sources of a derived
 column, or a column with a role. Then there is a box for every value of these, so that within a box
-only columns move that nothing else hangs on, and a row's partners differ from it in known cells.
+only columns move that nothing else depends on, and a row's partners differ from it in known cells.
 """
 
 from __future__ import annotations

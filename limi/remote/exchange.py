@@ -50,7 +50,7 @@ class Shape(Protocol):
 
     @property
     def identity(self) -> str:
-        """All that an answer hangs on beside the row: kind, address, name, options."""
+        """All that an answer depends on beside the row: kind, address, name, options."""
         ...
 
     @property

@@ -398,7 +398,7 @@ def _counted(one: Population) -> str:
     return (
         f"Of {count(change.n)} {name_population(one.name)}, {count(change.gone)} no longer flip "
         f"and {count(change.new)} newly do. {_as_they_are(one)}; "
-        f"{count(one.decided_otherwise)} people are decided otherwise."
+        f"{count(one.decided_otherwise)} people are decided differently."
     )
 
 

@@ -98,8 +98,9 @@ def _ends(line: Any) -> list[int]:
     return sorted(curve[-1][1] for curve in line.curves) or [line.findings]
 
 
-def _middle(ends: Sequence[int]) -> int:
-    return ends[len(ends) // 2]
+def _middle(counts: Sequence[int]) -> int:
+    """The median of ascending counts; halfway between the middle two where they are even."""
+    return (counts[(len(counts) - 1) // 2] + counts[len(counts) // 2]) // 2
 
 
 def curves(lines: Sequence[Any]) -> tuple[list[MethodCurve], list[Any], list[Any]]:
@@ -127,7 +128,7 @@ def _curve(line: Any, color: int, widest: float, highest: float) -> MethodCurve:
         pairs = zip(asked, counts, strict=True)
         return [(100 * q / widest, 100 - 100 * n / highest) for q, n in pairs]
 
-    middle = [counts[len(counts) // 2] for counts in by_queries]
+    middle = [_middle(counts) for counts in by_queries]
     points, area = places(middle), ""
     if len(line.curves) > 1:
         high, low = ([counts[end] for counts in by_queries] for end in (-1, 0))

@@ -36,7 +36,7 @@ _WITH = (
 _CHANCE = (
     "P-values (McNemar's exact test) are corrected for all comparisons of this report: at most one "
     "report in twenty calls anyone favored where nobody is. Intervals of differences hold "
-    "together. That nobody is called favored does not prove that all are treated alike."
+    "together. Naming nobody does not prove that all are treated alike."
 )
 BAND = "The band of a curve holds for all its values at once."
 
@@ -194,7 +194,7 @@ def lacking(summary: Summary) -> str:
     moved = summary.steadiness.get("moved_by", {})
     if moved.get("other batches") and sum(moved.values()) == moved["other batches"]:
         return (
-            "Not measured: the model's answers hang on the other rows of a batch, so the same "
+            "Not measured: the model's answers depend on the other rows of a batch, so the same "
             "people cannot be compared under two values."
         )
     if not any(name in summary.rates for name in _PEOPLE):

@@ -38,9 +38,9 @@ def next_step(summary: Summary) -> NextStep:
         )
     if summary.target is None:
         return NextStep(
-            "Name the column with the true answers: then accuracy is told, by group too, and "
-            "repairs can be tried.",
-            _with(_with(summary.command, "--target", "COLUMN"), "--force"),
+            "Name the column with the true answers, to see accuracy, also by group, and to try "
+            "repairs.",
+            _in_place(_with(summary.command, "--target", "COLUMN")),
         )
     quoted, repaired = shlex.quote(folder), shlex.quote(f"{folder.rstrip('/')}-repaired")
     return NextStep(
@@ -73,7 +73,9 @@ def _try_again(summary: Summary) -> NextStep:
         resumed = _with(again, "--resume") if option_of(again, "--out") else again
         return NextStep(f"{done} The run was interrupted; it can go on.", resumed)
     if why := _why_another_method(summary):
-        return NextStep(f"{done} {why}", _with(summary.command, "--method", BUDGETED_METHOD))
+        return NextStep(
+            f"{done} {why}", _in_place(_with(summary.command, "--method", BUDGETED_METHOD))
+        )
     option, now = {
         "queries": ("--max-queries", summary.queries),
         "seconds": ("--max-seconds", round(sum(p["seconds"] for p in summary.phases.values()))),
@@ -86,7 +88,7 @@ def _try_again(summary: Summary) -> NextStep:
         cost = words.seconds(float(_MORE * max(now, 1)))
     return NextStep(
         f"{done} A try that tells more, with {_MORE} times as much, takes {cost}.",
-        _with(summary.command, option, str(_MORE * max(int(now), 1))),
+        _in_place(_with(summary.command, option, str(_MORE * max(int(now), 1)))),
     )
 
 
@@ -137,6 +139,11 @@ def _with(command: str, option: str, value: str | None = None) -> str:
         elif not part.startswith(f"{option}="):
             kept.append(part)
     return shlex.join([*kept, *given])
+
+
+def _in_place(command: str) -> str:
+    """A command that replaces the folder that it wrote before, where it wrote one."""
+    return _with(command, "--force") if option_of(command, "--out") else command
 
 
 def _split(command: str) -> list[str]:

@@ -34,7 +34,7 @@ _LIMITS = (
     "A proof is about the neighbourhood that was named, the protected values that were tried, and "
     "this very model; it says nothing of people further away, of other columns, or of how the "
     "model came about. It is not a certificate of fairness.",
-    "Where the decision hangs on the last digits of a sum, the model itself was asked.",
+    "Where the decision depends on the last digits of a sum, the model itself was asked.",
 )
 
 

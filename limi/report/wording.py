@@ -101,7 +101,7 @@ ATN = (
 )
 
 
-ANYTIME = "flips had a say in the number of rows, so the interval is one that holds at any end"
+ANYTIME = "the number of rows depended on flips, so the interval is one that holds at any stop"
 
 TOO_FEW = "The findings were too few to be judged as a set."
 
@@ -109,10 +109,10 @@ _NATURAL = {
     "findings": ("findings", "all findings, as the search left them"),
     "representative": (
         "representative",
-        "a draw from the findings, likelier the more a row looks like the table's",
+        "a draw from the findings that prefers rows like the table's",
     ),
     # Often the most that flipping rows reach, but a draw that leans to the table can pass it.
-    "ceiling": ("real rows that flip", "the table's own, to hold the others against"),
+    "ceiling": ("real rows that flip", "the table's own, for comparison"),
 }
 
 DENSITIES = {"real": "table", "findings": "findings", "representative": "representative"}
@@ -129,7 +129,7 @@ _STOPS = {
     "findings": "the wanted number of findings was reached",
     "seconds": "the time was up",
     "exhausted": "the method had nothing left to check",
-    "rules": "hardly a row that it proposed keeps the rules of the table",
+    "rules": "hardly any row that it proposed keeps the rules of the table",
     "interrupted": "it was interrupted",
 }
 
@@ -572,8 +572,8 @@ def places_aid(summary: Summary) -> str:
     sure = (
         "No other region was tried."
         if found.tried == 1
-        else f"P-values are corrected for the {count(found.tried)} regions tried (Holm); that all "
-        "intervals hold at once has 95 % confidence."
+        else f"P-values are corrected for the {count(found.tried)} regions tried (Holm); the "
+        "intervals hold all at once, with 95 % confidence."
     )
     those = "this region is" if len(found.rules) == 1 else "together these regions are"
     holds = "holds" if len(found.rules) == 1 else "hold"

@@ -220,7 +220,7 @@ MODEL = {model}
 ALLOWED = {allow}  # pairs that may still be decided differently
 
 
-def test_decisions_do_not_hang_on_{name}():
+def test_decisions_do_not_depend_on_{name}():
     pairs = limi.testing.read_pairs(HERE / "{pairs}")
     flipped = pairs.ask({ask})
     assert len(flipped) <= ALLOWED, str(flipped)

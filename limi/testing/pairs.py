@@ -211,7 +211,7 @@ class Pairs:
         given = replace(found, rows=found.rows[:, places], partner=found.partner[:, places])
         both = np.concatenate([given.rows, given.partner])
         target = target.settled(both)
-        if target.rule.kind == "number":  # what rounding may do hangs on their size
+        if target.rule.kind == "number":  # what rounding may do depends on their size
             target = replace(target, rule=target.rule.settle(target.score(both)))
         again, flips = ask_again(target, given, Watch())
         told = replace(found, score=again.score, partner_score=again.partner_score)

@@ -318,7 +318,7 @@ def _weigh(lattice: Lattice, pairs: _Pairs, top: Floats, bottom: Floats) -> _Wei
 
 
 def _choose_split(lattice: Lattice, reached: list[Reached], n: int) -> Ints:
-    """(n, 2): where to cut each box: at the question that most leaves hang on."""
+    """(n, 2): where to cut each box: at the question that most leaves depend on."""
     box = np.concatenate([each.parted_box for each in reached])
     node = np.concatenate([each.parted for each in reached])
     split = np.full((n, 2), -1, dtype=np.int64)

@@ -3,7 +3,7 @@
 Between a person and their twin lie all mixtures of the two. A column's share is what it adds to
 the decision when it is changed after others, on average over orders; the shares of a changed
 decision add up to 1. Columns that tell much of each other are one carrier: half of a pair would
-make people who do not exist, and its share would hang on the other half.
+make people who do not exist, and its share would depend on the other half.
 """
 
 from __future__ import annotations

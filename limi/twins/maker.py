@@ -1,7 +1,7 @@
 """Twins: the same person as somebody of another group, by a generator that has the groups first.
 
 A generator with the protected columns at the head of its order is a map, column after column, from
-ranks to cells that hang on the cells before. A twin keeps the ranks, takes the other group's
+ranks to cells that depend on the cells before. A twin keeps the ranks, takes the other group's
 protected values, and is decoded again: somebody at the 80th percentile of hours among women like
 them comes out at the 80th percentile among men like that. Columns that are *kept* stand directly
 behind the protected ones and stay as they are.

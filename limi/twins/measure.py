@@ -1,9 +1,9 @@
-"""The twin question, measured: who would be decided otherwise as their twin of another group.
+"""The twin question, measured: who would be decided differently as their twin of another group.
 
 Gains less losses of any fair matching of two groups is the gap between their rates, so a number of
 changed decisions alone says little. Beside it stand the gap and how much of it the twins account
 for, the same between groups drawn at random (placebo), which columns carry it, what remains where
-some columns may differ, and how much hangs on the draw, the table and the order of the columns.
+some columns may differ, and how much depends on the draw, the table and the order of the columns.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def measure(
     parts = (
         (inquiry.ask_twins, ""),
         (inquiry.ask_placebo, "the placebo"),
-        (inquiry.refit_tables, "how much the rates hang on the table"),
+        (inquiry.refit_tables, "how much the rates depend on the table"),
         (inquiry.find_carriers, "carriers"),
         (inquiry.keep_columns, "what remains where columns may differ"),
         (inquiry.draw_again, "how sure single verdicts are"),

@@ -27,7 +27,7 @@ def people_of_two_kinds(n=200):
 
 
 def by_sex_or_race(frame):
-    """Scores that hang on sex under 20, and on race from 30 on."""
+    """Scores that depend on sex under 20, and on race from 30 on."""
     age = frame["age"].to_numpy(dtype=float)
     sex, race = (frame["sex"] == "m").to_numpy(), (frame["race"] == "b").to_numpy()
     told = np.where(age < 20, sex, (age >= 30) & race)
@@ -35,7 +35,7 @@ def by_sex_or_race(frame):
 
 
 def by_sex(below, *, favors="m", age="age", sex="sex"):
-    """Scores that hang on sex for people under an age, and say no to all others."""
+    """Scores that depend on sex for people under an age, and say no to all others."""
 
     def score(frame):
         young = frame[age].to_numpy(dtype=float) < below

@@ -40,8 +40,10 @@ def given(**more):
 
 
 def test_what_is_missing_is_asked_for_with_guesses(asked):
-    questions, told = asked(None, None, None), given()
-    assert _asking.fill_in(told, ()) == ["sex"]
+    questions, told, answers = asked(None, None, None), given(), []
+    assert _asking.fill_in(told, (), answers) == ["sex"]
+    # As options, so that a command that is shown later does not ask again.
+    assert answers == ["--target", "approved", "--favorable", "yes", "--protected", "sex"]
     assert (told["target"], told["favorable"]) == ("approved", "yes")
     assert [default for _, default in questions] == ["approved", "yes", "sex"]
 
@@ -49,13 +51,13 @@ def test_what_is_missing_is_asked_for_with_guesses(asked):
 def test_no_label_column_is_an_answer(asked):
     asked("-", "sex; age=1-9:4")
     told = given()
-    assert _asking.fill_in(told, ()) == ["sex", "age=1-9:4"]
+    assert _asking.fill_in(told, (), []) == ["sex", "age=1-9:4"]
     assert told["target"] is None
 
 
 def test_what_is_said_is_not_asked(asked):
     questions = asked()
-    assert _asking.fill_in(given(), ["sex"]) == ["sex"]
+    assert _asking.fill_in(given(), ["sex"], []) == ["sex"]
     assert questions == []
 
 
@@ -65,5 +67,5 @@ def test_a_pipe_is_asked_nothing(monkeypatch):
 
     monkeypatch.setattr("typer.prompt", refuse)
     told = given()
-    assert _asking.fill_in(told, ()) == []
+    assert _asking.fill_in(told, (), []) == []
     assert told["target"] is None

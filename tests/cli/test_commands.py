@@ -454,13 +454,12 @@ def test_the_demo_tests_a_real_model(tmp_path, limi):
 
 
 @pytest.mark.parametrize("installed", [True, False])
-def test_the_demo_names_a_next_step_that_works(monkeypatch, installed):
+def test_the_demo_adds_to_the_report_what_that_does_not_say(monkeypatch, installed):
     monkeypatch.setattr(demo, "find_spec", lambda _: installed or None)
-    line = next(
-        line for line in demo._next_steps(Path("here")).splitlines() if "limi repair" in line
-    )
-    assert line.split()[:5] == ["limi", "repair", "here", "--out", "here-repaired"]
-    assert ("--no-model" in line) is not installed
+    told = demo._next_steps(Path("here"))
+    assert "limi explore here" in told
+    assert ("limi[explore]" in told) is not installed
+    assert "limi repair" not in told  # with it the report ends
 
 
 def test_the_demo_replaces_its_own_folders_only(tmp_path):

@@ -208,7 +208,7 @@ def test_lists_may_be_one_text_or_a_table(tmp_path):
         ("table = ", "is not valid TOML"),
         ("a = " + "[" * 5_000, "nested too deeply"),
         ("x = 1" + "0" * 5_000, "is not valid TOML"),
-        ('[project]\nname = "x"', "has 'project'; .*Known: .*"),
+        ('[project]\nname = "x"', "has 'project'; .*nown: .*"),
         ('protectd = "sex"', "has 'protectd'; did you mean 'protected'"),
         ('"max-queries" = 3', "did you mean 'max_queries'"),
         ("trust_pickle = true", "'trust_pickle', which no file says"),

@@ -167,6 +167,40 @@ def test_the_command_line_prints_the_whole_command(people, tmp_path, monkeypatch
     assert words(err).endswith(f": limi {' '.join(given)} --drop approved --drop mail")
 
 
+def test_a_column_that_was_left_out_and_is_wanted_is_named_with_the_command(
+    people, tmp_path, monkeypatch, limi
+):
+    import skops.io
+    from sklearn.linear_model import LogisticRegression
+
+    monkeypatch.chdir(tmp_path)
+    people.to_csv("people.csv", index=False)
+    wanted = ["age", "sex", "debt"]
+    skops.io.dump(LogisticRegression().fit(people[wanted], people["approved"]), "model.skops")
+    given = ("test", "people.csv", "--model", "skops:model.skops", "--protected", "sex")
+    for left_out in (("--drop", "debt"), ("--only", "age,sex"), ("--only=age,sex",)):
+        code, _, err = limi(*given, *left_out)
+        assert code == 4
+        assert "wants 'debt', which --drop or --only left out" in words(err)
+        assert words(err).endswith(f"try: limi {' '.join(given)} --only age,sex,debt")
+
+
+def test_two_protected_columns_in_one_option_get_the_two_options(people):
+    with pytest.raises(errors.InvalidInput, match=r"own: --protected sex --protected debt "):
+        package.audit(counted(3), people, protected="sex, debt")
+
+
+def test_the_other_decision_is_called_by_its_name_or_by_what_it_is_not(people):
+    common = {"protected": "sex", "max_rows": 20, "rate_rows": 10, "method": "natural"}
+
+    def score(given):
+        return (given["age"] > 40).to_numpy(float)
+
+    assert package.audit(score, people, **common).summary.unfavorable == "not 1"
+    named = package.audit(score, people, **common, label_names="1=granted,0=refused").summary
+    assert (named.favorable, named.unfavorable) == ("granted", "refused")
+
+
 def test_only_names_the_columns_of_the_model(people):
     result = package.audit(
         counted(2), people, protected="sex", only=["age,debt"], max_rows=50, rate_rows=20

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from limi.cli import _complete
+from limi.cli import _complete, _help
 from limi.cli._app import app
 from limi.cli._examples import EXAMPLES
 from limi.cli.doctor import next_step
@@ -42,6 +42,30 @@ def test_help_shows_the_groups_in_their_order(limi):
     assert places == sorted(places)
     _, out, _ = limi("gate", "--help")
     assert "limi gate --junit gate.xml" in out
+
+
+def test_help_names_what_stands_behind_an_option(limi):
+    _, out, _ = limi("test", "--help")
+    assert "limi test [OPTIONS] TABLE" in out
+    assert re.search(r"--seed +N ", out)
+    assert re.search(r"--resume +Continue", out)
+    assert not re.search(r"<(bool|int|float|path|list)", out)
+
+
+def test_many_options_stand_under_headings_and_few_do_not(limi):
+    _, out, _ = limi("test", "--help")
+    panels = re.findall(r"─ ([A-Z][a-z ]+) ─", out)
+    assert panels[:3] == ["Arguments", "Options", "Model"]
+    assert {"Table", "Search", "Budget", "Remote models", "Output"} <= set(panels)
+    _, out, _ = limi("demo", "--help")
+    assert re.findall(r"─ ([A-Z][a-z ]+) ─", out) == ["Options"]
+
+
+def test_every_option_under_a_heading_exists():
+    every = {
+        name for one in get_command(app).commands.values() for p in one.params for name in p.opts
+    }
+    assert set(_help._PANEL_OF) <= every
 
 
 def complete(words, folder):

@@ -58,6 +58,7 @@ def tree(name: str = "sex", privileged: str = "Male", other: str = "Female") -> 
                 "logistic": {"value": 0.2675, "auc": 0.8663},
                 "svc": {"value": 0.1743, "auc": 0.9129},
             },
+            "likeness_to_people_who_flip": {"value": 0.9187, "n": 271, "at_most": 0.9522},
             "nearest_neighbour_distance": {"value": 1.1593, "of_real_rows": 1.0184},
         },
         "severity": {

@@ -46,7 +46,7 @@ def test_a_run_without_findings_says_what_the_next_try_costs():
     step = next_step(summary)
     assert "500 rows were checked with 1,000 queries in 2.0 s, and none flips." in step.words
     assert "about 10,000 queries and 20.0 s" in step.words
-    assert step.command == "limi test a.csv --model m:x --out run --max-rows 5000"
+    assert step.command == "limi test a.csv --model m:x --out run --max-rows 5000 --force"
 
 
 @pytest.mark.parametrize(

@@ -43,3 +43,9 @@ def test_curves_have_bands_where_there_are_seeds_and_the_page_holds_them():
     assert "it needs gradients" in page
     assert page.count("<script") == 1
     assert comparison.curves([line("a", 0)])[0] == []
+
+
+def test_two_seeds_are_told_by_the_number_between_them():
+    told = comparison.verdict([line("limi", 130, 154), line("natural", 60, 80)])
+    assert told.startswith("limi finds most: 142 in")
+    assert "2.0 times as many as natural (70)" in told

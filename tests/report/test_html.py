@@ -292,7 +292,7 @@ def test_naturalness_generator_and_scores_of_the_method():
     shown = Reader(PAGES["pictured"]).text
     for words in (
         "findings all findings, as the search left them",
-        "real rows that flip the table's own, to hold the others against",
+        "real rows that flip the table's own, for comparison",
         "0.742 on an axis from 0 to 1.",
         "Generator trees, ready after 37.4 s",
         "Boundary AUC train 0.9812",

@@ -118,7 +118,7 @@ def test_naturalness_side_by_side():
     for words in (
         "How natural the findings are findings 0.742 all findings, as the search left them (10 "
         "draws of 412 rows, spread 0.004) representative 0.889 a draw",
-        "real rows that flip 0.931 the table's own, to hold the others against (412 rows)",
+        "real rows that flip 0.931 the table's own, for comparison (412 rows)",
     ):
         assert words in told
     assert "from 0 to 1, the higher the more alike" in flat(shown)

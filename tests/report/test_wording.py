@@ -194,7 +194,7 @@ def test_naturalness_in_its_order_and_only_what_is_a_number():
         (
             "real rows that flip",
             "0.900",
-            "the table's own, to hold the others against (10 draws of 1,234 rows, spread 0.012)",
+            "the table's own, for comparison (10 draws of 1,234 rows, spread 0.012)",
         ),
         ("mine", "0.500", ""),
     ]

@@ -71,7 +71,7 @@ def test_the_module_is_readable_and_imports_limi_to_load_and_ask_alone(written):
     ]
     assert imported == ["pathlib", "limi.testing"]
     assert [node.name for node in tree.body if isinstance(node, ast.FunctionDef)] == [
-        "test_decisions_do_not_hang_on_sex"
+        "test_decisions_do_not_depend_on_sex"
     ]
     assert 'MODEL = "python:" + str(HERE / "../../model.py:before")' in text
     assert "ALLOWED = 2" in text

@@ -1,6 +1,7 @@
 """The licence gate refuses what it must."""
 
 import importlib.util
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,19 @@ def test_permissive_licences_pass(words):
 )  # fmt: skip
 def test_others_are_refused(words):
     assert "some-package" in gate.judged("some-package", words)
+
+
+def test_every_extra_but_our_tools_is_looked_at():
+    assert {"torch", "explore", "images", "ray", "tables", "docs"} <= set(gate.EXTRAS)
+    assert not any(extra.startswith("dev") for extra in gate.EXTRAS)
+
+
+def test_what_was_read_by_hand_is_still_so():
+    """The GPL of docutils is that of one file of Emacs Lisp, which its wheel does not install."""
+    pytest.importorskip("docutils", reason="comes with limi[docs]")
+    files = {file.name for file in metadata.files("docutils")}
+    assert "rst.el" not in files
+    assert gate.judged("docutils", gate.licence("docutils")) is None
 
 
 def test_the_closure_reaches_what_limi_needs_and_not_our_tools():

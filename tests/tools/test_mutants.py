@@ -48,7 +48,7 @@ def test_count_down():
 
 @pytest.fixture
 def mutants(tmp_path, monkeypatch):
-    pytest.importorskip("mutmut")
+    pytest.importorskip("mutmut", reason="mutmut makes the changes")
     spec = importlib.util.spec_from_file_location("mutants", FILE)
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "mutants", module)  # where its dataclasses look
