@@ -7,6 +7,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # Two test workers with two OpenMP threads each would wait for one another.
 export OMP_NUM_THREADS ?= 1
 
+# Tests start hundreds of processes. Where this variable is set, each of them compiles limi anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-figures docs-snippets dist clean
 
