@@ -5,9 +5,11 @@
     python -m benchmarks.certify --ensembles 500     # every reader against all rows of small boxes
         --jobs 16 --first 1000 --only forest         # on 16 cores, from another seed, some readers
     python -m benchmarks.certify --one-pass          # all protected values in one walk
+    python -m benchmarks.certify --workers 2         # the same people by one process and by two
 
 Seconds are of the processor, of this process and of all its threads, because a machine that others
-use too tells little by the clock.
+use too tells little by the clock. Those of `--workers` are by the clock, and tell something on a
+machine that is idle.
 """
 
 from __future__ import annotations
@@ -101,7 +103,7 @@ def people(frame: pd.DataFrame) -> None:
         by = {stage.name.lower(): int((proof.stage == stage).sum()) for stage in Stage}
         tell(f"{name}: decided by", by)
         start = time.process_time()
-        bounds = limi.certify(model, frame, rows=PEOPLE, workers=0, max_boxes=32, **told)
+        bounds = limi.certify(model, frame, rows=PEOPLE, solver=False, max_boxes=32, **told)
         spent = time.process_time() - start
         decided = float((bounds.answer != Answer.UNDECIDED).mean())
         bar = {"XGBoost 100 x 6": 0.7, "forest 50 x 6": 0.88}.get(name)
@@ -228,7 +230,7 @@ def try_ensembles(part: tuple[str, int, int]) -> dict[str, int]:
         near |= {"pay": 2 * float(schema["pay"].step)} if schema["pay"].step else {}
         near |= {"job": 1 if schema["job"].kind == "numerical" else "any"}
         by_solver = seed % 3 == 2 and find_spec("ortools")
-        how = {"max_boxes": 1, "workers": 1} if by_solver else {"workers": 0}
+        how = {"max_boxes": 1, "solver": True, "workers": 1} if by_solver else {"solver": False}
         proof = limi.certify(model, frame, near=near, rows=3, seed=seed, **how, **told)
         counts["ensembles"] += 1
         score, schema = proof.problem.target.score, proof.problem.schema
@@ -274,6 +276,29 @@ def one_pass() -> None:
     tell("one pass: speed against the model", round(own / walked, 2), 3, own / walked >= 3)
 
 
+def workers(n: int, n_people: int = 6000) -> None:
+    """One process and several, on the same people: seconds by the clock, and whether any answer
+    differs. One process may use one core, as each of the several does."""
+    frame = adult()
+    for name in ("forest 100 x 10", "XGBoost 300 x 6"):
+        kind, n_trees, depth, *_ = MODELS[name]
+        model = make(kind, n_trees, depth).fit(frame.drop(columns="income"), frame.income)
+        told = {"protected": "sex", "target": "income", "favorable": 1, "near": NEAR}
+        took, proofs = [], []
+        for number in (1, n):
+            start = time.perf_counter()
+            proofs.append(limi.certify(model, frame, rows=n_people, workers=number, **told))
+            took.append(time.perf_counter() - start)
+        one, several = proofs
+        same = all(
+            np.array_equal(getattr(one, part), getattr(several, part), equal_nan=True)
+            for part in ("answer", "stage", "gap", "witness", "partner", "score")
+        )
+        tell(f"{name}, {n_people:,} people: the same with {n} workers", same, True, same)
+        tell(f"{name}: seconds with 1 and {n} workers", [round(each, 1) for each in took])
+        tell(f"{name}: times as fast", round(took[0] / took[1], 2))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--conform", action="store_true")
@@ -282,6 +307,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="first seed of --ensembles")
     parser.add_argument("--only", default="", help="readers whose names begin so")
     parser.add_argument("--one-pass", action="store_true")
+    parser.add_argument("--workers", type=int, default=0, help="processes, beside one")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     if given.conform:
@@ -290,7 +316,9 @@ def main() -> None:
         ensembles(given.ensembles, given.jobs, given.first, given.only)
     if given.one_pass:
         one_pass()
-    if not (given.conform or given.ensembles or given.one_pass):
+    if given.workers:
+        workers(given.workers)
+    if not (given.conform or given.ensembles or given.one_pass or given.workers):
         frame = adult()
         people(frame)
         domain(frame)

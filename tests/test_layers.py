@@ -61,6 +61,8 @@ LONG = {
     ("gates/_run.py", "gate"): "the public signature and what each argument means",
     ("images/audit.py", "audit_images"): "the public signature and what each argument means",
     ("proofs/_run.py", "certify"): "the public signature and what each argument means",
+    ("repairs/_repair.py", "repair"): "the public signature and what each argument means",
+    ("cli/certify.py", "certify"): "every option of the command with its help",
     ("cli/compare.py", "compare"): "every option of the command with its help",
     ("cli/explore.py", "explore"): "every option of the command with its help",
     ("cli/gate.py", "gate"): "every option of the command with its help",

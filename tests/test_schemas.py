@@ -111,7 +111,7 @@ def proof(tmp_path_factory):
         favorable=1,
         near={"age": 2},
         rows=40,
-        workers=0,
+        solver=False,
         domain=True,
         out=folder,
     )

@@ -787,7 +787,7 @@ def proving() -> Victim:
             favorable="yes",
             near={"age": 2},
             rows=40,
-            workers=0,
+            solver=False,
             out=out,
             force=force,
             resume=resume,

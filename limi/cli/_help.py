@@ -15,7 +15,7 @@ _PANELS = {
     "Table": "protected target favorable schema constraint drop only held-out fit-rows table "
     "protected-from key rename fill privileged label-names redact show-personal",
     "Search": "method methods set generator twin keep twin-generator rate-rows rows seed seeds "
-    "workers cluster",
+    "workers cluster near domain domain-seconds solver",
     "Budget": "max-rows max-queries max-findings max-seconds error seconds-each max-boxes",
     "Remote models": "header concurrency cache price dry-run",
     "Output": "out force resume html junit sarif markdown inconclusive log plan volume verbose "

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Constraints, DecisionRule, FavorableLabels, Trust, TrustPickle
+from limi.cli._options import (
+    AsJson,
+    Cluster,
+    Constraints,
+    DecisionRule,
+    FavorableLabels,
+    Trust,
+    TrustPickle,
+)
 
 if TYPE_CHECKING:
     from limi.proofs import Progress, Proof
@@ -49,9 +57,21 @@ def certify(
         float, Option(help="Seconds the solver may spend on each person still undecided.")
     ] = 10.0,
     max_seconds: Annotated[float | None, Option(help="Most seconds.")] = None,
-    workers: Annotated[
-        int | None, Option(help="People the solver works on at the same time; 0 for no solver.")
+    solver: Annotated[
+        bool | None,
+        Option(
+            "--solver/--no-solver",
+            help="Give what bounds leave undecided to a solver. Default: where it is installed.",
+        ),
     ] = None,
+    workers: Annotated[
+        str | None,
+        Option(
+            metavar="N|auto",
+            help="Processes that decide people; auto for one per core. The answers are the same.",
+        ),
+    ] = None,
+    cluster: Cluster = None,
     seed: Annotated[int, Option(help="Same seed, same people.")] = 0,
     out: Annotated[Path | None, Option(help="Folder to write: proof.json and report.html.")] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
@@ -80,7 +100,9 @@ def certify(
             max_boxes=max_boxes,
             seconds_each=seconds_each,
             max_seconds=max_seconds,
+            solver=solver,
             workers=workers,
+            cluster=cluster,
             seed=seed,
             out=out,
             force=force,

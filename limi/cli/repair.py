@@ -9,7 +9,7 @@ from rich.table import Table
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Cache, Header, Trust, TrustPickle, remote_of
+from limi.cli._options import AsJson, Cache, Cluster, Header, Trust, TrustPickle, remote_of
 
 __all__ = ["repair"]
 
@@ -82,6 +82,15 @@ def repair(
     sweep: Annotated[
         bool, Option("--sweep", help="Try several fractions and draw flips against accuracy.")
     ] = False,
+    workers: Annotated[
+        str | None,
+        Option(
+            metavar="N|auto",
+            help="Processes that train and measure; auto for one per core. The results are the "
+            "same.",
+        ),
+    ] = None,
+    cluster: Cluster = None,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
     model: Annotated[
         str | None, Option(help="Where the run's model is now, as KIND:PLACE.")
@@ -152,6 +161,8 @@ def repair(
                 scale=scale,  # type: ignore[arg-type]
                 same_share=same_share,
                 sweep=sweep,
+                workers=workers,
+                cluster=cluster,
                 command=_console.command_line(),
                 on_step=on_step,
             )

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 
 from limi.audits.audit import Out
 from limi.audits.drafts import Draft
+from limi.audits.hiring import want_workers
 from limi.audits.problem import Problem, prepare
 from limi.audits.run_folder import FORMAT, digest, versions
 from limi.errors import InvalidInput
@@ -27,27 +28,25 @@ from limi.models import Meaning
 from limi.models.target import settling_rows
 from limi.proofs._result import Domain, Proof
 from limi.proofs._store import Store
-from limi.proofs.alone import mark_alone
-from limi.proofs.averaged import Averaging, find_averaging, prove_by_averaging
+from limi.proofs.averaged import Averaging
+from limi.proofs.deciding import Block, Deciding, Effort, Means, find_means
 from limi.proofs.domain import bound_domain
 from limi.proofs.near import Near, NearBy, parse_near
-from limi.proofs.networks import Network, NetworkProof, find_network
+from limi.proofs.networks import Network
 from limi.proofs.people import Answer, People
-from limi.proofs.question import ask_about, find_followed
 from limi.proofs.solver import require_solver
-from limi.proofs.solving import solve_open
-from limi.proofs.splitting import Splitting
+from limi.search.ahead import Answered
 from limi.search.answer_log import AnswerLog
-from limi.search.budget import check_seed
+from limi.search.budget import Budget, check_seed
 from limi.streams import Stream
 from limi.system import cores
 from limi.table.frames import Frame
 from limi.table.partners import expand
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
-from limi.trees.lattice import Lattice, build_lattice
-from limi.trees.reading import Reading, read_trees
+from limi.trees.lattice import Lattice
 from limi.types import Index, Rows, Scores, Value
+from limi.workers import Crew, Failed, Killed, count_workers, open_executor
 
 __all__ = ["Progress", "certify"]
 
@@ -55,7 +54,7 @@ DEFAULT_ROWS = 1000
 DEFAULT_BOXES = 4096
 DEFAULT_SECONDS_EACH = 10.0
 DEFAULT_DOMAIN_SECONDS = 60.0
-_BLOCK = 512  # people
+_BLOCK = 128  # people who are decided together: as quick as more, and eight workers share 1,000
 _CONFORM_ROWS = 2000
 
 
@@ -93,7 +92,9 @@ def certify(
     max_boxes: int = DEFAULT_BOXES,
     seconds_each: float = DEFAULT_SECONDS_EACH,
     max_seconds: float | None = None,
-    workers: int | None = None,
+    solver: bool | None = None,
+    workers: int | str | None = None,
+    cluster: str | None = None,
     seed: int = 0,
     out: str | Path | Out | None = None,
     force: bool = False,
@@ -110,14 +111,17 @@ def certify(
     `near` says which columns of a person may move and how far: `"age=5,education=any"` or a
     mapping; by default numbers by a tenth of their standard deviation or one step. `rows` people
     are drawn from the table, all of them with None. A neighbourhood is cut into `max_boxes` boxes
-    at most, and what is open then goes to a solver for `seconds_each`, `workers` at a time: 0 for
-    no solver, by default one for each core where the solver is installed. With `domain` the largest
-    gap of scores anywhere in the table's domain is bounded too. All else is as for `limi.audit`.
+    at most, and what is open then goes to a solver for `seconds_each`: with `solver=True` always,
+    with False never, by default where it is installed. Without `workers` it works on as many people
+    at a time as there are cores; with them, each worker decides people on its own, with the same
+    answers. With `domain` the largest gap of scores anywhere in the table's domain is bounded too.
+    All else is as for `limi.audit`.
     """
     start = clock()
-    _check(rows, max_boxes, seconds_each, max_seconds, workers, domain_seconds)
+    _check(rows, max_boxes, seconds_each, max_seconds, domain_seconds)
     check_seed(seed)
-    if domain or workers:
+    has_workers = _want_workers(model, workers, cluster)
+    if domain or solver:
         require_solver()
     folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
     draft = None if folder is None else folder.draft()
@@ -140,28 +144,71 @@ def certify(
         problem=problem,
         near=parse_near(problem.schema, problem.rows, near),
         chosen=_choose(problem.rows, rows, seed),
-        max_boxes=max_boxes,
-        seconds_each=seconds_each,
+        effort=Effort(max_boxes, seconds_each, _count_solves(solver, workers), seed),
         max_seconds=max_seconds,
-        workers=_count_workers() if workers is None else workers,
         domain_seconds=domain_seconds if domain else 0.0,
-        seed=seed,
+        domain_solves=cores.n_cores() if workers is None else count_workers(workers),
         command=command,
         on_progress=on_progress,
         clock=clock,
         start=start,
     )
-    with cores.share_cores():
+    means = find_means(problem.target, problem.rows[:1])
+    if domain:
+        _refuse_domain(means)
+    work = _Work(plan, means)
+    with ExitStack() as ending:
+        ending.enter_context(cores.share_cores())
+        apart = work.check()
+        crew = None
+        if has_workers:
+            # Before the folder is locked: whoever is forked later holds the lock a while longer.
+            crew = ending.enter_context(
+                _hire(plan.deciding(means, is_logged=draft is not None), workers, cluster)
+            )
+            crew.hire(len(plan.blocks))
         if draft is None:
-            return _Work(plan, problem.target.score, None).run()
-        with draft:
-            draft.settle_on(plan.manifest)
-            journal = AnswerLog(draft.log, problem.target.score)
-            proof = _Work(plan, journal.score, draft).run()
-            draft.searched = True
-            proof = replace(proof, notes=(*proof.notes, *journal.notes))
-            proof.write(draft)
-            return proof
+            return work.run(apart, crew)
+        ending.enter_context(draft)
+        draft.settle_on(plan.manifest)
+        journal = AnswerLog(draft.log, problem.target.score)
+        proof = work.run(apart, crew, journal, draft)
+        draft.searched = True
+        proof = replace(proof, notes=(*proof.notes, *journal.notes))
+        proof.write(draft)
+        return proof
+
+
+def _want_workers(model: Any, workers: int | str | None, cluster: str | None) -> bool:
+    """Are people decided by workers? InvalidInput where number, cluster or model make no sense."""
+    if workers is not None and str(workers) == "0":
+        raise InvalidInput(
+            "workers is 0; use at least 1, or auto for one on each core (--no-solver leaves out "
+            "the solver)"
+        )
+    return want_workers(model, workers, cluster, "cpu", Budget())
+
+
+@contextmanager
+def _hire(deciding: Deciding, workers: int | str | None, cluster: str | None) -> Iterator[Crew]:
+    """Workers that decide people, and end with the block."""
+    executor = open_executor(workers, cluster)
+    assert executor is not None  # because workers are wanted
+    try:
+        with Crew(executor, deciding) as crew:
+            yield crew
+    finally:
+        executor.close()
+
+
+def _refuse_domain(means: Means) -> None:
+    """InvalidInput where the gap in the whole domain cannot be bounded."""
+    if not isinstance(means, Lattice):
+        what = "is averaged" if isinstance(means, Averaging) else "is a network"
+        raise InvalidInput(
+            "the largest gap in the whole domain can be bounded for models made of trees, and "
+            f"this one {what}; leave --domain out"
+        )
 
 
 def _check(
@@ -169,15 +216,12 @@ def _check(
     max_boxes: int,
     seconds_each: float,
     max_seconds: float | None,
-    workers: int | None,
     domain_seconds: float,
 ) -> None:
     if rows is not None and rows < 1:
         raise InvalidInput(f"rows is {rows}; it is how many people to ask about, at least 1")
     if max_boxes < 1:
         raise InvalidInput(f"max-boxes is {max_boxes}; it must be at least 1")
-    if workers is not None and workers < 0:
-        raise InvalidInput(f"workers is {workers}; it must be 0 (no solver) or more")
     times = {
         "seconds-each": seconds_each,
         "max-seconds": max_seconds,
@@ -188,9 +232,11 @@ def _check(
             raise InvalidInput(f"{name} is {value:g}; it must be above 0")
 
 
-def _count_workers() -> int:
-    """One for each core; none where there is no solver."""
-    return cores.n_cores() if find_spec("ortools") else 0
+def _count_solves(solver: bool | None, workers: int | str | None) -> int:
+    """People whom the solver works on at the same time: none where there is no solver."""
+    if solver is False or (solver is None and not find_spec("ortools")):
+        return 0
+    return cores.n_cores() if workers is None else 1
 
 
 def _choose(table: Rows, n: int | None, seed: int) -> Index:
@@ -207,12 +253,10 @@ class _Plan:
     problem: Problem
     near: Near
     chosen: Index
-    max_boxes: int
-    seconds_each: float
+    effort: Effort
     max_seconds: float | None
-    workers: int
     domain_seconds: float
-    seed: int
+    domain_solves: int  # threads of the solver for the whole domain
     command: str
     on_progress: Callable[[Progress], None]
     clock: Callable[[], float]
@@ -228,6 +272,28 @@ class _Plan:
         """Is the time over?"""
         return self.max_seconds is not None and self.seconds > self.max_seconds
 
+    def left(self) -> float | None:
+        """Seconds that are left; None where there is no limit."""
+        return None if self.max_seconds is None else self.max_seconds - self.seconds
+
+    @property
+    def blocks(self) -> list[Index]:
+        """Places of the people that are decided together."""
+        return np.split(self.chosen, range(_BLOCK, len(self.chosen), _BLOCK))
+
+    def deciding(self, means: Means, *, is_logged: bool = False) -> Deciding:
+        """The work on a block."""
+        problem = self.problem
+        return Deciding(
+            target=problem.target,
+            near=self.near,
+            effort=self.effort,
+            some=problem.rows[:1],
+            means=means,
+            opened=problem.opened,
+            is_logged=is_logged,
+        )
+
     @property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means the same question."""
@@ -236,11 +302,12 @@ class _Plan:
             "proof": True,
             "near": self.near.said,
             "people": digest(self.chosen.tobytes()),
-            "max_boxes": self.max_boxes,
-            "seconds_each": self.seconds_each,
-            "solver": self.workers > 0,
+            "people_at_once": _BLOCK,
+            "max_boxes": self.effort.max_boxes,
+            "seconds_each": self.effort.seconds_each,
+            "solver": self.effort.solves > 0,
             "domain": self.domain_seconds,
-            "seed": self.seed,
+            "seed": self.effort.seed,
             "decision": str(problem.target.rule),
             "favorable": str(problem.favorable),
             "target": problem.label_column,
@@ -253,10 +320,29 @@ class _Plan:
         return told | {"versions": versions(), "command": self.command}
 
 
+def _share(crew: Crew, blocks: Sequence[Block]) -> Iterator[tuple[int, People, Answered | None]]:
+    """Blocks as workers decide them; what a worker raised is raised here."""
+    for place, result in crew.each(blocks):
+        if isinstance(result, Failed):
+            raise _explain(result.error)
+        yield blocks[place].number, *result
+
+
+def _explain(error: BaseException) -> BaseException:
+    """The error, or what to do where a block was too much for every worker that tried."""
+    if not isinstance(error, (MemoryError, Killed)):
+        return error
+    what = "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    return Killed(
+        f"a worker {what} while it decided {_BLOCK} people, whoever was given them; use fewer "
+        "--workers, or fewer --max-boxes"
+    )
+
+
 def _say_open(plan: _Plan, answer: Any) -> list[str]:
     """A sentence where people are open that the solver might decide."""
     late = int((answer == Answer.UNDECIDED).sum())
-    if plan.workers or not late or find_spec("ortools"):
+    if plan.effort.solves or not late or find_spec("ortools"):
         return []
     return [
         f"{late:,} people are undecided, and the solver that might decide them is not installed; "
@@ -267,54 +353,50 @@ def _say_open(plan: _Plan, answer: Any) -> list[str]:
 class _Work:
     """A proof at work."""
 
-    def __init__(self, plan: _Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> None:
-        self._plan, self._score = plan, score
-        self._store = None if draft is None else Store(draft.folder, plan.problem.schema)
+    def __init__(self, plan: _Plan, means: Means) -> None:
+        self._plan, self._means = plan, means
         self._counts = np.zeros(4, dtype=np.int64)
         self._queries = 0
-        self._slack = 0.0
 
-    def run(self) -> Proof:
-        """All blocks, and the whole domain where it is asked for."""
-        plan, problem = self._plan, self._plan.problem
-        averaging = find_averaging(problem.target)
-        if averaging is not None:
-            self._refuse_domain("is averaged")
-            people = self._take_all(partial(self._decide_by_averaging, averaging))
-            return self._sum_up(averaging, people, None, 0.0)
-        network = find_network(problem.target)
-        if network is not None:
-            self._refuse_domain("is a network")
-            apart = network.conform(self._choose_rows())
-            people = self._take_all(partial(self._decide_by_network, network))
-            return self._sum_up(network, people, apart, self._slack)
-        reading = read_trees(problem.target)
+    def check(self) -> float | None:
+        """Hold what was read to the model: how far they are apart on rows; None if not read."""
+        means = self._means
+        if isinstance(means, Averaging):
+            return None
         rows = self._choose_rows()
-        apart = reading.conform(rows)
-        lattice = build_lattice(reading, problem.rows[:1], find_followed(problem.schema))
-        lattice.conform(rows)
-        people = self._take_all(partial(self._decide_by_trees, lattice))
-        proof = self._sum_up(reading, people, apart, reading.ensemble.slack)
+        if isinstance(means, Network):
+            return means.conform(rows)
+        apart = means.reading.conform(rows)
+        means.conform(rows)
+        return apart
+
+    def run(
+        self,
+        apart: float | None,
+        crew: Crew | None = None,
+        journal: AnswerLog | None = None,
+        draft: Draft | None = None,
+    ) -> Proof:
+        """All blocks, and the whole domain where it is asked for."""
+        plan, means = self._plan, self._means
+        score = plan.problem.target.score if journal is None else journal.score
+        store = None if draft is None else Store(draft.folder)
+        blocks = self._take_all(crew, score, journal, store)
+        proof = self._sum_up(blocks, apart)
         if not plan.domain_seconds:
             return proof
+        assert isinstance(means, Lattice)
         self._tell("the whole domain")
         started = plan.seconds
-        found = bound_domain(lattice, problem, plan.domain_seconds, max(1, plan.workers))
+        found = bound_domain(means, plan.problem, plan.domain_seconds, plan.domain_solves)
         domain = Domain(
             found.reached,
             found.bound,
-            float(min(reading.widest(found.bound), 1.0)),
+            float(min(means.reading.widest(found.bound), 1.0)),
             found.optimal,
             plan.seconds - started,
         )
         return replace(proof, domain=domain, seconds=plan.seconds)
-
-    def _refuse_domain(self, what: str) -> None:
-        if self._plan.domain_seconds:
-            raise InvalidInput(
-                "the largest gap in the whole domain can be bounded for models made of trees, and "
-                f"this one {what}; leave --domain out"
-            )
 
     def _choose_rows(self) -> Rows:
         """Rows of the table and partners of theirs, on which a reading is held to the model."""
@@ -326,61 +408,54 @@ class _Work:
         self._queries += len(rows)
         return rows
 
-    def _take_all(self, decide: Callable[[People, int], None]) -> list[People]:
-        chosen = self._plan.chosen
-        blocks = np.split(chosen, range(_BLOCK, len(chosen), _BLOCK))
-        return [self._take(number, block, decide) for number, block in enumerate(blocks)]
-
-    def _take(self, number: int, block: Index, decide: Callable[[People, int], None]) -> People:
-        """Decide a block of people, or take up what is known of it."""
+    def _take_all(
+        self,
+        crew: Crew | None,
+        score: Callable[[Rows], Scores],
+        journal: AnswerLog | None,
+        store: Store | None,
+    ) -> list[People]:
+        """Decide all blocks, or take up what is known of them."""
         plan, problem = self._plan, self._plan.problem
-        people = People(problem.schema, problem.rows[block], self._score)
-        if self._store is None or not self._store.restore(number, people):
+        blocks = [Block(n, problem.rows[part], plan.left) for n, part in enumerate(plan.blocks)]
+        known: dict[int, People] = {}
+
+        def note(number: int, people: People) -> None:
+            known[number] = people
+            self._queries += people.queries
+            for answer in Answer:
+                self._counts[answer] += int((people.answer == answer).sum())
+            self._tell("bounds and cuts")
+
+        for block in blocks:
+            if store is not None and block.number in store:
+                people = People(problem.schema, block.rows, score)
+                store.restore(block.number, people)
+                note(block.number, people)
+        waiting = [block for block in blocks if block.number not in known]
+        decided = self._decide_here(waiting, score) if crew is None else _share(crew, waiting)
+        for number, people, answered in decided:
+            if journal is not None and answered is not None:
+                journal.add(answered.hashes, answered.scores)
+            if store is not None and not plan.late:
+                store.keep(number, people)
+            note(number, people)
+        return [known[number] for number in range(len(blocks))]
+
+    def _decide_here(
+        self, blocks: Sequence[Block], score: Callable[[Rows], Scores]
+    ) -> Iterator[tuple[int, People, None]]:
+        """Decide blocks one after the other."""
+        plan, deciding = self._plan, self._plan.deciding(self._means)
+        for block in blocks:
+            people = People(plan.problem.schema, block.rows, score)
+
+            def tell(phase: str, people: People = people) -> None:
+                self._tell(phase, people)
+
             if not plan.late:
-                decide(people, number)
-                mark_alone(people, plan.near)
-            if self._store is not None and not plan.late:
-                self._store.keep(number, people)
-        self._queries += people.queries
-        for answer in Answer:
-            self._counts[answer] += int((people.answer == answer).sum())
-        self._tell("bounds and cuts")
-        return people
-
-    def _decide_by_trees(self, lattice: Lattice, people: People, number: int) -> None:
-        plan = self._plan
-        question = ask_about(lattice, plan.near, people.rows)
-        work = Splitting(lattice, question, people, Stream.PROOFS.rng(plan.seed, 1, number))
-
-        def tell() -> None:
-            self._tell("bounds and cuts", people)
-
-        frontier = work.begin()
-        tell()
-        work.go_on(frontier, plan.max_boxes, enough=lambda: plan.late, on_round=tell)
-        if plan.workers and people.is_open.any() and not plan.late:
-            solve_open(
-                lattice,
-                question,
-                work,
-                seconds=plan.seconds_each,
-                workers=plan.workers,
-                enough=lambda: plan.late,
-                on_answer=lambda: self._tell("the solver", people),
-            )
-
-    def _decide_by_network(self, network: Network, people: People, number: int) -> None:
-        plan = self._plan
-        work = NetworkProof(network, plan.near, people)
-        work.run(
-            plan.max_boxes,
-            enough=lambda: plan.late,
-            on_round=lambda: self._tell("bounds and cuts", people),
-        )
-        self._slack = max(self._slack, work.slack)
-
-    def _decide_by_averaging(self, averaging: Averaging, people: People, number: int) -> None:
-        prove_by_averaging(averaging, self._plan.near, people, lambda: self._plan.late)
+                deciding.decide(people, block.number, lambda: plan.late, tell)
+            yield block.number, people, None
 
     def _tell(self, phase: str, people: People | None = None) -> None:
         counts = self._counts.copy()
@@ -397,14 +472,12 @@ class _Work:
             )
         )
 
-    def _sum_up(
-        self,
-        reading: Reading | Network | Averaging,
-        blocks: list[People],
-        apart: float | None,
-        slack: float,
-    ) -> Proof:
-        plan, problem = self._plan, self._plan.problem
+    def _sum_up(self, blocks: list[People], apart: float | None) -> Proof:
+        plan, problem, means = self._plan, self._plan.problem, self._means
+        reading = means.reading if isinstance(means, Lattice) else means
+        # That of a network depends on the neighbourhoods.
+        slack = max(people.slack for people in blocks)
+        slack = means.ensemble.slack if isinstance(means, Lattice) else slack
 
         def joined(name: str) -> Any:
             return np.concatenate([getattr(people, name) for people in blocks])
@@ -429,7 +502,7 @@ class _Work:
             near=plan.near.said,
             slack=slack,
             apart=apart,
-            seed=plan.seed,
+            seed=plan.effort.seed,
             queries=self._queries,
             seconds=plan.seconds,
             stop="seconds" if plan.late and (answer == Answer.UNDECIDED).any() else "decided",

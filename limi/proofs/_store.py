@@ -13,7 +13,6 @@ from limi.errors import CorruptStore
 from limi.proofs.people import Answer, People, Stage
 from limi.system import writing
 from limi.system.shown import to_json
-from limi.table.schema import Schema
 
 __all__ = ["NAME", "Store"]
 
@@ -23,7 +22,7 @@ NAME = "progress.json"
 class Store:
     """Finished blocks; an interrupted run takes them up."""
 
-    def __init__(self, folder: Path, schema: Schema) -> None:
+    def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._blocks: dict[str, Any] = {}
         if self._path.exists():
@@ -34,6 +33,9 @@ class Store:
                     f"{str(self._path)!r} is not as limi wrote it; start again with --force"
                 )
             self._blocks = blocks
+
+    def __contains__(self, number: int) -> bool:
+        return str(number) in self._blocks
 
     def keep(self, number: int, people: People) -> None:
         """Write a block behind the others."""
@@ -46,8 +48,10 @@ class Store:
                 [None if np.isnan(cell) else cell for cell in row]
                 for row in people.witness[flips].tolist()
             ],
+            "queries": people.queries,
+            "slack": people.slack,
         }
-        tree = {"format": 1, "blocks": self._blocks, "sha256": _sum(self._blocks)}
+        tree = {"format": 2, "blocks": self._blocks, "sha256": _sum(self._blocks)}
         writing.write(self._path, to_json(tree) + "\n")
 
     def restore(self, number: int, people: People) -> bool:
@@ -75,6 +79,8 @@ class Store:
         others = np.setdiff1d(np.arange(len(answer)), flips)
         people.answer[others], people.stage[others] = answer[others], stage[others]
         people.gap[:] = [np.inf if gap is None else gap for gap in known["gap"]]
+        # As of a run that was never cut short; what was asked again is beside the count.
+        people.queries, people.slack = known["queries"], known["slack"]
         return True
 
 

@@ -119,7 +119,14 @@ def _read_reach(column: Column, value: Any) -> float:
             f"near says {column.name}={value}, which leaves the range of the column from anywhere: "
             f"it is {whole:g} wide; write a smaller number, or {column.name}=any"
         )
-    return _whole_steps(column, wide)
+    whole_steps = _whole_steps(column, wide)
+    if wide > 0 == whole_steps:
+        step = column.step if column.kind == "numerical" else 1.0
+        raise InvalidInput(
+            f"near says {column.name}={value}, which is less than a step of the column, so that it "
+            f"would not move; write {step:g} or more, or leave it out"
+        )
+    return whole_steps
 
 
 def _whole_steps(column: Column, wide: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ class People:
     own: Checked = field(init=False)
     gap: NDArray[np.float64] = field(init=False)  # proven: of sums in the neighbourhood, at most
     queries: int = 0
+    slack: float = 0.0  # what rounding may move a sum by; every proof stays that far from the edge
 
     def __post_init__(self) -> None:
         n = len(self.rows)
@@ -70,6 +72,11 @@ class People:
         self._note(np.arange(n), self.own, Stage.PERSON)
         enforcer = self.schema.enforcer
         self._broken = None if enforcer is None else find_broken(enforcer.constraints, self.rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is known travels between processes; the model and the rules stay where they are."""
+        stays = ("schema", "score", "_broken")
+        return {name: value for name, value in vars(self).items() if name not in stays}
 
     @property
     def is_open(self) -> Mask:

@@ -32,9 +32,10 @@ from limi.repairs._figures import (
     groups,
     over_seeds,
 )
+from limi.repairs._hands import Hands, hire, pack_trained, take_trained
 from limi.repairs._labels import Policy
 from limi.repairs._mixing import MixedTable, mix_rows, n_findings
-from limi.repairs._refit import Fit, Fitted, Refit, refit_of
+from limi.repairs._refit import Fit, Fitted, Recorded, Refit, refit_of
 from limi.repairs._result import Point, Repair
 from limi.repairs._settings import Settings, check_run, choose_preset, choose_swept
 from limi.repairs._terms import Terms
@@ -60,6 +61,9 @@ _SEARCH_ROWS = 5_000
 
 OnStep = Callable[[float, str], None]
 
+_Checked = tuple[_verify.Check, list[_verify.Check]]
+"""The run's own findings asked again, and checks by other means."""
+
 
 @cores.share_cores()
 def repair_with_findings(
@@ -77,6 +81,7 @@ def repair_with_findings(
     privileged: Privileged = (),
     max_accuracy_loss: float = 0.01,
     sweep: bool | Sequence[float] = False,
+    hands: Hands | None = None,
     command: str = "",
     on_step: OnStep = lambda done, words: None,
 ) -> Repair:
@@ -114,8 +119,58 @@ def repair_with_findings(
         test=None if test is None else label_test(result.problem, test),
         steps=Steps((3 + len(settings.swept)) * seeds + 4, on_step),
     )
-    figures = work.run_trials(result.summary.generator)
-    return _conclude(work, figures, result, swept=bool(sweep), command=command)
+    run = result.summary
+    fresh = _verify.Fresh.beside(run.method, run.generator, run.seed)
+    yardstick = work.make_yardstick(run.generator)
+    if hands is None:
+        trials = [work.try_out(yardstick, place) for place in range(seeds)]
+        kept = work.train_final()
+        checked = work.check_anew(kept[0].target, fresh)
+    else:
+        trials, kept, checked = _share_out(work, yardstick, fresh, hands)
+    figures = _OverSeeds.of(trials)
+    return _conclude(
+        work, figures, result, fresh, kept, checked, swept=bool(sweep), command=command
+    )
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What a worker keeps from job to job."""
+
+    work: Work
+    yardstick: Yardstick
+    fresh: _verify.Fresh
+
+
+def _do(room: _Room, place: int | None) -> Any:
+    """A job in a worker: a seed, or the model that is kept."""
+    if place is not None:
+        return room.work.try_out(room.yardstick, place)
+    recorded = Recorded(room.work.refit)
+    fitted, _ = replace(room.work, refit=recorded).train_final()
+    return pack_trained(recorded), room.work.check_anew(fitted.target, room.fresh)
+
+
+def _share_out(
+    work: Work, yardstick: Yardstick, fresh: _verify.Fresh, hands: Hands
+) -> tuple[list[_Trial], tuple[Fitted, MixedTable], _Checked]:
+    """The seeds, and the model that is kept, by workers; the same as one after the other."""
+    room = _Room(replace(work, steps=Steps(1)), yardstick, fresh)
+    seeds = range(work.settings.seeds)
+    brought: dict[int | None, Any] = {}
+    with hire(hands, work.problem, _do, room) as each:
+        for place, result in each([*seeds, None]):
+            if isinstance(result, BaseException):
+                raise result
+            brought[place] = result
+            if place is None:
+                work.steps.note("the model that is kept: trained and checked", 3)
+            else:
+                work.steps.note(f"seed {place}: trained and measured", 3 + len(work.settings.swept))
+    message, checked = brought[None]
+    again = replace(work, refit=take_trained(message, work.refit, work.problem), steps=Steps(1))
+    return [brought[place] for place in seeds], again.train_final(), checked
 
 
 def compare_groups(
@@ -142,13 +197,19 @@ def compare_groups(
 
 
 def _conclude(
-    work: Work, figures: _OverSeeds, result: Result, *, swept: bool, command: str
+    work: Work,
+    figures: _OverSeeds,
+    result: Result,
+    fresh: _verify.Fresh,
+    kept: tuple[Fitted, MixedTable],
+    checked: _Checked,
+    *,
+    swept: bool,
+    command: str,
 ) -> Repair:
-    """Train the model that is kept, check it by other means, and judge."""
-    settings, run = work.settings, result.summary
-    fitted, mix = work.train_final()
-    fresh = _verify.Fresh.beside(run.method, run.generator, run.seed)
-    own, checks = work.check_anew(fitted.target, fresh)
+    """Judge the model that is kept."""
+    settings = work.settings
+    (fitted, mix), (own, checks) = kept, checked
     verdict = _verify.judge(
         checks,
         own,
@@ -218,13 +279,22 @@ def describe_run(result: Result) -> dict[str, Any]:
     }
 
 
+def _tell_nobody(done: float, words: str) -> None:
+    """Of work in another process, whose steps its parent tells."""
+
+
 @dataclass
 class Steps:
     """Tells how far the work is."""
 
     total: int
-    on_step: OnStep
+    on_step: OnStep = _tell_nobody
     done: int = 0
+
+    def note(self, words: str, cost: int) -> None:
+        """Say what is done, which took so many of the usual steps."""
+        self.done += cost
+        self.on_step(min(1.0, self.done / self.total), words)
 
     def next(self, words: str, cost: int = 1) -> None:
         """Say what comes next, and how many of the usual steps it takes."""
@@ -322,22 +392,15 @@ class Work:
         """Where all randomness of the repair comes from."""
         return self.settings.seed
 
-    def run_trials(self, used: str | None) -> _OverSeeds:
-        """Train without and with findings, once for each seed; `used` is the run's generator."""
-        yardstick = self._yardstick(used)
-        return _OverSeeds.of(
-            [self._try_out(yardstick, place) for place in range(self.settings.seeds)]
-        )
-
-    def _yardstick(self, used: str | None) -> Yardstick:
-        """Rows to measure on, from streams of their own."""
+    def make_yardstick(self, used: str | None) -> Yardstick:
+        """Rows to measure on, from streams of their own; `used` is the run's generator."""
         self.steps.next("drawing people to measure on")
         name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
         generator = _verify.fit_again(name, self.problem, self.seed + _verify.FRESH_SEED)
         rng = Stream.REPAIR_YARDSTICK.rng(self.seed)
         return Yardstick.make(self.problem, self.groups, generator, _RATE_ROWS, rng)
 
-    def _try_out(self, yardstick: Yardstick, place: int) -> _Trial:
+    def try_out(self, yardstick: Yardstick, place: int) -> _Trial:
         """Train without and with findings on the rows that are not held out by this seed."""
         trained, held = self.split(place)
         told = f"seed {place}"
@@ -401,9 +464,7 @@ class Work:
         mix = self.mix(self.problem.target, training, 0, self.settings.mixing.fraction)
         return self.refit(mix.rows, mix.labels, self.seed), mix
 
-    def check_anew(
-        self, after: Target, fresh: _verify.Fresh
-    ) -> tuple[_verify.Check, list[_verify.Check]]:
+    def check_anew(self, after: Target, fresh: _verify.Fresh) -> _Checked:
         """The run's own findings again, and checks of both models by other means."""
         problem, original = self.problem, self.problem.target
         self.steps.next(f"fitting {fresh.generator} for fresh checks")

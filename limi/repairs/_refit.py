@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
 from limi.types import Rows, Truth, Value
 
-__all__ = ["Fit", "Fitted", "Refit", "refit_of"]
+__all__ = ["Fit", "Fitted", "Recorded", "Refit", "Replayed", "refit_of"]
 
 Fit = Callable[..., Any]
 """Of a frame and its labels, as the table spells them: a fitted model. One that also takes
@@ -165,6 +165,57 @@ class _ByFunction:
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
         return _bound(self.problem, made, rows)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Trains, and keeps what came of it."""
+
+    inner: Refit
+    natives: list[Any] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        return self.inner.words
+
+    @property
+    def by_function(self) -> bool:
+        return self.inner.by_function
+
+    @property
+    def learns_pairs(self) -> bool:
+        return self.inner.learns_pairs
+
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Truth,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
+        fitted = self.inner(rows, labels, seed, weights=weights, pairs=pairs)
+        self.natives.append(fitted.native)
+        return fitted
+
+
+@dataclass(frozen=True)
+class Replayed(Recorded):
+    """Trains nothing: gives what a worker has trained, in the same order."""
+
+    problem: Problem = field(kw_only=True)
+
+    def __call__(
+        self,
+        rows: Rows,
+        labels: Truth,
+        seed: int,
+        *,
+        weights: NDArray[np.float64] | None = None,
+        pairs: tuple[Rows, float] | None = None,
+    ) -> Fitted:
+        return _bound(self.problem, self.natives.pop(0), rows)
 
 
 @contextmanager

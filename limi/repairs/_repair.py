@@ -20,6 +20,7 @@ from limi.repairs._core import (
     label_test,
     repair_with_findings,
 )
+from limi.repairs._hands import Hands, want_hands
 from limi.repairs._labels import Policy
 from limi.repairs._partner_table import Weights
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
@@ -61,6 +62,8 @@ def repair(
     scale: Scale = "probability",
     same_share: bool = False,
     sweep: bool | Sequence[float] = False,
+    workers: int | str | None = None,
+    cluster: str | None = None,
     command: str = "",
     on_step: OnStep = lambda done, words: None,
 ) -> Repairs | Repair:
@@ -86,8 +89,12 @@ def repair(
     Each of the seeds (three; one where nothing is trained) holds out other rows, or measures on
     `test`, a frame with the target column. The model that is kept is made from all rows.
     `held_out=0` trains on everything, as the paper does.
+
+    `workers` and `cluster` are those of `limi.audit`: a worker trains and measures a seed, or a
+    model that is kept, with the same results.
     """
     hows = check_how(how)
+    hands = want_hands(result.problem, workers, cluster)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
     sided = result.problem.target.rule.kind == "favorable"
     if how == "findings" and sided:
@@ -105,6 +112,7 @@ def repair(
             privileged=privileged,
             max_accuracy_loss=max_accuracy_loss,
             sweep=sweep,
+            hands=hands,
             command=command,
             on_step=on_step,
         )
@@ -121,7 +129,9 @@ def repair(
         averaging=Averaging(weights, scale, same_share),
     )
     check_threshold(result, settings.averaging)
-    return _side_by_side(result, how, hows, settings, fit, test, privileged, command, on_step)
+    return _side_by_side(
+        result, how, hows, settings, fit, test, privileged, hands, command, on_step
+    )
 
 
 def _no_sweep(result: Result, sided: bool) -> InvalidInput:
@@ -141,6 +151,7 @@ def _side_by_side(
     fit: Fit | None,
     test: Frame | None,
     privileged: Privileged,
+    hands: Hands | None,
     command: str,
     on_step: OnStep,
 ) -> Repairs:
@@ -156,7 +167,9 @@ def _side_by_side(
     able, skipped = _choose(work, hows, why)
     rounds = settings.seeds if not why else 1
     work = replace(work, steps=Steps(count_steps(able, rounds), on_step))
-    return compare_repairs(result, work, able, skipped, can_train=not why, command=command)
+    return compare_repairs(
+        result, work, able, skipped, can_train=not why, hands=hands, command=command
+    )
 
 
 def _check_sight(result: Result) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,15 @@ from limi.models.target import Target
 from limi.repairs import _shipping, _verify
 from limi.repairs._average import tell_threshold
 from limi.repairs._compared import Comparison, Moved, add_moved, describe
-from limi.repairs._core import Work, describe_run
+from limi.repairs._core import Steps, Work, describe_run
 from limi.repairs._figures import Figures, RepairGroups, over_seeds
+from limi.repairs._hands import Hands, hire, pack_trained, take_trained
 from limi.repairs._partner_table import Weights
 from limi.repairs._recipes import Training
+from limi.repairs._refit import Recorded
 from limi.repairs._share import choose_some, keep_share
 from limi.repairs._terms import Terms
-from limi.repairs._ways import WAYS, Made
+from limi.repairs._ways import WAYS, Made, choose_strength
 from limi.search.check import check_rows
 from limi.streams import Stream
 from limi.system.shown import to_json
@@ -198,22 +201,26 @@ def compare_repairs(
     skipped: Mapping[str, str],
     *,
     can_train: bool,
+    hands: Hands | None = None,
     command: str = "",
 ) -> Repairs:
     """Try these ways, over seeds and then for keeps, and recommend one."""
     inquiry = _Inquiry(work, tuple(hows), can_train)
-    trials = inquiry.run_trials(result.summary.generator)
-    if not inquiry.able:
-        raise next(iter(inquiry.failed.values()))
-    fresh = _verify.Fresh.beside(
-        result.summary.method,
-        result.summary.generator,
-        result.summary.seed,
-        # What cannot flip needs no other generator, which takes longer to import than all the rest.
-        light=all(WAYS[how].exact for how in inquiry.able),
-    )
-    judge = _Judge.prepare(work, fresh)
-    concluded = [inquiry.conclude(how, trials, judge) for how in inquiry.able]
+    run = result.summary
+    beside = partial(_verify.Fresh.beside, run.method, run.generator, run.seed)
+    comparison = inquiry.draw_people(run.generator)
+    if hands is None:
+        trials = [inquiry.try_out(comparison, place) for place in range(inquiry.seeds)]
+        inquiry.require_able()
+        fresh = beside(light=inquiry.is_exact)
+        judge = _Judge.prepare(work, fresh)
+        kept = {
+            how: inquiry.keep(how, inquiry.find_threshold(how, trials), judge)
+            for how in inquiry.able
+        }
+    else:
+        trials, fresh, kept = _share_out(inquiry, comparison, beside, hands)
+    concluded = [inquiry.conclude(how, trials, *kept[how]) for how in inquiry.able]
     before = _join([trial.before for trial in trials])
     tried, recommended = recommend(concluded, work.settings.max_accuracy_loss, work.terms)
     return Repairs(
@@ -297,8 +304,19 @@ class _Inquiry:
         """One, where nothing can be trained: every seed would measure the same model."""
         return self.work.settings.seeds if self.can_train else 1
 
-    def run_trials(self, used: str | None) -> list[_Trial]:
-        """Each seed holds out other rows; `used` is the run's generator."""
+    def require_able(self) -> None:
+        """What broke the ways, where all of them did."""
+        if not self.able:
+            raise next(iter(self.failed.values()))
+
+    @property
+    def is_exact(self) -> bool:
+        """Can nothing flip any more? What cannot flip needs no other generator than the usual one:
+        others take longer to import than all the rest."""
+        return all(WAYS[how].exact for how in self.able)
+
+    def draw_people(self, used: str | None) -> Comparison:
+        """The people that all models are asked about; `used` is the run's generator."""
         work = self.work
         work.steps.next("drawing people to measure on")
         name = used if used in _verify.quick_generators() else DEFAULT_GENERATOR
@@ -306,18 +324,14 @@ class _Inquiry:
         rng = Stream.REPAIR_YARDSTICK.rng(work.seed)
         comparison = Comparison.make(work.problem, work.groups, generator, _RATE_ROWS, rng)
         work.memory["kept"] = comparison.kept
-        return [self.try_out(comparison, place) for place in range(self.seeds)]
+        return comparison
 
     def try_out(self, comparison: Comparison, place: int) -> _Trial:
         """The model as before and each repair of it, on the rows that this seed holds out."""
         work, told = self.work, f"seed {place}"
         training, rows, truth, places = self._split(place)
         work.steps.next(f"{told}: training as before")
-        plain = (
-            work.refit(training.rows, training.labels, work.seed + place).target
-            if self.can_train
-            else work.problem.target
-        )
+        plain = self._train_plain(training, place)
         answers, terms = plain.score(rows), work.terms
         before = comparison.figures(plain, rows, truth, 1, answers)
         after, right, moved, seconds, thresholds = {}, {}, {}, {}, {}
@@ -340,9 +354,20 @@ class _Inquiry:
         right_before = terms.credit(answers, truth)
         return _Trial(before, after, right_before, right, places, moved, seconds, thresholds)
 
-    def _move(self, made: Made, threshold: float) -> Made:
+    def _train_plain(self, training: Training, place: int) -> Target:
+        """The model as before, of these rows alone where it can be trained again."""
+        if not self.can_train:
+            return self.work.problem.target
+        return self.work.refit(training.rows, training.labels, self.work.seed + place).target
+
+    def choose_strength(self) -> float:
+        """Of the penalty on pairs, as the first seed chooses it."""
+        training, *_ = self._split(0)
+        return choose_strength(self.work, self._train_plain(training, 0), training)
+
+    def _move(self, made: Made, threshold: float | None) -> Made:
         """The same, at the threshold that keeps the share where that was asked for."""
-        return made.decide_above(threshold) if self._moves else made
+        return made.decide_above(threshold) if self._moves and threshold is not None else made
 
     @property
     def _moves(self) -> bool:
@@ -359,17 +384,33 @@ class _Inquiry:
         unseen = held if len(held) else trained
         return training, problem.rows[unseen], work.labels[unseen], unseen
 
-    def conclude(self, how: str, trials: Sequence[_Trial], judge: _Judge) -> Tried:
-        """The repair for keeps, checked by other means, and the verdict on it."""
+    def find_threshold(self, how: str, trials: Sequence[_Trial]) -> float | None:
+        """That keeps the share of favorable decisions, over the seeds; None where none is moved."""
+        if how not in trials[0].thresholds:
+            return None
+        return float(np.median([trial.thresholds[how] for trial in trials]))
+
+    def make_to_keep(self, how: str, threshold: float | None) -> Made:
+        """The repair from all rows."""
         work = self.work
-        work.steps.next(f"{how}, for keeps", WAYS[how].cost + _SEARCH_COST)
         training = work.training(work.known)
         made = WAYS[how].timed(work, work.problem.target, training, 0)
-        threshold = None
-        if made.remade is not None and work.terms.is_sided:
-            threshold = float(np.median([trial.thresholds[how] for trial in trials]))
-            made = self._move(made, threshold)
-        checks = judge.check(made)
+        return self._move(made, threshold)
+
+    def keep(
+        self, how: str, threshold: float | None, judge: _Judge
+    ) -> tuple[Made, list[_verify.Check]]:
+        """The repair for keeps, checked by other means."""
+        self.work.steps.next(f"{how}, for keeps", WAYS[how].cost + _SEARCH_COST)
+        made = self.make_to_keep(how, threshold)
+        return made, judge.check(made)
+
+    def conclude(
+        self, how: str, trials: Sequence[_Trial], made: Made, checks: list[_verify.Check]
+    ) -> Tried:
+        """The verdict on a repair that is kept."""
+        work = self.work
+        threshold = self.find_threshold(how, trials)
         before = _join([trial.before for trial in trials])
         figures = _join([trial.after[how] for trial in trials])
         unseen = self.can_train and (work.test is not None or bool(work.settings.held_out))
@@ -520,6 +561,111 @@ class _Judge:
         )
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What a worker is asked for: the strength of a penalty, a seed, or a repair for keeps."""
+
+    place: int | None = None  # of a seed
+    how: str = ""  # for keeps
+    fresh: _verify.Fresh | None = None  # by which it is checked
+    threshold: float | None = None
+    strength: float | None = None  # of the penalty on pairs, once it is known
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What a worker keeps from job to job."""
+
+    inquiry: _Inquiry
+    comparison: Comparison
+    judges: dict[_verify.Fresh, _Judge] = field(default_factory=dict)
+
+
+def _do(room: _Room, job: _Job) -> Any:
+    """A job in a worker."""
+    inquiry = replace(room.inquiry, failed={})
+    if job.strength is not None:
+        inquiry.work.memory["strength"] = job.strength
+    if job.place is not None:
+        return inquiry.try_out(room.comparison, job.place), inquiry.failed
+    if not job.how:
+        return inquiry.choose_strength()
+    assert job.fresh is not None
+    recorded = Recorded(inquiry.work.refit)
+    work = replace(inquiry.work, refit=recorded)
+    made = replace(inquiry, work=work).make_to_keep(job.how, job.threshold)
+    if job.fresh not in room.judges:
+        room.judges[job.fresh] = _Judge.prepare(inquiry.work, job.fresh)
+    return pack_trained(recorded), room.judges[job.fresh].check(made)
+
+
+def _share_out(
+    inquiry: _Inquiry,
+    comparison: Comparison,
+    beside: Callable[..., _verify.Fresh],
+    hands: Hands,
+) -> tuple[list[_Trial], _verify.Fresh, dict[str, tuple[Made, list[_verify.Check]]]]:
+    """Seeds and repairs for keeps, by workers; the same as one after the other."""
+    work, steps = inquiry.work, inquiry.work.steps
+    room = _Room(replace(inquiry, work=replace(work, steps=Steps(1))), comparison)
+    trials: dict[int, _Trial] = {}
+    broken: dict[int, Mapping[str, BadModel]] = {}
+    brought: dict[str, Any] = {}
+    with hire(hands, work.problem, _do, room) as each:
+        strength = None
+        if "pairs" in inquiry.able:
+            ((_, strength),) = each([_Job()])
+            if isinstance(strength, BadModel):
+                inquiry.failed["pairs"], strength = strength, None
+            elif isinstance(strength, BaseException):
+                raise strength
+            else:
+                work.memory["strength"] = strength
+
+        def keeps(fresh: _verify.Fresh) -> list[_Job]:
+            hows = sorted(inquiry.able, key=lambda how: -WAYS[how].cost)
+            moved = work.settings.averaging.same_share
+            in_order = [trials[place] for place in sorted(trials)]
+            limits = {how: inquiry.find_threshold(how, in_order) if moved else None for how in hows}
+            return [_Job(None, how, fresh, limits[how], strength) for how in hows]
+
+        def do(jobs: Sequence[_Job]) -> None:
+            for job, result in each(jobs):
+                if job.place is None:
+                    brought[job.how] = result
+                    steps.note(f"{job.how}, for keeps", WAYS[job.how].cost + _SEARCH_COST)
+                    continue
+                if isinstance(result, BaseException):
+                    raise result
+                trials[job.place], broken[job.place] = result
+                cost = 1 + sum(WAYS[how].cost for how in inquiry.hows)
+                steps.note(f"seed {job.place}: trained and measured", cost)
+
+        seeds = [_Job(place, strength=strength) for place in range(inquiry.seeds)]
+        fresh = beside(light=inquiry.is_exact)
+        # What is kept depends on the seeds by its threshold alone.
+        at_once = not work.settings.averaging.same_share
+        do([*seeds, *keeps(fresh)] if at_once else seeds)
+        for place in sorted(broken):
+            for how, error in broken[place].items():
+                inquiry.failed.setdefault(how, error)
+        inquiry.require_able()
+        judged = beside(light=inquiry.is_exact)
+        if not at_once or judged != fresh:
+            do(keeps(judged))
+    for how in inquiry.able:
+        if isinstance(brought[how], BaseException):
+            raise brought[how]
+    in_order = [trials[place] for place in sorted(trials)]
+    kept = {}
+    for how in inquiry.able:
+        message, checks = brought[how]
+        again = replace(work, refit=take_trained(message, work.refit, work.problem))
+        threshold = inquiry.find_threshold(how, in_order)
+        kept[how] = replace(inquiry, work=again).make_to_keep(how, threshold), checks
+    return in_order, judged, kept
+
+
 def recommend(
     tried: Sequence[Tried], max_accuracy_loss: float, terms: Terms = _verify.AS_USUAL
 ) -> tuple[list[Tried], str | None]:
@@ -529,8 +675,6 @@ def recommend(
     flips, then the one that loses least accuracy (losses within 0.1 points are equal), then the one
     that asks least for an answer, then the quickest to make.
     """
-    from dataclasses import replace
-
     able = [one for one in tried if one.verdict.word in ("removed", "reduced")]
     if not able:
         words = "not recommended: "

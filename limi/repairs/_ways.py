@@ -25,7 +25,7 @@ from limi.streams import Stream
 from limi.table.partners import change_where_possible
 from limi.types import Index, Rows, Truth
 
-__all__ = ["HOWS", "WAYS", "Made", "Way", "check_how", "copy_under_all"]
+__all__ = ["HOWS", "WAYS", "Made", "Way", "check_how", "choose_strength", "copy_under_all"]
 
 STRENGTHS = (0.1, 1.0, 10.0)
 """Of the penalty on pairs, that are tried."""
@@ -144,7 +144,7 @@ def _findings(work: Work, plain: Target, training: Training, place: int) -> Made
 def _pairs(work: Work, plain: Target, training: Training, place: int) -> Made:
     """A penalty on how far the scores of a row and of a partner lie apart, as strong as is best."""
     if "strength" not in work.memory:
-        work.memory["strength"] = _choose_strength(work, plain, training)
+        work.memory["strength"] = choose_strength(work, plain, training)
     strength = work.memory["strength"]
     fitted = _train_paired(work, training, strength, place)
     return Made(fitted.target, fitted.native, notes=(f"strength of the penalty: {strength:g}",))
@@ -163,7 +163,7 @@ def _train_paired(work: Work, training: Training, strength: float, place: int) -
     return work.refit(rows, training.labels, work.seed + place, pairs=(partners, strength))
 
 
-def _choose_strength(work: Work, plain: Target, training: Training) -> float:
+def choose_strength(work: Work, plain: Target, training: Training) -> float:
     """Of some strengths the one with fewest flips on rows held out of these, among those that cost
     no more accuracy than is allowed; the weakest where all cost more."""
     rng = Stream.REPAIR_MIX.rng(work.seed, 0, 3)

@@ -20,8 +20,8 @@ def parse_weights(given: Sequence[str]) -> Weights:
     """
     if not given:
         return "table"
-    if len(given) == 1 and "=" not in given[0]:
-        return given[0]  # what it means is known where it is used
+    if len(given) == 1 and given[0] in ("table", "uniform"):
+        return given[0]
     found: dict[str, dict[str, float]] = {}
     for text in given:
         column, is_column, told = text.partition("=")
@@ -30,7 +30,13 @@ def parse_weights(given: Sequence[str]) -> Weights:
                 f"--weights is {text!r}; give table, uniform, or for each column once the share of "
                 f"every value, such as {_EXAMPLE}"
             )
-        found[column] = dict(_share(column, one) for one in told.split(","))
+        pairs = [_share(column, one) for one in told.split(",")]
+        found[column] = dict(pairs)
+        if len(found[column]) < len(pairs):
+            raise InvalidInput(
+                f"--weights is {text!r}, which names a value twice; give each its share once, such "
+                f"as {_EXAMPLE}"
+            )
     return {**found}
 
 

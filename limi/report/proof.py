@@ -48,7 +48,7 @@ def sentence(tree: Tree) -> str:
     told = (
         f"For {words.count(answers['proven'])} of {words.count(n)} people "
         f"({_percent(answers['proven'] / n)}) it is proven that nobody near them is decided "
-        f"otherwise for another {names}; near {words.count(answers['flips'])} "
+        f"differently for another {names}; near {words.count(answers['flips'])} "
         f"({_percent(answers['flips'] / n)}) somebody is"
     )
     if answers["undecided"]:
@@ -80,7 +80,7 @@ class _Fact:
 def facts(tree: Tree) -> list[_Fact]:
     """Figures beside the sentence."""
     shown = [
-        _Fact("near means", tree["near"]),
+        _Fact("near means", tree["near"].replace(",", ", ")),
         _Fact("people who flip themselves", words.count(tree["flips_themselves"])),
         _Fact("largest gap of scores of a person", f"{tree['largest_gap_of_a_person']:.3f}"),
         _Fact(

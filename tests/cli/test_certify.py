@@ -38,7 +38,7 @@ def test_a_proof_is_told_and_written(certify, place):
     assert (code, err) == (0, "")
     assert "of 60 people" in out
     assert "it is proven that nobody near them" in out
-    assert "near means: age=2,pay=0.1" in out
+    assert "near means: age=2, pay=0.1" in out
     tree = json.loads((place / "proof" / "proof.json").read_text())
     assert sum(tree["answers"].values()) == 60
     assert "People by score" in (place / "proof" / "report.html").read_text()
@@ -46,6 +46,14 @@ def test_a_proof_is_told_and_written(certify, place):
     assert code == 2
     assert "exists already" in err
     assert certify("--rows", "20", "--out", "proof", "--force")[0] == 0
+
+
+def test_workers_change_no_byte_of_the_people(certify, place):
+    for workers in ("1", "2"):
+        code, _, err = certify("--rows", "60", "--workers", workers, "--out", f"by {workers}")
+        assert (code, err) == (0, "")
+    one, two = ((place / f"by {n}" / "people.parquet").read_bytes() for n in "12")
+    assert one == two
 
 
 def test_json_is_one_object(certify):
@@ -61,7 +69,11 @@ def test_json_is_one_object(certify):
     [
         (("--near", "sex=any"), 2, "which is protected"),
         (("--near", "age=1000"), 2, "leaves the range"),
+        (("--near", "age=0.4"), 2, "less than a step"),
         (("--rows", "-3"), 2, "rows is -3"),
+        (("--workers", "0"), 2, "--no-solver"),
+        (("--workers", "two"), 2, "it is a number"),
+        (("--cluster", "dask"), 2, "it is ray"),
         (("--constraint", "age > 1000"), 2, "no row of the table keeps"),
         (("--model", "python:model.py:f"), 4, "made of trees"),
     ],

@@ -553,6 +553,8 @@ def test_what_makes_no_sense_is_one_sentence(fitted, frame, told, words):
         (["sex=F:0.5,M"], "a colon"),
         (["sex=F:1.0", "sex=M:1.0"], "for each column once"),
         (["=F:1.0"], "for each column once"),
+        (["sex"], "for each column once"),
+        (["sex=F:0.5,F:0.5"], "names a value twice"),
     ],
 )
 def test_weights_on_the_command_line_that_make_no_sense(given, words):

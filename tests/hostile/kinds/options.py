@@ -32,7 +32,7 @@ SOUND: dict[str, tuple[str, ...]] = {
         *("--max-queries", "300", *_ENOUGH),
     ),
     "certify": (
-        *("certify", *NUMBERS, "--model", "skops:forest.skops", "--rows", "20", "--workers", "0"),
+        *("certify", *NUMBERS, "--model", "skops:forest.skops", "--rows", "20", "--no-solver"),
         *("--max-boxes", "64"),
     ),
     "init": ("init", "people.csv", *_MODEL, "--target", "ok", "--protected", "sex", "--out", "new"),

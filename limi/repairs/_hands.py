@@ -1,0 +1,113 @@
+"""Repairs shared out among workers: each seed is a job, and so is each model that is kept.
+
+A worker trains and measures. What travels back are figures, and what was trained for keeps; the
+process that was started binds that to the table again, as if it had trained it itself.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from limi.audits.hiring import want_workers
+from limi.audits.problem import Problem
+from limi.errors import InvalidInput
+from limi.repairs._refit import Recorded, Refit, Replayed
+from limi.search.budget import Budget
+from limi.workers import Crew, Failed, Killed, open_executor
+
+__all__ = ["Hands", "hire", "pack_trained", "take_trained", "want_hands"]
+
+_OWN_THREADS = ("catboost", "lightgbm", "torch", "xgboost")
+# ^ libraries whose threads stay behind in the parent: who trains with them after a fork may hang
+
+
+@dataclass(frozen=True)
+class Hands:
+    """How many workers are wanted, and where."""
+
+    workers: int | str | None
+    cluster: str | None
+
+
+def want_hands(problem: Problem, workers: int | str | None, cluster: str | None) -> Hands | None:
+    """Workers, where any are wanted; InvalidInput where they cannot be."""
+    wanted = want_workers(problem.model_name, workers, cluster, "cpu", Budget())
+    return Hands(workers, cluster) if wanted else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Doing:
+    """The work: a function of a room, which is kept from job to job, and of a job."""
+
+    do: Callable[[Any, Any], Any]
+    room: Any
+    forks: bool
+
+    @property
+    def luggage(self) -> _Doing:
+        """Itself."""
+        return self
+
+    def arrive(self) -> _Doing:
+        """Itself."""
+        return self
+
+    def __call__(self, job: Any) -> Any:
+        return self.do(self.room, job)
+
+
+@contextmanager
+def hire(
+    hands: Hands, problem: Problem, do: Callable[[Any, Any], Any], room: Any
+) -> Iterator[Callable[..., Iterator[tuple[Any, Any]]]]:
+    """Workers that do jobs in a room; gives a function of jobs to what came of each, or an error,
+    as they finish. They end with the block."""
+    loaded = any(name in sys.modules for name in _OWN_THREADS)
+    doing = _Doing(do, room, not loaded and problem.target.codec.forks)
+    executor = open_executor(hands.workers, hands.cluster)
+    assert executor is not None  # because workers are wanted
+    try:
+        with Crew(executor, doing) as crew:
+
+            def each(jobs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+                for place, result in crew.each(jobs):
+                    told = _explain(result.error) if isinstance(result, Failed) else result
+                    yield jobs[place], told
+
+            yield each
+    finally:
+        executor.close()
+
+
+def pack_trained(recorded: Recorded) -> bytes:
+    """What was trained, as a message; InvalidInput where it does not fit into one."""
+    try:
+        return pickle.dumps(recorded.natives, protocol=5)
+    except Exception as error:  # whatever an object's own code raises
+        said = str(error).splitlines()[0][:200] if str(error) else "no reason was given"
+        raise InvalidInput(
+            f"the model that was trained again cannot be sent to another process "
+            f"({type(error).__name__}: {said}); use --workers 1"
+        ) from None
+
+
+def take_trained(message: bytes, refit: Refit, problem: Problem) -> Replayed:
+    """Trains nothing any more: what a worker has trained is taken instead."""
+    natives = pickle.loads(message)  # noqa: S301 (our own worker wrote it)
+    return Replayed(refit, natives, problem=problem)
+
+
+def _explain(error: BaseException) -> BaseException:
+    """The error, or what to do where a job was too much for every worker that tried."""
+    if not isinstance(error, (MemoryError, Killed)):
+        return error
+    what = "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    return Killed(
+        f"a worker {what} while it trained the model again, whoever was given the job; use fewer "
+        "--workers, or a machine with more memory"
+    )

@@ -1,0 +1,166 @@
+"""Repairs do not depend on who trains: one process, two workers, one of them killed."""
+
+import os
+import pickle
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import limi
+from limi.errors import InvalidInput, LimiError
+from limi.models import benchmark
+from limi.repairs import _core, _hands, _side_by_side, _verify, _ways
+from limi.workers import Local
+from tests.repairs.test_repair import audited, people, pipeline
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small():
+    """Fewer rows, no torch, and workers that are forked, whatever other tests have imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_side_by_side, "_RATE_ROWS", 300)
+        patch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
+        patch.setattr(_core, "_RATE_ROWS", 300)
+        patch.setattr(_core, "_SEARCH_ROWS", 200)
+        patch.setattr(_verify, "quick_generators", lambda: ["trees"])
+        patch.setattr(_hands, "_OWN_THREADS", ())
+        yield
+
+
+@pytest.fixture(scope="module")
+def result():
+    frame = people()
+    return audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame)
+
+
+def tell(made):
+    """All that a repair says but its seconds, and what its models answer."""
+    tree = made.as_dict()
+    for one in tree.get("tried", ()):
+        one.pop("seconds")
+        one.pop("why")  # of two that are equally good, the quicker is taken
+    tree.pop("recommended", None)
+    rows = made.problem.rows
+    if hasattr(made, "tried"):
+        return tree, [one.made.target.score(rows).tolist() for one in made.tried]
+    return tree, made.fitted.target.score(rows).tolist()
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"how": "all", "seeds": 2, "max_accuracy_loss": 0.2},
+        {"how": "drop", "seeds": 2, "max_accuracy_loss": 0.5, "same_share": True},
+        {"how": "findings", "seeds": 1, "sweep": [0.1]},
+    ],
+    ids=["all", "same share", "findings"],
+)
+def test_two_workers_repair_as_one_process_does(result, told):
+    done = []
+    alone = tell(limi.repair(result, **told))
+    together = limi.repair(result, workers=2, on_step=lambda at, words: done.append(at), **told)
+    assert tell(together) == alone
+    assert done == sorted(done)
+    assert 0.5 < done[-1] <= 1
+
+
+def test_a_killed_worker_changes_nothing(result, tmp_path):
+    parent, mark = os.getpid(), tmp_path / "mark"
+
+    def train(table, labels):
+        if os.getpid() != parent and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pipeline().fit(table, labels)
+
+    told = {"how": "copies", "seeds": 2, "fit": train}
+    alone = tell(limi.repair(result, **told))
+    assert tell(limi.repair(result, workers=2, **told)) == alone
+    assert mark.exists()
+
+
+def test_a_strength_is_chosen_by_the_first_seed_whoever_trains(monkeypatch):
+    pytest.importorskip("torch", reason="needs limi[torch]")
+    monkeypatch.setattr(benchmark, "_SMALL", (10, 32))
+    monkeypatch.setattr(_ways, "STRENGTHS", (0.1, 5.0))
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"sex": rng.integers(2, size=300), "income": rng.integers(9, size=300)})
+    frame["ok"] = (frame["income"] + 3 * frame["sex"] > 5).astype(int)
+    rows, truth = frame[["sex", "income"]].to_numpy(dtype=float), frame["ok"].to_numpy(np.int8)
+    model = benchmark.fit("dnn", rows, truth, columns=("sex", "income"))
+    result = audited(model, frame, favorable=1)
+    told = {"how": "pairs", "seeds": 2, "max_accuracy_loss": 0.9}
+    # In this process: what was trained with torch here does not outlive a fork.
+    monkeypatch.setattr(_side_by_side, "hire", hire_here)
+    assert tell(limi.repair(result, workers=2, **told)) == tell(limi.repair(result, **told))
+
+
+def travel(thing):
+    return pickle.loads(pickle.dumps(thing))  # noqa: S301 (written in the same line)
+
+
+class hire_here:
+    """Does jobs in this process, each in a room that has travelled, the last first."""
+
+    def __init__(self, hands, problem, do, room):
+        self.work = travel(_hands._Doing(do, room, forks=False))
+
+    def __enter__(self):
+        return lambda jobs: [(job, travel(self.work(job))) for job in reversed(jobs)]
+
+    def __exit__(self, *raised):
+        pass
+
+
+def test_a_way_that_breaks_is_skipped_by_workers_too():
+    frame = people()
+
+    def train(table, labels):
+        if table["sex"].nunique() == 1:
+            raise ValueError("only one sex")
+        return pipeline().fit(table, labels)
+
+    result = audited(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), frame)
+    told = {"fit": train, "seeds": 1, "max_accuracy_loss": 0.5}
+    assert tell(limi.repair(result, workers=2, **told)) == tell(limi.repair(result, **told))
+    for workers in (1, 2):
+        with pytest.raises(LimiError, match="only one sex"):
+            limi.repair(result, how="drop", workers=workers, **told)
+
+
+def test_what_cannot_travel_is_told(result, monkeypatch):
+    def train(table, labels):
+        made = pipeline().fit(table, labels)
+        made.tied = lambda: None
+        return made
+
+    told = {"how": "copies", "seeds": 1, "fit": train}
+    limi.repair(result, **told)
+    with pytest.raises(InvalidInput, match=r"trained again cannot be sent.*use --workers 1"):
+        limi.repair(result, workers=2, **told)
+    monkeypatch.setattr(_hands, "open_executor", lambda workers, cluster: Local(2, "anew"))
+    with pytest.raises(InvalidInput, match=r"cannot be sent to another process.*--workers 1"):
+        limi.repair(result, workers=2, **told)
+
+
+def test_a_job_that_kills_every_worker_is_told_in_a_sentence(result):
+    parent = os.getpid()
+
+    def train(table, labels):
+        assert os.getpid() != parent
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(LimiError, match="use fewer --workers"):
+        limi.repair(result, how="copies", seeds=1, fit=train, workers=2)
+
+
+def test_numbers_of_workers_that_cannot_be_are_told(result):
+    for told, words in (
+        ({"workers": 0}, "workers is 0"),
+        ({"workers": "two"}, "it is a number"),
+        ({"cluster": "dask"}, "it is ray"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            limi.repair(result, **told)
