@@ -76,11 +76,11 @@ def unreadable(place: str, what: str, error: BaseException) -> BadModel:
     return BadModel(f"{place!r} cannot be read as {what} ({reason(error)})")
 
 
-def untrusted_pickle(place: str, kind: str) -> InvalidInput:
+def untrusted_pickle(place: str, kind: str, what: str | None = None) -> InvalidInput:
     """The refusal to open a pickle, with the formats that hold data alone."""
     return InvalidInput(
-        f"{kind}:{place} was not opened: a {kind} file can run any program on this machine while "
-        "it is read; save the model as skops, ONNX, or in its library's own format (xgboost "
-        ".json, lightgbm .txt, catboost .cbm), or allow it with trust_pickle=True "
+        f"{kind}:{place} was not opened: {what or f'a {kind} file'} can run any program on this "
+        "machine while it is read; save the model as skops, ONNX, or in its library's own format "
+        "(xgboost .json, lightgbm .txt, catboost .cbm), or allow it with trust_pickle=True "
         "(--trust-pickle) if you know who wrote it"
     )

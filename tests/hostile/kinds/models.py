@@ -244,6 +244,27 @@ for _name in FILES:
     )
 
 
+def _mlflow(thing: Thing, *more: str) -> Callable[[Material], Case]:
+    """A folder that MLflow is to open."""
+    words = ("test", *PEOPLE, "--model", "pyfunc:MLmodel", *SMALL, "--json", *more)
+    return lambda material: Case(
+        words, {**material.files(PEOPLE[0]), "MLmodel": thing}, exits=_REFUSED
+    )
+
+
+_LOADER = as_json({"flavors": {"python_function": {"loader_module": "os", "data": "../.."}}})
+CORPUS.each(
+    "mlflow",
+    {
+        "not-trusted": _mlflow(_LOADER),
+        "a-pipe": _mlflow(Fifo(), "--trust-pickle"),
+        "a-folder": _mlflow(Folder(), "--trust-pickle"),
+        "no-yaml": _mlflow(b"{[\x00", "--trust-pickle"),
+        "a-loader-that-is-none": _mlflow(_LOADER, "--trust-pickle"),
+    },
+)
+
+
 def _json_edit(name: str, *path: Any, value: Any) -> Callable[[Material], Case]:
     def build(material: Material) -> Case:
         tree = put(json.loads(material.read(name)), path, value)
