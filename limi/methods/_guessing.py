@@ -23,6 +23,8 @@ from limi.search.check import Checked
 from limi.system.cores import n_free
 from limi.table.partners import change
 from limi.table.schema import Schema
+from limi.trees.histograms import plant
+from limi.trees.masks import MOST_LEAVES, MaskedTrees
 from limi.types import Mask, Rows, Scores
 
 __all__ = ["Guesses", "Learners", "Memory", "Scale", "Values"]
@@ -98,6 +100,7 @@ class Learners:
     n_seen: int  # rows that had been asked by then
     scores: Any  # as log-odds; numbers in eighths of their spread
     flips: Any  # None where all rows were alike
+    trees: MaskedTrees | None  # of both, without walks; None where they have too many leaves
 
     @staticmethod
     def fit(
@@ -128,7 +131,14 @@ class Learners:
                 by_flips = HistGradientBoostingClassifier(**shape, random_state=state)
                 by_flips.fit(rows[:, free], flips)
         telling = _telling(schema, memory.sides())
-        return Learners(schema, memory.decision, telling, memory.n_seen, by_scores, by_flips)
+        known = [plant(by_scores, np.arange(len(schema)))]
+        if by_flips is not None:
+            known.append(plant(by_flips, np.asarray(free)))
+        fits = leaves <= MOST_LEAVES
+        masked = MaskedTrees.plant(schema, known, schema.protected_index) if fits else None
+        return Learners(
+            schema, memory.decision, telling, memory.n_seen, by_scores, by_flips, masked
+        )
 
     def are_stale(self, memory: Memory) -> bool:
         """Were enough rows asked since to learn again?"""
@@ -136,26 +146,34 @@ class Learners:
 
     def guess(self, rows: Rows) -> Values:
         """(n, 2): what the scores and what the flips seen so far say, as log-odds."""
+        # Each row is guessed about by itself, so the result does not depend on threads.
+        if self.trees is None:
+            lowest, highest, by_flips = self._walk(rows)
+        else:
+            settings = np.tile(rows[:1], (len(self.combinations), 1))
+            settings[:, self.schema.protected_index] = self.combinations
+            scores, *flips = self.trees.add_up(rows, settings, n_free())
+            lowest, highest = scores.min(axis=1), scores.max(axis=1)
+            by_flips = flips[0][:, 0] if flips else np.zeros(len(rows))
+        promise = np.clip(_promise(self.decision, lowest, highest), *_SURE_PROMISE)
+        return np.column_stack([promise, np.clip(by_flips, *_SURE_FLIPS)])
+
+    def _walk(self, rows: Rows) -> tuple[Values, Values, Values]:
+        """The lowest and the highest score of rows, and log-odds of a flip, tree by tree."""
         from threadpoolctl import threadpool_limits
 
-        # Each row is guessed about by itself, so the result does not depend on threads.
-        with threadpool_limits(limits=n_free()):
-            by_flips = np.zeros(len(rows))
-            if self.flips is not None:
-                by_flips = self.flips.decision_function(rows[:, self.schema.free_index])
-            return np.column_stack([self._promise(rows), np.clip(by_flips, *_SURE_FLIPS)])
-
-    def _promise(self, rows: Rows) -> Values:
-        """How far the predicted scores lie on both sides of 0.5, or numbers on both sides of a cut
-        or beyond a difference; above 0 a flip is expected."""
         lowest = np.full(len(rows), np.inf)
         highest = np.full(len(rows), -np.inf)
-        for combination in self.combinations:
-            asked = change(self.schema, rows, np.tile(combination, (len(rows), 1)))
-            predicted = self.scores.predict(asked)
-            np.minimum(lowest, predicted, out=lowest)
-            np.maximum(highest, predicted, out=highest)
-        return np.clip(_promise(self.decision, lowest, highest), *_SURE_PROMISE)
+        by_flips = np.zeros(len(rows))
+        with threadpool_limits(limits=n_free()):
+            if self.flips is not None:
+                by_flips = self.flips.decision_function(rows[:, self.schema.free_index])
+            for combination in self.combinations:
+                asked = change(self.schema, rows, np.tile(combination, (len(rows), 1)))
+                predicted = self.scores.predict(asked)
+                np.minimum(lowest, predicted, out=lowest)
+                np.maximum(highest, predicted, out=highest)
+        return lowest, highest, by_flips
 
 
 def _as_log_odds(decision: Rule, answers: Scores) -> Values:

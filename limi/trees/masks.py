@@ -1,0 +1,308 @@
+"""Sums of trees for many rows at once, without walking down any tree.
+
+Each leaf of a tree is one bit of a number, a mask. The value of a column rules leaves out: where a
+node sends it left, all leaves to the right of that node, and the other way round. What the values
+of all columns leave of a tree is one bit, the leaf that the row ends in. The masks that one value
+leaves stand in one line, one for each tree, so that a row takes one line of each column (of each
+group of columns, because those with few values are joined) and keeps the bits that they share.
+
+Columns that are set to given values (the protected ones) come last: what the others leave is
+worked out once for all these values.
+
+Values of leaves are rounded to whole numbers of a small unit, so that sums are exact: no order of
+adding, no number of threads and no processor changes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from limi.table.schema import Schema
+from limi.trees.ensemble import Ensemble
+from limi.types import Rows
+
+__all__ = ["MOST_LEAVES", "MaskedTrees", "Planted"]
+
+MOST_LEAVES = 63
+"""Of a tree: one bit for each, and none for the sign."""
+
+_MOST_LINES = 1024  # of a group: more would not stay close to the processor
+_LOOKED_UP = 4096  # values of a column at most that are looked up; of others, bins are searched for
+_BLOCK = 256  # rows whose masks are worked out together
+_PART = 16 * _BLOCK  # rows that a thread takes at once
+_BITS = 30  # of a sum of leaves
+
+# By the bytes of a mask: the float that tells by its exponent which bit is set, how far that
+# exponent is moved, and what it is for the first bit.
+_FLOATS: dict[int, tuple[type[Any], int, int]] = {
+    4: (np.float32, 23, 127),
+    8: (np.float64, 52, 1023),
+}
+
+Ints = NDArray[np.intp]
+Masks = NDArray[Any]  # int32 or int64
+Sums = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Planted:
+    """Trees over columns of a table."""
+
+    ensemble: Ensemble
+    columns: Ints  # of the table, for each feature of the trees
+    numbers: Callable[[Rows], NDArray[Any]]  # whole rows as the features that the trees compare
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedTrees:
+    """Several ensembles over the columns of one table, ready to be added up."""
+
+    groups: tuple[_Group, ...]
+    last: tuple[_Group, ...]  # of the columns that are set to given values
+    ensembles: tuple[_Leaves, ...]
+
+    @staticmethod
+    def plant(schema: Schema, planted: Sequence[Planted], last: NDArray[Any]) -> MaskedTrees:
+        """Work out which leaves each value of each column leaves; `last` are the columns that
+        `add_up` sets to values."""
+        numbers = [_number_leaves(one.ensemble) for one in planted]
+        most = max(int(number.max()) + 1 for number in numbers)
+        kind: type[Any] = np.int32 if most < 32 else np.int64
+        bins = [_Bins.of(schema, column, planted) for column in range(len(schema))]
+        values = np.column_stack([one.values for one in _lengthen(bins)])
+        left = [
+            _leave(one, number, values, [one.size for one in bins], kind)
+            for one, number in zip(planted, numbers, strict=True)
+        ]
+        lines = [np.concatenate(parts, axis=1) for parts in zip(*left, strict=True)]
+        every = [(one, each) for one, each in zip(bins, lines, strict=True) if one.size > 1]
+        apart = _pack([one for one in every if one[0].column in last], lines[0][:1] | -1)
+        moved = np.logical_or.reduce([(g.lines != g.lines[0]).any(axis=0) for g in apart])
+        ends = np.cumsum([one.ensemble.n_trees for one in planted])
+        return MaskedTrees(
+            _pack([one for one in every if one[0].column not in last], lines[0][:1] | -1),
+            apart,
+            tuple(
+                _Leaves.of(one.ensemble, number, end, moved, kind)
+                for one, number, end in zip(planted, numbers, ends, strict=True)
+            ),
+        )
+
+    def add_up(self, rows: Rows, settings: Rows, n_threads: int = 1) -> list[Sums]:
+        """For each ensemble (rows, settings): its sums for rows whose last columns hold each of
+        these settings; one column where these do not matter to it.
+
+        `settings` are whole rows, of which only the last columns are read.
+        """
+        sums = [np.empty((len(rows), len(settings) if e.moves else 1)) for e in self.ensembles]
+        kept = _keep(self.last, _place(self.last, settings))
+
+        def work(first: int) -> None:
+            part = slice(first, first + _PART)
+            places = _place(self.groups, rows[part])
+            into = [total[part] for total in sums]
+            for start in range(0, len(places[0]), _BLOCK):
+                block = slice(start, start + _BLOCK)
+                masks = _keep(self.groups, [place[block] for place in places])
+                for ensemble, total in zip(self.ensembles, into, strict=True):
+                    ensemble.add_up(masks, kept, total[block])
+
+        parts = range(0, len(rows), _PART)
+        if n_threads == 1 or len(parts) == 1:
+            for first in parts:
+                work(first)
+        else:
+            with ThreadPoolExecutor(n_threads) as pool:
+                list(pool.map(work, parts))
+        return sums
+
+
+@dataclass(frozen=True, eq=False)
+class _Bins:
+    """Values of one column; those that no tree tells apart count as one."""
+
+    column: int
+    values: NDArray[np.float64]  # one of each bin; the last is NaN where cells may be missing
+    edges: NDArray[np.float64]  # a value lies in the bin of the first edge that it does not exceed
+    missing: bool
+    low: float = 0.0
+    high: float = 0.0
+    step: float = 0.0
+    looked_up: Ints | None = None  # the bin of each value from low to high
+
+    @property
+    def size(self) -> int:
+        return len(self.values)
+
+    @staticmethod
+    def of(schema: Schema, column: int, planted: Sequence[Planted]) -> _Bins:
+        known = schema.columns[column]
+        asked = [
+            (trees, np.isin(trees.feature, np.flatnonzero(one.columns == column)))
+            for one in planted
+            for trees in [one.ensemble]
+        ]
+        if not any(nodes.any() for _, nodes in asked):
+            return _Bins(column, np.zeros(1), np.empty(0), missing=False)
+        if any((trees.set_of[nodes] >= 0).any() for trees, nodes in asked):
+            edges, beyond = np.arange(known.size - 1.0), known.size - 1.0
+        else:
+            edges = np.unique(np.concatenate([trees.threshold[nodes] for trees, nodes in asked]))
+            beyond = np.nextafter(edges[-1], np.inf)
+        values = np.concatenate([edges, [beyond], [np.nan] * known.missing])
+        if not 0 < known.size <= _LOOKED_UP:
+            return _Bins(column, values, edges, known.missing)
+        low, step = (known.low, known.step) if known.kind == "numerical" else (0.0, 1.0)
+        grid = low + step * np.arange(known.size)
+        looked_up = np.searchsorted(edges, grid)
+        return _Bins(column, values, edges, known.missing, low, grid[-1], step, looked_up)
+
+    def place(self, cells: NDArray[np.float64]) -> Ints:
+        """The bin of each cell."""
+        if self.looked_up is None:
+            found = np.searchsorted(self.edges, cells)
+        else:
+            inside = np.fmin(np.fmax(cells, self.low), self.high)  # a missing cell too
+            inside -= self.low
+            if self.step != 1:
+                inside = np.rint(inside / self.step)
+            found = self.looked_up[inside.astype(np.intp)]
+        if self.missing:
+            found[np.isnan(cells)] = self.size - 1
+        return found
+
+
+def _lengthen(bins: list[_Bins]) -> list[_Bins]:
+    """Values repeated until there are as many of each column."""
+    most = max(one.size for one in bins)
+    return [replace(one, values=np.resize(one.values, most)) for one in bins]
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Columns whose bins are looked up together, and the masks that they leave."""
+
+    bins: tuple[_Bins, ...]
+    lines: Masks  # (combinations of bins, trees)
+
+
+def _pack(columns: list[tuple[_Bins, Masks]], whole: Masks) -> tuple[_Group, ...]:
+    """Columns joined to as few groups as their lines allow, those with most bins first; without
+    columns a group of one line, `whole`, that rules nothing out."""
+    groups: list[_Group] = []
+    for bins, lines in sorted(columns, key=lambda one: -one[0].size):
+        fits = [i for i, one in enumerate(groups) if len(one.lines) * bins.size <= _MOST_LINES]
+        if fits:
+            old = groups[fits[0]]
+            joined = (old.lines[:, None] & lines).reshape(-1, lines.shape[1])
+            groups[fits[0]] = _Group((*old.bins, bins), joined)
+        else:
+            groups.append(_Group((bins,), lines))
+    return tuple(groups) or (_Group((), whole),)
+
+
+def _place(groups: tuple[_Group, ...], rows: Rows) -> list[Ints]:
+    """The line of each row in each group."""
+    places = []
+    for group in groups:
+        place = np.zeros(len(rows), dtype=np.intp)
+        for bins in group.bins:
+            place *= bins.size
+            place += bins.place(rows[:, bins.column])
+        places.append(place)
+    return places
+
+
+def _keep(groups: tuple[_Group, ...], places: list[Ints]) -> Masks:
+    """(rows, trees): the leaves that all lines at these places leave."""
+    masks: Masks = groups[0].lines.take(places[0], axis=0)
+    other = np.empty_like(masks)
+    for group, place in zip(groups[1:], places[1:], strict=True):
+        # "clip" writes where it is told to; other modes go through a copy.
+        group.lines.take(place, axis=0, out=other, mode="clip")
+        masks &= other
+    return masks
+
+
+@dataclass(frozen=True, eq=False)
+class _Leaves:
+    """The values of one ensemble's leaves."""
+
+    trees: slice  # among those of all ensembles
+    moves: bool  # do its sums depend on the last columns?
+    first: Masks  # (trees,): the place of each tree's first leaf, less the exponent of its bit
+    values: NDArray[np.int32]  # by tree and leaf
+    unit: float
+    base: float
+
+    @staticmethod
+    def of(
+        ensemble: Ensemble, number: Ints, end: int, moved: NDArray[np.bool_], kind: type[Any]
+    ) -> _Leaves:
+        n_bits = 8 * kind().itemsize
+        values = np.zeros((ensemble.n_trees, n_bits))
+        leaf = ensemble.is_leaf
+        values[ensemble.tree_of[leaf], number[leaf]] = ensemble.value[leaf]
+        # A power of two, in which the largest sum still fits.
+        unit = 2.0 ** (math.frexp(math.fsum(np.abs(values).max(axis=1)))[1] - _BITS)
+        whole = np.rint(values / unit).astype(np.int32).ravel()
+        first = n_bits * np.arange(ensemble.n_trees) - _FLOATS[kind().itemsize][2]
+        trees = slice(end - ensemble.n_trees, end)
+        moves = bool(moved[trees].any())
+        return _Leaves(trees, moves, first.astype(kind), whole, unit, float(ensemble.base))
+
+    def add_up(self, masks: Masks, kept: Masks, total: Sums) -> None:
+        """Fill in the sums of rows (rows, settings) from the masks that their columns leave."""
+        mine = masks[:, self.trees]
+        kind, moved, _ = _FLOATS[mine.itemsize]
+        for i in range(total.shape[1]):
+            place = (mine & kept[i, self.trees]).astype(kind).view(mine.dtype)
+            place >>= moved
+            place += self.first
+            # Each mask has one bit, so no place lies outside; "clip" skips the test.
+            sums = self.values.take(place, mode="clip").sum(axis=1, dtype=np.int32)
+            total[:, i] = sums * self.unit + self.base
+
+
+def _number_leaves(trees: Ensemble) -> Ints:
+    """(nodes,): the number of each leaf within its tree; 0 elsewhere."""
+    before = np.cumsum(trees.is_leaf) - trees.is_leaf  # trees stand one behind another
+    number: Ints = np.where(trees.is_leaf, before - before[trees.roots][trees.tree_of], 0)
+    return number
+
+
+def _leave(
+    planted: Planted, number: Ints, values: Rows, sizes: list[int], kind: type[Any]
+) -> list[Masks]:
+    """For each column of the table (bins, trees): the leaves that each bin leaves."""
+    trees = planted.ensemble
+    under = np.where(trees.is_leaf, np.int64(1) << number, 0)
+    inner = np.flatnonzero(~trees.is_leaf)
+    for _ in range(trees.depth):
+        under[inner] = under[trees.left[inner]] | under[trees.right[inner]]
+    codes = np.asarray(planted.numbers(values), dtype=np.float64)
+    found = [np.tile(under[trees.roots].astype(kind), (size, 1)) for size in sizes]
+    for feature, column in enumerate(planted.columns):
+        nodes = inner[trees.feature[inner] == feature]
+        if not len(nodes):
+            continue
+        left = _goes_left(trees, nodes, codes[: sizes[column], feature])
+        lost = np.where(left, under[trees.right[nodes]][:, None], under[trees.left[nodes]][:, None])
+        tree = trees.tree_of[nodes]
+        first = np.flatnonzero(np.diff(tree, prepend=-1))
+        gone = np.bitwise_or.reduceat(lost.astype(kind), first, axis=0)
+        found[column][:, tree[first]] &= ~gone.T
+    return found
+
+
+def _goes_left(trees: Ensemble, nodes: Ints, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(nodes, codes): where each of these nodes, all of one feature, sends each code."""
+    every = np.repeat(nodes, len(codes))
+    return trees.goes_left(every, np.tile(codes, len(nodes))).reshape(len(nodes), -1)
