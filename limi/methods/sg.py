@@ -72,6 +72,7 @@ class SG:
     global_values: Values = "nearest"  # the cells of far rows
     solver: Literal["intervals", "z3"] = "intervals"  # how tests of a path are solved
     block: int = 256  # rows popped at once, at most; 1 is the published order
+    block_share: float = 0.05  # ... and at most this share of the rows tested before, or one
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
@@ -117,7 +118,7 @@ class SG:
         queue.push(seeds, np.full(len(seeds), _SEED_RANK))
         left = self.limit
         while left > 0 and len(queue):
-            rows, close = queue.pop(min(self.block, left))
+            rows, close = queue.pop(min(self._block(self.limit - left), left))
             left -= len(rows)
             block = session.check(rows, origin="exploit" if close else "explore")
             yield block
@@ -128,6 +129,11 @@ class SG:
             queue.push(found, ranks)
             # What cannot be popped any more need not be kept.
             queue.trim(left)
+
+    def _block(self, tested: int) -> int:
+        """Rows to pop at once after so many: few at first, because what they lead to is not yet
+        known and one tree for all of them would leave most of it out."""
+        return int(np.clip(tested * self.block_share, 1, self.block))
 
     def following(
         self, ladder: Ladder, tree: Tree, block: Checked, rng: np.random.Generator

@@ -304,5 +304,20 @@ def _leave(
 
 def _goes_left(trees: Ensemble, nodes: Ints, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
     """(nodes, codes): where each of these nodes, all of one feature, sends each code."""
-    every = np.repeat(nodes, len(codes))
-    return trees.goes_left(every, np.tile(codes, len(nodes))).reshape(len(nodes), -1)
+    sets = [trees.sets[i] for i in trees.set_of[nodes] if i >= 0]
+    known = codes[~np.isnan(codes)]
+    inside = [0, *known, len(sets[0].left) - 1] if sets else []
+    if (
+        len(sets) < len(nodes)
+        or len({len(one.left) for one in sets}) > 1
+        or min(inside) < 0
+        or max(inside) >= len(sets[0].left)
+        or (known != np.rint(known)).any()
+        or trees.hole[nodes].any()
+    ):
+        every = np.repeat(nodes, len(codes))
+        return trees.goes_left(every, np.tile(codes, len(nodes))).reshape(len(nodes), -1)
+    # Categories by number, as scikit-learn has them: looked up for all nodes at once.
+    missing = np.isnan(codes)
+    left = np.array([one.left for one in sets])[:, np.where(missing, 0, codes).astype(np.intp)]
+    return np.where(missing, trees.missing_left[nodes][:, None], left)
