@@ -34,7 +34,10 @@ _LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
 _LOGIT_STEPS = 100  # in one unit of log-odds
 _ODD_EDGE = 1 / np.pi
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
-_MOST_EXAMPLES = 120_000  # scores to fit on at most; a row gives one for each combination asked
+_MOST_EXAMPLES = 40_000  # scores to fit on at most; a row gives one for each combination asked
+_PACE = 6.0  # of learning, over all trees
+_FASTEST = 0.5  # of one tree
+_FEWER_LEAVES = 4  # times fewer for scores: they are smooth, and guessed for each combination
 _LEARN_AGAIN = 1.3  # times the rows of the last learning
 # Far from the edge a learner is sure, and no longer right about how sure.
 _SURE_PROMISE = (-4.0, 4.0)
@@ -118,7 +121,8 @@ class Learners:
         learned = np.floor(_as_log_odds(memory.decision, answers) * _LOGIT_STEPS + _ODD_EDGE)
         learned /= _LOGIT_STEPS
 
-        shape = _shape(schema, range(len(schema)), len(examples), trees, leaves)
+        few = max(2, leaves // _FEWER_LEAVES)
+        shape = _shape(schema, range(len(schema)), len(examples), trees, few)
         by_scores = HistGradientBoostingRegressor(**shape, random_state=int(rng.integers(2**31)))
         free, by_flips = schema.free_index, None
         # OpenMP teams that wait for one another on a busy machine are slower than one thread,
@@ -206,6 +210,7 @@ def _promise(decision: Rule, lowest: Values, highest: Values) -> Values:
 def _shape(schema: Schema, columns: Any, n: int, trees: int, leaves: int) -> dict[str, Any]:
     return {
         "max_iter": trees,
+        "learning_rate": min(_FASTEST, _PACE / trees),
         "max_leaf_nodes": leaves,
         "min_samples_leaf": int(np.clip(n // 50, 2, 20)),
         "categorical_features": [

@@ -87,8 +87,8 @@ class Guided:
     neighbours: float = 0.8  # share of the pool that lies near an earlier finding
     explore_share: float = 0.1  # plain natural rows in a round
     learn_from: int = 40_000  # rows to learn from at most
-    trees: int = 80  # of each model that learns where decisions flip
-    leaves: int = 31  # of each of these trees
+    trees: int = 20  # of each model that learns from answers
+    leaves: int = 124  # of each tree that learns where decisions flip
 
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
     population: ClassVar[str | None] = None

@@ -72,7 +72,7 @@ class SG:
     global_values: Values = "nearest"  # the cells of far rows
     solver: Literal["intervals", "z3"] = "intervals"  # how tests of a path are solved
     block: int = 256  # rows popped at once, at most; 1 is the published order
-    block_share: float = 0.05  # ... and at most this share of the rows tested before, or one
+    block_share: float = 0.1  # of the rows tested so far: no block is larger, unless of one row
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
@@ -93,6 +93,10 @@ class SG:
         if min(self.n_seeds, self.clusters, self.limit, self.n_samples, self.block) < 1:
             raise InvalidInput(
                 "n_seeds, clusters, limit, n_samples and block must be at least 1 each"
+            )
+        if not 0 < self.block_share <= 1:
+            raise InvalidInput(
+                f"block_share is {self.block_share}; it must lie above 0 and be 1 at most"
             )
 
     def most_rows(self, n_table: int) -> int:
@@ -131,8 +135,7 @@ class SG:
             queue.trim(left)
 
     def _block(self, tested: int) -> int:
-        """Rows to pop at once after so many: few at first, because what they lead to is not yet
-        known and one tree for all of them would leave most of it out."""
+        """Rows to pop at once after so many: few at first, so that small budgets see many trees."""
         return int(np.clip(tested * self.block_share, 1, self.block))
 
     def following(

@@ -1,10 +1,11 @@
 """Sums of trees for many rows at once, without walking down any tree.
 
-Each leaf of a tree is one bit of a number, a mask. The value of a column rules leaves out: where a
-node sends it left, all leaves to the right of that node, and the other way round. What the values
-of all columns leave of a tree is one bit, the leaf that the row ends in. The masks that one value
-leaves stand in one line, one for each tree, so that a row takes one line of each column (of each
-group of columns, because those with few values are joined) and keeps the bits that they share.
+Each leaf of a tree is one bit of a mask (of several, where a tree has more than 31). The value of
+a column rules leaves out: where a node sends it left, all leaves to the right of that node, and the
+other way round. What the values of all columns leave of a tree is one bit, the leaf that the row
+ends in. The masks that one value leaves of all trees stand in one line, so that a row takes one
+line of each column (of each group of columns, because those with few values are joined) and keeps
+the bits that they share.
 
 Columns that are set to given values (the protected ones) come last: what the others leave is
 worked out once for all these values.
@@ -30,24 +31,18 @@ from limi.types import Rows
 
 __all__ = ["MOST_LEAVES", "MaskedTrees", "Planted"]
 
-MOST_LEAVES = 63
-"""Of a tree: one bit for each, and none for the sign."""
+MOST_LEAVES = 1023
+"""Of a tree: as many powers of two as float64 tells apart."""
 
+_PER_MASK = 31  # leaves; the last bit is the sign
 _MOST_LINES = 1024  # of a group: more would not stay close to the processor
 _LOOKED_UP = 4096  # values of a column at most that are looked up; of others, bins are searched for
 _BLOCK = 256  # rows whose masks are worked out together
 _PART = 16 * _BLOCK  # rows that a thread takes at once
 _BITS = 30  # of a sum of leaves
 
-# By the bytes of a mask: the float that tells by its exponent which bit is set, how far that
-# exponent is moved, and what it is for the first bit.
-_FLOATS: dict[int, tuple[type[Any], int, int]] = {
-    4: (np.float32, 23, 127),
-    8: (np.float64, 52, 1023),
-}
-
 Ints = NDArray[np.intp]
-Masks = NDArray[Any]  # int32 or int64
+Masks = NDArray[np.int32]
 Sums = NDArray[np.float64]
 
 
@@ -72,26 +67,20 @@ class MaskedTrees:
     def plant(schema: Schema, planted: Sequence[Planted], last: NDArray[Any]) -> MaskedTrees:
         """Work out which leaves each value of each column leaves; `last` are the columns that
         `add_up` sets to values."""
-        numbers = [_number_leaves(one.ensemble) for one in planted]
-        most = max(int(number.max()) + 1 for number in numbers)
-        kind: type[Any] = np.int32 if most < 32 else np.int64
         bins = [_Bins.of(schema, column, planted) for column in range(len(schema))]
         values = np.column_stack([one.values for one in _lengthen(bins)])
-        left = [
-            _leave(one, number, values, [one.size for one in bins], kind)
-            for one, number in zip(planted, numbers, strict=True)
-        ]
+        left = [_leave(one, values, [each.size for each in bins]) for one in planted]
         lines = [np.concatenate(parts, axis=1) for parts in zip(*left, strict=True)]
         every = [(one, each) for one, each in zip(bins, lines, strict=True) if one.size > 1]
         apart = _pack([one for one in every if one[0].column in last], lines[0][:1] | -1)
         moved = np.logical_or.reduce([(g.lines != g.lines[0]).any(axis=0) for g in apart])
-        ends = np.cumsum([one.ensemble.n_trees for one in planted])
+        ends = np.cumsum([parts[0].shape[1] for parts in left])
         return MaskedTrees(
             _pack([one for one in every if one[0].column not in last], lines[0][:1] | -1),
             apart,
             tuple(
-                _Leaves.of(one.ensemble, number, end, moved, kind)
-                for one, number, end in zip(planted, numbers, ends, strict=True)
+                _Leaves.of(one.ensemble, int(end), moved)
+                for one, end in zip(planted, ends, strict=True)
             ),
         )
 
@@ -190,7 +179,7 @@ class _Group:
     """Columns whose bins are looked up together, and the masks that they leave."""
 
     bins: tuple[_Bins, ...]
-    lines: Masks  # (combinations of bins, trees)
+    lines: Masks  # (combinations of bins, masks of all trees)
 
 
 def _pack(columns: list[tuple[_Bins, Masks]], whole: Masks) -> tuple[_Group, ...]:
@@ -221,7 +210,7 @@ def _place(groups: tuple[_Group, ...], rows: Rows) -> list[Ints]:
 
 
 def _keep(groups: tuple[_Group, ...], places: list[Ints]) -> Masks:
-    """(rows, trees): the leaves that all lines at these places leave."""
+    """(rows, masks): the leaves that all lines at these places leave."""
     masks: Masks = groups[0].lines.take(places[0], axis=0)
     other = np.empty_like(masks)
     for group, place in zip(groups[1:], places[1:], strict=True):
@@ -235,71 +224,86 @@ def _keep(groups: tuple[_Group, ...], places: list[Ints]) -> Masks:
 class _Leaves:
     """The values of one ensemble's leaves."""
 
-    trees: slice  # among those of all ensembles
+    masks: slice  # its own among those of all ensembles: the first of each tree, the second, ...
+    n_trees: int
     moves: bool  # do its sums depend on the last columns?
-    first: Masks  # (trees,): the place of each tree's first leaf, less the exponent of its bit
+    first: NDArray[Any]  # (trees,): the place of each tree's first leaf, less the exponent of 1
     values: NDArray[np.int32]  # by tree and leaf
     unit: float
     base: float
 
     @staticmethod
-    def of(
-        ensemble: Ensemble, number: Ints, end: int, moved: NDArray[np.bool_], kind: type[Any]
-    ) -> _Leaves:
-        n_bits = 8 * kind().itemsize
-        values = np.zeros((ensemble.n_trees, n_bits))
-        leaf = ensemble.is_leaf
+    def of(ensemble: Ensemble, end: int, moved: NDArray[np.bool_]) -> _Leaves:
+        number, n_masks = _number_leaves(ensemble)
+        n_leaves, leaf = n_masks * _PER_MASK, ensemble.is_leaf
+        values = np.zeros((ensemble.n_trees, n_leaves))
         values[ensemble.tree_of[leaf], number[leaf]] = ensemble.value[leaf]
         # A power of two, in which the largest sum still fits.
         unit = 2.0 ** (math.frexp(math.fsum(np.abs(values).max(axis=1)))[1] - _BITS)
         whole = np.rint(values / unit).astype(np.int32).ravel()
-        first = n_bits * np.arange(ensemble.n_trees) - _FLOATS[kind().itemsize][2]
-        trees = slice(end - ensemble.n_trees, end)
-        moves = bool(moved[trees].any())
-        return _Leaves(trees, moves, first.astype(kind), whole, unit, float(ensemble.base))
+        kind = np.finfo(np.float32 if n_leaves < 128 else np.float64)
+        first = n_leaves * np.arange(ensemble.n_trees) - (kind.maxexp - 1)
+        masks = slice(end - n_masks * ensemble.n_trees, end)
+        return _Leaves(
+            masks,
+            ensemble.n_trees,
+            bool(moved[masks].any()),
+            first.astype(np.int32 if kind.bits == 32 else np.int64),
+            whole,
+            unit,
+            float(ensemble.base),
+        )
 
     def add_up(self, masks: Masks, kept: Masks, total: Sums) -> None:
         """Fill in the sums of rows (rows, settings) from the masks that their columns leave."""
-        mine = masks[:, self.trees]
-        kind, moved, _ = _FLOATS[mine.itemsize]
+        mine = masks[:, self.masks]
+        kind = np.finfo(np.float32 if self.first.itemsize == 4 else np.float64)
         for i in range(total.shape[1]):
-            place = (mine & kept[i, self.trees]).astype(kind).view(mine.dtype)
-            place >>= moved
+            bits = (mine & kept[i, self.masks]).astype(kind.dtype)
+            # One bit of a tree is left, in one of its masks: the exponent tells which.
+            which = bits[:, : self.n_trees].copy()
+            for k in range(1, bits.shape[1] // self.n_trees):
+                part = bits[:, k * self.n_trees : (k + 1) * self.n_trees]
+                part *= kind.dtype.type(2.0 ** (k * _PER_MASK))
+                which += part
+            place = which.view(self.first.dtype)
+            place >>= kind.nmant
             place += self.first
-            # Each mask has one bit, so no place lies outside; "clip" skips the test.
+            # No place lies outside; "clip" skips the test.
             sums = self.values.take(place, mode="clip").sum(axis=1, dtype=np.int32)
             total[:, i] = sums * self.unit + self.base
 
 
-def _number_leaves(trees: Ensemble) -> Ints:
-    """(nodes,): the number of each leaf within its tree; 0 elsewhere."""
-    before = np.cumsum(trees.is_leaf) - trees.is_leaf  # trees stand one behind another
+def _number_leaves(trees: Ensemble) -> tuple[Ints, int]:
+    """(nodes,): the number of each leaf within its tree, 0 elsewhere; and masks for each tree."""
+    before: Ints = np.cumsum(trees.is_leaf) - trees.is_leaf  # trees stand one behind another
     number: Ints = np.where(trees.is_leaf, before - before[trees.roots][trees.tree_of], 0)
-    return number
+    return number, int(number.max()) // _PER_MASK + 1
 
 
-def _leave(
-    planted: Planted, number: Ints, values: Rows, sizes: list[int], kind: type[Any]
-) -> list[Masks]:
-    """For each column of the table (bins, trees): the leaves that each bin leaves."""
+def _leave(planted: Planted, values: Rows, sizes: list[int]) -> list[Masks]:
+    """For each column of the table (bins, masks): the leaves that each bin leaves."""
     trees = planted.ensemble
-    under = np.where(trees.is_leaf, np.int64(1) << number, 0)
+    number, n_masks = _number_leaves(trees)
+    under = np.zeros((len(number), n_masks), dtype=np.int32)
+    leaves = np.flatnonzero(trees.is_leaf)
+    under[leaves, number[leaves] // _PER_MASK] = 1 << number[leaves] % _PER_MASK
     inner = np.flatnonzero(~trees.is_leaf)
     for _ in range(trees.depth):
         under[inner] = under[trees.left[inner]] | under[trees.right[inner]]
     codes = np.asarray(planted.numbers(values), dtype=np.float64)
-    found = [np.tile(under[trees.roots].astype(kind), (size, 1)) for size in sizes]
+    found = [np.tile(under[trees.roots], (size, 1, 1)) for size in sizes]  # bins, trees, masks
     for feature, column in enumerate(planted.columns):
         nodes = inner[trees.feature[inner] == feature]
         if not len(nodes):
             continue
-        left = _goes_left(trees, nodes, codes[: sizes[column], feature])
+        left = _goes_left(trees, nodes, codes[: sizes[column], feature])[:, :, None]
         lost = np.where(left, under[trees.right[nodes]][:, None], under[trees.left[nodes]][:, None])
         tree = trees.tree_of[nodes]
         first = np.flatnonzero(np.diff(tree, prepend=-1))
-        gone = np.bitwise_or.reduceat(lost.astype(kind), first, axis=0)
-        found[column][:, tree[first]] &= ~gone.T
-    return found
+        gone = np.bitwise_or.reduceat(lost, first, axis=0)
+        found[column][:, tree[first]] &= ~gone.swapaxes(0, 1)
+    return [one.swapaxes(1, 2).reshape(len(one), -1) for one in found]
 
 
 def _goes_left(trees: Ensemble, nodes: Ints, codes: NDArray[np.float64]) -> NDArray[np.bool_]:
