@@ -87,7 +87,7 @@ class Guided:
     neighbours: float = 0.8  # share of the pool that lies near an earlier finding
     explore_share: float = 0.1  # plain natural rows in a round
     learn_from: int = 40_000  # rows to learn from at most
-    trees: int = 20  # of each model that learns from answers
+    trees: int = 20  # of each model that learns from answers; twice as many while these are few
     leaves: int = 124  # of each tree that learns where decisions flip
 
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
