@@ -38,6 +38,7 @@ _ODD_EDGE = 1 / np.pi
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
 _MOST_EXAMPLES = 40_000  # scores to fit on at most; a row gives one for each combination asked
 _FEW_ROWS = 10_000  # fewer are learned from by twice as many trees, in smaller steps
+_STEPS = 2
 _PACE = 6.0  # of learning, over all trees
 _FASTEST = 0.5  # of one tree
 _FEWER_LEAVES = 4  # times fewer for scores: they are smooth, and guessed for each combination
@@ -124,8 +125,9 @@ class Learners:
         learned = np.floor(_as_log_odds(memory.decision, answers) * _LOGIT_STEPS + _ODD_EDGE)
         learned /= _LOGIT_STEPS
 
-        trees *= 2 if len(rows) < _FEW_ROWS else 1
-        few = max(2, leaves // _FEWER_LEAVES)
+        steps = _STEPS if len(rows) < _FEW_ROWS else 1
+        trees *= steps
+        few, many = max(2, leaves // _FEWER_LEAVES), max(2, leaves // steps)
         shape = _shape(schema, range(len(schema)), len(examples), trees, few)
         by_scores = HistGradientBoostingRegressor(**shape, random_state=int(rng.integers(2**31)))
         free, by_flips = schema.free_index, None
@@ -134,16 +136,16 @@ class Learners:
         with threadpool_limits(limits=1):
             by_scores.fit(examples, learned)
             if flips.any() and not flips.all():
-                shape = _shape(schema, free, len(rows), trees, leaves)
+                shape = _shape(schema, free, len(rows), trees, many)
                 state = int(rng.integers(2**31))
                 by_flips = HistGradientBoostingClassifier(**shape, random_state=state)
                 by_flips.fit(rows[:, free], flips)
+        masked = None
+        if leaves <= MOST_LEAVES:
+            known = [plant(by_scores, np.arange(len(schema)))]
+            known += [] if by_flips is None else [plant(by_flips, np.asarray(free))]
+            masked = MaskedTrees.plant(schema, known, schema.protected_index)
         telling = _telling(schema, memory.sides())
-        known = [plant(by_scores, np.arange(len(schema)))]
-        if by_flips is not None:
-            known.append(plant(by_flips, np.asarray(free)))
-        fits = leaves <= MOST_LEAVES
-        masked = MaskedTrees.plant(schema, known, schema.protected_index) if fits else None
         return Learners(
             schema, memory.decision, telling, memory.n_seen, by_scores, by_flips, masked
         )
@@ -158,7 +160,7 @@ class Learners:
         if self.trees is None:
             lowest, highest, by_flips = self._walk(rows)
         else:
-            settings = np.tile(rows[:1], (len(self.combinations), 1))
+            settings = np.zeros((len(self.combinations), len(self.schema)))
             settings[:, self.schema.protected_index] = self.combinations
             scores, *flips = self.trees.add_up(rows, settings, n_free())
             lowest, highest = scores.min(axis=1), scores.max(axis=1)

@@ -88,7 +88,7 @@ class Guided:
     explore_share: float = 0.1  # plain natural rows in a round
     learn_from: int = 40_000  # rows to learn from at most
     trees: int = 20  # of each model that learns from answers; twice as many while these are few
-    leaves: int = 124  # of each tree that learns where decisions flip
+    leaves: int = 124  # of each tree of flips, half of them while answers are few
 
     needs: ClassVar[frozenset[str]] = frozenset({"generator"})
     population: ClassVar[str | None] = None

@@ -17,7 +17,11 @@ Faithfulness
 - Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
   opposite (`ranks="released"`).
 - Released code pops one row at a time. Here a block of the best close rows, or an eighth of it of
-  the best others (`block=1` is the published order).
+  the best others (`block=1` is the published order). A block holds at most a tenth of the rows
+  tested before it, so that small budgets see many trees too. Findings on census (sex), mean of
+  several seeds, in blocks and one by one: 300 rows, 12 seeds, network 92 and 96, forest 68 and 55;
+  1,000 rows, network (five seeds) 355 and 361, forest (four seeds) 348 and 349. Single seeds range
+  from a fifth to twice the mean in either order.
 - Released code breaks ties by the rows' own values, which undoes the order of the seeds
   (`ties="values"`). Here the older entry comes first.
 - Released code remembers visited tests together with real-valued confidences, so that none is
