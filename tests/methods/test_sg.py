@@ -374,13 +374,13 @@ def test_settings_without_sense_are_refused():
 
 def test_blocks_grow_with_the_rows_tested():
     table = uniform(WIDE, 200, np.random.default_rng(0))
-    method = SG(limit=300, n_samples=100, block=20)
+    method = SG(limit=300, n_samples=100, block=20, block_share=0.1)
     tested = 0
     for batch in method.search(Session(task(WIDE, WIDE_MODEL, table)), np.random.default_rng(0)):
         assert len(batch) <= max(1, min(20, tested / 10))
         tested += len(batch)
     assert tested == 300
-    assert [SG()._block(n) for n in (0, 10, 99, 100_000)] == [1, 1, 9, 256]
+    assert [SG()._block(n) for n in (0, 1, 99, 100_000)] == [1, 1, 99, 256]
     assert SG(block=1)._block(100_000) == 1
 
 
