@@ -21,13 +21,17 @@ def read_histograms(native: Any, sign: float = 1.0) -> Read:
     for (predictor,) in native._predictors:
         nodes = predictor.nodes
         leaf = nodes["is_leaf"].astype(bool)
-        sets = {}
-        for node in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf):
-            missing_left = bool(nodes["missing_go_to_left"][node])
-            left = _bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]])
-            right = _bits(known[place_of[nodes["feature_idx"][node]]]) & ~left
-            # A category that was not there at training goes where missing ones do.
-            sets[int(node)] = Categories(left | (missing_left & ~right), missing_left)
+        by_set = np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)
+        asked = nodes[by_set]
+        missing_left = asked["missing_go_to_left"].astype(bool)
+        left = _bits(predictor.raw_left_cat_bitsets)[asked["bitset_idx"]]
+        right = _bits(known)[place_of[asked["feature_idx"]]] & ~left
+        # A category that was not there at training goes where missing ones do.
+        left |= missing_left[:, None] & ~right
+        sets = {
+            int(node): Categories(one, bool(missing))
+            for node, one, missing in zip(by_set, left, missing_left, strict=True)
+        }
         trees.append(
             Tree(
                 feature=np.where(leaf, -1, nodes["feature_idx"]),
@@ -62,8 +66,6 @@ def plant(native: Any, columns: NDArray[np.intp]) -> Planted:
 
 
 def _bits(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """The bits of 32-bit words, the lowest first."""
-    bits: NDArray[np.uint32] = np.asarray(words, dtype=np.uint32)[:, None] >> np.arange(
-        32, dtype=np.uint32
-    )
-    return (bits & 1).astype(bool).ravel()
+    """The bits of lines of 32-bit words, the lowest first."""
+    bits = np.asarray(words, dtype=np.uint32)[:, :, None] >> np.arange(32, dtype=np.uint32)
+    return (bits & 1).astype(bool).reshape(len(bits), 32 * bits.shape[1])

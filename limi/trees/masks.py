@@ -39,7 +39,7 @@ _MOST_LINES = 1024  # of a group: more would not stay close to the processor
 _LOOKED_UP = 4096  # values of a column at most that are looked up; of others, bins are searched for
 _BLOCK = 256  # rows whose masks are worked out together
 _PART = 16 * _BLOCK  # rows that a thread takes at once
-_BITS = 30  # of a sum of leaves
+_BITS = 40  # of a sum of leaves; float64 adds such numbers without an error
 
 Ints = NDArray[np.intp]
 Masks = NDArray[np.int32]
@@ -228,7 +228,7 @@ class _Leaves:
     n_trees: int
     moves: bool  # do its sums depend on the last columns?
     first: NDArray[Any]  # (trees,): the place of each tree's first leaf, less the exponent of 1
-    values: NDArray[np.int32]  # by tree and leaf
+    values: NDArray[np.float64]  # by tree and leaf, whole numbers of `unit`
     unit: float
     base: float
 
@@ -240,7 +240,7 @@ class _Leaves:
         values[ensemble.tree_of[leaf], number[leaf]] = ensemble.value[leaf]
         # A power of two, in which the largest sum still fits.
         unit = 2.0 ** (math.frexp(math.fsum(np.abs(values).max(axis=1)))[1] - _BITS)
-        whole = np.rint(values / unit).astype(np.int32).ravel()
+        whole = np.rint(values / unit).ravel()
         kind = np.finfo(np.float32 if n_leaves < 128 else np.float64)
         first = n_leaves * np.arange(ensemble.n_trees) - (kind.maxexp - 1)
         masks = slice(end - n_masks * ensemble.n_trees, end)
@@ -258,6 +258,7 @@ class _Leaves:
         """Fill in the sums of rows (rows, settings) from the masks that their columns leave."""
         mine = masks[:, self.masks]
         kind = np.finfo(np.float32 if self.first.itemsize == 4 else np.float64)
+        ones = np.ones(self.n_trees)
         for i in range(total.shape[1]):
             bits = (mine & kept[i, self.masks]).astype(kind.dtype)
             # One bit of a tree is left, in one of its masks: the exponent tells which.
@@ -270,7 +271,7 @@ class _Leaves:
             place >>= kind.nmant
             place += self.first
             # No place lies outside; "clip" skips the test.
-            sums = self.values.take(place, mode="clip").sum(axis=1, dtype=np.int32)
+            sums = self.values.take(place, mode="clip") @ ones  # whole numbers, so exact
             total[:, i] = sums * self.unit + self.base
 
 
