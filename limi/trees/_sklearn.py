@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from limi.errors import BadModel
 from limi.trees._read import Read
-from limi.trees.ensemble import DOUBLE, Categories, Tree, join_trees
+from limi.trees.ensemble import DOUBLE, Tree, join_trees
+from limi.trees.histograms import read_histograms
 
 __all__ = ["accepts", "read", "read_forest"]
 
@@ -35,7 +36,7 @@ def read(native: Any, favorable: int) -> Read:
     """The trees; above 0 the class at `favorable` is decided."""
     name = type(native).__name__
     if name == _HISTOGRAMS:
-        return _read_histograms(native, favorable)
+        return read_histograms(native, 1.0 if favorable == 1 else -1.0)
 
     def numbers(inputs: Any) -> NDArray[Any]:
         from sklearn.utils.validation import validate_data
@@ -88,47 +89,3 @@ def _tree(tree: Any, value: NDArray[Any]) -> Tree:
         value=value,
         missing_left=np.asarray(tree.missing_go_to_left, dtype=bool),
     )
-
-
-def _read_histograms(native: Any, favorable: int) -> Read:
-    sign = 1.0 if favorable == 1 else -1.0
-    known, place_of = native._bin_mapper.make_known_categories_bitsets()
-    trees = []
-    for (predictor,) in native._predictors:
-        nodes = predictor.nodes
-        leaf = nodes["is_leaf"].astype(bool)
-        sets = {}
-        for node in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf):
-            missing_left = bool(nodes["missing_go_to_left"][node])
-            left = _bits(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][node]])
-            right = _bits(known[place_of[nodes["feature_idx"][node]]]) & ~left
-            # A category that was not there at training goes where missing ones do.
-            sets[int(node)] = Categories(left | (missing_left & ~right), missing_left)
-        trees.append(
-            Tree(
-                feature=np.where(leaf, -1, nodes["feature_idx"]),
-                threshold=nodes["num_threshold"],
-                left=nodes["left"],
-                right=nodes["right"],
-                value=sign * nodes["value"],
-                missing_left=nodes["missing_go_to_left"].astype(bool),
-                categories=sets,
-            )
-        )
-    base = sign * float(np.ravel(native._baseline_prediction)[0])
-    joined = join_trees(trees, base=base, link="logistic", unit=DOUBLE, kind=_HISTOGRAMS)
-
-    def numbers(inputs: Any) -> NDArray[Any]:
-        found: NDArray[Any] = native._preprocess_X(inputs, reset=False)
-        return found
-
-    by_category = native.is_categorical_
-    return Read(joined, numbers, () if by_category is None else tuple(np.flatnonzero(by_category)))
-
-
-def _bits(words: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    """The bits of 32-bit words, the lowest first."""
-    bits: NDArray[np.uint32] = np.asarray(words, dtype=np.uint32)[:, None] >> np.arange(
-        32, dtype=np.uint32
-    )
-    return (bits & 1).astype(bool).ravel()

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from limi.decisions import AS_DECIDED
 from limi.errors import InvalidInput
 from limi.methods import parse
-from limi.methods._guessing import Scale, _telling
+from limi.methods._guessing import Learners, Memory, Scale, _telling
 from limi.methods.guided import _POWERS, Guided, _Parents, _Pool, _power
 from limi.methods.natural import Natural
 from limi.search.budget import Budget, Stop
+from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.table.rows import uniform
 from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
@@ -83,6 +85,23 @@ def test_many_combinations_are_cut_to_the_telling_ones():
     sides = np.array([0.5, 0.9, 0.1, 0.5, 0.2, 0.5, 0.8])
     assert _telling(schema, sides).ravel().tolist() == [2, 3, 5, 7]
     assert len(_telling(WIDE, np.zeros(2))) == 2
+
+
+@pytest.mark.parametrize("flips", [True, False])
+def test_guesses_are_those_of_a_walk_down_each_tree(flips):
+    model = AGE_MODEL if flips else Linear((0.125, -0.0625, 0.0625, 0.0), -1.53125)
+    rows = uniform(AGES, 400, np.random.default_rng(0))
+    memory = Memory(AGES, 1_000, AS_DECIDED)
+    memory.add(check_rows(model.score, AGES, rows, keep_scores=True))
+    asked = uniform(AGES, 900, np.random.default_rng(1))
+    learners = Learners.fit(AGES, memory, 6, 40, np.random.default_rng(2))
+    assert (learners.flips is not None) == flips
+    guesses = learners.guess(asked)
+    assert np.allclose(guesses, replace(learners, trees=None).guess(asked), rtol=0, atol=1e-5)
+    assert learners.guess(asked[:0]).shape == (0, 2)
+    huge = Learners.fit(AGES, memory, 2, 2_000, np.random.default_rng(2))  # more than masks hold
+    assert huge.trees is None
+    assert huge.guess(asked).shape == (900, 2)
 
 
 def test_it_learns_from_every_value_asked():

@@ -355,7 +355,7 @@ def test_the_surrogate_leaves_half_of_a_small_budget_to_the_search():
 
 
 def test_seeds_of_another_method_can_be_followed():
-    seeds = check_rows(WIDE_MODEL.score, WIDE, uniform(WIDE, 50, np.random.default_rng(0)))
+    seeds = check_rows(WIDE_MODEL.score, WIDE, uniform(WIDE, 150, np.random.default_rng(0)))
     method = SG(n_samples=100, limit=300)
     asked = task(WIDE, WIDE_MODEL, seeds.rows)
     batches = list(method.exploit(Session(asked), seeds[seeds.flips], np.random.default_rng(0)))
@@ -364,9 +364,24 @@ def test_seeds_of_another_method_can_be_followed():
 
 
 def test_settings_without_sense_are_refused():
-    for settings in ({"n_seeds": 0}, {"block": 0}, {"limit": 0}, {"n_samples": 0}):
+    for settings in (
+        *({"n_seeds": 0}, {"block": 0}, {"limit": 0}, {"n_samples": 0}),
+        *({"block_share": 0.0}, {"block_share": 1.5}),
+    ):
         with pytest.raises(InvalidInput):
             SG(**settings)
+
+
+def test_blocks_grow_with_the_rows_tested():
+    table = uniform(WIDE, 200, np.random.default_rng(0))
+    method = SG(limit=300, n_samples=100, block=20, block_share=0.1)
+    tested = 0
+    for batch in method.search(Session(task(WIDE, WIDE_MODEL, table)), np.random.default_rng(0)):
+        assert len(batch) <= max(1, min(20, tested / 10))
+        tested += len(batch)
+    assert tested == 300
+    assert [SG()._block(n) for n in (0, 1, 99, 100_000)] == [1, 1, 99, 256]
+    assert SG(block=1)._block(100_000) == 1
 
 
 def test_nothing_is_found_where_nothing_flips():
