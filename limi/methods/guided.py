@@ -44,9 +44,10 @@ Faithfulness
   tenth finding of the same networks, labels only: at a rate of 0.075 % (the search's own natural
   rows) six seeds, 3,223 to 7,016, mean 4,632 (without lines three seeds, 7,418 to 12,674; plain
   natural rows 26,700); at 0.009 % two seeds, 18,778 and 20,552 (plain natural rows 230,000), less
-  than a tenth. Credit (age, nine values, 0.1 %): three seeds, 10,246 to 12,204. Halving between two
-  differently decided latents was tried first: there the last step moves the log-odds by about 1,
-  and steps of a single number by far less. Checking only the side of the edge that flipped before
+  than a tenth. Credit (age, seven values, 0.1 %): three seeds, 10,246 to 12,204 (without lines two
+  of the three do not get there with 30,000). Halving between two differently decided latents was
+  tried first: there the last step moves the log-odds by about 1, and steps of a single number by
+  far less. Checking only the side of the edge that flipped before
   was tried as well: 6,021 to 12,482 on the same six seeds.
 - A rate of natural people from the search itself, by weights of rows drawn with known
   probabilities, was built and left out (docs/metrics.md has the table): its interval is wider than
