@@ -41,17 +41,17 @@ Faithfulness
   (plain natural rows 230,000). So a third to a seventh, not the tenth that we aimed at.
 - A model that tells labels alone has no scores to add up: instead, one number of a natural row is
   changed until the label does, and the way is halved to a single step (`_lines.py`). Queries to the
-  tenth finding of the same networks, labels only: at a rate of 0.075 % (the search's own natural
-  rows) six seeds, 3,223 to 7,016, mean 4,632 (without lines three seeds, 7,418 to 12,674; plain
-  natural rows 26,700); at 0.009 % two seeds, 18,778 and 20,552 (plain natural rows 230,000), less
-  than a tenth. Credit (age, seven values, 0.1 %): three seeds, 10,246 to 12,204 (without lines two
-  of the three do not get there with 30,000). Halving between two differently decided latents was
-  tried first: there the last step moves the log-odds by about 1, and steps of a single number by
-  far less. Checking only the side of the edge that flipped before
-  was tried as well: 6,021 to 12,482 on the same six seeds.
+  tenth finding of the same networks, labels only; rates are those of the search's own natural rows.
+  At 0.075 % six seeds, 3,223 to 7,016, mean 4,632 (without lines three seeds, 7,418 to 12,674;
+  plain natural rows 26,700); at 0.011 % two seeds, 18,778 and 20,552 (plain natural rows 185,000):
+  a sixth and a ninth. Credit (age, seven values, 0.1 %): three seeds, 10,246 to 12,204 (without
+  lines two of the three do not get there with 30,000). Halving between two differently decided
+  latents was tried first: there the last step moves the log-odds by about 1, and steps of a single
+  number by far less. Checking only the side of the edge that flipped before was tried as well:
+  6,021 to 12,482 on the same six seeds.
 - A rate of natural people from the search itself, by weights of rows drawn with known
-  probabilities, was built and left out (docs/metrics.md has the table): its interval is wider than
-  that of as many plain rows, unless the search gives up half of its findings.
+  probabilities, was built and left out (docs/metrics.md has the table): its valid interval is 1.4
+  to 6.7 times as wide as that of as many plain rows.
 - Rows of a walk differ from a natural row in one to three cells: numbers by up to eight steps (on
   lines by as many as it takes), others as in a natural neighbour.
 - Latents that are not independent (conditions of a CTGAN) are mixed all the same; a generator takes
