@@ -13,7 +13,7 @@ from limi.audits.audit import audit
 from limi.audits.generator_source import anchored
 from limi.audits.plan import MOST_TO_JUDGE
 from limi.audits.problem import Problem, prepare
-from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.result import Result, draw_representative
 from limi.audits.sending import settle_remote
 from limi.audits.sum_up import MOST_COMPARED
 from limi.defaults import DEFAULT_GENERATOR
@@ -28,6 +28,7 @@ from limi.search.budget import check_seed
 from limi.search.findings import Found
 from limi.streams import Stream
 from limi.table.frames import Frame
+from limi.types import Index
 
 __all__ = ["ComparedRun", "compare"]
 
@@ -135,8 +136,8 @@ def _likeness(
     found too few to be judged stay out.
     """
     judged = {n: f for n, f in found.items() if len(f) >= FEWEST_TO_JUDGE}
-    sizes = [representative_size(problem, f) for f in judged.values()]
-    n = min([MOST_COMPARED, *(max(size, FEWEST_TO_JUDGE) for size in sizes)])
+    drawn = {n: f.rows[_draw_enough(problem, f, seed)] for n, f in judged.items()}
+    n = min([MOST_COMPARED, *map(len, drawn.values())])
     rng = Stream.LIKENESS.rng(seed)
     real = problem.rows[rng.permutation(len(problem.rows))[:MOST_TO_JUDGE]]
     answer: dict[str, tuple[float | None, float | None, int | None]] = {}
@@ -144,13 +145,20 @@ def _likeness(
         if name not in judged:
             answer[name] = (None, None, None)
             continue
-        chosen = mine.rows[draw_representative(problem, mine, n, seed)]
         values = (
             round(naturalness_at(n, real, rows, problem.schema, rng).value, 4)
-            for rows in (mine.rows, chosen)
+            for rows in (mine.rows, drawn[name])
         )
         answer[name] = (*values, n)  # type: ignore[assignment]
     return answer
+
+
+def _draw_enough(problem: Problem, found: Found, seed: int) -> Index:
+    """Representative findings, at least as many as can be judged."""
+    chosen = draw_representative(problem, found, None, seed)
+    if len(chosen) >= FEWEST_TO_JUDGE:
+        return chosen
+    return draw_representative(problem, found, FEWEST_TO_JUDGE, seed)
 
 
 def _line(

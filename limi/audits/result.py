@@ -47,7 +47,6 @@ __all__ = [
     "draw_representative",
     "files",
     "partner_columns",
-    "representative_size",
 ]
 
 
@@ -178,11 +177,10 @@ class Result:
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
         """The n findings that look most like the table, as a frame like `findings`.
 
-        Drawn by density-ratio resampling; by default as many as a quarter of the findings, and no
-        more than the table has rows.
+        Drawn by weights, calibrated to the table's columns; by default as many as these are
+        effectively worth (at least 500), but no more than a quarter of the findings, or than the
+        table has rows.
         """
-        if n is None:
-            n = representative_size(self.problem, self.found)
         chosen = draw_representative(self.problem, self.found, n, seed)
         return findings_frame(self.problem.target, self.found[chosen])
 
@@ -302,14 +300,8 @@ def _choose(
     return next(t for t in tables if t.columns == columns and t.population == wanted)
 
 
-def representative_size(problem: Problem, found: Found) -> int:
-    """How many representative findings to draw where nobody says."""
-    # Drawing nearly all findings cannot move them towards the population.
-    return min(len(problem.rows), max(1, len(found) // 4))
-
-
-def draw_representative(problem: Problem, found: Found, n: int, seed: int) -> Index:
-    """Positions of n findings that look most like the table."""
+def draw_representative(problem: Problem, found: Found, n: int | None, seed: int) -> Index:
+    """Positions of n findings that look most like the table, or of as many as there are."""
     rng = Stream.REPRESENTATIVE.rng(seed)
     return representative(problem.rows, found.rows, problem.schema, n, rng)
 

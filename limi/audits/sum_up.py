@@ -16,7 +16,7 @@ from limi.audits.many import Many, add_counts, judge_found, settle_many
 from limi.audits.noise import Floor, Tested, tell_floor, test_pairs
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
-from limi.audits.result import Result, draw_representative, representative_size
+from limi.audits.result import Result, draw_representative
 from limi.audits.rule_report import report_rules, whole_people
 from limi.audits.sending import describe, tell
 from limi.audits.shown import choose_shown
@@ -486,11 +486,10 @@ def _draw(
     """As many findings as there are real rows, and those that represent them."""
     if len(found) < FEWEST_TO_JUDGE:
         return {}
-    size = min(representative_size(problem, found), len(real))
     return _enough(
         {
             "findings": _sample(found.rows, len(real), rng),
-            "representative": found.rows[draw_representative(problem, found, size, seed)],
+            "representative": found.rows[draw_representative(problem, found, None, seed)],
         }
     )
 

@@ -10,8 +10,7 @@ come to lie on the edge: where the sum says so, and little has to be changed, be
 together what they do alone only as far as they are small. Where some of them flip, more of the
 same anchor are checked.
 
-A model that tells labels alone has no scores that could be added up, so there are no walks: see
-the Faithfulness list of `guided`.
+A model that tells labels alone has no scores that could be added up: see `_lines.py`.
 """
 
 from __future__ import annotations

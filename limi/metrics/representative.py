@@ -1,4 +1,15 @@
-"""The findings that look most like the population, by density-ratio resampling."""
+"""The findings that look most like the population: weighed, calibrated, and drawn.
+
+A finding weighs as much as a classifier of real rows against findings says that its kind is denser
+among real rows. That brings back whole kinds of people. What is left over is columns whose values
+are still too many or too few, so weights are *calibrated* as in surveys: they are raked towards the
+shares that the values of each column have in the table. Raking goes half of the way, twice. All of
+the way, columns would fit better, and whole people less: a classifier tells them apart more easily.
+
+Weights also say how many findings there are to draw from: where a few weigh as much as all others,
+a large set could only repeat what the search found most of. Their *effective number* is (sum of
+weights)^2 / (sum of squared weights), and a set that nobody states a size for has no more.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +21,101 @@ from numpy.typing import NDArray
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
-__all__ = ["population_odds", "representative"]
+__all__ = ["effective_number", "population_odds", "representative"]
 
 _MOST_ROWS = 20_000  # of either side, to fit on
 _MOST_CELLS = 4_000_000  # of either side: of a wide table fewer rows
 _FOLDS = 2
 _MOST_LEVELS = 255  # what scikit-learn's boosted trees take as categories, and as bins of numbers
+_SHARE = 4  # drawing more than one of so many cannot move findings towards the population
+_LEAST = 500  # findings that are drawn however few are effective: sets of fewer are all noise
+_RAKED_BINS = 20  # of a number, as many real rows in each
+_SWEEPS = 2
+_HALF_WAY = 0.5
+_RARE = 1e-4  # share of a value that tells no more than none
+
+Values = NDArray[np.float64]
 
 
 def representative(
-    real: Rows, found: Rows, schema: Schema, n: int, rng: np.random.Generator
+    real: Rows, found: Rows, schema: Schema, n: int | None, rng: np.random.Generator
 ) -> Index:
     """Positions of n findings drawn without replacement, likelier the more they look real.
 
-    A finding is weighted by the odds that a classifier of real rows against findings gives it,
-    so that the draw follows the population's density wherever there are findings at all.
+    Without n as many as there are effectively, at least 500: at most a quarter of the findings, and
+    no more than real rows.
     """
     odds = population_odds(real, found, schema, rng)
-    # Gumbel's trick: the n largest of log-weight plus noise are a weighted draw without repeats.
-    noise = -np.log(-np.log(rng.uniform(np.finfo(float).tiny, 1.0, len(found))))
-    return np.sort(np.argsort(-(odds + noise), kind="stable")[:n])
+    if n is None:
+        most = min(len(real), max(1, len(found) // _SHARE))
+        n = min(most, max(_LEAST, int(effective_number(odds))))
+    if n >= len(found):
+        return np.arange(len(found))
+    return _draw(_rake(real, found, schema, n, odds), n, rng)
 
 
-def population_odds(
-    real: Rows, found: Rows, schema: Schema, rng: np.random.Generator
-) -> NDArray[np.float64]:
+def effective_number(odds: Values) -> float:
+    """How many findings of equal weight would tell as much as all with these log-weights.
+
+    >>> effective_number(np.log([1.0, 1.0, 1e-9]))
+    2.0
+    """
+    if not len(odds):
+        return 0.0
+    weights = np.exp(odds - odds.max())
+    return round(float(weights.sum() ** 2 / (weights**2).sum()), 6)
+
+
+def _rake(real: Rows, found: Rows, schema: Schema, n: int, odds: Values) -> Values:
+    """The chance of each finding to be drawn: they sum up to n and are 1 at most."""
+    columns = [_codes(real[:, j], found[:, j]) for j in range(len(schema))]
+    chances = _at_most_one(np.exp(odds - odds.max()), n)
+    for _ in range(_SWEEPS):
+        for wanted, codes in columns:
+            drawn = np.bincount(codes, weights=chances, minlength=len(wanted)) / n
+            factor = ((wanted + _RARE) / (drawn + _RARE)) ** _HALF_WAY
+            chances = _at_most_one(chances * factor[codes], n)
+    return chances
+
+
+def _codes(real: NDArray[np.float64], found: NDArray[np.float64]) -> tuple[Values, Index]:
+    """Shares of the values of a column in the table, and the value of each finding; numbers of
+    many values in bins, missing ones by themselves."""
+    values = np.unique(real[~np.isnan(real)])
+    if len(values) > _MOST_LEVELS:
+        shares = np.linspace(0, 1, _RAKED_BINS + 1)[1:-1]
+        values = np.unique(np.quantile(real[~np.isnan(real)], shares, method="lower"))
+    codes = [
+        np.where(np.isnan(side), len(values) + 1, np.searchsorted(values, side))
+        for side in (real, found)
+    ]
+    wanted = np.bincount(codes[0], minlength=len(values) + 2) / max(len(real), 1)
+    return wanted, codes[1]
+
+
+def _at_most_one(weights: Values, n: int) -> Values:
+    """Chances in proportion to weights that sum up to n, where that would be more than 1 just 1."""
+    chances = np.maximum(weights, np.finfo(float).tiny)
+    sure = np.zeros(len(weights), dtype=bool)
+    while True:
+        left = chances[~sure]
+        scaled = left * (n - int(sure.sum())) / left.sum()
+        if (scaled <= 1).all():
+            return np.where(sure, 1.0, chances * (n - int(sure.sum())) / left.sum())
+        sure[np.flatnonzero(~sure)[scaled > 1]] = True
+
+
+def _draw(chances: Values, n: int, rng: np.random.Generator) -> Index:
+    """n different findings, each with its chance: every n-th part of all chances, in a random
+    order, names one."""
+    order = rng.permutation(len(chances))
+    ends = np.cumsum(chances[order])
+    ends *= n / ends[-1]
+    marks = np.arange(n) + rng.random()
+    return np.sort(order[np.minimum(np.searchsorted(ends, marks, side="right"), len(order) - 1)])
+
+
+def population_odds(real: Rows, found: Rows, schema: Schema, rng: np.random.Generator) -> Values:
     """Log-odds of each finding to be a real row, from a classifier that has not seen it.
 
     Above 0: denser in the population than among the findings. Both sides weigh the same, so that

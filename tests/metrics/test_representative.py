@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limi.metrics.representative import population_odds, representative
+from limi.metrics.representative import effective_number, population_odds, representative
 from limi.table.schema import Column, Schema
 from tests.toy import integers
 
@@ -130,3 +130,38 @@ def test_the_draw_follows_the_odds():
     assert chosen.tolist() == sorted(set(chosen.tolist()))
     assert (found[chosen, 0] == 15).mean() == pytest.approx(0.5, abs=0.08)
     assert representative(real, found, SCHEMA, 4_000, rng).tolist() == list(range(4_000))
+
+
+def test_columns_come_nearer_to_the_table_than_odds_alone_bring_them():
+    """Odds learned from few rows leave something over, which raking takes away."""
+    schema = Schema(tuple(integers(f"x{j}", 0, 5) for j in range(8)))
+    rng = np.random.default_rng(3)
+    real = rng.binomial(5, 0.4, (400, 8)).astype(float)
+    found = rng.binomial(5, 0.55, (4_000, 8)).astype(float)
+    odds = population_odds(real, found, schema, np.random.default_rng(0))
+    plain = np.argsort(-(odds + rng.gumbel(size=len(odds))))[:800]
+    raked = representative(real, found, schema, 800, np.random.default_rng(0))
+
+    def away(chosen):
+        return np.abs(found[chosen].mean(axis=0) - real.mean(axis=0)).mean()
+
+    assert away(raked) < 0.9 * away(plain) < 0.9 * away(slice(None))
+
+
+def test_without_a_number_as_many_are_drawn_as_weights_are_worth():
+    rng = np.random.default_rng(0)
+    real = at(4_000, 3)
+    many = np.concatenate([at(7_000, 15), at(1_000, 3)])
+    assert len(representative(real, many, SCHEMA, None, rng)) == pytest.approx(1_000, abs=100)
+    few = np.concatenate([at(7_900, 15), at(100, 3)])
+    assert len(representative(real, few, SCHEMA, None, rng)) == 500
+    alike = at(8_000, 3)
+    assert len(representative(real, alike, SCHEMA, None, rng)) == 2_000
+    assert len(representative(real[:700], alike, SCHEMA, None, rng)) == 700
+    assert len(representative(real, at(80, 3), SCHEMA, None, rng)) == 20
+
+
+def test_the_effective_number_is_that_of_findings_with_equal_weight():
+    assert effective_number(np.zeros(40)) == 40
+    assert effective_number(np.log([3.0, 1.0])) == pytest.approx(1.6)
+    assert effective_number(np.zeros(0)) == 0
