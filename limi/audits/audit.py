@@ -195,7 +195,7 @@ def audit(
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     has_workers = want_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
-        raise InvalidInput(f"volume is {volume}; it is a number of people, 1 or more")
+        raise InvalidInput(f"volume is {volume}; it must be a number of people, 1 or more")
     remote = settle_remote(
         model,
         remote,
@@ -263,7 +263,7 @@ def audit(
     plan.check()
     if dry_run:
         on_plan(plan.estimate_unasked())
-        raise InvalidInput("a dry run has no result; on_plan is told what it would ask")
+        raise InvalidInput("a dry run has no result; pass on_plan to see what it would ask")
     with ExitStack() as ending:
         if bar is not None:
             ending.callback(bar.close)
@@ -308,7 +308,7 @@ def _beside(frame: Frame | None, key: str | None, name: str) -> Beside | None:
     if (frame is None) != (key is None):
         raise InvalidInput(
             "--protected-from and --key go together: the file that holds the protected columns, "
-            "and the column that tells its people"
+            "and the column that identifies its people"
         )
     return None if frame is None or key is None else Beside(frame, key, name)
 
@@ -322,15 +322,15 @@ def _twin_question(
     if (twin or unseen) and problem.target.rule.kind != "favorable":
         why = f"the model does not take {spell(problem.unseen)}, so changing it flips nothing; "
         raise InvalidInput(
-            f"{why if unseen else ''}twins are asked about favorable decisions, and the decision "
-            f"here is {str(problem.target.rule)!r}; name favorable labels, or a threshold"
+            f"{why if unseen else ''}twins need favorable decisions, but the decision here is "
+            f"{str(problem.target.rule)!r}; name favorable labels, or a threshold"
         )
     if twin or unseen:
         return TwinQuestion(kept, generator)
     if kept:
         raise InvalidInput(
-            f"--keep {','.join(kept)} names columns that stay when people are decided as their "
-            "twins; add --twin (twin=True in Python)"
+            f"--keep {','.join(kept)} names columns that people keep when they are decided as "
+            "their twins; add --twin (twin=True in Python)"
         )
     return None
 
@@ -343,7 +343,7 @@ def _one_budget(given: Budget | None, **parts: Any) -> Budget:
     both = [name for name, value in parts.items() if value != usual.get(name)]
     if both:
         raise InvalidInput(
-            f"budget and {both[0]} were both given; put {both[0]} into the budget, or leave the "
+            f"budget and {both[0]} were both given; move {both[0]} into the budget, or leave the "
             "budget out"
         )
     return given

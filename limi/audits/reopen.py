@@ -161,9 +161,9 @@ class Run:
         two could not be compared."""
         if decision is not None and parse_rule(decision).kind != self.rule.kind:
             raise InvalidInput(
-                f"the decision is {decision!r}, and the run {str(self.folder)!r} was decided by "
-                f"{self.summary.decision!r}, which compares other answers; leave the decision out, "
-                "or test both models by the same rule"
+                f"the decision given is {decision!r}, but the run {str(self.folder)!r} used "
+                f"{self.summary.decision!r}, which compares different answers; leave the decision "
+                "out, or test both models by the same rule"
             )
 
     @property
@@ -313,8 +313,8 @@ def _table(folder: Path, base: Path, manifest: dict[str, Any]) -> Table:
         return Table(data.load(place).frame, f"the table {place!r}")
     if sources.is_query(place):
         raise InvalidInput(
-            f"the table of the run {str(folder)!r} is a query, which reads what it names; if you "
-            f"know who wrote it, give it: --table {shlex.quote(place)}"
+            f"the table of the run {str(folder)!r} is a query, which can read any file; if you "
+            f"know who wrote it, repeat it: --table {shlex.quote(place)}"
         )
     moved = sources.move(place, base)
     path = sources.file_of(moved)
@@ -389,8 +389,8 @@ def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
         # Folders of earlier versions know no sum of the labels.
         if manifest.get(name) not in (None, hashes[name]):
             raise BadTable(
-                f"{words} holds other {what} than the run tested; give the table as it was with "
-                "--table FILE, or test the model on the new one first"
+                f"{words} has different {what} from what the run tested; give the original table "
+                "with --table FILE, or test the model on the new one first"
             )
 
 
@@ -414,7 +414,7 @@ def _require_whole(folder: Path) -> None:
         raise InvalidInput(
             f"the run {str(folder)!r} hides {spell(map(repr, map(str, hidden)))}, which the model "
             "takes, so its people cannot be asked about again; run it again with --show-personal, "
-            "and mind who reads that folder"
+            "and take care who can read that folder"
         )
 
 
@@ -557,8 +557,8 @@ def require_answers(
     )
     if not all(_alike(target.rule, target.score(rows), score) for rows, score in sides):
         raise BadModel(
-            f"the model{f' {named!r}' if isinstance(named, str) else ''} answers otherwise than in "
-            f"the run {str(folder)!r}; give the one that was tested with {option} KIND:PLACE, or "
-            "test this one first"
+            f"the model{f' {named!r}' if isinstance(named, str) else ''} gives answers that differ "
+            f"from those in the run {str(folder)!r}; give the one that was tested with {option} "
+            "KIND:PLACE, or test this one first"
         )
     return 2 * len(found.rows[some])

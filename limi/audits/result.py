@@ -296,7 +296,7 @@ def _choose(
     known = dict.fromkeys(table.population for table in tables)
     if population is not None and population not in known:
         raise InvalidInput(
-            f"the people of {population!r} were not compared; {nearest(population, known)}"
+            f"the {population} people were not compared; {nearest(population, known)}"
         )
     wanted = population or next(iter(known))
     return next(t for t in tables if t.columns == columns and t.population == wanted)

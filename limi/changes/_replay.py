@@ -314,7 +314,7 @@ def _ask(
             )
         flips[places[~always]] = False
         notes.append(
-            f"{told.scores_moved} of {told.rows} rows got another {target.rule.noun} when they "
+            f"{told.scores_moved} of {told.rows} rows got a different {target.rule.noun} when they "
             "were asked again, so only flips that were seen every time count"
         )
     return after, flips, notes, watch.questions

@@ -102,7 +102,7 @@ class Job:
         except LimiError as error:
             self.fail(str(error))
         except Exception as error:  # a page must not end because of what a library says
-            self.fail(f"this could not be worked out: {reason(error)}")
+            self.fail(f"this could not be computed: {reason(error)}")
         finally:
             self.ended = self._clock()
             self._done.set()
@@ -145,7 +145,7 @@ class Jobs:
         """The job of a number; InvalidInput where it is not known any more."""
         job = self._jobs.get(number)
         if job is None:
-            raise InvalidInput(f"question {number} is not known any more; ask it again")
+            raise InvalidInput(f"question {number} is no longer known; ask it again")
         self._give_up(job)
         return job
 

@@ -34,7 +34,7 @@ __all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "RegionRate", "meas
 _DIGITS = 9  # of a score that count: those behind them are the machine's
 _LEARNED_ROWS = 512  # that a privileged group is chosen on
 _MOST_REGIONS = 4
-_ALL = "every row there is was asked, so that it is known exactly"
+_ALL = "every row was asked about, so this is exact"
 
 
 @dataclass(frozen=True)
@@ -372,7 +372,7 @@ class _WorstRegion(Measuring):
         found = self.regions()
         if not any(region.n for region in found):
             learned = sum(map(len, self._rows))
-            note = f"{learned:,} rows to learn regions from" if learned else ""
+            note = f"{learned:,} rows used to learn regions" if learned else ""
             return Estimate(math.nan, 0.0, 1.0, 0, 0, note)
         worst = max(found, key=lambda region: region.hits / max(region.n, 1))
         return Estimate(

@@ -230,8 +230,8 @@ def draws(
         yield Drawn(rows, _ROUND, kept)
         if drawn >= _VAIN and have < _LEAST * drawn:
             raise InvalidInput(
-                f"of {drawn:,} rows that the generator {generator.kind} made {have:,} keep the "
-                "rules of the table; fit it on rows that keep them, or take another generator"
+                f"of {drawn:,} rows that the generator {generator.kind} made, {have:,} keep the "
+                "rules of the table; fit it on rows that keep them, or use another generator"
             )
 
 

@@ -552,6 +552,6 @@ def _check_scores(*scores: Tensor) -> None:
     bad = sum(tensor.isnan().sum() for tensor in scores)
     if len(scores[0]) and int(bad):
         raise BadModel(
-            f"the model returned {int(bad)} answers among {len(scores[0])} rows that are not "
-            "numbers that it may give; they must be finite, and scores in [0, 1]"
+            f"the model returned {int(bad)} answers among {len(scores[0])} rows that cannot be "
+            "used; answers must be finite, and scores must lie in [0, 1]"
         )

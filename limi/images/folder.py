@@ -131,7 +131,7 @@ def _write_pairs(result: ImageResult, target: Asked, folder: Path) -> ImageResul
     lost = int(n - held.sum())
     note = (
         f"{lost:,} of {n:,} pairs did not flip when their files were asked about again, so they "
-        "are not counted: the target answers otherwise each time"
+        "are not counted: the model does not repeat its answers"
     )
     kept = replace(
         result,

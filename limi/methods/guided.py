@@ -106,7 +106,7 @@ class Guided:
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.neighbours == 1:
-            raise InvalidInput("neighbours is 1; below 1 there are fresh rows to find more in")
+            raise InvalidInput("neighbours is 1; keep it below 1, so that some rows are fresh")
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""

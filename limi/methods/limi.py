@@ -268,8 +268,9 @@ class LIMI:
         down, up = sides
         if not len(down) or not len(up):
             session.notes.append(
-                f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows {len(up)} "
-                f"were surely favorable and {len(down)} surely not; plain natural rows were checked"
+                f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows, "
+                f"{len(up)} were clearly favorable and {len(down)} clearly not; plain natural rows "
+                "were checked instead"
             )
             return None
         plane, fitness = self._fit(down.latents(), up.latents(), rng)

@@ -69,7 +69,8 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
 
     if not 1 <= volume <= _MOST_PEOPLE:
         raise InvalidInput(
-            f"volume is {volume}; give the number of people decided on, from 1 to {_MOST_PEOPLE:,}"
+            f"volume is {volume}; give the number of people decided about, from 1 to "
+            f"{_MOST_PEOPLE:,}"
         )
     low, high = clopper_pearson(round(rate.estimate * rate.n), rate.n, 1 - _ERROR / 2)
     return Affected(

@@ -173,7 +173,9 @@ def _check(
     domain_seconds: float,
 ) -> None:
     if rows is not None and rows < 1:
-        raise InvalidInput(f"rows is {rows}; it is how many people to ask about, at least 1")
+        raise InvalidInput(
+            f"rows is {rows}; it is the number of people to ask about and must be at least 1"
+        )
     if max_boxes < 1:
         raise InvalidInput(f"max-boxes is {max_boxes}; it must be at least 1")
     if workers is not None and workers < 0:
@@ -312,8 +314,8 @@ class _Work:
     def _refuse_domain(self, what: str) -> None:
         if self._plan.domain_seconds:
             raise InvalidInput(
-                "the largest gap in the whole domain can be bounded for models made of trees, and "
-                f"this one {what}; leave --domain out"
+                "the largest gap in the whole domain can be bounded only for models made of "
+                f"trees, and this one {what}; leave --domain out"
             )
 
     def _choose_rows(self) -> Rows:

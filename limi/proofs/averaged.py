@@ -84,8 +84,8 @@ def find_averaging(target: Target) -> Averaging | None:
     if others:
         raise BadModel(
             f"the model is averaged over {spell(found.columns)} and not over {spell(others)}, so "
-            "its construction proves nothing there; average it over all protected columns, or "
-            "give the model inside"
+            "its construction proves nothing about the latter; average it over all protected "
+            "columns, or give the model inside"
         )
     return found
 

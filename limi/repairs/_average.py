@@ -98,7 +98,7 @@ def average(
 def check_scale(scale: str) -> None:
     """InvalidInput where nobody knows what that is."""
     if scale not in ("probability", "log-odds"):
-        raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
+        raise InvalidInput(f"scale is {scale!r}; it must be 'probability' or 'log-odds'")
 
 
 def average_target(
@@ -205,7 +205,7 @@ def _average_alone(
     """Without a table: the values are those that weights are given for."""
     if not isinstance(weights, Mapping):
         raise InvalidInput(
-            "without a table nobody knows the protected values; give the table as the second "
+            "without a table, the protected values are not known; give the table as the second "
             "argument, or weights such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
     named = [protected] if isinstance(protected, str) else _listed(protected)
@@ -254,7 +254,7 @@ def _listed(protected: Any) -> list[str]:
 def _values(weights: Mapping[str, Mapping[Any, float]], name: str) -> list[Any]:
     if name not in weights or not isinstance(weights[name], Mapping):
         raise InvalidInput(
-            f"weights give no numbers for the values of {name!r}; give some for every protected "
+            f"the weights do not cover the values of {name!r}; give some for every protected "
             "column, such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
     return [np.asarray(value).item() for value in weights[name]]

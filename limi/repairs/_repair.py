@@ -126,9 +126,11 @@ def repair(
 
 def _no_sweep(result: Result, sided: bool) -> InvalidInput:
     if sided:
-        return InvalidInput("a sweep is over fractions of findings; ask for it with --how findings")
+        return InvalidInput(
+            "a sweep tries several fractions of findings; use it with --how findings"
+        )
     return InvalidInput(
-        "a sweep draws favorable decisions against accuracy, and the decision here is "
+        "a sweep plots favorable decisions against accuracy, but the decision here is "
         f"{str(result.problem.target.rule)!r}; leave --sweep out"
     )
 
@@ -165,8 +167,8 @@ def _check_sight(result: Result) -> None:
         names = " or ".join(result.problem.schema.protected)
         raise InvalidInput(
             f"the model does not take {names}, so no decision depends on it and there is nothing "
-            "to average or to drop; limi test --twin shows what goes along with it in other "
-            "columns, and --keep names columns that may differ"
+            "to average or drop; limi test --twin shows what goes along with it in other columns, "
+            "and --keep names the columns that may differ"
         )
 
 

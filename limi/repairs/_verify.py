@@ -314,7 +314,7 @@ def judge(
     told = terms.tell_excess(loss.value, loss.on, max_accuracy_loss)
     if loss.low > max_accuracy_loss:
         return Verdict("too costly", f"{told} (flips {flips})")
-    return Verdict("inconclusive", f"{told}, though on so few rows that may be chance")
+    return Verdict("inconclusive", f"{told}, though with so few rows that may be chance")
 
 
 def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> Verdict:

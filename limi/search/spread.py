@@ -238,8 +238,8 @@ class Spread:
             raise error
         if len(rows) < 2 * _FEWEST:
             raise BadModel(
-                f"a worker {_describe(error)} when it asked the model for {len(rows)} rows, and "
-                "for more before; use fewer --workers, or a machine with more memory"
+                f"a worker {_describe(error)} when it asked the model about {len(rows)} rows, and "
+                "about more rows before; use fewer --workers, or a machine with more memory"
             ) from None
         half = len(rows) // 2
         return np.concatenate(self._ask(what, [rows[:half], rows[half:]]))
@@ -252,4 +252,4 @@ class Spread:
 
 
 def _describe(error: BaseException) -> str:
-    return "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    return "ran out of memory" if isinstance(error, MemoryError) else "was killed"

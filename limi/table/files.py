@@ -158,7 +158,7 @@ def infer(
         if column is not None:
             found.append(column)
     if not found:
-        raise BadTable("every cell is missing in every column; a table needs people")
+        raise BadTable("every cell of the table is missing; give a table with values")
     return Schema(
         tuple(found), guessed=frozenset(column.name for column in found if column.name not in kinds)
     )

@@ -51,7 +51,7 @@ class NeverSeen:
             value, finds = f"about {self.value}", "looks for rules"
             counted += f" among the {self.near:,} people nearest to it"
         return (
-            f"{100 * self.share:.0f} % of partners hold a combination that the table never or "
+            f"{100 * self.share:.0f} % of partners have a combination that the table never or "
             f"hardly ever has: {self.column} {self.cell} with {self.protected} {value} "
             f"({counted}); {command} {finds}"
         )

@@ -110,11 +110,11 @@ def _dump_mined(mined: Mined) -> list[str]:
     """Mined rules with their counts, and what was seen but is not a rule yet, in comments."""
     caution = [f"# {clean(mined.caution)}"] if mined.caution else []
     if not (mined.rules or mined.remarks or mined.possible):
-        return ["", "# No rules were found that the rows keep.", *caution]
+        return ["", "# No rules were found that the rows follow.", *caution]
     lines = [
         "",
-        "# Found in the rows, for you to judge: delete what is chance or custom, keep what cannot",
-        "# be otherwise. Counts are of the rows that a rule speaks of: how many break it, and how",
+        "# Found in the rows, for you to judge: delete coincidences and habits, keep what cannot",
+        "# be otherwise. Counts are of the rows that a rule is about: how many break it, and how",
         "# many would if its columns had nothing to do with each other.",
         *caution,
         *dump_rules(mined.rules, mined.comments),
@@ -249,7 +249,7 @@ def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
             _hold_to(tree, _SDV_SEVERAL, name)
             if len(tree["tables"]) != 1:
                 raise InvalidInput(
-                    f"{name!r} describes {len(tree['tables'])} tables; limi tests one table"
+                    f"{name!r} describes {len(tree['tables'])} tables; limi tests a single table"
                 )
             tree = next(iter(tree["tables"].values()))
         _hold_to(tree, _SDV_SINGLE, name)
@@ -292,8 +292,8 @@ def _column(key: str, table: Any, name: str) -> Column:
     idle = sorted(table.keys() & (_OF_LEVELS if table["kind"] == "numerical" else _OF_NUMBERS))
     if idle and table["kind"] in get_args(Kind):
         raise InvalidInput(
-            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which means nothing "
-            "there; a numerical column has low, high and step, any other has levels and labels"
+            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which does not apply; "
+            "a numerical column has low, high and step, any other has levels and labels"
         )
     for field in ("levels", "labels"):
         if not isinstance(table.get(field, []), list):

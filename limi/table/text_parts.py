@@ -45,7 +45,7 @@ class _File:
                 if not isinstance(frame.index, pd.RangeIndex):
                     raise BadTable(
                         f"{str(self.path)!r} has rows with more cells than the header has names; "
-                        "is there a separator at the end of the lines, or a name missing?"
+                        "do the lines end with a separator, or is a name missing?"
                     )
                 yield frame
 

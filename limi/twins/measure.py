@@ -462,9 +462,9 @@ class _Inquiry:
         compared = {way.own for way in self.ways}
         left = [name for number, name in enumerate(names) if number not in compared]
         if left:
-            notes.append(f"not compared, because there are many groups: {', '.join(left)}")
+            notes.append(f"not compared, because there are too many groups: {', '.join(left)}")
         if missing:
-            notes.append(f"the budget left no room for {', '.join(missing)}")
+            notes.append(f"the budget was too small for {', '.join(missing)}")
         return replace(
             blank,
             groups=groups,

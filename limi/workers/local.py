@@ -80,9 +80,8 @@ class _Process:
             return self.pipe.recv()
         except (EOFError, OSError):
             raise Killed(
-                f"a worker was ended from outside (exit code {self._ended()}), each time that it "
-                "was given the same job; was the memory full? Use fewer --workers, or a smaller "
-                "--max-batch"
+                f"a worker was killed (exit code {self._ended()}) every time it was given the same "
+                "job; did memory run out? Use fewer --workers, or a smaller --max-batch"
             ) from None
 
     @property

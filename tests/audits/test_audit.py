@@ -142,7 +142,7 @@ def test_a_generator_can_be_an_object_or_a_file_and_must_fit(tmp_path):
     one = audit(generator=fitted, **given)
     two = audit(generator=tmp_path / "people.trees", **given)
     pd.testing.assert_frame_equal(one.findings, two.findings)
-    with pytest.raises(InvalidInput, match="fitted to other columns"):
+    with pytest.raises(InvalidInput, match="fitted to columns that differ"):
         audit(frame=FRAME[FRAME.age < 60], generator=fitted, **given)
     with pytest.raises(InvalidInput, match="did you mean 'trees'"):
         audit(generator="tress", **given)
@@ -404,14 +404,14 @@ def test_a_place_that_cannot_be_written(tmp_path):
             "say which ones people want, one or several",
         ),
         ({"frame": FRAME[:0]}, BadTable, "empty"),
-        ({"frame": FRAME.drop(columns="job")}, BadModel, "wants the columns job"),
+        ({"frame": FRAME.drop(columns="job")}, BadModel, "needs the columns job"),
         ({"frame": FRAME.assign(job=1)}, BadModel, "the model raised"),
         ({"model": object()}, InvalidInput, "is not a model that limi knows"),
         ({"model": LogisticRegression()}, BadModel, "not a fitted classifier"),
         ({"model": lambda f: np.full(len(f), np.nan)}, BadModel, "NaN or infinite"),
         ({"model": lambda f: np.zeros(3)}, BadModel, "3 answers for"),
         ({"model": lambda f: np.zeros((len(f), 3))}, BadModel, "returned 3 values per row"),
-        ({"model": lambda f: f["job"].astype(str)}, BadModel, "was expected; return two labels"),
+        ({"model": lambda f: f["job"].astype(str)}, BadModel, "return two labels"),
         ({"model": lambda f: f["age"].astype(float)}, BadModel, "must lie in"),
         ({"max_rows": 0}, InvalidInput, "above 0"),
         ({"max_queries": 1}, InvalidInput, "one row costs 2 queries"),

@@ -110,4 +110,4 @@ def test_answers_that_move_are_confirmed_as_in_memory(table, monkeypatch):
     assert 0 < one.summary.findings == other.summary.findings
     pd.testing.assert_frame_equal(one.findings, other.findings)
     for run in runs:
-        assert "otherwise when findings were asked again" in " ".join(run.summary.notes)
+        assert "not when findings were asked about again" in " ".join(run.summary.notes)

@@ -84,7 +84,7 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
     assert counts[first] == max(counts[["Wife", "Husband", "Ms", "Mr"]]) >= counts[becomes]
     assert f" {first} as sex " in wording.tell_rules(summary)[0]
     assert f"{becomes} as sex " in wording.tell_rules(summary)[0]
-    assert "what the rules say goes along" in wording.limits(summary)[-1]
+    assert "what the rules change along" in wording.limits(summary)[-1]
     assert dict(wording.rule_facts(summary))["rules"] == "5 constraints, 2 derived columns, 2 roles"
     example = summary.examples[0]
     assert "tie" in {field.name for field in example.fields if field.changed}

@@ -60,7 +60,7 @@ def test_json_is_one_object(certify):
     ("words", "code", "told"),
     [
         (("--near", "sex=any"), 2, "which is protected"),
-        (("--near", "age=1000"), 2, "leaves the range"),
+        (("--near", "age=1000"), 2, "wider than the whole range"),
         (("--rows", "-3"), 2, "rows is -3"),
         (("--constraint", "age > 1000"), 2, "no row of the table keeps"),
         (("--model", "python:model.py:f"), 4, "made of trees"),

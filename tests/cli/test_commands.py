@@ -326,7 +326,7 @@ def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, l
     code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--method", "real")
     assert code == 0, err
     assert out.startswith("0 % of real rows")
-    assert "the model does not always answer the same:" in " ".join(out.split())
+    assert "the model does not always give the same answer:" in " ".join(out.split())
 
 
 def test_held_out_rows_and_what_a_function_answers(folder, limi):
@@ -342,7 +342,7 @@ def test_held_out_rows_and_what_a_function_answers(folder, limi):
     for words, code in ((["--held-out", "none.csv"], 2), (["--output", "run"], 2)):
         got, out, err = limi(*given, *words)
         assert (got, out) == (code, "")
-    assert "label or score (the run folder is out)" in " ".join(err.split())
+    assert "label or score (the run folder is --out)" in " ".join(err.split())
     people.drop(columns="sex").to_csv(folder / "new.csv", index=False)
     code, out, err = limi(*given, "--held-out", "new.csv")
     assert (code, out) == (4, "")

@@ -151,7 +151,7 @@ def test_no_flips_give_no_rules():
     rows = people(500)
     found = rules_of(rows, np.zeros(500, dtype=bool))
     assert found.rules == ()
-    assert found.reason.startswith("0 of 500 rows flip; it takes 30")
+    assert found.reason.startswith("0 of 500 rows flip; at least 30")
 
 
 def test_few_flips_are_said_to_be_few():

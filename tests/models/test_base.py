@@ -127,7 +127,7 @@ def test_a_label_means_the_same_alone_and_among_others(decision):
         (Decision(), [-3.0, 0.2], BadModel, "scores from -3 to 0.2"),
         (Decision(), [[0.1, 0.2, 0.7]] * 2, BadModel, "3 values per row"),
         (Decision(), np.zeros((2, 2, 2)), BadModel, "several values per row"),
-        (Decision(), [[0.9, 0.9], [0.1, 0.2]], BadModel, "do not sum to 1"),
+        (Decision(), [[0.9, 0.9], [0.1, 0.2]], BadModel, "do not add up to 1"),
         (Decision(), ["a", "b"], InvalidInput, "say which answer is favorable"),
         (WORDS, ["bad", "fine"], BadModel, "'fine' where 'bad', 'good' was expected"),
         (WORDS, ["bad", None], BadModel, "missing labels"),
@@ -172,7 +172,7 @@ def test_real_answers_settle_what_floats_are(decision, raw, settled):
         (Decision(0), [0.0, 1.0], "all 0.0, 1.0, so they may be labels or scores: as a label 0.0"),
         (Decision("0", (0, 1)), [1.0, 1.0], "as a label 1.0 is unfavorable, as a score favorable"),
         (Decision(False, (False, True)), [[0.0], [0.0]], "as a label 0.0 is favorable, as a score"),
-        (Decision(2, (1, 2)), [1.0, 1.0], "say which they are with --output label or --output"),
+        (Decision(2, (1, 2)), [1.0, 1.0], "say which with --output label or --output"),
     ],
 )
 def test_floats_that_could_be_either_are_asked_about(decision, raw, says):
@@ -190,7 +190,7 @@ def test_what_the_user_says_they_are_is_what_they_are():
     assert Answers(Decision(0, (0, 1), "score")).read(floats, 2).tolist() == [0, 1]
     assert Answers(Decision(0, (0, 1), "score")).read([0, 1], 2).tolist() == [0, 1]
     assert Answers(Decision(0, (0, 1), "score")).read([True, False], 2).tolist() == [1, 0]
-    with pytest.raises(BadModel, match="answers 'bad' where output=\"score\" promises numbers"):
+    with pytest.raises(BadModel, match="answers 'bad' but output=\"score\" promises numbers"):
         Answers(Decision("good", ("bad", "good"), "score")).read(["bad", "good"], 2)
     with pytest.raises(BadModel, match=r"answers 0\.3.* where 0, 1 was expected"):
         Answers(Decision(0, (0, 1), "label")).read([0.3, 0.7], 2)

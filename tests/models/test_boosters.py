@@ -47,7 +47,7 @@ def test_a_linear_booster():
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' and gives numbers"),
+        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' and returns numbers"),
         (
             lambda: trained("multi:softprob", num_class=3),
             "objective 'multi:softprob' over 3 outputs",
@@ -151,7 +151,7 @@ def test_a_model_without_stored_categories_takes_the_tables_own(tmp_path):
             lambda: lightgbm.train(
                 {"objective": "regression", "verbose": -1}, lightgbm.Dataset(numbers(), truth()), 2
             ),
-            "objective 'regression' and gives numbers",
+            "objective 'regression' and returns numbers",
         ),
         (
             lambda: (
@@ -205,7 +205,7 @@ def test_a_category_column_that_no_tree_uses():
     expected = model.predict_proba(frame)[:, 1]
     text = frame.astype({"sex": str, "only": str})
     np.testing.assert_allclose(scored(model.booster_, text), expected, atol=1e-9)
-    with pytest.raises(BadModel, match="2 columns of categories and the table has 1"):
+    with pytest.raises(BadModel, match="2 categorical columns, but the table has 1"):
         scored(model.booster_, text.assign(only=1))
 
 
@@ -229,7 +229,7 @@ def test_a_threshold_set_on_the_model_decides(tmp_path):
 
 
 def test_missing_categories_are_refused_with_a_way_out():
-    with pytest.raises(BadModel, match="no missing cells in categories, but city may have them"):
+    with pytest.raises(BadModel, match="not accept missing categories, but city may have them"):
         bound(catboost_model(), people(), favorable="good")
 
 

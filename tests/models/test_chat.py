@@ -187,7 +187,7 @@ def test_a_template_reaches_for_nothing_but_the_row(tmp_path, prompt, words):
     ("place", "most", "words"),
     [
         ("chat:http://h#m?template=loans", None, "--max-queries N"),
-        ("chat:http://h?template=loans", 100, "names no model"),
+        ("chat:http://h?template=loans", 100, "does not name a model"),
         ("chat:http://h#m", 100, "needs a template"),
         ("chat:http://h#m?template=lones", 100, "did you mean 'loans'"),
         ("chat:http://h#m?template=none.toml", 100, "there is no file"),
@@ -253,7 +253,7 @@ def test_a_template_that_cannot_be_filled_is_named_and_nothing_is_sent(
     ("line", "words"),
     [
         ('favorable = ["loan granted"]', "give single words"),
-        ("system = 3", "it must be a text"),
+        ("system = 3", "it must be text"),
     ],
 )
 def test_words_that_could_never_be_found_are_refused(tmp_path, line, words):

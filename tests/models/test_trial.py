@@ -164,7 +164,7 @@ def test_a_file_that_crashes_its_library_is_one_sentence(tmp_path):
     with pytest.raises(BadModel) as caught:
         prepared(crashing(tmp_path / "a.json"))
     said = str(caught.value)
-    assert "was not opened: tried in a process of its own, it crashed xgboost (SIGSEGV)" in said
+    assert "was not opened: in a trial in a separate process, it crashed xgboost (SIGSEGV)" in said
     assert "\n" not in said
 
 
@@ -313,7 +313,7 @@ def test_a_limit_of_0_is_none(gigabytes, tmp_path, monkeypatch, starts):
 def test_where_no_process_can_be_started_it_is_said(python, tmp_path, monkeypatch):
     uri = saved(tmp_path)
     monkeypatch.setattr(sys, "executable", python)
-    with pytest.raises(InvalidInput, match=r"none could be started: .*LIMI_MODEL_SECONDS=0"):
+    with pytest.raises(InvalidInput, match=r"could not be started: .*LIMI_MODEL_SECONDS=0"):
         prepared(uri)
 
 

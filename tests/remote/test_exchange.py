@@ -105,7 +105,7 @@ def test_a_server_that_asks_to_wait_is_left_alone_by_all_requests(ask, app, addr
 def test_a_server_that_wants_to_be_left_alone_for_an_hour_ends_the_run(ask, app, address):
     app.before = some_times(1, 503, b"", {"Retry-After": "3600"})
     _, asked = ask(address)
-    with pytest.raises(Unreachable, match=r"left alone for 3,600 seconds.*--resume"):
+    with pytest.raises(Unreachable, match=r"a pause of 3,600 seconds.*--resume"):
         asked(ROWS[:5])
 
 
@@ -154,7 +154,7 @@ def test_nobody_there_is_unreachable(ask):
     ("status", "kind", "body", "words"),
     [
         (400, "application/json", b'{"message": "no column abc"}', "refuses the rows .*no column"),
-        (401, "text/plain", b"who are you?", "refuses to be asked .*--header"),
+        (401, "text/plain", b"who are you?", "refuses access .*--header"),
         (404, "text/plain", b"", "knows no POST /invocations"),
         (422, "text/plain", b"bad", "status 422: bad"),
         (200, "text/html", b"<html><title>Log in</title></html>", "web page: Log in"),

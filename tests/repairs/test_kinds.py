@@ -243,7 +243,7 @@ def test_a_model_of_several_classes_is_repaired(repaired_classes, table):
 def test_the_page_speaks_of_classes(repaired_classes, tmp_path):
     folder = repaired_classes.save(tmp_path / "out")
     shown = (folder / "report.html").read_text()
-    assert "Who gets a better class and who a worse one" in shown
+    assert "Who gets a better class, and who a worse one" in shown
     assert "demographic parity difference" in shown
     assert "favorable decision" not in shown
     assert (folder / "model.skops").exists()

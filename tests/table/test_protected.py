@@ -74,7 +74,7 @@ def test_protected_columns_as_a_mapping():
     [
         (["sax"], "did you mean 'sex'"),
         (["sex=X"], "not a value of column 'sex'"),
-        (["age=10-30"], "outside column 'age'"),
+        (["age=10-30"], "outside the range of column 'age'"),
         (["age=30-20"], "first must not be above"),
         (["age=20-30:2.5"], "does not fit"),
         (["debt"], "needs a range with a step above 0"),

@@ -54,7 +54,7 @@ def test_what_names_no_table_of_sqlite_is_refused(database, table, said):
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "people.csv").write_text("age\n1\n")
-    with pytest.raises(LimiError, match="cannot be read as a database of SQLite"):
+    with pytest.raises(LimiError, match="cannot be read as an SQLite database"):
         files.read(f"sqlite:{tmp_path / 'people.csv'}:people")
 
 
@@ -73,8 +73,8 @@ def test_a_query_of_duckdb_reads_files(tmp_path):
         ("install httpfs", "is one SELECT"),
         ("attach '{}/new.db'", "is one SELECT"),
         ("", "is one SELECT"),
-        ("select gone from nowhere", "the query of DuckDB fails"),
-        ("select", "the query of DuckDB fails"),
+        ("select gone from nowhere", "the DuckDB query fails"),
+        ("select", "the DuckDB query fails"),
         ("select 1 as a where false", "holds no rows"),
     ],
 )
@@ -111,5 +111,5 @@ def test_places_of_sources_move_with_a_folder(tmp_path):
 def test_a_run_folder_does_not_run_its_query_by_itself(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     run = Run(tmp_path, None, {"table": "duckdb:select 1", "origin": "."})
-    with pytest.raises(LimiError, match="is a query, which reads what it names"):
+    with pytest.raises(LimiError, match="is a query, which can read any file"):
         run.table()
