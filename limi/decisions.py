@@ -102,7 +102,7 @@ def differ(scores: Any, others: Any) -> Any:
 
 
 def contradicts(scores: Any, favorable: Any) -> Any:
-    """Where scores clearly say another decision than this mask."""
+    """Where scores clearly give a different decision from this mask."""
     return (opposes(scores) & favorable) | (favors(scores) & ~favorable)
 
 
@@ -164,7 +164,7 @@ class Rule(ABC):
 
     @abstractmethod
     def turns(self, standing: Any, mine: Any) -> Any:
-        """Where what `stands` says is another decision than the row's own (n,)."""
+        """Where what `stands` says is a different decision from the row's own (n,)."""
 
     def leans(self, one: Any, other: Any) -> Any:
         """int8: which of two answers is more, 1 the one, -1 the other, 0 neither."""
@@ -183,7 +183,7 @@ class Rule(ABC):
         return abs(one - other) > _ROUNDING
 
     def contradicts(self, answers: Any, decided: Any) -> Any:
-        """Where answers clearly say another decision than the model's own."""
+        """Where answers clearly give a different decision from the model's own."""
         return contradicts(answers, decided)
 
 

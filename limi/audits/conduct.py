@@ -150,7 +150,7 @@ def _hold_to_contract(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness
     target, watch, rows = plan.problem.target, plan.watch, plan.problem.rows
     most = CONTRACT_ROWS
     if watch.limited:
-        # One row, then a few: what a call costs itself is told by the difference.
+        # One row, then a few: the difference shows what a call itself costs.
         ask = watch.counted(watch.timed(target.score), in_any_case=True)
         ask(rows[:1])
         most = int(np.clip(_affordable(plan, CONTRACT_SHARE), 2, most))

@@ -262,7 +262,7 @@ class Draft:
                 continue  # its last owner has just finished, or removed it
 
     def _restore(self) -> None:
-        """Mend what a kill left between two renames: an old run that stands aside."""
+        """Repair what a kill left between two renames: an old run that stands aside."""
         name = re.compile(re.escape(self.place.name) + r"\.[0-9a-f]{8}\.old")
         for old in [path for path in self.place.parent.iterdir() if name.fullmatch(path.name)]:
             if not _is_folder(old) or _stranger(old, _OURS):

@@ -109,7 +109,7 @@ def hide_examples(shown: tuple[Example, ...], hidden: Collection[str]) -> tuple[
 def hide_regions(
     where: Where, shown: Regions | None, hidden: Collection[str]
 ) -> tuple[Where, Regions | None]:
-    """Regions without those that are told by a hidden column."""
+    """Regions without those that a hidden column describes."""
     if not hidden or shown is None:
         return where, shown
     keep = [

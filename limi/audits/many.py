@@ -26,7 +26,7 @@ class Many:
     spool: Spool
     sample: Found
     dropped: Dropped
-    judged_by: str  # what naturalness was told by; empty where it was not
+    judged_by: str  # how naturalness was judged; empty where it was not
 
     def __iter__(self) -> Iterator[Found]:
         return self.spool.parts()

@@ -79,7 +79,7 @@ def reopen(
     trust: Sequence[str] = (),
     remote: Remote | None = None,
 ) -> Result:
-    """The result of a finished run, with its table and model at hand again.
+    """The result of a finished run, with its table and model open again.
 
     Both are held to what the run tested: a table or a model that has changed since is refused.
     Relative paths start where the run was started. `table` and `model` say where the two are now,
@@ -157,7 +157,7 @@ class Run:
         return replace(rule, labels=labels, ordered=self.summary.ordered)
 
     def require_kind(self, decision: str | None) -> None:
-        """InvalidInput where a rule is of another kind than the run's, so that the answers of the
+        """InvalidInput where a rule is of a different kind from the run's, so that answers of the
         two could not be compared."""
         if decision is not None and parse_rule(decision).kind != self.rule.kind:
             raise InvalidInput(

@@ -127,7 +127,7 @@ def _find_judge(plan: Plan) -> Judge | None:
 
 
 def _judge(plan: Plan, found: Found) -> tuple[Found, str]:
-    """Findings with the naturalness of both rows, and what it was told by."""
+    """Findings with the naturalness of both rows, and how it was judged."""
     judge = _find_judge(plan) if len(found) else None
     return (found, "") if judge is None else (judge_found(found, judge), judge.words)
 
@@ -222,7 +222,7 @@ def _is_vain(searched: Searched) -> bool:
 
 
 def _kept_flips(plan: Plan, measured: Measured, rates: Mapping[str, Rate]) -> dict[str, str]:
-    """Verdicts on the rows of rates, where the same rows can be had again from the seed."""
+    """Verdicts on the rows of rates, where the same rows can be drawn again from the seed."""
     return {
         name: keep_flips(checked.flips)
         for name, checked in measured.checked.items()

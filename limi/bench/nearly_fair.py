@@ -36,7 +36,7 @@ _HALVINGS = 18
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model, and how rare its flips shall be."""
+    """A model, and how rare its flips should be."""
 
     kind: str = "dnn"  # of the papers, or of the recipe `estimator`
     rate: float = 0.01  # of natural people

@@ -1,4 +1,4 @@
-"""A run whose parts do not speak of the same test is not evidence."""
+"""A run whose parts do not describe the same test is not evidence."""
 
 from __future__ import annotations
 

@@ -138,7 +138,7 @@ class Exploration:
     meter: Meter
     record: Record
     jobs: Jobs
-    rows: Rows | None = None  # real people, where the table is at hand
+    rows: Rows | None = None  # real people, if the table is available
     found: FoundSheet | None = None
     summary: Summary | None = None
     regions: tuple[Region, ...] = ()

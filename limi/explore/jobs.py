@@ -34,7 +34,7 @@ def share_openmp() -> None:
 
 
 class Cancelled(LimiError):
-    """Nobody waits for the answer any more."""
+    """Nobody is waiting for the answer now."""
 
 
 class Job:
@@ -142,7 +142,7 @@ class Jobs:
         return job
 
     def get(self, number: int) -> Job:
-        """The job of a number; InvalidInput where it is not known any more."""
+        """The job of a number; InvalidInput if it is no longer known."""
         job = self._jobs.get(number)
         if job is None:
             raise InvalidInput(f"question {number} is no longer known; ask it again")

@@ -155,7 +155,7 @@ def _read_found(run: Run, schema: Schema, rule: Rule) -> FoundSheet:
 
 
 def _settle_found(found: FoundSheet, run: Run, problem: Problem | None) -> FoundSheet:
-    """The findings under the rule by which the model is asked; read anew in the unlikely case that
+    """The findings under the rule by which the model is asked; read again in the unlikely case that
     its columns or its classes are not those that the run's folder names."""
     if problem is None:
         some = found.sheet["score"].values[:1000]
@@ -311,7 +311,7 @@ def _rule_of(summary: Summary) -> Rule:
 
 
 def _rows_of(run: Run, table: Any, schema: Schema) -> tuple[Rows | None, list[str]]:
-    """The table's people where nobody opens the model; a sentence where they are not at hand."""
+    """The table's people where nobody opens the model; a sentence if they are not available."""
     try:
         read = run.table(table)
         if run.manifest.get("protected_from"):

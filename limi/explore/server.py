@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _WAITING = 256  # connections that wait until they are answered
-_RENEWED = 10.0  # seconds between two addresses that are told anew
+_RENEWED = 10.0  # seconds between two addresses that are told again
 
 
 class _Refused(Exception):

@@ -207,7 +207,7 @@ class _Percentile(Measuring):
 class _Apart(Measuring):
     """A rate minus that of an earlier run, of which only counts are known.
 
-    Both may rest on the same rows, so that nothing is known of how they hang together: each has
+    Both may rest on the same rows, so how they depend on each other is not known: each has
     half of the error, which holds whatever that is. A rate that is 0 by definition needs none.
     """
 

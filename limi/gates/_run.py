@@ -171,7 +171,7 @@ def gate(
 
 
 def _require_kind(wanted: Sequence[Rule], problem: Problem) -> None:
-    """InvalidInput where a rule of the gate speaks of scores and decisions have none."""
+    """InvalidInput where a rule of the gate needs scores and decisions have none."""
     decision = problem.target.rule
     sided = [rule for rule in wanted if rule.measure in ("score_gap", "spd")]
     if sided and decision.kind != "favorable":

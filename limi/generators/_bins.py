@@ -1,7 +1,7 @@
 """A column cut into few bins, and what a bin holds.
 
 Trees and tables want few levels; columns have thousands, or real numbers. A bin is a run of
-neighbouring values, and bins may stand in another order than their values. Inside a bin a
+neighbouring values, and bins need not be in the order of their values. Inside a bin a
 fraction in [0, 1) says which of its values is meant, in the proportions in which the column holds
 them, so that cutting into bins is undone on the way back.
 """

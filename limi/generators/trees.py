@@ -2,7 +2,7 @@
 
 Columns stand in an order. A classification tree predicts each from those before it, and a leaf
 holds the counts of the training rows that fell into it. A latent z has one standard normal number
-a column, and decodes column after column:
+per column, and decodes column after column:
 
     u_j = Phi(z_j);   x_j = the value at share u_j of the leaf that x_1 .. x_(j-1) fall into
 

@@ -153,7 +153,7 @@ def _can_follow(generator: Any) -> bool:
 
 
 def _numbers(target: Target, device: Any) -> list[tuple[int, Any]]:
-    """Columns whose levels stand for other numbers than their position, with NaN for missing."""
+    """Columns whose levels stand for numbers other than their position, with NaN for missing."""
     import torch
 
     found = []

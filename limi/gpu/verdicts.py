@@ -489,14 +489,14 @@ class OnDevice:
 
     @cached_property
     def _may_stray(self) -> bool:
-        """May a row hold protected values that are none of the combinations?"""
+        """May a row hold protected values that are not one of the combinations?"""
         columns = (self.schema.columns[i] for i in self.schema.protected_index)
         pairs = zip(columns, self.schema.protected_codes, strict=True)
         return any(column.missing or len(codes) != column.size for column, codes in pairs)
 
     @cached_property
     def _sets(self) -> list[tuple[tuple[int, ...], int]]:
-        """What causes are told by, where several columns are protected."""
+        """What causes are identified by, where several columns are protected."""
         return cause_sets(self.schema)
 
     @cached_property

@@ -134,7 +134,7 @@ class Table:
     name: str
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column; InvalidInput where there is none of the name."""
+        """The cells of a column; InvalidInput if there is no column of that name."""
         if name not in self.columns:
             raise InvalidInput(f"{self.name} has no column {name!r}; {nearest(name, self.columns)}")
         place = self.columns.index(name)

@@ -126,7 +126,7 @@ class Evidence:
     """How natural findings, representative findings and real rows that flip are as sets."""
 
     judged_by: str
-    """What the naturalness of single findings was told by; empty where it was not."""
+    """How the naturalness of single findings was judged; empty where it was not."""
 
     effort: Effort
     seed: int

@@ -381,7 +381,7 @@ class Answers:
     """Reads what a function or a graph returns as scores.
 
     Labels that are kept as floats look like scores; `settle` says which they are, from answers for
-    real rows, so that no batch is read otherwise than the next.
+    real rows, so that no batch is read differently from the next.
     """
 
     decision: Decision = Decision()
@@ -612,7 +612,7 @@ class Answers:
 
 
 def _numbers(array: NDArray[Any]) -> Scores:
-    """One number a row; BadModel where it is not a number."""
+    """One number per row; BadModel where it is not a number."""
     if array.ndim != 1:
         columns = array.shape[1] if array.ndim == 2 else "several"
         raise BadModel(f"the model returned {columns} values per row; return one number")

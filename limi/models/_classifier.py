@@ -42,7 +42,7 @@ _BY_CLASS = "the model does not always choose its most probable class, so its de
 
 
 class _Refitted(ABC):
-    """What can be fitted anew as a clone of its estimator, whatever it predicts."""
+    """What can be fitted again as a clone of its estimator, whatever it predicts."""
 
     estimator: Any
     prepare: Callable[[Any], Any] | None
@@ -69,7 +69,7 @@ class _Refitted(ABC):
         n_table: int,
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
-        """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
+        """An estimator or pipeline with the same settings, its seed among them, fitted again."""
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         return _fit_clone(self.estimator, inputs, self._spell(labels), weights)
 

@@ -40,7 +40,7 @@ def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
 
 
 def content_of(path: Path) -> bytes:
-    """All bytes of a model file; BadModel where they cannot be had."""
+    """All bytes of a model file; BadModel if they cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:

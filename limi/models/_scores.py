@@ -83,7 +83,7 @@ def from_labels(labels: NDArray[Any], classes: Any, favored: Favored) -> Scores:
 
 
 def take_side(scores: Scores, favorable: Mask) -> Scores:
-    """Scores, moved across the edge where the model decides otherwise than they say."""
+    """Scores, moved across the edge where the model decides differently from what they say."""
     decided = np.where(favorable, DECIDED_FOR, DECIDED_AGAINST)
     moved: Scores = np.where(contradicts(scores, favorable), decided, scores)
     return moved

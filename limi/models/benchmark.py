@@ -75,7 +75,7 @@ _SMALL, _LARGE = (4_000, 128), (12_000, 1024)  # steps, and rows per batch
 _RESTARTS = 5
 _N_TREES = 100
 _SVM_ROWS = 10_000
-# Kept beside each cached model; one made by another recipe is trained anew.
+# Kept beside each cached model; one made by another recipe is trained again.
 _RECIPES: dict[str, dict[str, Any]] = {
     "dnn": {"hidden": [*_HIDDEN], "rate": _PEAK_RATE, "small": [*_SMALL], "large": [*_LARGE]},
     "rf": {"trees": _N_TREES},
@@ -186,7 +186,7 @@ class BenchmarkModel:
 
 
 def load(place: str, decision: Decision, *, table: str | None = None) -> BenchmarkModel:
-    """The model of a kind for the table under test; `dnn?seed=3` for another seed than 0."""
+    """The model of a kind for the table under test; `dnn?seed=3` for a seed other than 0."""
     kind, options = split_options(place, ("seed",))
     if kind.endswith(OFFERS.endings):
         return _decide(_save(kind), decision)
@@ -847,7 +847,7 @@ def _read(stem: Path, wanted: dict[str, Any]) -> tuple[_Scorer, Info] | None:
         return _SCORERS[wanted["kind"]](arrays), Info(**kept["info"])
     except LimiError:
         raise
-    # What a damaged file raises is as manifold as damage; training anew mends all of it.
+    # What a damaged file raises is as manifold as damage; training again repairs all of it.
     except Exception as error:
         _log.warning("the cached %s cannot be read (%s); training it again", stem.name, error)
         return None

@@ -125,7 +125,7 @@ class Target:
     ) -> Target:
         """The same target once its model has seen real rows, with notes on what they showed.
 
-        A model that decides otherwise than by a score above 0.5 is asked for its decisions from
+        A model that does not decide by a score above 0.5 is asked for its decisions from
         then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
         to three times; fewer where they would take more than these seconds.
         """

@@ -71,7 +71,7 @@ class Averaging:
 
 def find_averaging(target: Target) -> Averaging | None:
     """What a target's model is averaged over; None where it is not, BadModel where it is averaged
-    over other columns than the protected ones."""
+    over columns other than the protected ones."""
     native = getattr(target.model, "estimator", getattr(target.model, "function", None))
     if isinstance(native, AveragedClassifier):
         swaps = Swaps(native.values, native.weights, native.along, native.closed)

@@ -3,7 +3,7 @@
 Several requests are in flight; memory and count are touched by the asking thread alone. A request
 that fails is tried again after a while; an answer that cannot be read may have been spoiled on
 the way, so that is tried again as well, and believed when it happens every time. Where nothing
-answers any more, Unreachable ends the run, which can be resumed.
+answers any longer, Unreachable ends the run, which can be resumed.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class Memory:
             for (joined,) in file.execute(f"SELECT keys {mine} AND answers IS NULL", which):
                 self._unanswered.update(self._split(joined))
         elif self.run:
-            # A run that starts anew counts anew; what was answered before stays known.
+            # A run that starts again counts again; what was answered before stays known.
             with file:
                 file.execute("UPDATE requests SET run = '' WHERE run = ?", (self.run,))
         (self._version,) = file.execute("PRAGMA data_version").fetchone()

@@ -367,7 +367,7 @@ class Work:
 
     @cached_property
     def _people(self) -> Groups | None:
-        """The groups that gains and losses are told by; None where they are too small."""
+        """The groups by which gains and losses are reported; None where they are too small."""
         try:
             return find_groups(self.problem.schema, self.problem.rows)
         except InvalidInput:

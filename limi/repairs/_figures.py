@@ -71,7 +71,7 @@ Figures = dict[str, RepairFigure]
 
 
 class Scorer(Protocol):
-    """Whatever can be measured: a target, or one that is shown other rows than it was given."""
+    """Whatever can be measured: a target, or one that is shown other rows."""
 
     def score(self, rows: Rows) -> Scores:
         """One score per row; above 0.5 is favorable."""
@@ -215,7 +215,7 @@ class Yardstick:
     ) -> Figures:
         """A model's figures; groups are compared on rows that it was not trained on.
 
-        Where rules say what goes along with a protected value, flips are told both ways.
+        Where rules say what goes along with a protected value, flips are reported both ways.
         """
         labels, schema = self.problem.labels, self.problem.schema
         assert labels is not None

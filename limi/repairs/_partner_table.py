@@ -244,7 +244,7 @@ class _Builder:
     """Looks up what the rules say, and writes it in the model's own cells."""
 
     target: Target
-    example: Rows  # (d,), for the columns that a lookup does not speak of
+    example: Rows  # (d,), for the columns that a lookup does not cover
     cells: Rows  # (K, p)
 
     @property

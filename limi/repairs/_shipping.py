@@ -98,7 +98,7 @@ def _as_function(
 ) -> tuple[dict[str, Content], list[str]]:
     """A Python file that asks the model where it is, and what it is averaged over.
 
-    A model that was trained anew is written beside it.
+    A model that was trained again is written beside it.
     """
     found: dict[str, Content] = {}
     place = problem.model_name

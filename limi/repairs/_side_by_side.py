@@ -1,4 +1,4 @@
-"""Repairs side by side: every way that a model allows, measured alike and searched anew alike."""
+"""Repairs side by side: every way that a model allows, measured alike and searched again alike."""
 
 from __future__ import annotations
 

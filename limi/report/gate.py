@@ -32,10 +32,8 @@ _ANSWERS = {Answer.PASS: "pass", Answer.FAIL: "FAIL", Answer.INCONCLUSIVE: "open
 
 def sentence(gate: Gate) -> str:
     """The answer, and how sure it is."""
-    cost = (
-        f"{count(gate.queries)} queries; the chance of any wrong answer is {_percent(gate.error)}"
-    )
-    cost += " at most"
+    cost = f"{count(gate.queries)} queries; "
+    cost += f"the chance of any wrong answer is at most {_percent(gate.error)}"
     if gate.answer == Answer.PASS:
         kept = "the rule is kept" if len(gate.rules) == 1 else "all rules are kept"
         return f"Pass: {kept} ({cost})."

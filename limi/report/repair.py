@@ -123,7 +123,7 @@ def heading(tree: Tree) -> str:
 
 
 def means(tree: Tree) -> str:
-    """By what other means than the run's the fresh checks were made."""
+    """With which means, different from the run's, the fresh checks were made."""
     used = tree["fresh"]
     generator = (
         f"another generator ({used['generator']})"

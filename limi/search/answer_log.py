@@ -6,7 +6,7 @@ that it does not matter in which batches rows were asked, which depends on the c
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
 they must be such as the model may give, and it is asked again for a sample of its answers. A
-record that a kill cut short at the end is asked anew. Where one is damaged, the log is cut behind
+record that a kill cut short at the end is asked again. Where one is damaged, the log is cut behind
 the last good record, and that is said: what stood there is asked again.
 """
 

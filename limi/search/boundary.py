@@ -34,7 +34,7 @@ _BLOCK, _GRAM_BLOCK = 1024, 4096  # latents at once
 _THINNED = 10  # one of so many latents makes the first guess
 _WORTH_THINNING = 1000  # latents that a first guess needs
 _TOLERANCE = 1e-10  # of the gradient, relative to its first length
-_CALIBRATED = 1e-8  # the same for the calibrated plane, whose latents are drawn anew at every step
+_CALIBRATED = 1e-8  # the same for the calibrated plane, whose latents are drawn again at every step
 
 Labelled = Callable[[], Iterator[tuple[Any, Any]]]
 """Latents and which of them are decided favorably, chunk by chunk, from the first each time."""

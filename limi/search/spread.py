@@ -67,7 +67,7 @@ class _Asking:
 
     @property
     def forks(self) -> bool:
-        """All but what makes frames does, or is opened anew."""
+        """All but what makes frames does, or is opened again."""
         return self.target.codec.forks
 
     @property
@@ -76,7 +76,7 @@ class _Asking:
         return self.opened or self
 
     def arrive(self) -> _Asking:
-        """The same target, opened anew where its library does not outlive a fork."""
+        """The same target, opened again where its library does not outlive a fork."""
         model = self.target.model
         if not isinstance(model, Reopens):
             return self
@@ -105,7 +105,7 @@ class _Asking:
 
 @dataclass(frozen=True)
 class _Look:
-    """A part of a search that a scout shall look at."""
+    """A part of a search that a scout should look at."""
 
     search: int  # which one
     scout: bytes | None  # of a worker that has none yet

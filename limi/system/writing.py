@@ -1,7 +1,7 @@
 """The one way in which limi writes a file: beside its place, then renamed.
 
 A reader finds the old file or the new one, each whole. A draft has a name that nobody can foresee,
-is always created anew, and is locked while it is written: the one that a killed program left is
+is always created again, and is locked while it is written: the one that a killed program left is
 told by its free lock, and removed by the next program that writes into the folder.
 """
 
@@ -240,7 +240,7 @@ def sweep(folder: Path) -> None:
 
 
 def refusal(what: str | Path, error: OSError, advice: str = "name another place") -> LimiError:
-    """The error for a path or words that cannot be written: the user's to mend, or the system's."""
+    """The error for a path or words that cannot be written: the user's to fix, or the system's."""
     words = _show(what) if isinstance(what, Path) else what
     why = error.strerror or str(error)
     if error.errno in _OF_THE_PATH:

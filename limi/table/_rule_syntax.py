@@ -204,7 +204,7 @@ def call_rule(name: object) -> str:
 
 
 def find_names(text: str) -> set[str]:
-    """The columns that a rule speaks of, whether there are such columns or not.
+    """The columns that a rule names, whether there are such columns or not.
 
     >>> sorted(find_names("age >= 18 implies {1: 2}[sex] == 2"))
     ['age', 'sex']

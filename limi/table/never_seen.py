@@ -133,7 +133,7 @@ def _who_holds(schema: Schema, rows: Rows, number: int, places: Index) -> list[I
         at = int(np.searchsorted(ascending, code))
         away = np.abs(ascending[max(0, at - wanted) : at + wanted] - code)
         reach = float(np.partition(away, wanted - 1)[wanted - 1]) if wanted else 0.0
-        # All of them who are equally far, and the last digits must not part them.
+        # All of them who are equally far, and the last digits must not separate them.
         reach += 1e-9 * (1 + reach)
         start, end = np.searchsorted(ascending, [code - reach, code + reach])
         held.append(order[start:end])

@@ -58,7 +58,7 @@ def describe_lost(before: Rules, after: Rules, why: str) -> tuple[str, ...]:
         return ()
     if len(lost) == 1:
         return (f"{lost[0]} has no effect, because {why}",)
-    why = why.replace("it speaks of", "they speak of")
+    why = why.replace("it mentions", "they mention")
     return (f"{both(lost)} have no effect, because {why}",)
 
 
@@ -67,7 +67,7 @@ def add_constraints(
 ) -> Schema:
     """The schema with more constraints: a list of rules, or a mapping from names to rules.
 
-    A rule without a name is named by its own text. None may speak of the target.
+    A rule without a name is named by its own text. None may mention the target.
     """
     if isinstance(wanted, str):
         wanted = [wanted]

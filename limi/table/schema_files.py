@@ -151,7 +151,7 @@ def parse(text: str, name: str = "the schema") -> Schema:
 def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
     """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred.
 
-    Excluded columns stand last where the file or its rules may speak of them: who asked for the
+    Excluded columns stand last where the file or its rules may mention them: who asked for the
     schema says what becomes of that (`rule_checks.set_target_aside`).
     """
     path = Path(path)
@@ -279,7 +279,7 @@ def _sdv_kind(name: str, column: str, sdtype: str) -> Kind | None:
 
 
 def _hold_to(tree: dict[str, Any], known: set[str], where: str) -> None:
-    """InvalidInput for the first name that is none of the known ones, with the nearest of those."""
+    """InvalidInput for the first name that is not known, with the nearest of those."""
     odd = sorted(tree.keys() - known)
     if odd:
         raise InvalidInput(f"{where} has {odd[0]!r}; {nearest(odd[0], known)}")

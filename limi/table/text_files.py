@@ -173,7 +173,7 @@ def as_written(version: str) -> dict[str, Any]:
 
 
 def tell_renamed(header: list[str], names: list[str]) -> list[str]:
-    """Sentences on columns that pandas named otherwise than the file."""
+    """Sentences on columns that pandas named differently from the file."""
     renamed = [
         f"{new!r}" for old, new in zip(header, names, strict=False) if old and str(old) != str(new)
     ]

@@ -231,7 +231,7 @@ class _Inquiry:
         return [pair for g in known for pair in ((g, best), (best, g))]
 
     def ask_placebo(self) -> bool:
-        """The same between groups drawn at random: protected values shuffled, learned anew.
+        """The same between groups drawn at random: protected values shuffled, learned again.
 
         What the model sees of a person's own group stays as it is.
         """

@@ -75,9 +75,9 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
     summary = real[0].summary
     shown = text.render(summary)
     page = html.render(summary)
-    for words in ("nothing along", "If nothing went along", "changed with what goes along"):
+    for words in ("nothing else", "If nothing else changed with it", "changed with what goes along"):
         assert words in shown.replace("\n  ", " ").replace("\n", " ")
-    assert "nothing along" in page
+    assert "nothing else" in page
     # The example is the role of most people: of a hundred husbands and ten wives it is a husband.
     counts = pd.concat([frame_of()["tie"], frame_of()["title"]]).value_counts()
     first, becomes = list(summary.rules.roles[0].levels.values())
@@ -98,7 +98,7 @@ def test_where_nothing_goes_along_the_two_questions_have_words_of_their_own(real
     assert "% if only sex changed, whatever the rules say" in told.evidence
     shown = text.render(fewer)
     assert "rules aside" in shown
-    assert "nothing along" not in shown
+    assert "nothing else changed" not in shown
     assert "Many people have no partner." in shown
     assert "Rules aside" in html.render(fewer)
     harmless = replace(fewer, rules=replace(fewer.rules, only_protected={}, alone={}))
@@ -280,7 +280,7 @@ def test_each_of_several_protected_columns_has_both_rates_too():
     assert plain.rates_by_column_only_protected == plain.rates_by_column
     shown = " ".join(text.render(result.summary).split())
     assert "if sex changed with what goes along, and no other" in shown
-    assert "if sex alone changed, nothing along" in shown
-    assert "if age alone changed, nothing along" in html.render(result.summary)
+    assert "if sex alone changed, nothing else" in shown
+    assert "if age alone changed, nothing else" in html.render(result.summary)
     again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
     assert again.rules == result.summary.rules

@@ -1,4 +1,4 @@
-"""A gate over models whose rates are this is exact."""
+"""A gate over models whose rates are known exactly."""
 
 import dataclasses
 

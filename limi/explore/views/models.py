@@ -18,7 +18,7 @@ _SHOWN_PEOPLE = 25
 
 
 class ModelsView(View):
-    """What a second model mends and breaks."""
+    """What a second model fixes and breaks."""
 
     def models(self, token: str) -> Page:
         """Two models side by side."""
