@@ -81,11 +81,11 @@ def reopen(
 ) -> Result:
     """The result of a finished run, with its table and model open again.
 
-    Both are held to what the run tested: a table or a model that has changed since is refused.
-    Relative paths start where the run was started. `table` and `model` say where the two are now,
-    or are a frame and a live model; `protected_from` does for a table of protected columns. A model
-    whose file runs code when it is opened must be named: a folder that somebody sent should not
-    choose what runs here.
+    Both are checked against what the run tested: a table or a model that has changed since is
+    refused. Relative paths start where the run was started. `table` and `model` say where the two
+    are now, or are a frame and a live model; `protected_from` does the same for a table of
+    protected columns. A model whose file runs code when it is opened must be named, because a
+    folder that somebody sent you should not choose what runs.
     """
     run = Run.at(folder)
     problem = reopen_problem(

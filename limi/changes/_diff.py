@@ -154,13 +154,13 @@ def diff(
 ) -> Diff:
     """Ask two models about the same people, and compare them person by person.
 
-    `before` is a run folder; `after` is that of the newer model, or None where `model` is the newer
-    model itself. `model` and `before_model` also say where the models of the runs are now; one
-    whose file runs code when it is opened must be named. People are those of the newer run's table,
-    or of `table`, and natural ones of the earlier run's generator and seed; what is asked of both
-    is the earlier run's question: its protected values and rules. `rename` and `fill` are as for
-    `limi.replay`, and so are `favorable`, `output` and `decision`, which are the newer model's.
-    `remote` is for whichever of the two is behind an address.
+    `before` is a run folder; `after` is the run folder of the newer model, or None if `model` is
+    the newer model itself. `model` and `before_model` also say where the models of the runs are
+    now; a model whose file runs code when it is opened must be named. The people come from the
+    newer run's table, or from `table`, and from the earlier run's generator and seed; both models
+    get the earlier run's question, with its protected values and rules. `rename` and `fill` work as
+    in `limi.replay`, and so do `favorable`, `output` and `decision`, which are about the newer
+    model. `remote` is for whichever of the two is behind an address.
     """
     _check(after, model, rows)
     first, second = Run.at(before), None if after is None else Run.at(after)

@@ -77,7 +77,7 @@ def test(
     method: Annotated[
         str | None,
         Option(
-            help="Search method (`limi list methods`). Default: limi, or guided with --max- "
+            help="Search method (`limi list methods`). Default: limi, or guided with --max-"
             "queries and for classes and numbers."
         ),
     ] = None,

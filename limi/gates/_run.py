@@ -100,13 +100,13 @@ def gate(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Gate:
-    """Ask a model as few rows as decide whether it keeps the rules.
+    """Ask a model about as few rows as it takes to decide whether it keeps the rules.
 
     `rules` are texts such as `"natural_rate <= 1 %"` or `"real_rate no worse than baseline by 0.2
-    points"`; the baseline is the folder of an earlier run on the same table. Wrong answers come,
-    over all rules together, with probability `error` at most, however the truth lies.
-    `privileged` names the groups of `spd` where a column has more than two values. All else is as
-    for `limi.audit`.
+    points"`; the baseline is the folder of an earlier run on the same table. The probability of any
+    wrong answer, over all rules together, is at most `error`, whatever the truth is. `privileged`
+    names the groups of `spd` if a column has more than two values. Everything else is as for
+    `limi.audit`.
     """
     wanted = parse_rules(rules)
     check_seed(seed)

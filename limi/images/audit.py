@@ -70,17 +70,17 @@ def audit_images(
 ) -> ImageResult:
     """Does a decision about images change with a protected attribute, more than by chance?
 
-    `target`: a function of uint8 images (n, height, width, 3) that returns scores in [0, 1], a
-    torch module, or KIND:PLACE. `generator`: a name (`eigenfaces`, `vae`), a file of `limi images
-    fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with `latent_dim`,
-    `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of `images`, or are
-    mappings from a name to a scorer. `truth` is what the decision should depend on, `hold` what
-    must not change. The `judge` looks at the result and at nothing else: an architecture (`edges`,
-    `plain`) learned from the labels, a mapping from names to scorers, or `none`.
+    `target` is a function that takes uint8 images (n, height, width, 3) and returns scores in
+    [0, 1], a torch module, or KIND:PLACE. `generator` is a name (`eigenfaces`, `vae`), a file of
+    `limi images fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with
+    `latent_dim`, `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of
+    `images`, or map a name to a scorer: `truth` is what the decision should depend on, `hold` what
+    must not change. The `judge` sees only the result: it is an architecture (`edges`, `plain`) that
+    learns from the labels, a mapping from names to scorers, or `none`.
 
-    `step` is `least` (just across) or `mirror` (as far beyond), `start` is `boundary`, `random` or
-    images; `preset="paper"` is the paper's procedure. `plant` adds a bias of known size to the
-    target, to see what the audit makes of it. `out` names a run folder to write.
+    `step` is `least` (just across the boundary) or `mirror` (as far beyond it), `start` is
+    `boundary`, `random` or images; `preset="paper"` is the paper's procedure. `plant` adds a bias
+    of known size to the target, to see whether the audit finds it. `out` is a run folder to write.
     """
     check_seed(seed)
     _check_numbers(cases, pairs, plant, budget)

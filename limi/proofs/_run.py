@@ -107,12 +107,13 @@ def certify(
 ) -> Proof:
     """Prove for people of a table that nobody near them flips, or show somebody who does.
 
-    `near` says which columns of a person may move and how far: `"age=5,education=any"` or a
-    mapping; by default numbers by a tenth of their standard deviation or one step. `rows` people
-    are drawn from the table, all of them with None. A neighbourhood is cut into `max_boxes` boxes
-    at most, and what is open then goes to a solver for `seconds_each`, `workers` at a time: 0 for
-    no solver, by default one for each core where the solver is installed. With `domain` the largest
-    gap of scores anywhere in the table's domain is bounded too. All else is as for `limi.audit`.
+    `near` says which columns of a person may move and how far: `"age=5,education=any"`, or a
+    mapping; by default numbers, by a tenth of their standard deviation or one step. `rows` people
+    are drawn from the table, or all of them with None. A neighbourhood is cut into at most
+    `max_boxes` boxes. What is still open goes to a solver for `seconds_each`, `workers` people at a
+    time: 0 for no solver, by default one per core if the solver is installed. `domain` also bounds
+    the largest gap between scores anywhere in the table's domain. Everything else is as for
+    `limi.audit`.
     """
     start = clock()
     _check(rows, max_boxes, seconds_each, max_seconds, workers, domain_seconds)

@@ -62,17 +62,17 @@ def average(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
 ) -> AveragedClassifier | AveragedFunction:
-    """A model whose answers are the mean over the protected values, so that no decision depends on
-    them: a `limi.AveragedClassifier` for fitted classifiers, else a function of a frame that
-    returns scores.
+    """A model whose answers are averaged over the protected values, so that no decision depends on
+    them: a `limi.AveragedClassifier` for a fitted classifier, otherwise a function that takes a
+    frame and returns scores.
 
-    With a table (`frame`) partners are those that could exist by its schema and rules: what must go
-    along changes too. `weights` are `"table"` (how common values are in it), `"uniform"`, or
-    numbers by column and value, with which no table is needed. Of a number with more than `points`
-    values the table's quantiles are taken, or the values that `protected` names (`age=20-80:10`).
-    `scale` says whether probabilities or log-odds are averaged; of several classes all are. A model
-    that gives labels alone is averaged by vote, and a regressor's numbers by their mean, as a
-    function.
+    With a table (`frame`), partners are those that could exist by its schema and rules: what must
+    change along with a protected value changes too. `weights` are `"table"` (how common each value
+    is in it), `"uniform"`, or numbers by column and value, which need no table. A number with more
+    than `points` values is averaged over quantiles of the table, or over the values that
+    `protected` names (`age=20-80:10`). `scale` says whether probabilities or log-odds are averaged;
+    with several classes, all of them are. A model that only returns labels is averaged by vote, and
+    a regressor's numbers by their mean, as a function.
     """
     check_scale(scale)
     if frame is None:

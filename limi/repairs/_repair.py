@@ -69,23 +69,23 @@ def repair(
     `how` is `"average"` (nothing is trained: answers are averaged over the protected values),
     `"drop"` (trained without the protected columns), `"copies"` (with every row under every
     protected value), `"pairs"` (a network with a penalty on partners' scores), `"findings"` (with
-    the run's findings), or `"all"`: each of them that the model allows, side by side, as
-    `Repairs` with the one to take. `"findings"` alone gives a `Repair`, which has `sweep` too.
+    the run's findings), or `"all"`: every one that the model allows, side by side, as `Repairs`
+    with a recommendation. `"findings"` by itself returns a `Repair`, which also has `sweep`.
 
-    `preset` is of the findings: `"best"`, `"strong"` for narrower group gaps at more accuracy lost,
-    or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added, as a
-    share of the rows trained on) replace what it says. `fit` is a function of a frame and its
-    labels that returns a fitted model; scikit-learn estimators and benchmark models need none.
-    `privileged` states whose decisions the others' are compared with, as `"sex=Male"`.
+    `preset` is for findings: `"best"`, `"strong"` for narrower group gaps at a higher cost in
+    accuracy, or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added,
+    as a share of the training rows) override it. `fit` is a function that takes a frame and its
+    labels and returns a fitted model; scikit-learn estimators and benchmark models do not need it.
+    `privileged` names the group that others are compared with, as `"sex=Male"`.
 
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
-    Classes and numbers are repaired alike, always as `Repairs`; numbers cost their error, as a part
-    of that of always saying the median.
-    Each of the seeds (three; one where nothing is trained) holds out other rows, or measures on
-    `test`, a frame with the target column. The model that is kept is made from all rows.
-    `held_out=0` trains on everything, as the paper does.
+    Models of classes and numbers are repaired in the same way, always as `Repairs`; for numbers,
+    the cost is their error, as a share of the error of always predicting the median. Each seed
+    (three, or one if nothing is trained) holds out different rows, or measures on `test`, a frame
+    with the target column. The model that is kept is made from all rows. `held_out=0` trains on
+    everything, as the paper does.
     """
     hows = check_how(how)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds

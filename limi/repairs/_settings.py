@@ -100,7 +100,7 @@ def choose_preset(
 ) -> Preset:
     """A preset by its name, with what was given beside it in place of its own."""
     if name not in PRESETS:
-        raise InvalidInput(f"there is no preset {name!r}; {nearest(name, PRESETS)}")
+        raise InvalidInput(f"unknown preset {name!r}; {nearest(name, PRESETS)}")
     usual = PRESETS[name]
     return replace(
         usual,

@@ -110,8 +110,9 @@ class TextParts:
             if seen and list(found) != list(seen):
                 odd = [repr(name) for name in [*found, *seen] if (name in found) != (name in seen)]
                 raise BadTable(
-                    f"the files {files[0].name!r} and {path.name!r} of one table have other "
-                    f"columns{'; not in both: ' + spell(odd) if odd else ', or in another order'}"
+                    f"the files {files[0].name!r} and {path.name!r} belong to one table but "
+                    "have different columns"
+                    f"{'; not in both: ' + spell(odd) if odd else ', or in a different order'}"
                 )
             for name, one in found.items():
                 both = seen.setdefault(name, _Seen())

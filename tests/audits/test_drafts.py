@@ -291,7 +291,7 @@ def test_an_unfinished_run_is_neither_overwritten_nor_forgotten(tmp_path):
     folder = killed(tmp_path / "run", files=["report.html", ".limi-0123456789abcdef.partial"])
     with pytest.raises(InvalidInput, match="--resume, or start again with --force"):
         Draft.at(tmp_path / "run")
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         attempt(tmp_path / "run", lambda draft: draft.settle_on(OTHER), resume=True)
     assert (folder / "journal.bin").read_bytes() == b"LJ02"
     with Draft.at(tmp_path / "run", resume=True) as draft:
@@ -357,7 +357,7 @@ def test_an_interrupted_run_is_taken_up_from_its_folder(tmp_path):
     interrupted(place)
     assert names(tmp_path) == ["run"]
     # A resumed run that fails at once leaves the folder as it was.
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         attempt(place, lambda draft: draft.settle_on(OTHER), resume=True)
     assert names(tmp_path) == ["run"]
     assert (place / "journal.bin").read_bytes() == b"LJ02 answers"

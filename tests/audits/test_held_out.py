@@ -174,7 +174,7 @@ def test_a_few_rows_that_the_table_does_not_know_are_left_out_and_noted():
     [
         (NEW.drop(columns="job"), "do not fit the table: the table lacks the column 'job'"),
         (NEW[:0], "do not fit the table: there are none"),
-        (NEW.assign(ok="maybe"), "target column 'ok' holds 'maybe', where the table's holds 'yes'"),
+        (NEW.assign(ok="maybe"), "target column 'ok' holds 'maybe', while the table's holds 'yes'"),
         (NEW.assign(job="pilot"), r"held-out rows \(new.csv\) do not fit the table: column 'job'"),
         (NEW.assign(age="old"), "do not fit the table: column 'age' is numerical in the schema"),
         ([1, 2], "a table was expected, not list"),

@@ -71,7 +71,7 @@ def test_counts_are_of_all_and_the_rest_of_a_stated_sample(both):
     counted = [s.metrics["effectiveness"]["findings"] for s in (one, other)]
     assert counted[0] == counted[1]
     note = f"there are {other.findings:,} findings, more than fit in memory"
-    assert any(note in told and "those of 100, drawn at random" in told for told in other.notes)
+    assert any(note in told and "come from 100 drawn at random" in told for told in other.notes)
     assert note in (place / "spilled" / "report.html").read_text()
     assert note not in json.dumps(one.as_dict())
     assert set(map(tuple, spilled.found.rows)) < set(map(tuple, whole.found.rows))

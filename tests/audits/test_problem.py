@@ -88,7 +88,9 @@ def test_rules_about_the_target_are_told():
     assert "paid" not in problem.schema.names
     note = problem.notes[0]
     assert note.startswith("constraint 'debts' has no effect, because it speaks of")
-    with pytest.raises(InvalidInput, match="speaks of 'paid', the target column; the model deci"):
+    with pytest.raises(
+        InvalidInput, match="mentions 'paid', the target column, which the model deci"
+    ):
         prepared(frame, target="paid", favorable=1, constraints=["paid == 1 implies debt < 0.5"])
     with pytest.raises(InvalidInput, match="constraint 'paid =': "):
         prepared(frame, target="paid", favorable=1, constraints=["paid ="])
@@ -264,7 +266,7 @@ def test_labels_that_became_floats_can_be_named_as_written():
 
 
 def test_a_boolean_of_one_value_cannot_be_protected():
-    with pytest.raises(InvalidInput, match="one value only"):
+    with pytest.raises(InvalidInput, match="only one value"):
         prepared(people().assign(vip=True), protected=["vip"])
 
 

@@ -75,7 +75,11 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
     summary = real[0].summary
     shown = text.render(summary)
     page = html.render(summary)
-    for words in ("nothing else", "If nothing else changed with it", "changed with what goes along"):
+    for words in (
+        "nothing else",
+        "If nothing else changed with it",
+        "changed with what goes along",
+    ):
         assert words in shown.replace("\n  ", " ").replace("\n", " ")
     assert "nothing else" in page
     # The example is the role of most people: of a hundred husbands and ten wives it is a husband.

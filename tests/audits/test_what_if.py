@@ -249,7 +249,7 @@ def test_a_model_that_ranks_within_a_batch_is_not_compared_under_values():
         ranks, applicants(), protected=["sex"], max_rows=300, generator=None, method="real"
     )
     assert result.summary.what_if == ()
-    assert "depend on the other rows of a batch" in favored.lacking(result.summary)
+    assert "depend on the other rows in a batch" in favored.lacking(result.summary)
 
 
 def test_few_queries_leave_the_other_values_of_findings_unasked():

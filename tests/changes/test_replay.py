@@ -164,7 +164,7 @@ def test_findings_whose_cause_is_gone_from_the_table_are_not_asked(two_kinds):
     assert 0 < by_race.sum() < len(told)
     assert ((told.outcome == UNASKED) == by_race).all()
     # Where the two differ in race alone, nothing at all is left to tell them apart.
-    assert {why.split(" ")[0] for why in told.unasked} == {"it", "the"}
+    assert {why.split(" ")[0] for why in told.unasked} == {"they", "the"}
     assert any("they flipped because of race" in why for why in told.unasked)
     assert told.counts[GONE] == 0
 

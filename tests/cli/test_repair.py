@@ -171,7 +171,7 @@ def test_a_fit_function_of_a_file(limi, tmp_path):
         (["."], 4, "not a run folder of limi"),
         (["run", "--fraction", "0"], 2, "fraction is 0"),
         (["run", "--fraction", "1.2"], 2, "fraction is 1.2"),
-        (["run", "--preset", "worst"], 2, "there is no preset 'worst'"),
+        (["run", "--preset", "worst"], 2, "unknown preset 'worst'"),
         (["run", "--fit", "fit.py"], 2, "does not name a function"),
         (["run", "--fit", "gone.py:f"], 2, "there is no file 'gone.py'"),
         (["run", "--fit", "fit.py:blnid"], 2, "did you mean 'blind'"),

@@ -97,7 +97,7 @@ def test_the_texts_say_what_was_and_was_not_tested_and_claim_nothing(packed):
     assert "Protected column sex: f, m" in readme
     assert "no generator was given" in readme or "natural rows" in readme
     assert "limi test people.csv --model x | <b>" in readme
-    assert "claims no conformity" in readme
+    assert "does not claim conformity" in readme
     assert "your" not in readme
     for heading in ("## Bias, Risks, and Limitations", "## Evaluation", "### Results"):
         assert heading in files["model-card.md"]

@@ -127,7 +127,7 @@ def test_a_model_whose_answers_move_is_asked_without_workers():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"workers": 0}, "workers is 0"), ({"workers": 2, "device": "cuda"}, "use one of both")],
+    [({"workers": 0}, "workers is 0"), ({"workers": 2, "device": "cuda"}, "use one or the other")],
 )
 def test_workers_that_cannot_be_are_refused_before_the_model_is_asked(given, words):
     with pytest.raises(InvalidInput, match=words):
@@ -266,7 +266,7 @@ def test_a_model_whose_answers_move_counts_only_what_is_seen_every_time():
 
     result = ask(coin, "uniform_rate <= 20 %", max_queries=20_000)
     assert result.answer == Answer.PASS
-    assert any("another score" in note for note in result.notes)
+    assert any("a different score" in note for note in result.notes)
 
 
 def test_people_of_whom_no_partner_could_exist_are_in_no_rate():
@@ -420,7 +420,7 @@ def test_settings_that_cannot_be_are_refused(more, says):
 def test_natural_rows_need_a_generator_and_held_out_rows_must_be_given():
     with pytest.raises(InvalidInput, match="about natural rows, which need a generator"):
         ask(flips_below(0), "natural_rate <= 1 %")
-    with pytest.raises(InvalidInput, match="about held-out rows, and there are none"):
+    with pytest.raises(InvalidInput, match="about held-out rows, but there are none"):
         ask(flips_below(0), "held_out_rate <= 1 %")
 
 

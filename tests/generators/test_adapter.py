@@ -132,7 +132,7 @@ def test_foreign_cells_are_refused():
         rows[:, 0] = np.nan
         return rows
 
-    with pytest.raises(BadTable, match=r"missing cells .* in age"):
+    with pytest.raises(BadTable, match=r"missing cells .* age"):
         adapt(gaps, SCHEMA, latent_dim=2)
     with pytest.raises(BadTable, match="'pilot'"):
         adapt(

@@ -198,7 +198,7 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
         ({"cases": 10.5}, "cases is 10.5"),
         ({"plant": None}, "plant is None"),
         ({"step": 3}, "step is 3"),
-        ({"preset": 3}, "there is no preset 3"),
+        ({"preset": 3}, "unknown preset 3"),
         ({"scorers": None}, "scorers is None"),
         ({"budget": 5}, "budget is int"),
         ({"device": "cuda:99"}, "the device 'cuda:99' cannot be used"),

@@ -643,7 +643,7 @@ def test_a_small_query_budget_says_that_flips_are_too_few():
     result = audited(max_queries=300)
     assert result.where() == []
     assert result.summary.where is not None
-    assert "it takes 30 to learn rules" in result.summary.where.reason
+    assert "at least 30 are needed to learn rules" in result.summary.where.reason
     assert result.summary.where.reason in text.render(result.summary).replace("\n  ", " ")
 
 

@@ -198,11 +198,11 @@ def test_more_columns_than_the_model_wants_and_another_order_do_no_harm():
             "LinearRegression is a regressor and returns numbers",
         ),
         (LogisticRegression, InvalidInput, "the class LogisticRegression is not a model"),
-        (42, InvalidInput, "int is not a model that limi knows"),
+        (42, InvalidInput, "int is not a model that limi recognises"),
         (
             DecisionTreeClassifier().fit(numbers(), people().grade + 4),
             InvalidInput,
-            "favorable label 1 is none of the model's classes",
+            "favorable label 1 is not one of the model's classes",
         ),
         (DummyClassifier().fit(numbers(), np.ones(400)), BadModel, "one class only (1.0)"),
         (
@@ -225,5 +225,5 @@ def test_a_table_without_the_models_columns_is_refused():
 
 def test_an_array_model_wants_its_number_of_columns():
     model = GaussianNB().fit(numbers().to_numpy(), truth())
-    with pytest.raises(BadModel, match="wants 3 columns and the table has 2"):
+    with pytest.raises(BadModel, match="needs 3 columns, but the table has 2"):
         bound(model, numbers()[["age", "grade"]])

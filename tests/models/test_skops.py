@@ -233,7 +233,7 @@ def test_boosting_writes_one_number_a_row(tmp_path):
     model = TREES["boosting"]().fit(numbers(), truth())
     model.estimators_ = np.repeat(model.estimators_, 50, axis=1)
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="its trees are not one for each class"):
+    with pytest.raises(BadModel, match="it does not have one tree for each class"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
 
 
@@ -259,7 +259,7 @@ def test_boosting_of_several_classes_writes_one_number_for_each(tmp_path, damage
     assert np.array_equal(read.decide(numbers()), model.predict(numbers()) == labels[0])
     damage(model)
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="its trees are not one for each class"):
+    with pytest.raises(BadModel, match="it does not have one tree for each class"):
         models.load(f"skops:{tmp_path / 'a.skops'}", **wanted)
 
 

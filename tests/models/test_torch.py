@@ -160,7 +160,7 @@ def test_two_outputs_need_no_declaration():
     ("module", "frame", "says"),
     [
         (network(torch.nn.Linear(1, 3)), numbers(), "3 outputs per row"),
-        (network(), numbers()[["age", "grade"]], "wants 3 columns and the table has 2"),
+        (network(), numbers()[["age", "grade"]], "needs 3 columns, but the table has 2"),
         (
             torch.nn.Linear(2, 1),
             people()[["age", "sex"]],

@@ -301,7 +301,7 @@ def test_a_server_that_goes_away_leaves_a_run_that_can_be_resumed(
         code, out, err = limi(*words)
         assert code == 130
         assert "--resume" in err
-        assert "does not answers" in out or "left alone" in out
+        assert "does not answers" in out or "asks for a pause" in out
         known = app.asked
         app.before = None
         code, out, err = limi(*words, "--resume")
@@ -341,8 +341,8 @@ REQUEST = 'url = "http://127.0.0.1:1/x"\n[body]\na = "{records}"\n[answer]\nscor
 @pytest.mark.parametrize(
     ("model", "more", "code", "words"),
     [
-        ("mlflow:{}/nowhere", (), 4, "knows no POST /nowhere/invocations"),
-        ("oip:{}#other", (), 4, "knows no GET /v2/models/other"),
+        ("mlflow:{}/nowhere", (), 4, "does not know POST /nowhere/invocations"),
+        ("oip:{}#other", (), 4, "does not know GET /v2/models/other"),
         ("oip:{}", (), 2, "does not name a model"),
         ("oip:{}#credit?form=heap", (), 2, "unknown form 'heap'"),
         ("csv:{}/csv#header=yes", (), 4, "does not answer"),
@@ -381,7 +381,7 @@ def test_bad_input_is_one_sentence(
         ('[body]\na = "{records}"', "has no address"),
         (REQUEST.replace("{records}", "all"), "no row would be sent"),
         (REQUEST.replace("[answer]", "[ answers ]"), "did you mean 'answer'"),
-        (REQUEST.replace("scores", "score"), "must say where the answers stand"),
+        (REQUEST.replace("scores", "score"), "must say where the answers are"),
         ('per = "table"\n' + REQUEST, "it must be .batch. or .row."),
         ('method = "GET"\n' + REQUEST, "nown: POST, PUT"),
         ("columns = 3\n" + REQUEST, "must be a list of names"),
@@ -413,7 +413,7 @@ def test_where_rows_go_is_said_before_they_do(app, address, table, tmp_path, lim
     )
     limi(*COMMAND, "--model", f"mlflow:{address}/nowhere")
     host = address.removeprefix("http://")
-    assert (f"rows are sent to {host} to be decided there, and nowhere else", 0) in told
+    assert (f"rows are sent to {host}, and nowhere else", 0) in told
 
 
 @pytest.mark.parametrize("path", ["result.-99.p", "result.\u00b2.p", "result.99.p"])
@@ -453,8 +453,8 @@ def says(*inputs):
     ("kind", "column", "words"),
     [
         ("INT64", "wealth", r"'wealth' is INT64, and the table has -?\d\.\d+ there"),
-        ("INT32", "job", r"'job' is INT32, and the table has '\w+' there"),
-        ("FP32", "job", r"'job' is FP32, and the table has '\w+' there"),
+        ("INT32", "job", r"'job' to be INT32, but the table has '\w+' there"),
+        ("FP32", "job", r"'job' to be FP32, but the table has '\w+' there"),
     ],
 )
 def test_cells_are_never_bent_to_the_type_that_a_server_wants(

@@ -48,7 +48,7 @@ def test_a_plain_header_that_holds_no_secret_is_taken():
         ("X-Api-Key: abc", "plain text"),
         ("X-Other: 9f8e7d6c5b4a39281706", "plain text"),
         ("Authorization", "not of the form"),
-        ("Host: elsewhere", "limi's own"),
+        ("Host: elsewhere", "set by limi"),
         ("X-Odd: $ODD", "characters that are not allowed in a header"),
         ("X-Key: @/no/such/file", "there is no file"),
     ],

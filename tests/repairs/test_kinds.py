@@ -181,7 +181,7 @@ def test_the_page_speaks_of_errors_in_the_target_s_unit(repaired_numbers, tmp_pa
     for text in (card, shown):
         assert "the mean absolute error goes from" in text
         assert "Who gets another price: more and less" in text
-        assert "of always saying the median" in text
+        assert "of always predicting the median" in text
         assert "favorable decision" not in text
     assert "decision difference" in card
 

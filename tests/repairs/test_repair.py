@@ -331,7 +331,7 @@ def test_an_existing_folder_is_replaced_only_if_forced(repaired, tmp_path):
     repaired.save(tmp_path / "out", force=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("x")
-    with pytest.raises(InvalidInput, match="holds other files"):
+    with pytest.raises(InvalidInput, match="holds files that are not part of"):
         repaired.save(tmp_path / "other", force=True)
 
 

@@ -210,7 +210,7 @@ def test_a_model_whose_answers_move_can_be_resumed(tmp_path, kind):
         journal._sample = journal._sample[1::2]
         again = [journal.score(PEOPLE) for _ in range(3)]
     np.testing.assert_array_equal(again, known)
-    assert ("move by themselves" in journal.notes[0]) == (kind == "by chance")
+    assert ("vary by themselves" in journal.notes[0]) == (kind == "by chance")
 
 
 def test_the_sample_is_the_same_every_time_and_spread_over_the_log(tmp_path):

@@ -246,7 +246,7 @@ def test_a_steady_model_says_so_and_is_asked_no_more_than_before():
 
 def test_findings_of_a_model_that_depends_on_the_batch_hold_in_any_batch():
     result = audit(by_batch)
-    assert "with the other rows of a batch" in result.summary.notes[0]
+    assert "with the other rows in a batch" in result.summary.notes[0]
     merit = (FRAME.merit - FRAME.merit.mean()) / FRAME.merit.std(ddof=0)
     inside = (merit > -0.1) & (merit <= 0.4)  # flips, were the table the batch
     clear = (merit > 0.1) & (merit <= 0.2)

@@ -229,7 +229,7 @@ def derive(column, *sources, **how):
             ),
             "derived from each other: grade, school",
         ),
-        (lambda: Rules(roles=(TIE, TIE)), "one role for a protected one"),
+        (lambda: Rules(roles=(TIE, TIE)), "one role for a protected column"),
         (lambda: Rules(constraints=(("a", "x"), ("a", "y"))), "different names; used twice: a"),
         (
             lambda: Rules(

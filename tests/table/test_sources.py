@@ -67,12 +67,12 @@ def test_a_query_of_duckdb_reads_files(tmp_path):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("create table t (a int)", "is one SELECT"),
-        ("select 1; select 2", "is one SELECT"),
-        ("copy (select 1) to '{}/out.csv'", "is one SELECT"),
-        ("install httpfs", "is one SELECT"),
-        ("attach '{}/new.db'", "is one SELECT"),
-        ("", "is one SELECT"),
+        ("create table t (a int)", "must be a single SELECT"),
+        ("select 1; select 2", "must be a single SELECT"),
+        ("copy (select 1) to '{}/out.csv'", "must be a single SELECT"),
+        ("install httpfs", "must be a single SELECT"),
+        ("attach '{}/new.db'", "must be a single SELECT"),
+        ("", "must be a single SELECT"),
         ("select gone from nowhere", "the DuckDB query fails"),
         ("select", "the DuckDB query fails"),
         ("select 1 as a where false", "holds no rows"),
@@ -91,7 +91,7 @@ def test_the_first_sheet_of_a_workbook_is_read_and_the_others_are_said(tmp_path)
         PEOPLE.to_excel(book, sheet_name="2024", index=False)
     frame = files.read(place)
     pd.testing.assert_frame_equal(frame, PEOPLE, check_dtype=False)
-    assert "its first sheet '2025' was read, and '2024' was not" in files.notes_of(frame)[0]
+    assert "only its first sheet '2025' was read, not '2024'" in files.notes_of(frame)[0]
 
 
 def test_a_damaged_workbook_is_one_sentence(tmp_path):

@@ -47,7 +47,7 @@ def test_what_is_not_known_fails_unless_it_may_pass():
         ({"at_most": 1}, "a share between 0 and 1"),
         ({"at_most": 0}, "a share between 0 and 1"),
         ({"at_most": "1 %"}, "a share between 0 and 1"),
-        ({"population": "people"}, "there is no population 'people'"),
+        ({"population": "people"}, "unknown population 'people'"),
         ({"inconclusive": "skip"}, "inconclusive is 'skip'"),
     ],
 )
