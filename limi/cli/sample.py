@@ -57,8 +57,8 @@ def sample(
     spelled = sheets.formulas(made.schema) if as_csv else []
     if spelled:
         _console.err.print(
-            f"Text in {spell(spelled)} that a spreadsheet would run as a formula now starts with a "
-            "'; a .parquet file keeps it unchanged."
+            "Text that a spreadsheet would run as a formula now starts with a ', in "
+            f"{spell(spelled)}; a .parquet file keeps it unchanged."
         )
     if as_json:
         told = {"file": str(out), "rows": n, "seed": seed, "generator": made.kind}

@@ -791,7 +791,7 @@ def how_natural(example: Example) -> str:
     """How usual both rows of a finding are among the table's; empty where it is not known.
 
     >>> how_natural(Example((), 0.2, 0.7, "", naturalness=0.41, partner_naturalness=0.004))
-    'the row as usual as 41 % of real rows, its partner as 0.4 %'
+    'the row is as usual as 41 % of real rows, its partner as 0.4 %'
     """
     if example.naturalness is None or example.partner_naturalness is None:
         return ""

@@ -87,7 +87,7 @@ def test_rules_about_the_target_are_told():
     problem = prepared(frame, schema=schema, target="paid", favorable=1)
     assert "paid" not in problem.schema.names
     note = problem.notes[0]
-    assert note.startswith("constraint 'debts' has no effect, because it speaks of")
+    assert note.startswith("constraint 'debts' has no effect, because it mentions")
     with pytest.raises(
         InvalidInput, match="mentions 'paid', the target column, which the model deci"
     ):

@@ -250,7 +250,7 @@ def test_a_moved_table_or_model_can_be_named(filed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"), [("income", "different rows from"), ("ok", "other labels than")]
+    ("column", "told"), [("income", "different rows from"), ("ok", "different labels from")]
 )
 def test_a_changed_table_is_refused(filed, tmp_path, column, told):
     folder, _ = filed

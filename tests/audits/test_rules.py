@@ -283,7 +283,7 @@ def test_each_of_several_protected_columns_has_both_rates_too():
     assert alone["sex"]["real"] == plain.rates_by_column["sex"]["real"]
     assert plain.rates_by_column_only_protected == plain.rates_by_column
     shown = " ".join(text.render(result.summary).split())
-    assert "if sex changed with what goes along, and no other" in shown
+    assert "if sex changed with what goes along with it, and no other" in shown
     assert "if sex alone changed, nothing else" in shown
     assert "if age alone changed, nothing else" in html.render(result.summary)
     again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))

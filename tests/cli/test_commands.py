@@ -228,7 +228,7 @@ def test_no_mined_rule_speaks_of_the_target(folder, limi):
     text = limi("schema", "people.csv")[1].replace("format = 1", "")
     rule = "[constraints]\nodd = 'ok == \"yes\" implies age > 3'\n"
     (folder / "s.toml").write_text(text + rule)
-    told = "constraint 'odd' has no effect, because it speaks of 'ok'"
+    told = "constraint 'odd' has no effect, because it mentions 'ok'"
     code, out, _ = limi(*FULL, "--schema", "s.toml", "--max-rows", "10", "--json")
     assert (code, told in " ".join(json.loads(out)["notes"])) == (0, True)
     words = ["fit", "people.csv", "--target", "ok", "--schema", "s.toml", "--out", "g.limi"]

@@ -107,7 +107,7 @@ BIG = 10**20
         (["fit", "people.csv", "--out", "."], "name a file to write"),
         (["fit", "people.csv", "--out", "new.limi", "--seed", -1], "seed is -1"),
         (["fit", "people.csv", "--out", "new.limi", "--generator", "nope"], "unknown generator"),
-        (["sample", "g.limi", "--out", "new.csv", "-n", 10**15], "1,000,000,000 at most"),
+        (["sample", "g.limi", "--out", "new.csv", "-n", 10**15], "between 1 and 1,000,000,000"),
         (["sample", "g.limi", "--out", "new.csv", "-n", 0], "draw between 1 and"),
         (["sample", "g.limi", "--out", "new.csv", "--seed", -1], "seed is -1"),
         (["sample", "people.csv", "--out", "new.csv"], "not a generator file"),

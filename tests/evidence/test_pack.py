@@ -129,7 +129,7 @@ def test_whoever_repeats_a_run_has_its_settings_though_a_limi_toml_held_them(pac
         assert words in part, words
     # The model is a function: there is no sum of it.
     assert "and therefore has no checksum" in part
-    assert "their sums" not in part
+    assert "their checksums" not in part
     shutil.copytree(run, tmp_path / "run")
     for name in ("summary.json", "manifest.json"):
         _edit(name, _put("command", value=""))(tmp_path / "run")

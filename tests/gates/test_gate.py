@@ -353,7 +353,7 @@ def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
     with pytest.raises(InvalidInput, match="drew its natural rows with the generator None"):
         ask(flips_below(100), natural, baseline=runs / "run", generator="trees")
     held = "held_out_rate no worse than baseline by 1 point"
-    with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
+    with pytest.raises(InvalidInput, match="has no rate for held-out rows"):
         ask(flips_below(100), held, baseline=runs / "run", held_out=frame(50))
 
 
@@ -390,7 +390,7 @@ def test_a_baseline_that_took_no_protected_column_flipped_nobody(tmp_path):
     same = ask(flips_below(0), "uniform_rate <= 2 %", frame=people, schema=schema)
     assert fair.rules[0].estimate.high == same.rules[0].estimate.high
     held = "held_out_rate no worse than baseline by 1 point"
-    with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
+    with pytest.raises(InvalidInput, match="has no rate for held-out rows"):
         ask(flips_below(100), held, held_out=people[:50], **more)
 
 

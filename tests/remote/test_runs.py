@@ -452,7 +452,7 @@ def says(*inputs):
 @pytest.mark.parametrize(
     ("kind", "column", "words"),
     [
-        ("INT64", "wealth", r"'wealth' is INT64, and the table has -?\d\.\d+ there"),
+        ("INT64", "wealth", r"'wealth' to be INT64, but the table has -?\d\.\d+ there"),
         ("INT32", "job", r"'job' to be INT32, but the table has '\w+' there"),
         ("FP32", "job", r"'job' to be FP32, but the table has '\w+' there"),
     ],

@@ -326,7 +326,7 @@ def test_rules_that_speak_of_the_target_are_set_aside_with_it_and_told(tmp_path)
         assert schema.names == ["a", "b"]
         assert schema.rules.constraints == (("low", "a >= b"),)
         assert notes == (
-            "constraint 'label' has no effect, because it speaks of 'y', which the "
+            "constraint 'label' has no effect, because it mentions 'y', which the "
             "model decides; rules are about what a model sees",
         )
     assert set_target_aside(schema, "y") == (schema, ())
