@@ -184,7 +184,7 @@ def test_folders_are_labels(folder, tmp_path):
     found = read_pictures(sides, names=["folder"])
     assert found.values["folder"] == ("left", "right")
     assert found.labels["folder"].sum() == N // 2
-    with pytest.raises(InvalidInput, match=r"no labels 'gender'.* one of folder"):
+    with pytest.raises(InvalidInput, match=r"no labels for 'gender'.* one of folder"):
         read_pictures(sides, names=["gender"])
 
 

@@ -360,6 +360,6 @@ def test_proxies_of_the_environment_are_not_used(ask, app, address, monkeypatch)
 def test_a_certificate_that_nobody_has_signed_stops_the_run(ask, app):
     with serving(app, tls=True) as address:
         _, asked = ask(address)
-        with pytest.raises(BadModel, match=r"certificate of 127.0.0.1.* does not hold"):
+        with pytest.raises(BadModel, match=r"certificate of 127.0.0.1.* is not valid"):
             asked(ROWS[:1])
     assert app.requests == 0
