@@ -111,7 +111,12 @@ def test_the_report_says_goes_with_and_never_what_it_must_not(result, draw):
     for never in ("counterfactual", "because of"):
         assert never not in words
     if draw is not html.snippet:
-        for said in ("goes along with sex", "carried by", "statistical counterparts", "shuffled sex"):
+        for said in (
+            "goes along with sex",
+            "carried by",
+            "statistical counterparts",
+            "shuffled sex",
+        ):
             assert said in words
         assert "as their twins with sex male" in words
 
