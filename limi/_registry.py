@@ -63,8 +63,8 @@ class Registry:
     def _whose(self, point: EntryPoint) -> str:
         package = "" if point.dist is None else f" of the package {point.dist.name}"
         return (
-            f"the {self.noun} {point.name!r}{package} cannot be loaded from {point.value!r}; mend "
-            "the package or remove it"
+            f"the {self.noun} {point.name!r}{package} cannot be loaded from {point.value!r}; fix "
+            "the package or uninstall it"
         )
 
 

@@ -102,7 +102,7 @@ def differ(scores: Any, others: Any) -> Any:
 
 
 def contradicts(scores: Any, favorable: Any) -> Any:
-    """Where scores clearly say another decision than this mask."""
+    """Where scores clearly give a different decision from this mask."""
     return (opposes(scores) & favorable) | (favors(scores) & ~favorable)
 
 
@@ -164,7 +164,7 @@ class Rule(ABC):
 
     @abstractmethod
     def turns(self, standing: Any, mine: Any) -> Any:
-        """Where what `stands` says is another decision than the row's own (n,)."""
+        """Where what `stands` says is a different decision from the row's own (n,)."""
 
     def leans(self, one: Any, other: Any) -> Any:
         """int8: which of two answers is more, 1 the one, -1 the other, 0 neither."""
@@ -183,7 +183,7 @@ class Rule(ABC):
         return abs(one - other) > _ROUNDING
 
     def contradicts(self, answers: Any, decided: Any) -> Any:
-        """Where answers clearly say another decision than the model's own."""
+        """Where answers clearly give a different decision from the model's own."""
         return contradicts(answers, decided)
 
 
@@ -199,9 +199,9 @@ class Favorable(Rule):
     def __post_init__(self) -> None:
         if self.threshold is not None and not EDGE < self.threshold < 1 - EDGE:
             raise InvalidInput(
-                f"the threshold is {self.threshold:g}; scores lie between 0 and 1, and so must "
-                "what they are compared with, as in 'score > 0.3' (numbers of a regressor are cut "
-                "as in 'bands = 300, 580')"
+                f"the threshold is {self.threshold:g}; scores lie between 0 and 1, so the "
+                "threshold must too, as in 'score > 0.3' (for the numbers of a regressor, use "
+                "'bands = 300, 580')"
             )
 
     def __str__(self) -> str:
@@ -430,8 +430,8 @@ class Difference(Numbers):
     def __post_init__(self) -> None:
         if not 0 <= self.least < math.inf:
             raise InvalidInput(
-                f"the difference is {self.least:g}; it must be a number from 0 up, as in "
-                "'difference > 25' or 'difference > 10 %'"
+                f"the difference is {self.least:g}; it must be 0 or more, as in 'difference > 25' "
+                "or 'difference > 10 %'"
             )
 
     def __str__(self) -> str:
@@ -459,7 +459,7 @@ class Bands(Numbers):
         if not self.cuts or not rising or not all(map(math.isfinite, self.cuts)):
             raise InvalidInput(
                 f"the bands are cut at {', '.join(f'{cut:g}' for cut in self.cuts) or 'nothing'}; "
-                "give numbers that rise, as in 'bands = 580, 670, 740'"
+                "give increasing numbers, as in 'bands = 580, 670, 740'"
             )
 
     def __str__(self) -> str:

@@ -7,7 +7,7 @@ LimiError
 ├── BadTable           the data cannot be used as they are                    exit code 4
 ├── BadModel           the target raises, or answers what it must not         exit code 4
 │   ├── GivesNumbers   it answers with numbers where decisions are wanted     exit code 4
-│   └── Unreachable    an address gives no answers; a run can be resumed      exit code 4
+│   └── Unreachable    an address does not answer; a run can be resumed       exit code 4
 ├── CorruptStore       a run folder or cache cannot be read                   exit code 4
 └── FailedWrite        the system cannot write: a full disk, a broken device  exit code 4
 """
@@ -70,7 +70,7 @@ class BadModel(LimiError, ValueError):
 
 
 class Unreachable(BadModel):
-    """The address of a model gives no answers any more; all that it gave is kept."""
+    """The address of a model no longer answers; all its answers are kept."""
 
 
 class GivesNumbers(BadModel):

@@ -213,7 +213,9 @@ def test_a_run_is_opened_again_with_its_labels(table, fitted, tmp_path):
     assert np.array_equal(again.found.rows, result.found.rows)
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "A or B" in page
-    with pytest.raises(InvalidInput, match="limi trains models of two labels, or of all classes"):
+    with pytest.raises(
+        InvalidInput, match="limi trains models with two labels, or with all classes"
+    ):
         limi.repair(again)
 
 

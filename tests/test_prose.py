@@ -1,9 +1,11 @@
-"""Plain English: no construction of the list in pages, docstrings, messages or comments."""
+"""Plain English: nothing that `prose.toml` bans in pages, reports, docstrings or messages."""
 
+import ast
 import io
 import re
 import tokenize
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,24 +18,42 @@ PAGES = [
     *(p for p in (ROOT / "docs").rglob("*.md") if not MADE & {*p.parts, p.stem}),
 ]
 CODE = [*(ROOT / "limi").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
+TEMPLATES = [*(ROOT / "limi").rglob("*.html")]
 QUOTED = re.compile(r'"[^"\n]*"|`[^`\n]*`')  # of pages: what is shown as an example, and code
 
 
 def words_of(path):
-    """(place, words) of what a reader sees: pages without code, strings and comments of code."""
+    """(place, words) of what a reader sees: pages and templates without code, strings, comments."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         text = re.sub(r"^```.*?^```", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
         text = re.sub(r"<!-- before and after -->.*?<!-- end -->", _blank, text, flags=re.S)
         parts = enumerate(QUOTED.sub("", text).split("\n\n"))
         return [(f"paragraph {place}", " ".join(words.split())) for place, words in parts]
-    kinds = (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1))
+    if path.suffix == ".html":
+        text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", " ", text, flags=re.S)
+        return [("template", " ".join(text.split()))]
+    return [*_comments(text), *_strings(ast.parse(text))]
+
+
+def _comments(text):
+    """Comments that follow each other line by line are one text."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [
-        (f"line {token.start[0]}", " ".join(token.string.split()))
-        for token in tokens
-        if token.type in kinds
-    ]
+    lines = {t.start[0]: t.string.lstrip("#: ") for t in tokens if t.type == tokenize.COMMENT}
+    starts = [line for line in lines if line - 1 not in lines]
+    for start, end in pairwise([*starts, float("inf")]):
+        words = " ".join(said for line, said in lines.items() if start <= line < end)
+        yield f"line {start}", " ".join(words.split())
+
+
+def _strings(tree):
+    """Strings whole, however many pieces they are written in; values that are filled in as `0`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [v.value if isinstance(v, ast.Constant) else "0" for v in node.values]
+            yield f"line {node.lineno}", " ".join("".join(parts).split())
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield f"line {node.lineno}", " ".join(node.value.split())
 
 
 def _blank(found):
@@ -42,7 +62,7 @@ def _blank(found):
 
 @pytest.fixture(scope="module")
 def seen():
-    return [(path.relative_to(ROOT), words_of(path)) for path in (*PAGES, *CODE)]
+    return [(path.relative_to(ROOT), words_of(path)) for path in (*PAGES, *CODE, *TEMPLATES)]
 
 
 @pytest.mark.parametrize("banned", BANNED, ids=lambda banned: banned["write"])

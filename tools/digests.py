@@ -10,7 +10,7 @@ scores are left out, because their last digits are the machine's.
 
 Whatever is trained in single precision (networks, torch generators) comes out differently on
 another processor, and rightly so. Such parts are therefore trained once and kept in `--cache`;
-without one they are trained anew, which is fine on one machine.
+without one they are trained again, which is fine on one machine.
 """
 
 from __future__ import annotations

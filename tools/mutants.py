@@ -88,7 +88,7 @@ class Outcome:
     noticed: int = 0
     of: int = 0  # without those that stand apart
     apart: int = 0
-    left: int = 0  # not run for want of time
+    left: int = 0  # not run, because time ran out
     survivors: list[str] = field(default_factory=list)
     stale: list[str] = field(default_factory=list)  # in mutants.toml, but not in the code any more
 

@@ -94,8 +94,8 @@ def read_asked(
     if order is not None and not isinstance(rule, Classes):
         if decision is not None:
             raise InvalidInput(
-                f"order is given with the decision {decision!r}; an order of labels belongs to "
-                "the decision 'class'"
+                f"order was given together with the decision {decision!r}; only the decision "
+                "'class' has an order of labels"
             )
         rule = Classes()
     if isinstance(rule, Classes):
@@ -150,8 +150,8 @@ def _read_classes(
     given = _in_order(order)
     if target is None and not given:
         raise InvalidInput(
-            "the decision 'class' needs to know the labels; name the target column, or say them "
-            "in their order with --order low,medium,high (order=[...] in Python)"
+            "the decision 'class' needs the labels; name the target column, or list the labels "
+            "from worst to best with --order low,medium,high (order=[...] in Python)"
         )
     labels = read_labels(columns, target) if target is not None else tuple(given)
     if given:
@@ -212,9 +212,10 @@ def settle_rule(asked: Asked, target: Target, rows: Rows, truth: Any) -> tuple[T
         deviation = float(np.std(known if len(known) else answers))
         rule = Difference(float(f"{_SUGGESTED * deviation:.3g}"))
         notes.append(
-            "the model gives numbers, and nobody said which difference matters: more than "
-            f"{rule.least:g} was taken, a tenth of the standard deviation of {what}; say another "
-            "with --decision 'difference > D', 'difference > 10 %' or 'bands = A, B, C'"
+            "the model returns numbers, and nothing says how large a difference matters, so more "
+            f"than {rule.least:g} was taken, a tenth of the standard deviation of {what}; choose "
+            "another limit with --decision 'difference > D', 'difference > 10 %' or 'bands = A, "
+            "B, C'"
         )
     notes += _parts_nothing(rule, answers)
     return replace(target, rule=rule.settle(answers)), notes
@@ -227,13 +228,13 @@ def _parts_nothing(rule: Rule, answers: NDArray[np.float64]) -> list[str]:
     n = len(answers)
     if isinstance(rule, Bands) and len(np.unique(rule.band(answers))) == 1:
         return [
-            f"of {n:,} rows of the table all lie in one band ({answers.min():g} to "
-            f"{answers.max():g}), so the cuts part none of them; are they the ones that are used?"
+            f"all {n:,} rows of the table fall into one band ({answers.min():g} to "
+            f"{answers.max():g}), so the cuts separate none of them; are these the cuts in use?"
         ]
     if isinstance(rule, Difference) and not rule.differ(answers.min(), answers.max()):
         return [
             f"the model's numbers for {n:,} rows of the table lie between {answers.min():g} and "
-            f"{answers.max():g}, so no two of them are as far apart as {str(rule)!r} asks for"
+            f"{answers.max():g}, so no two of them are far enough apart for {str(rule)!r}"
         ]
     if isinstance(rule, Classes) and len(np.unique(rule.place(answers))) == 1:
         return [
@@ -265,8 +266,8 @@ def _by_default(
     label = 1 if taken is None else taken
     where = "" if target is None else f" of {target!r}"
     return (
-        f"no favorable label was named, so {label!r}{where} was taken for the one people want; if "
-        "it is the other, say so with --favorable LABEL (favorable= in Python)",
+        f"no favorable label was named, so {label!r}{where} was taken as the one people want; if "
+        "it is the other one, name it with --favorable LABEL (favorable= in Python)",
     )
 
 
@@ -277,19 +278,19 @@ def _by_threshold(rule: Favorable, target: Target, rows: Rows) -> tuple[str, ...
         return ()
     notes = [
         f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
-        f"shown moved so that 0.5 stands for {threshold:g}, with either side stretched evenly"
+        f"shown rescaled so that 0.5 stands for {threshold:g}, with each side stretched evenly"
     ]
     some = rows[settling_rows(len(rows), _ASKED)]
     scores = target.score(some)
     if set(np.unique(scores)) <= {0.0, 1.0}:
         notes.append(
             f"the model's scores are all 0 or 1 (on {len(some):,} rows of the table), so every "
-            "threshold decides the same"
+            "threshold gives the same decisions"
         )
     elif favors(scores).all() or not favors(scores).any():
         side = "above" if favors(scores).all() else "at or below"
         notes.append(
-            f"of {len(some):,} rows of the table all have scores {side} {threshold:g}, so the "
-            "threshold parts none of them; is it the one that is used?"
+            f"all {len(some):,} rows of the table have scores {side} {threshold:g}, so the "
+            "threshold separates none of them; is it the one in use?"
         )
     return tuple(notes)

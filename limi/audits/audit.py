@@ -123,58 +123,53 @@ def audit(
 ) -> Result:
     """Test a model for decisions that flip when only protected values change.
 
-    `model` is a fitted estimator, torch module, booster, function of a frame, or `"KIND:PLACE"`.
-    `frame` is the table, `target` its label column and `favorable` the label people want, or of
-    more than two labels those that they want: `["gold", "silver"]`.
-    `output` says whether a function answers with labels or with favorable scores, where its
-    answers do not tell. `decision` is the rule of what counts as one: `"score > 0.3"`, `"class"`
-    (with `order` where some classes are better than others), `"difference > 25"`,
-    `"difference > 10 %"`, `"bands = 580, 670"`; by default as the model decides.
-    `held_out` are rows that the model has not seen, with the table's columns: rates and group
-    metrics of people are then measured on them, and nothing else is.
-    `protected` names columns, with values where not all are wanted: `["sex", "age=18-80:5"]`.
+    **What is tested.** `model` is a fitted estimator, a torch module, a booster, a function that
+    takes a frame, or `"KIND:PLACE"`. `frame` is the table, `target` its label column and
+    `favorable` the label that people want, or a list of them: `["gold", "silver"]`. `protected`
+    names the protected columns, each with some of its values if not all should be tried:
+    `["sex", "age=18-80:5"]`. `held_out` are rows that the model has not seen, with the same
+    columns; rates and group metrics of people are then measured on them.
+
+    **What a decision is.** `output` says whether a function returns labels or favorable scores, if
+    limi cannot tell from its answers. `decision` says what counts as a different decision:
+    `"score > 0.3"`, `"class"` (with `order` if some classes are better than others),
+    `"difference > 25"`, `"difference > 10 %"` or `"bands = 580, 670"`; by default, the model's own.
+
+    **Columns.** `drop` names columns that the model does not take, or `only` those that it does,
+    for functions and array models that do not say; without either, dates and identifiers are given
+    only to a model that names them. Columns that look like names, addresses, phone numbers or
+    identifiers are hidden in everything that is written; `redact` names more, and False shows all.
+    `constraints` are rules that every row and every partner keeps, in addition to those of
+    `schema`: `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to
+    rules. `label_names` says what labels mean, for reports (`{1: "granted", 0: "refused"}`), and
+    `volume` how many people per year the model decides about.
+
+    **How to search.** `method` is `"limi"` by default, or `"guided"` if `max_queries` is given.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
-    None for none; it gives the natural rate, and rows to the methods that search among them.
+    None for none; the natural rate needs one, and so do methods that search among natural people.
+    `budget`, or `max_rows` and the other limits, say when the search ends.
 
-    `drop` names columns that the model does not take, or `only` those that it does, where a
-    function or an array model does not tell; without either, dates and identifiers are not given
-    to a model that does not name them. Columns that look like names, addresses, phone numbers or
-    identifiers are hidden in all that is written; `redact` names more of them, False shows them.
+    **Twins.** `twin=True` also asks how people would be decided as their twins in another group,
+    with everything that goes along with that group in the table; `keep` names columns in which
+    groups may differ, which twins keep. For a model that takes no protected column, this is the
+    only question. `protected_from` is a table with protected columns that `frame` lacks, for the
+    same people, matched by the column `key`.
 
-    `label_names` says what labels mean, for reports (`{1: "granted", 0: "refused"}`), and `volume`
-    for how many people per year the model decides.
+    **Where it runs.** `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU if target and generator can
+    both use it. `workers` is the number of processes that ask the model, `"auto"` for one per core;
+    `cluster` takes them from Ray: `"ray"` (the cluster in RAY_ADDRESS, or a local one) or
+    `"ray://HOST:PORT"`. The findings do not depend on either.
 
-    `constraints` are rules that every row and every partner keeps, beside those of the schema:
-    `['relationship == "Husband" implies sex == "Male"']`, or a mapping from names to rules.
+    **Remote and random models.** `remote` says how a model behind an address
+    (`"mlflow:http://..."`) is asked: headers, requests in flight, a cache of answers, a price.
+    `max_queries` then limits the rows that the whole run sends. `dry_run=True` sends nothing:
+    `on_plan` receives what each step would ask, and there is no result. `noisy=True` says that the
+    model's answers are random: a finding is then a pair whose two sides have different chances,
+    shown by asking about them again and again.
 
-    `method` is `"limi"` by default, or `"guided"` where `max_queries` is given.
-
-    `twin=True` also asks how people would be decided as their twins of another group, with all
-    that goes with it in the table; `keep` names columns that groups may differ in, which stay.
-    A model that takes no protected column is asked that alone. `protected_from` is a table that
-    holds protected columns which `frame` lacks, for the same people by the column `key`.
-
-    `budget` says when the search ends, or its parts do: `max_rows` and the others.
-
-    `device` is `"cpu"`, `"cuda"`, or `"auto"`: a GPU where target and generator can both use it.
-
-    `workers` is how many processes ask the model at the same time, `"auto"` for one on each core;
-    with `cluster` they are those of Ray: `"ray"` (the cluster of RAY_ADDRESS, or one started here)
-    or `"ray://HOST:PORT"`. What is found does not depend on either.
-
-    `remote` says how a model behind an address (`"mlflow:http://..."`) is asked: headers, requests
-    in flight, a cache of answers, a price. `max_queries` is then the number of rows that are sent
-    at most, in all that a run does. `dry_run=True` puts no row to any model: `on_plan` is told
-    what each step would ask, and there is no result.
-
-    `noisy=True` says that the model answers by chance: a finding is then a pair whose two sides
-    have different chances, shown by asking them again and again.
-
-    `on_progress` is told how far the run is; by default a notebook shows a bar.
-
-    The same seed gives the same findings, whatever `max_batch` is. With `out`, a run folder is
-    written; `resume=True` goes on with one that was interrupted (`out=Out(path, resume=True)`
-    says both at once).
+    **Output.** `out` is a run folder to write; `resume=True` continues one that was interrupted
+    (`out=Out(path, resume=True)` says both at once). `on_progress` receives how far the run is; by
+    default a notebook shows a bar. The same seed gives the same findings, whatever `max_batch` is.
     """
     from limi.report.notebook import notebook_bar
 
@@ -195,7 +190,7 @@ def audit(
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     has_workers = want_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
-        raise InvalidInput(f"volume is {volume}; it is a number of people, 1 or more")
+        raise InvalidInput(f"volume is {volume}; it must be a number of people, 1 or more")
     remote = settle_remote(
         model,
         remote,
@@ -263,7 +258,7 @@ def audit(
     plan.check()
     if dry_run:
         on_plan(plan.estimate_unasked())
-        raise InvalidInput("a dry run has no result; on_plan is told what it would ask")
+        raise InvalidInput("a dry run has no result; pass on_plan to see what it would ask")
     with ExitStack() as ending:
         if bar is not None:
             ending.callback(bar.close)
@@ -308,7 +303,7 @@ def _beside(frame: Frame | None, key: str | None, name: str) -> Beside | None:
     if (frame is None) != (key is None):
         raise InvalidInput(
             "--protected-from and --key go together: the file that holds the protected columns, "
-            "and the column that tells its people"
+            "and the column that identifies its people"
         )
     return None if frame is None or key is None else Beside(frame, key, name)
 
@@ -322,15 +317,15 @@ def _twin_question(
     if (twin or unseen) and problem.target.rule.kind != "favorable":
         why = f"the model does not take {spell(problem.unseen)}, so changing it flips nothing; "
         raise InvalidInput(
-            f"{why if unseen else ''}twins are asked about favorable decisions, and the decision "
-            f"here is {str(problem.target.rule)!r}; name favorable labels, or a threshold"
+            f"{why if unseen else ''}twins need favorable decisions, but the decision here is "
+            f"{str(problem.target.rule)!r}; name favorable labels, or a threshold"
         )
     if twin or unseen:
         return TwinQuestion(kept, generator)
     if kept:
         raise InvalidInput(
-            f"--keep {','.join(kept)} names columns that stay when people are decided as their "
-            "twins; add --twin (twin=True in Python)"
+            f"--keep {','.join(kept)} names columns that people keep when they are decided as "
+            "their twins; add --twin (twin=True in Python)"
         )
     return None
 
@@ -343,7 +338,7 @@ def _one_budget(given: Budget | None, **parts: Any) -> Budget:
     both = [name for name, value in parts.items() if value != usual.get(name)]
     if both:
         raise InvalidInput(
-            f"budget and {both[0]} were both given; put {both[0]} into the budget, or leave the "
+            f"budget and {both[0]} were both given; move {both[0]} into the budget, or leave the "
             "budget out"
         )
     return given

@@ -68,8 +68,8 @@ def join(frame: Frame, beside: Beside, wanted: Sequence[str]) -> Joined:
     added = [name for name in dict.fromkeys(wanted) if name not in table.columns]
     if not added:
         raise InvalidInput(
-            f"the table holds {spell(wanted)} itself, so nothing is taken from {beside.name}; "
-            "leave --protected-from out"
+            f"the table already has {spell(wanted)}, so nothing is taken from {beside.name}; leave "
+            "--protected-from out"
         )
     absent = [name for name in added if name not in other.columns]
     if absent:
@@ -91,16 +91,16 @@ def _places(keys: Any, known: Any, beside: Beside) -> np.ndarray[Any, np.dtype[n
     if not index.is_unique:
         twice = index[index.duplicated()][:_SHOWN_KEYS]
         raise BadTable(
-            f"{beside.name} has several rows of one key {beside.key!r} ({spell(twice)}); each "
-            "person must stand there once"
+            f"{beside.name} has several rows with the same {beside.key!r} ({spell(twice)}); each "
+            "person may appear only once"
         )
     places = index.get_indexer(pd.Index(keys.to_pandas()))
     absent = np.flatnonzero(places < 0)
     if len(absent):
         shown = spell([keys[int(place)] for place in absent[:_SHOWN_KEYS]])
         raise BadTable(
-            f"{len(absent):,} of {len(places):,} people of the table are not in {beside.name} by "
-            f"their {beside.key!r} ({shown}); give a table of all of them, with keys of the same "
-            "type"
+            f"{len(absent):,} of {len(places):,} people in the table are missing from "
+            f"{beside.name} by their {beside.key!r} ({shown}); give a table that has all of them, "
+            "with keys of the same type"
         )
     return np.asarray(places, dtype=np.intp)

@@ -27,8 +27,8 @@ def leave_out(
     kept = _read_names(only, schema.names, "--only")
     if dropped and kept:
         raise InvalidInput(
-            "--drop and --only were both given; name the model's columns (--only), or those that "
-            "it does not take (--drop)"
+            "--drop and --only were both given; name either the columns that the model takes "
+            "(--only) or those that it does not take (--drop)"
         )
     not_taken = [name for name in schema.names if name in dropped or (kept and name not in kept)]
     if not not_taken:
@@ -99,8 +99,8 @@ class Chosen:
         if used:
             told += (
                 f"the model takes {spell(map(repr, used))}, which "
-                f"{'look' if len(used) > 1 else 'looks'} like dates, names, "
-                "identifiers or labels; people are made with such values of the table",
+                f"{'look' if len(used) > 1 else 'looks'} like dates, names, identifiers or labels; "
+                "generated people get such values from the table",
             )
         return told
 

@@ -94,8 +94,9 @@ def compare(
     problem = prepare(model, frame, remote=remote, **chosen)
     if problem.blind:
         raise BadModel(
-            f"the model does not take {spell(problem.unseen)}, so no method can find a flip; ask "
-            "what it does with what goes with that in the table: limi test --twin"
+            f"the model does not take {spell(problem.unseen)}, so no method can find a flip; to "
+            "see what it does with everything that goes along with it in the table, run limi test "
+            "--twin"
         )
     place, _ = settle_device(device, problem.target, found)
     if isinstance(generator, str) and generator in generators.names():

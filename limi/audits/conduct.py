@@ -150,7 +150,7 @@ def _hold_to_contract(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness
     target, watch, rows = plan.problem.target, plan.watch, plan.problem.rows
     most = CONTRACT_ROWS
     if watch.limited:
-        # One row, then a few: what a call costs itself is told by the difference.
+        # One row, then a few: the difference shows what a call itself costs.
         ask = watch.counted(watch.timed(target.score), in_any_case=True)
         ask(rows[:1])
         most = int(np.clip(_affordable(plan, CONTRACT_SHARE), 2, most))
@@ -208,8 +208,8 @@ def _make_generator(plan: Plan, cut: dict[str, str]) -> Generator | None:
             return plan.source.make(plan.problem, watch)
     except OutOfTime:
         cut["generator"] = (
-            f"the generator {plan.source.name} was not ready in half of the time; fit it "
-            "before (limi fit) and give its file"
+            f"the generator {plan.source.name} was not ready after half of the time; fit it "
+            "beforehand (limi fit) and give its file"
         )
         return None
 
@@ -242,11 +242,11 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
             plan.budget.max_queries is None
             or (allowed or 0) < plan.budget.max_queries // RATE_SHARE
         )
-        why = "a rate asks 250,000 questions at most"
+        why = "a rate takes at most 250,000 questions"
         if allowed is not None:
             why = f"rates get a fifth of --max-{'seconds' if by_time else 'queries'}"
         cut["rates"] = (
-            f"each rate was measured on {n:,} rows at most, not on {plan.rate_rows:,}: {why}"
+            f"each rate was measured on at most {n:,} rows, not on {plan.rate_rows:,}: {why}"
         )
     share = (plan.max_seconds - plan.watch.seconds) / RATE_SHARE
     with plan.watch.ending(plan.watch.seconds + 1.5 * share):
@@ -282,11 +282,11 @@ def _search(
         ran = run(plan.method, task, budget, plan.seed, watch=plan.watch, on_found=on_found)
     if ran.stop == Stop.SECONDS and not ran.findings.rows_checked:
         cut["search"] = (
-            "there was no time left to search: nothing is known of what it would find; give "
-            "more --max-seconds, or fewer --rate-rows"
+            "no time was left to search, so what a search would find is not known; allow more "
+            "--max-seconds, or fewer --rate-rows"
         )
     elif ran.stop == Stop.SECONDS:
         cut["search"] = (
-            f"the search ended after {ran.findings.rows_checked:,} rows, because the time was up"
+            f"the search ended after {ran.findings.rows_checked:,} rows, because time ran out"
         )
     return ran

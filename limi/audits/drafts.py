@@ -87,7 +87,8 @@ class Draft:
             if isinstance(error, LimiError):
                 raise
             raise InvalidInput(
-                f"--out names {_cut(given)!r}, which cannot be: {error}; name another folder"
+                f"--out names {_cut(given)!r}, which is not a possible path: {error}; name another "
+                "folder"
             ) from None
         return draft
 
@@ -149,7 +150,7 @@ class Draft:
             before = read_json(path)
             if before.get("config_sha256") != manifest["config_sha256"]:
                 raise InvalidInput(
-                    f"the unfinished run at {str(self.folder)!r} was made with other settings, "
+                    f"the unfinished run at {str(self.folder)!r} was made with different settings, "
                     "data or model; repeat its command, or start again with --force"
                 )
         writing.write(path, to_json(manifest) + "\n")
@@ -163,7 +164,7 @@ class Draft:
             old = self._make_way()
             self.folder.rename(self.place)
         except OSError as error:
-            advice = f"move what is finished from {str(self.folder)!r} yourself"
+            advice = f"move the finished run out of {str(self.folder)!r} by hand"
             raise writing.refusal(self.place, error, advice) from None
         # Until here the answers were needed: without them, a kill before the rename loses the run.
         with suppress(OSError):
@@ -181,8 +182,8 @@ class Draft:
             return
         if self.place in (here, *here.parents):
             raise InvalidInput(
-                f"--out names {_cut(self.place)!r}, which holds the folder you are in; "
-                "name a new folder"
+                f"--out names {_cut(self.place)!r}, which contains the folder you are in; name a "
+                "new folder"
             )
 
     def _check_lock(self) -> None:
@@ -204,13 +205,11 @@ class Draft:
         """InvalidInput where something stands in the way, or there is nothing to resume."""
         mode = _mode(self.place)
         if mode is not None and not stat.S_ISDIR(mode):
-            raise InvalidInput(
-                f"{str(self.place)!r} is not a folder; --out names a folder to write"
-            )
+            raise InvalidInput(f"{str(self.place)!r} is not a folder; give --out a folder to write")
         if _mode(self.folder) is not None and not _is_unfinished(self.folder):
             raise InvalidInput(
-                f"{str(self.folder)!r} is needed for the unfinished run, and holds other files "
-                "than that; move it, or choose another --out"
+                f"{str(self.folder)!r} is needed for the unfinished run, but it holds other files; "
+                "move it, or choose another --out"
             )
         if self.resume:
             self._require_something()
@@ -223,8 +222,8 @@ class Draft:
             self._require_a_run()
         if not self.force and not self.resume and _size(self.folder / _JOURNAL):
             raise InvalidInput(
-                f"an unfinished run lies in {str(self.folder)!r}; go on with --resume, "
-                "or start again with --force"
+                f"there is an unfinished run in {str(self.folder)!r}; continue with --resume, or "
+                "start again with --force"
             )
 
     def _require_something(self) -> None:
@@ -240,8 +239,8 @@ class Draft:
         why = _why_no_run(self.place)
         if why:
             raise InvalidInput(
-                f"{str(self.place)!r} holds other files than a run of limi ({why}), so it is not "
-                "replaced; choose another --out"
+                f"{str(self.place)!r} holds files that are not part of a limi run ({why}), so it "
+                "is not replaced; choose another --out"
             )
 
     def _open(self) -> None:
@@ -263,7 +262,7 @@ class Draft:
                 continue  # its last owner has just finished, or removed it
 
     def _restore(self) -> None:
-        """Mend what a kill left between two renames: an old run that stands aside."""
+        """Repair what a kill left between two renames: an old run that stands aside."""
         name = re.compile(re.escape(self.place.name) + r"\.[0-9a-f]{8}\.old")
         for old in [path for path in self.place.parent.iterdir() if name.fullmatch(path.name)]:
             if not _is_folder(old) or _stranger(old, _OURS):
@@ -298,8 +297,8 @@ class Draft:
             return None
         if not (self.force or self.resume) or _why_no_run(self.place):
             raise FailedWrite(
-                f"{str(self.place)!r} came to hold other files during the run; the finished run "
-                f"is in {str(self.folder)!r}: move one of them"
+                f"{str(self.place)!r} gained other files during the run; the finished run is in "
+                f"{str(self.folder)!r}: move one of them"
             )
         old = self._aside()
         self.place.rename(old)
@@ -359,7 +358,7 @@ def _why_no_run(folder: Path) -> str:
         return ""
     told = _IMAGES if _IMAGES in held else "summary.json"
     is_run = _tells(folder / _MANIFEST, "config_sha256") and _tells(folder / told)
-    return "" if is_run else "its manifest and summary are not limi's"
+    return "" if is_run else "limi did not write its manifest and summary"
 
 
 def _tells(path: Path, *names: str) -> bool:

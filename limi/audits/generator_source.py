@@ -104,7 +104,7 @@ def _fitting(generator: Generator | None, schema: Schema) -> Generator | None:
     """A ready-made generator, held to the columns of the problem."""
     if generator is not None and generator.schema.columns != schema.columns:
         raise InvalidInput(
-            "the generator was fitted to other columns than the model takes: "
+            "the generator was fitted to columns that differ from those the model takes: "
             f"{spell(generator.schema.names)}; fit it on this table"
         )
     return None if generator is None else generators.obey(generator, schema)

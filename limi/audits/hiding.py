@@ -47,8 +47,8 @@ def settle_hidden(problem: Problem, redact: bool | str | Sequence[str]) -> Probl
             )
         if name in problem.schema.protected:
             raise InvalidInput(
-                f"--redact names {name!r}, which is protected: who is decided how by it is what "
-                "a run tells"
+                f"--redact names {name!r}, which is protected: a run shows how decisions depend on "
+                "it, so it cannot be hidden"
             )
     looks = {} if redact is False else problem.personal
     hidden = tuple(
@@ -61,7 +61,7 @@ def settle_hidden(problem: Problem, redact: bool | str | Sequence[str]) -> Probl
         + (
             "its cells are hidden wherever people are shown or written (--show-personal shows them)"
             if name in hidden
-            else "its cells are shown and written as they are, so mind who reads them"
+            else "its cells are shown and written as they are, so take care who can read them"
         )
         for name, kind in problem.personal.items()
     )
@@ -109,7 +109,7 @@ def hide_examples(shown: tuple[Example, ...], hidden: Collection[str]) -> tuple[
 def hide_regions(
     where: Where, shown: Regions | None, hidden: Collection[str]
 ) -> tuple[Where, Regions | None]:
-    """Regions without those that are told by a hidden column."""
+    """Regions without those that a hidden column describes."""
     if not hidden or shown is None:
         return where, shown
     keep = [
@@ -120,7 +120,7 @@ def hide_regions(
     lost = len(keep) - len(rules)
     reason = shown.reason
     if lost and not rules:
-        reason = f"what was found speaks of {both(hidden)}, which is hidden"
+        reason = f"what was found mentions {both(hidden)}, which is hidden"
     return (
         dataclasses.replace(where, rules=rules),
         dataclasses.replace(shown, rules=regions, reason=reason),

@@ -15,7 +15,7 @@ from limi.workers import check_cluster, count_workers, open_executor, reach_clus
 
 __all__ = ["MOVING", "hire", "want_workers"]
 
-MOVING = "its answers move, so that the model was asked in one process, without workers"
+MOVING = "its answers vary, so the model was asked in one process, without workers"
 """The note on a model that workers cannot ask."""
 
 
@@ -30,17 +30,18 @@ def want_workers(
     kind = model.partition(":")[0] if isinstance(model, str) else ""
     if kind in models.names() and models.offers(kind).by_address:
         raise InvalidInput(
-            "workers ask a model on this machine, and this one is behind an address; for more "
-            "requests at the same time use --concurrency"
+            "workers are for a model on this machine, but this one is behind an address; to send "
+            "more requests at once, use --concurrency"
         )
     if device not in ("auto", "cpu"):
         raise InvalidInput(
-            f"workers are processes that use the CPU, and the device is {device!r}; use one of both"
+            f"workers are processes that use the CPU, but the device is {device!r}; use one or the "
+            "other"
         )
     if budget.max_rows is not None and budget.max_rows < number:
         raise InvalidInput(
-            f"there are {number} workers and {budget.max_rows} rows to check at most; "
-            f"use no more workers than rows, or more --max-rows"
+            f"there are {number} workers and at most {budget.max_rows} rows to check; use no more "
+            "workers than rows, or more --max-rows"
         )
     reach_cluster(cluster)
     return True

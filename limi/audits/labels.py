@@ -48,11 +48,10 @@ def read_labels(columns: list[tuple[str, Any, Any]], target: str | None) -> tupl
         several = f"2 to {_MOST_LABELS} labels"
         raise BadTable(
             f"the target column {target!r} has {len(known)} different "
-            f"value{'s' * (len(known) != 1)} "
-            f"({spell(map(repr, known), most=5)}); limi tests decisions between {several}, so "
-            "name the column with the labels; if it holds numbers that the model predicts, say "
-            "how far two may be apart (--decision 'difference > D'), or where bands begin "
-            "(--decision 'bands = A, B')"
+            f"value{'s' * (len(known) != 1)} ({spell(map(repr, known), most=5)}); limi tests "
+            f"decisions between {several}, so name the column that holds the labels; if it holds "
+            "numbers that the model predicts, say how far apart two may be (--decision "
+            "'difference > D'), or where bands begin (--decision 'bands = A, B')"
         )
     return tuple(sorted(known, key=lambda v: (isinstance(v, str), v)))
 
@@ -104,7 +103,7 @@ def read_favorable(
     if len(chosen) == len(labels):
         raise InvalidInput(
             f"all labels of the target column {target!r} ({spell(map(repr, labels))}) are called "
-            "favorable, so that no decision could differ; leave those out that people do not want"
+            "favorable, so no two decisions could differ; leave out those that people do not want"
         )
     return chosen[0] if len(labels) == 2 else chosen
 
@@ -115,9 +114,9 @@ def _other_rules(labels: tuple[Value, ...]) -> str:
         return ""
     numbers = all(_is_number(label) for label in labels)
     return (
-        "; or that any change of the class counts, --decision class (with --order LOW,...,HIGH "
-        "where some are better than others)"
-    ) + ("; or how far numbers may be apart, --decision 'difference > D'" if numbers else "")
+        "; or that any change of the class counts, --decision class (with --order LOW,...,HIGH if "
+        "some are better than others)"
+    ) + ("; or how far apart numbers may be, --decision 'difference > D'" if numbers else "")
 
 
 def match_label(wanted: Value, labels: tuple[Value, ...]) -> Value | None:
@@ -162,8 +161,8 @@ def read_label_names(
         pairs = [part.partition("=") for part in parts]
         if not pairs or not all(equals and name.strip() for _, equals, name in pairs):
             raise InvalidInput(
-                f"the names of labels are {given[:160]!r}; write LABEL=NAME,LABEL=NAME, for "
-                "example 1=granted,0=refused"
+                f"the label names are {given[:160]!r}; write LABEL=NAME,LABEL=NAME, for example "
+                "1=granted,0=refused"
             )
         given = {label.strip(): name.strip().strip('"') for label, _, name in pairs}
     names = {}
@@ -171,7 +170,8 @@ def read_label_names(
         found = match_label(plain(label), known) if known else label
         if found is None:
             raise InvalidInput(
-                f"{label!r} is named and is not a label; {nearest(str(label), map(str, known))}"
+                f"{label!r} is given a name but is not a label; "
+                f"{nearest(str(label), map(str, known))}"
             )
         names[str(found)] = str(name)
     return names

@@ -26,7 +26,7 @@ class Many:
     spool: Spool
     sample: Found
     dropped: Dropped
-    judged_by: str  # what naturalness was told by; empty where it was not
+    judged_by: str  # how naturalness was judged; empty where it was not
 
     def __iter__(self) -> Iterator[Found]:
         return self.spool.parts()
@@ -36,8 +36,8 @@ class Many:
         """What the report says of them."""
         return (
             f"there are {len(self.spool):,} findings, more than fit in memory: all figures except "
-            f"their number are those of {len(self.sample):,}, drawn at random; findings.parquet "
-            "holds all"
+            f"their number come from {len(self.sample):,} drawn at random; findings.parquet holds "
+            "all of them"
         )
 
 

@@ -63,13 +63,15 @@ class Tested:
     def note(self) -> str:
         """What the report should say of them."""
         words = (
-            f"the model answers by chance: of {self.pairs:,} pairs that were decided differently "
-            f"in the search, both sides were asked up to {MOST_TIMES} times, and "
-            f"{len(self.found):,} of them were shown to have different chances; of those "
-            f"{100 * ERROR:.0f} % at most are false, in the mean"
+            f"the model's answers are partly random: of {self.pairs:,} pairs that were decided "
+            f"differently in the search, both sides were asked up to {MOST_TIMES} times, and "
+            f"{len(self.found):,} of them were shown to have different chances; on average at most "
+            f"{100 * ERROR:.0f} % of those are false"
         )
         if self.unasked:
-            words += f"; {self.unasked:,} pairs were not asked, for lack of queries or time"
+            words += (
+                f"; {self.unasked:,} pairs were not asked about, because queries or time ran out"
+            )
         return words
 
     def as_dict(self) -> dict[str, Any]:
@@ -116,9 +118,9 @@ def tell_floor(floor: Floor | None, rates: Mapping[str, Rate]) -> list[str]:
     often = "once more" if floor.times == 1 else f"{floor.times} times more"
     return [
         f"of {floor.population} rows {100 * rate.estimate:.1f} % were decided differently under "
-        f"another protected value, and {100 * noise.estimate:.1f} % "
-        f"({100 * noise.low:.1f} to {100 * noise.high:.1f} %) when they were merely asked {often} "
-        "under their own: that is the noise floor, which all rates of this run stand on"
+        f"another protected value, and {100 * noise.estimate:.1f} % ({100 * noise.low:.1f} to "
+        f"{100 * noise.high:.1f} %) when they were asked {often} under their own: that is the "
+        "noise floor, which is part of every rate of this run"
     ]
 
 

@@ -99,7 +99,7 @@ class Plan:
         """The population that the search itself samples, where it takes its rate from the search.
 
         Not where a number of findings may end the search, for who stops at flips counts too many of
-        them; nor where flips are not confirmed, or the search checks fewer rows than a rate shall
+        them; nor where flips are not confirmed, or the search checks fewer rows than a rate should
         have; nor where the table has rules, for then two questions are asked of the same people.
         """
         name, budget = self.method.population, self.budget

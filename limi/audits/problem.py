@@ -265,9 +265,9 @@ def _join(frame: Frame, beside: Beside | None, names: list[str]) -> Joined | Non
     whole = whole_of(frame)
     if whole is not None:
         raise InvalidInput(
-            f"the table has {whole.n_rows:,} rows, of which a sample is held in memory, and "
-            "protected columns of another table are joined to all rows or none; write one table "
-            "with both"
+            f"the table has {whole.n_rows:,} rows, of which only a sample is held in memory, but "
+            "protected columns from another table must be joined to every row; write one table "
+            "that has both"
         )
     return join(frame, beside, names)
 
@@ -311,7 +311,7 @@ def _notes(
 def _lost(given: Schema, taken: Schema) -> tuple[str, ...]:
     """A sentence on constraints over columns that the model does not take."""
     untaken = [name for name in given.names if name not in taken.names]
-    why = f"it speaks of columns that the model does not take ({spell(untaken)})"
+    why = f"it mentions columns that the model does not take ({spell(untaken)})"
     return describe_lost(Rules(given.rules.constraints), Rules(taken.rules.constraints), why)
 
 
@@ -347,15 +347,15 @@ def with_held_out(
     if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
         raise BadTable(
             f"{int((~agrees).sum())} of {len(rows)} held-out rows ({name}) do not hold what the "
-            "rules derive; they are of another table, or the rules are"
+            "rules derive; either they or the rules belong to another table"
         )
     truth = read_answers(problem.target.rule, columns, target if known else None)
     held = HeldOut(name, rows[agrees], _some(labels, agrees), _some(_some(truth, fits), agrees))
     notes = problem.notes + left_out
     if left:
         notes += (
-            f"{left} of {len(fits)} held-out rows were left out, because the table's columns do "
-            f"not hold what they do: {why}",
+            f"{left} of {len(fits)} held-out rows were left out, because they hold values that the "
+            f"table's columns do not: {why}",
         )
     return replace(problem, held_out=held, notes=notes)
 
@@ -458,7 +458,7 @@ def _hold_labels(columns: list[tuple[str, Any, Any]], target: str | None, proble
     if strange:
         ordered = sorted(problem.known, key=lambda label: label not in problem.wanted)
         raise BadTable(
-            f"their target column {target!r} holds {strange[0]!r}, where the table's holds "
+            f"their target column {target!r} holds {strange[0]!r}, while the table's holds "
             f"{both(map(repr, ordered))}"
         )
 
@@ -476,7 +476,7 @@ def describe_untaken(problem: Problem, *, twins_asked: bool) -> tuple[str, ...]:
     if not problem.unseen:
         return ()
     names = both(list(problem.unseen))
-    told = f"the model does not take {names}, so changing that alone can flip nothing"
+    told = f"the model does not take {names}, so changing only that cannot flip anything"
     if problem.blind:
         told += ": the rate is 0 by definition, and there is nothing to search"
     what = f"what it does with everything that goes along with {names} in the table"
@@ -496,8 +496,8 @@ def _unheld(schema: Schema, rows: Rows) -> tuple[str, ...]:
             has = "has" if column.kind != "numerical" or column.step else "comes near"
             notes.append(
                 f"nobody in the table {has} {len(absent)} of the {len(codes)} values of {name!r} "
-                f"that were tried ({shown}); decisions under them are about people that the table "
-                "does not know"
+                f"that were tried ({shown}); decisions under them are about people unlike any in "
+                "the table"
             )
     return tuple(notes)
 
@@ -591,7 +591,8 @@ def _protect(
     for name in wanted:
         if target is not None and isinstance(name, str) and name.partition("=")[0] == target:
             raise InvalidInput(
-                f"{target!r} is the target column; a protected column is one the model takes"
+                f"{target!r} is the target column; a protected column must be one that the model "
+                "takes"
             )
     if not wanted and schema.protected:
         return schema, ()
@@ -602,12 +603,12 @@ def _protect(
             if set(parts) <= set(schema.names):
                 each = " ".join(f"--protected {shlex.quote(part)}" for part in parts)
                 raise InvalidInput(
-                    f"there is no column {name!r}; each column has an option of its own: {each} "
-                    "(in Python a list)"
+                    f"there is no column {name!r}; give each column its own option: {each} (a list "
+                    "in Python)"
                 )
             raise InvalidInput(
-                f"there is no column {name!r}; {nearest(name, schema.names)}; if another file "
-                "holds it, give that with --protected-from FILE --key COLUMN"
+                f"there is no column {name!r}; {nearest(name, schema.names)}; if another file has "
+                "it, give that file with --protected-from FILE --key COLUMN"
             )
     cells = {name: (series, backend) for name, series, backend in columns_of(frame)}
 

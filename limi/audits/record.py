@@ -148,7 +148,7 @@ def _read_lines(path: Path, start: int) -> bytes:
     """The whole lines behind so many bytes; a killed program may have left a part of one."""
     try:
         if path.stat().st_size > _MOST_BYTES:
-            raise CorruptStore(f"{str(path)!r} is larger than a record of limi ever gets")
+            raise CorruptStore(f"{str(path)!r} is too large to be a limi record")
         with path.open("rb") as file:
             file.seek(start)
             text = file.read()

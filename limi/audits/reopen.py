@@ -79,13 +79,13 @@ def reopen(
     trust: Sequence[str] = (),
     remote: Remote | None = None,
 ) -> Result:
-    """The result of a finished run, with its table and model at hand again.
+    """The result of a finished run, with its table and model open again.
 
-    Both are held to what the run tested: a table or a model that has changed since is refused.
-    Relative paths start where the run was started. `table` and `model` say where the two are now,
-    or are a frame and a live model; `protected_from` does for a table of protected columns. A model
-    whose file runs code when it is opened must be named: a folder that somebody sent should not
-    choose what runs here.
+    Both are checked against what the run tested: a table or a model that has changed since is
+    refused. Relative paths start where the run was started. `table` and `model` say where the two
+    are now, or are a frame and a live model; `protected_from` does the same for a table of
+    protected columns. A model whose file runs code when it is opened must be named, because a
+    folder that somebody sent you should not choose what runs.
     """
     run = Run.at(folder)
     problem = reopen_problem(
@@ -157,13 +157,13 @@ class Run:
         return replace(rule, labels=labels, ordered=self.summary.ordered)
 
     def require_kind(self, decision: str | None) -> None:
-        """InvalidInput where a rule is of another kind than the run's, so that the answers of the
+        """InvalidInput where a rule is of a different kind from the run's, so that answers of the
         two could not be compared."""
         if decision is not None and parse_rule(decision).kind != self.rule.kind:
             raise InvalidInput(
-                f"the decision is {decision!r}, and the run {str(self.folder)!r} was decided by "
-                f"{self.summary.decision!r}, which compares other answers; leave the decision out, "
-                "or test both models by the same rule"
+                f"the decision given is {decision!r}, but the run {str(self.folder)!r} used "
+                f"{self.summary.decision!r}, which compares different answers; leave the decision "
+                "out, or test both models by the same rule"
             )
 
     @property
@@ -313,8 +313,8 @@ def _table(folder: Path, base: Path, manifest: dict[str, Any]) -> Table:
         return Table(data.load(place).frame, f"the table {place!r}")
     if sources.is_query(place):
         raise InvalidInput(
-            f"the table of the run {str(folder)!r} is a query, which reads what it names; if you "
-            f"know who wrote it, give it: --table {shlex.quote(place)}"
+            f"the table of the run {str(folder)!r} is a query, which can read any file; if you "
+            f"know who wrote it, repeat it: --table {shlex.quote(place)}"
         )
     moved = sources.move(place, base)
     path = sources.file_of(moved)
@@ -389,8 +389,8 @@ def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
         # Folders of earlier versions know no sum of the labels.
         if manifest.get(name) not in (None, hashes[name]):
             raise BadTable(
-                f"{words} holds other {what} than the run tested; give the table as it was with "
-                "--table FILE, or test the model on the new one first"
+                f"{words} has different {what} from what the run tested; give the original table "
+                "with --table FILE, or test the model on the new one first"
             )
 
 
@@ -414,7 +414,7 @@ def _require_whole(folder: Path) -> None:
         raise InvalidInput(
             f"the run {str(folder)!r} hides {spell(map(repr, map(str, hidden)))}, which the model "
             "takes, so its people cannot be asked about again; run it again with --show-personal, "
-            "and mind who reads that folder"
+            "and take care who can read that folder"
         )
 
 
@@ -557,8 +557,8 @@ def require_answers(
     )
     if not all(_alike(target.rule, target.score(rows), score) for rows, score in sides):
         raise BadModel(
-            f"the model{f' {named!r}' if isinstance(named, str) else ''} answers otherwise than in "
-            f"the run {str(folder)!r}; give the one that was tested with {option} KIND:PLACE, or "
-            "test this one first"
+            f"the model{f' {named!r}' if isinstance(named, str) else ''} gives answers that differ "
+            f"from those in the run {str(folder)!r}; give the one that was tested with {option} "
+            "KIND:PLACE, or test this one first"
         )
     return 2 * len(found.rows[some])

@@ -84,14 +84,16 @@ class Result:
     def rates(self) -> Rates:
         """Share of flipping rows by population, each with a 95 % interval.
 
-        With rules, of rows that flip with all that must go along with a protected value.
+        With rules, what must change along with a protected value changes too.
         """
         return Rates(self.summary.rates, self.summary.unmeasured)
 
     @property
     def rates_only_protected(self) -> Rates:
-        """The same if only the protected values changed, and nothing went along with them; where
-        the rules of the table bind no partner, both are one question."""
+        """The same rates if only the protected values changed, and nothing else with them.
+
+        Equal to `rates` if the rules of the table bind no partner.
+        """
         rules = self.summary.rules
         if rules is None or not rules.only_protected:
             return self.rates
@@ -99,8 +101,10 @@ class Result:
 
     @property
     def rates_by_column(self) -> dict[str, Rates]:
-        """With several protected columns, the rates for each alone: rows that flip if it changes
-        and all else is as it is. Rows that flip only if two change together are in none of them."""
+        """With several protected columns, the rates for each: rows that flip if only it changes.
+
+        Rows that flip only if two columns change together are in none of them.
+        """
         return {
             column: Rates(rates, self.summary.unmeasured)
             for column, rates in self.summary.rates_by_column.items()
@@ -108,8 +112,10 @@ class Result:
 
     @property
     def rates_by_column_only_protected(self) -> dict[str, Rates]:
-        """The same if nothing went along with that column; `rates_by_column` where the rules of
-        the table bind no partner."""
+        """The same if nothing else changed with that column.
+
+        Equal to `rates_by_column` if the rules of the table bind no partner.
+        """
         rules = self.summary.rules
         if rules is None or not rules.only_protected:
             return self.rates_by_column
@@ -241,10 +247,11 @@ class Result:
         record: str | Path | None = None,
         port: int = 0,
     ) -> Served:
-        """A page of this machine that asks the model back, person by person; a notebook shows it
-        in the cell. `stop()` ends it.
+        """A page on this machine for asking the model about single people; `stop()` ends it.
 
-        `max_queries` bounds the questions of the session, `timeout` the seconds of one answer, and
+        A notebook shows it in the cell.
+
+        `max_queries` limits the questions of the session, `timeout` the seconds for one answer, and
         `record` names the file in which questions are kept.
         """
         from limi.explore.opening import explore_result
@@ -294,7 +301,7 @@ def _choose(
     known = dict.fromkeys(table.population for table in tables)
     if population is not None and population not in known:
         raise InvalidInput(
-            f"the people of {population!r} were not compared; {nearest(population, known)}"
+            f"the {population} people were not compared; {nearest(population, known)}"
         )
     wanted = population or next(iter(known))
     return next(t for t in tables if t.columns == columns and t.population == wanted)

@@ -57,8 +57,8 @@ def read_summary(folder: str | Path) -> Summary:
     for name, what in _OTHERS.items():
         if is_file(folder / name):
             raise InvalidInput(
-                f"{_cut(str(folder))!r} holds {what}, not the run of a test; open its report.html, "
-                f"or read {name}"
+                f"{_cut(str(folder))!r} holds {what}, not a test run; open its report.html, or "
+                f"read {name}"
             )
     tree = read_json(folder / "summary.json")
     version = tree.get("format")

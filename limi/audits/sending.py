@@ -57,8 +57,9 @@ def settle_remote(
         return None
     if max_queries is not None and max_queries < _FEWEST:
         raise InvalidInput(
-            f"max-queries is {max_queries}; a model behind an address is asked {_FEWEST} rows at "
-            "least, to see what it answers, whether it does so each time, and how often it flips"
+            f"max-queries is {max_queries}; a model behind an address is asked about at least "
+            f"{_FEWEST} rows, to see what it answers, whether it repeats itself, and how often it "
+            "flips"
         )
     remote = Remote() if given is None else given
     cache = remote.cache
@@ -130,22 +131,23 @@ def tell(target: Target) -> list[str]:
         told += f", {tally.before:,} of them before the run was resumed, and the others"
     told += f" in {tally.requests:,} requests"
     if tally.known:
-        told += f"; {tally.known:,} questions were answered by what was known already"
+        told += f"; {tally.known:,} questions had been answered before"
     if tally.failed:
         why = both([f"{words} ({n:,})" for words, n in sorted(tally.failures.items())])
         told += (
             f"; {tally.failed:,} requests failed and were made again, with {tally.again:,} rows "
-            f"beside the count: {why}"
+            f"outside the count: {why}"
         )
     notes = [told]
     if tally.refused:
         notes.append(
             f"{tally.refused:,} of {tally.answers:,} answers were refusals, or said neither yes "
-            "nor no; they are a class of their own, decide nothing and take part in no flip"
+            "nor no; they form a class of their own, decide nothing, and never count as part of a "
+            "flip"
         )
     if price is not None:
         cost, most = (price * n / 1000 for n in (tally.sent, tally.sent + tally.again))
-        beside = f", or {most:,.2f} if rows that were sent again are paid again"
+        beside = f", or {most:,.2f} if rows that were sent again are charged again"
         notes.append(
             f"that costs {cost:,.2f} at {price:g} for 1,000 queries{beside if most > cost else ''}"
         )

@@ -76,8 +76,8 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         searched.notes.extend(tell_floor(searched.floor, searched.measured.rates))
     if dropped.unasked:
         cut["second_check"] = (
-            f"{dropped.unasked:,} rows that flipped in the search were left out, because there "
-            "was no time to ask for them again"
+            f"{dropped.unasked:,} rows that flipped in the search were left out, because there was "
+            "no time to ask about them again"
         )
     found = count_bands(plan, searched, found) if many is None else found
     watch.enter("metrics")
@@ -127,7 +127,7 @@ def _find_judge(plan: Plan) -> Judge | None:
 
 
 def _judge(plan: Plan, found: Found) -> tuple[Found, str]:
-    """Findings with the naturalness of both rows, and what it was told by."""
+    """Findings with the naturalness of both rows, and how it was judged."""
     judge = _find_judge(plan) if len(found) else None
     return (found, "") if judge is None else (judge_found(found, judge), judge.words)
 
@@ -222,7 +222,7 @@ def _is_vain(searched: Searched) -> bool:
 
 
 def _kept_flips(plan: Plan, measured: Measured, rates: Mapping[str, Rate]) -> dict[str, str]:
-    """Verdicts on the rows of rates, where the same rows can be had again from the seed."""
+    """Verdicts on the rows of rates, where the same rows can be drawn again from the seed."""
     return {
         name: keep_flips(checked.flips)
         for name, checked in measured.checked.items()
@@ -239,9 +239,9 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
     """Populations without a rate, and why; "because" goes before it."""
     if plan.problem.blind:
         names = both(plan.problem.unseen)
-        why = f"the model does not take {names}, so that it is 0 for them too"
+        why = f"the model does not take {names}, so it is 0 for them too"
         return dict.fromkeys(("natural", "uniform"), why)
-    why = "the budget of queries or seconds left too little for a rate"
+    why = "the budget of queries or seconds was too small for a rate"
     if plan.rate_rows == 0:
         why = "no rows were asked for (rate-rows is 0)"
     elif plan.rate_rows and not (plan.budget.max_queries or plan.budget.max_seconds):
@@ -250,7 +250,7 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
     populations = [plan.problem.people[0], "natural", "uniform"]
     if plan.problem.held_out is not None and plan.rate_rows:
         populations.append("real")
-        lacking["real"] = "held-out rows were given, and are measured instead"
+        lacking["real"] = "held-out rows were given and measured instead"
     if searched.measured.under_rules is not None:
         lacking |= searched.measured.under_rules.unmeasured
     if _is_vain(searched):
@@ -322,11 +322,11 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
     ]
     if ran.session.frugal and len(found):
         notes.append(
-            "a partner is the first protected value that was seen to flip its row, as queries "
-            "were few: how a finding fares under its other values was not asked"
+            "to save queries, a partner is the first protected value that was seen to flip its "
+            "row; how a finding fares under the other values was not asked"
         )
     if ran.stop == Stop.INTERRUPTED:
-        notes.append("the run was interrupted; it shows what was found until then")
+        notes.append("the run was interrupted; it shows what had been found by then")
     return tuple(filter(None, notes))
 
 

@@ -97,12 +97,14 @@ class TwinQuestion:
         if answers.reason:
             return replace(
                 answers,
-                reason=f"{answers.reason}; they take {least:,} at least, for which "
-                f"{budget(least)} would do, and {budget(wanted)} for all that they can tell",
+                reason=(
+                    f"{answers.reason}; they take at least {least:,}, for which {budget(least)} is "
+                    f"enough, or {budget(wanted)} for everything that they can show"
+                ),
             )
         note = (
-            f"twins had {allowed:,} questions, and all that they can tell takes up to {wanted:,}; "
-            f"{budget(wanted)} would do"
+            f"twins had {allowed:,} questions, and everything that they can show takes up to "
+            f"{wanted:,}; {budget(wanted)} is enough"
         )
         return replace(answers, notes=(*answers.notes, note))
 

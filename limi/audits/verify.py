@@ -123,19 +123,20 @@ class Dropped:
         notes = []
         if self.surprise:
             notes.append(
-                "the model answered steadily before the run, and otherwise when findings were "
-                f"asked again; so each was asked {steadiness.TIMES} times, and rates may count "
-                "rows that flip by chance"
+                "the model gave steady answers before the run but not when findings were asked "
+                f"about again, so each was asked about {steadiness.TIMES} times, and rates may "
+                "count rows that flip by chance"
             )
         if self.moved:
             notes.append(
-                f"{self.moved} rows flipped in the search but not each of {steadiness.TIMES} "
-                "times that they were asked again, and were left out"
+                f"{self.moved} rows flipped in the search but not each of {steadiness.TIMES} times "
+                "when they were asked about again, so they were left out"
             )
         if self.rounded:
             notes.append(
-                f"{self.rounded} rows flipped in the search but not when asked again, and were "
-                "left out: what the model answers lies within rounding of the edge"
+                f"{self.rounded} rows flipped in the search but not when asked about again, so "
+                "they were left out: the model's answer is so close to the edge that rounding "
+                "decides"
             )
         return notes
 

@@ -87,7 +87,7 @@ def read(path: Path) -> Definitions:
         raise InvalidInput(f"{str(path)!r} has {unknown[0]!r}; {nearest(unknown[0], _PARTS)}")
     defaults = tree.get("defaults", {})
     if not isinstance(defaults, dict):
-        raise InvalidInput(f"'defaults' of {str(path)!r} is not a table of what targets share")
+        raise InvalidInput(f"'defaults' of {str(path)!r} must be a table of what the targets share")
     base = str(path.absolute().parent)
     targets = [
         _with_base(read_target({**defaults, **one}, str(path)), base)
@@ -146,7 +146,7 @@ def _try(kind: Any, settings: Mapping[str, Any], spoken: str) -> None:
     try:
         kind(**settings)
     except TypeError as error:
-        raise InvalidInput(f"the settings of {spoken} cannot be: {error}") from None
+        raise InvalidInput(f"the settings of {spoken} cannot be used: {error}") from None
 
 
 def _read_method(given: Mapping[str, Any], where: str) -> MethodEntry:
@@ -178,8 +178,8 @@ def _name(given: Mapping[str, Any], what: str, where: str) -> str:
     if not isinstance(name, str) or not NAME.fullmatch(name):
         shown = repr(name)[:80]
         raise InvalidInput(
-            f"a {what} of {where} is called {shown}; a name begins with a-z or 0-9 and goes on "
-            "with these and + . -, 80 at most"
+            f"a {what} of {where} is called {shown}; a name begins with a-z or 0-9, continues with "
+            "these or + . -, and has at most 80 characters"
         )
     return name
 

@@ -88,7 +88,7 @@ def _xgboost(seed: int) -> Any:
     try:
         from xgboost import XGBClassifier
     except ImportError:
-        raise missing("xgboost", "boosters", "a target of xgboost") from None
+        raise missing("xgboost", "boosters", "an xgboost target") from None
     return XGBClassifier(random_state=seed, n_jobs=1, n_estimators=100, max_depth=6)
 
 
@@ -96,7 +96,7 @@ def _lightgbm(seed: int) -> Any:
     try:
         from lightgbm import LGBMClassifier
     except ImportError:
-        raise missing("lightgbm", "boosters", "a target of lightgbm") from None
+        raise missing("lightgbm", "boosters", "a lightgbm target") from None
     return LGBMClassifier(random_state=seed, n_jobs=1, verbose=-1)
 
 

@@ -108,7 +108,7 @@ def read_table(spec: TargetSpec) -> Table:
 
 
 def require_table(spec: TargetSpec) -> None:
-    """An error where a target's table cannot be had."""
+    """An error where a target's table is not available."""
     if spec.table == "wide":
         return
     if spec.table in data.names():

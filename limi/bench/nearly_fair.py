@@ -36,7 +36,7 @@ _HALVINGS = 18
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A model, and how rare its flips shall be."""
+    """A model, and how rare its flips should be."""
 
     kind: str = "dnn"  # of the papers, or of the recipe `estimator`
     rate: float = 0.01  # of natural people
@@ -165,6 +165,6 @@ def _seek_blend(blend: Blend, making: Making) -> float:
 def _require_enough(making: Making, rate: float) -> None:
     if rate <= making.settings.rate:
         raise InvalidInput(
-            f"the target {making.spec.name!r} shall flip for {making.settings.rate:.2%} of people, "
-            f"and before anything is shrunk {rate:.2%} flip; state a lower rate"
+            f"the target {making.spec.name!r} should flip for {making.settings.rate:.2%} of "
+            f"people, but even before anything is shrunk only {rate:.2%} do; ask for a lower rate"
         )

@@ -59,7 +59,7 @@ def rank(
     n, k = values.shape
     if n < 2 or k < 2:
         raise InvalidInput(
-            f"ranks need two methods and two targets at least; there are {k} and {n}"
+            f"ranks need at least two methods and two targets; there are {k} and {n}"
         )
     signed = -values if more_is_better else values
     ranks = stats.rankdata(np.where(np.isnan(signed), np.inf, signed), axis=1)

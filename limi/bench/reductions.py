@@ -1,6 +1,6 @@
 """Targets of Fairlearn: exponentiated gradient over logistic regressions, which see the column.
 
-It narrows the gap between groups, by a mixture of classifiers; that is another aim than equal
+It narrows the gap between groups, by a mixture of classifiers; that is a different aim from equal
 decisions for partners, so how often these still flip is worth asking.
 """
 
@@ -45,7 +45,7 @@ class Mixture:
 
 
 def make(making: Making) -> Any:
-    """The mixture; fitted anew in every process, which takes seconds."""
+    """The mixture; fitted again in every process, which takes seconds."""
     try:
         from fairlearn.reductions import DemographicParity, EqualizedOdds, ExponentiatedGradient
     except ImportError:

@@ -58,7 +58,7 @@ class Columns:
                 )
             if new not in names:
                 raise InvalidInput(
-                    f"{old!r} is said to be {new!r} now, and the table has no such column; "
+                    f"{old!r} is renamed to {new!r}, but the table has no such column; "
                     f"{nearest(new, names)}"
                 )
         if len(self.backward) < len(self.renamed):
@@ -66,7 +66,7 @@ class Columns:
         for name in self.filled:
             if name not in names:
                 raise InvalidInput(
-                    f"a value is given for {name!r}, and the table has no such column; "
+                    f"--fill gives a value for {name!r}, but the table has no such column; "
                     f"{nearest(name, names)}"
                 )
 
@@ -128,8 +128,8 @@ def newer_schema(
     rules = schema.select(kept).rules
     if schema.select(unmoved).rules != rules:
         raise InvalidInput(
-            "rules of the run speak of columns that were renamed; give the newer table's own "
-            "schema with --schema FILE, rules and all"
+            "the run's rules mention columns that were renamed; give the newer table's own "
+            "schema, with its rules, as --schema FILE"
         )
     return replace(given, rules=rules)
 
@@ -168,8 +168,8 @@ def _protect(given: Schema, schema: Schema, columns: Columns) -> Schema:
     if not wanted:
         raise BadTable(
             f"the table has none of the protected columns of the run ({spell(schema.protected)}), "
-            "so that no pair of people could be told apart; if they have other names now, say so "
-            "with --rename OLD=NEW"
+            "so no two people could form a pair; if the columns have new names, say so with "
+            "--rename OLD=NEW"
         )
     return replace(given, protected=tuple(wanted), protected_codes=tuple(wanted.values()))
 
@@ -233,11 +233,11 @@ def bring(
 
 def _lacks(name: str, gone: Sequence[str], protected: Sequence[str]) -> str:
     """Why people of the run cannot be asked who have no such column."""
-    told = f"the run's people have no {name!r}, which the newer model takes; "
+    told = f"the run's people have no {name!r}, which the newer model needs; "
     lost = next((one for one in gone if one in protected), None)
     if lost is not None:
-        told += f"if it is what {lost!r} was, say so with --rename {lost}={name}, and if not, "
-    return f"{told}say which value they get with --fill {name}=VALUE"
+        told += f"if it used to be {lost!r}, say so with --rename {lost}={name}, otherwise "
+    return f"{told}give the value to use with --fill {name}=VALUE"
 
 
 def _leave_out(
@@ -251,7 +251,7 @@ def _leave_out(
         if all(names & set(gone) for names in mine):
             lost = [name for name in protected if name in gone and name in set().union(*mine)]
             reasons[(reasons == "") & (causes == mask)] = (
-                f"it was {spell(lost)} that flipped them, and the newer model's table has no such "
+                f"they flipped because of {spell(lost)}, and the newer model's table has no such "
                 "column"
             )
 
@@ -267,4 +267,4 @@ def _read(side: Any, name: str, column: Column, codec: Codec) -> tuple[Any, Mask
     except BadTable as error:
         return cells, np.zeros(len(side), dtype=bool), str(error)
     cells[fits] = rows[:, 0]
-    return cells, fits, f"the newer table does not know their values: {why}"
+    return cells, fits, f"the newer table does not allow their values: {why}"

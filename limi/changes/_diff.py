@@ -154,13 +154,13 @@ def diff(
 ) -> Diff:
     """Ask two models about the same people, and compare them person by person.
 
-    `before` is a run folder; `after` is that of the newer model, or None where `model` is the newer
-    model itself. `model` and `before_model` also say where the models of the runs are now; one
-    whose file runs code when it is opened must be named. People are those of the newer run's table,
-    or of `table`, and natural ones of the earlier run's generator and seed; what is asked of both
-    is the earlier run's question: its protected values and rules. `rename` and `fill` are as for
-    `limi.replay`, and so are `favorable`, `output` and `decision`, which are the newer model's.
-    `remote` is for whichever of the two is behind an address.
+    `before` is a run folder; `after` is the run folder of the newer model, or None if `model` is
+    the newer model itself. `model` and `before_model` also say where the models of the runs are
+    now; a model whose file runs code when it is opened must be named. The people come from the
+    newer run's table, or from `table`, and from the earlier run's generator and seed; both models
+    get the earlier run's question, with its protected values and rules. `rename` and `fill` work as
+    in `limi.replay`, and so do `favorable`, `output` and `decision`, which are about the newer
+    model. `remote` is for whichever of the two is behind an address.
     """
     _check(after, model, rows)
     first, second = Run.at(before), None if after is None else Run.at(after)
@@ -235,7 +235,7 @@ def _check(after: str | Path | None, model: Any, rows: int) -> None:
             "--model KIND:PLACE"
         )
     if rows < 1:
-        raise InvalidInput(f"--rows is {rows}; ask about at least one")
+        raise InvalidInput(f"--rows is {rows}; ask about at least one person")
 
 
 def _remotes(newer: Any, earlier: Any, given: Remote | None) -> tuple[Remote | None, Remote | None]:
@@ -400,8 +400,8 @@ class _Question:
                 name = "leave --table out" if self.anew else "name a table that has it with --table"
                 raise type(error)(
                     f"the {which} model cannot be asked about people of {self.read.words}, because "
-                    f"that has no {spell(gone)}, which the model had when it was tested; {name}, "
-                    "or say with --rename OLD=NEW what it is called now"
+                    f"that table has no {spell(gone)}, which the model had when it was tested; "
+                    f"{name}, or give its new name with --rename OLD=NEW"
                 ) from None
             raise type(error)(
                 f"the {which} model cannot be asked about people of {self.read.words}: {error}"
@@ -452,8 +452,8 @@ def _generator(
         made = generators.load(path)
         if made.schema.columns != people.schema.columns:
             raise InvalidInput(
-                f"the generator {str(path)!r} was fitted to other columns than both models take "
-                "together; name a kind to fit, such as --generator trees, or none"
+                f"the generator {str(path)!r} was not fitted to the columns that both models take; "
+                "name a kind to fit, such as --generator trees, or none"
             )
         return generators.obey(made, people.schema), str(called)
     made = generators.fit(str(called), people.rows, people.schema, Stream.GENERATOR.rng(seed))
@@ -567,13 +567,13 @@ def _notes(first: Run, second: Run | None, earlier: Problem, newer: Problem) -> 
     if second is not None:
         if first.summary.protected != second.summary.protected:
             notes.append(
-                "the two runs tried other protected values; both models were asked with those of "
-                "the earlier run"
+                "the two runs tried different protected values; both models were asked with those "
+                "of the earlier run"
             )
         if first.manifest["data_sha256"] != second.manifest["data_sha256"]:
             notes.append(
-                "the two runs tested other rows or columns; both models were asked about people of "
-                "the newer run's table"
+                "the two runs tested different rows or columns; both models were asked about "
+                "people from the newer run's table"
             )
     if str(earlier.target.rule) != str(newer.target.rule):
         notes.append(

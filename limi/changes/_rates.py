@@ -149,9 +149,11 @@ def changed_regions(
     enough = [mask for mask in (gone, new) if int(mask.sum()) >= LEAST_FLIPS]
     if not enough:
         return Regions(
-            reason=f"{int(gone.sum()):,} of {len(rows):,} rows no longer flip and "
-            f"{int(new.sum()):,} newly do; it takes {LEAST_FLIPS} of either to learn regions from "
-            "one half of them and test them on the other"
+            reason=(
+                f"{int(gone.sum()):,} of {len(rows):,} rows no longer flip and {int(new.sum()):,} "
+                f"newly do; at least {LEAST_FLIPS} of each are needed to learn regions from one "
+                "half of them and test them on the other"
+            )
         )
     order = rng.permutation(len(rows))
     learning, testing = np.split(order, [len(order) // 2])
@@ -173,5 +175,8 @@ def changed_regions(
 
 def _reason(tried: int) -> str:
     if not tried:
-        return "the rows that changed lie nowhere in particular"
-    return f"none of the {tried} regions that stood out in one half of the rows held in the other"
+        return "the rows that changed do not cluster anywhere"
+    return (
+        f"none of the {tried} regions that stood out in one half of the rows was confirmed in the "
+        "other"
+    )

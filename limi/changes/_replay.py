@@ -194,14 +194,14 @@ def replay(
     seed: int = 0,
     command: str = "",
 ) -> Replay:
-    """Ask a newer model about the very people that an earlier run found.
+    """Ask a newer model about the people that an earlier run found.
 
-    `model` is the newer one, as for `limi.audit`. `table` is the one that it was trained on, where
-    its columns are not those of the run: `rename` says what columns of the run are called there
-    (`{"sex": "gender"}`), and `fill` which value its people get in columns that they lacked. What
-    cannot be asked all the same is counted with its reason. `favorable`, `output` and `decision`
-    are as in the run where they are not given; `remote` is as for `limi.audit`. `row` asks one
-    finding alone, by its place in the run's findings.parquet.
+    `model` is the newer model, as for `limi.audit`. `table` is the table it was trained on, if its
+    columns differ from the run's: `rename` says what columns of the run are called there
+    (`{"sex": "gender"}`), and `fill` which value to use in columns that the run's people lack. What
+    still cannot be asked about is counted, with the reason. `favorable`, `output` and `decision`
+    are by default as in the run; `remote` is as for `limi.audit`. `row` asks about a single
+    finding, by its place in the run's findings.parquet.
     """
     opened = Run.at(run)
     columns = Columns.of(rename, fill)
@@ -314,7 +314,7 @@ def _ask(
             )
         flips[places[~always]] = False
         notes.append(
-            f"{told.scores_moved} of {told.rows} rows got another {target.rule.noun} when they "
+            f"{told.scores_moved} of {told.rows} rows got a different {target.rule.noun} when they "
             "were asked again, so only flips that were seen every time count"
         )
     return after, flips, notes, watch.questions

@@ -24,7 +24,7 @@ def require_apart(
 
     Inputs count where they are files: a table and a generator may be names as well. Models are
     KIND:PLACE, and bring their files; runs are folders, and bring the table and the
-    model that they were made with. A run or model that cannot be read is told where it is used.
+    model that they were made with. A run or model that cannot be read is reported where it is used.
     """
     from limi.audits.reopen import Run
     from limi.errors import LimiError

@@ -28,7 +28,7 @@ def with_completion(command: Callable[..., None]) -> Callable[..., None]:
         for said in get_args(hints.get(name))[1:]:
             if complete is not None and isinstance(said, OptionInfo) and not said.autocompletion:
                 said.autocompletion = complete
-    # Annotations that are text would be read anew, and without what was just said.
+    # Annotations that are text would be read again, and without what was just said.
     command.__annotations__ = hints
     return command
 

@@ -200,7 +200,7 @@ class _Reader:
     def _unknown(self, where: str, key: str, command: str, known: list[str]) -> InvalidInput:
         if key.replace("-", "_") in _TYPED_ONLY | _NOT_IN_FILES[command]:
             return InvalidInput(
-                f"{where} has {key!r}, which no file says: give it on the command line"
+                f"{where} has {key!r}, which a file cannot set; give it on the command line"
             )
         if command == "gate":
             from limi.gates import METRICS
@@ -249,8 +249,8 @@ def _join(where: str, key: str, labels: list[Any]) -> str:
             raise InvalidInput(f"{key!r} in {where} holds {_cut(label)}; it must hold labels")
         if "," in str(label):
             raise InvalidInput(
-                f"{key!r} in {where} holds {_cut(label)}, and a comma parts labels; call limi from "
-                "Python, where a list of labels may hold any"
+                f"{key!r} in {where} holds {_cut(label)}, but commas separate labels; call limi "
+                "from Python, where labels in a list may contain commas"
             )
     return ",".join(map(str, labels))
 

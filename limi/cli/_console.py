@@ -131,7 +131,7 @@ def announce_sending(model: str | None) -> None:
     from limi.audits.sending import destination
 
     if err.is_terminal and (host := destination(model)) is not None:
-        err.print(f"rows are sent to {host} to be decided there, and nowhere else", soft_wrap=True)
+        err.print(f"rows are sent to {host}, and nowhere else", soft_wrap=True)
 
 
 @contextmanager

@@ -29,8 +29,8 @@ _LEAST, _LEAST_TO_COMPUTE, _PLENTY = 192 << 20, 1 << 30, 4 << 30  # bytes
 _INTERRUPTED = 130
 _READER_GONE = 141  # as a shell calls what SIGPIPE has ended
 _NO_MEMORY = (
-    "there is not enough memory; try a smaller table, fewer rows or a smaller --max-batch, or a "
-    "machine with more"
+    "memory ran out; try a smaller table, fewer rows, a smaller --max-batch, or a machine with "
+    "more memory"
 )
 # What native code says of memory in exceptions of other types.
 _MEMORY_WORDS = ("allocate memory", "bad_alloc", "failed to map segment", "start new thread")
@@ -65,7 +65,7 @@ def _ready_streams() -> None:
     if "stdout" in shut:
         raise InvalidInput(
             "standard output is closed, so the result has nowhere to go; send it to a file, or to "
-            "/dev/null where it is not wanted"
+            "/dev/null if you do not need it"
         )
 
 
@@ -91,8 +91,8 @@ def _require(what: str, needed: int) -> None:
     allowed = _allowed_memory()
     if allowed is not None and allowed < needed:
         raise InvalidInput(
-            f"this process may have {allowed >> 20:,} MB of memory (ulimit -v), and {what} needs "
-            f"{needed >> 20:,} MB at least; raise the limit"
+            f"this process may use {allowed >> 20:,} MB of memory (ulimit -v), but {what} needs at "
+            f"least {needed >> 20:,} MB; raise the limit"
         )
 
 
@@ -145,10 +145,10 @@ def _judge(error: BaseException) -> tuple[int, str]:
     if isinstance(error, SystemExit):
         return _FAULT, f"a library ended the program (exit code {error.code}), without a result"
     if isinstance(error, RecursionError):
-        return _FAULT, "something given is nested too deeply to be read"
+        return _FAULT, "the input is nested too deeply to be read"
     return _FAULT, (
-        f"an error that limi did not foresee: {type(error).__name__}: {error}; "
-        f"{DEBUG}=1 shows where it happened, please report it"
+        f"unexpected error: {type(error).__name__}: {error}; {DEBUG}=1 shows where it happened; "
+        "please report it"
     )
 
 
@@ -189,7 +189,7 @@ def _is_gone_reader(error: BaseException) -> bool:
 
 def _refusal(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and _is_nowhere():
-        return "the folder you are in does not exist any more; go to another one"
+        return "the folder you are in no longer exists; change to another one"
     why = error.strerror or str(error) or type(error).__name__
     named = isinstance(error.filename, (str, bytes))
     place = f" ({os.fsdecode(error.filename)!r})" if named else ""

@@ -195,7 +195,9 @@ def redacted(columns: list[str] | None, show: bool) -> bool | list[str]:
     from limi.errors import InvalidInput
 
     if columns and show:
-        raise InvalidInput("--redact hides columns and --show-personal hides none; give one")
+        raise InvalidInput(
+            "--redact hides columns and --show-personal hides none; give one of them"
+        )
     return columns or not show
 
 

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["FreshOption", "OutOption", "ScaleOption", "SeedsOption", "WorkersOption"]
 __all__ += ["end_run", "find_results", "show_progress"]
 
-FreshOption = Annotated[bool, Option("--fresh", help="Run cells that are done as well.")]
-OutOption = Annotated[Path, Option(help="Folder of the cells and of what they share.")]
-ScaleOption = Annotated[str | None, Option(help="smoke, small or paper; by default the largest.")]
-SeedsOption = Annotated[int | None, Option(help="Seeds per cell; the scale's by default.")]
-WorkersOption = Annotated[int | None, Option(help="Processes; one per core by default.")]
+FreshOption = Annotated[bool, Option("--fresh", help="Run cells that are already done too.")]
+OutOption = Annotated[Path, Option(help="Folder of the cells and the files that they share.")]
+ScaleOption = Annotated[str | None, Option(help="smoke, small or paper. Default: the largest.")]
+SeedsOption = Annotated[
+    int | None, Option(help="Seeds per cell. Default: as many as the scale has.")
+]
+WorkersOption = Annotated[int | None, Option(help="Processes. Default: one per core.")]
 
 
 def find_results(
@@ -36,7 +38,7 @@ def find_results(
     from limi.errors import InvalidInput, nearest
 
     if scale is not None and scale not in studies.SCALES:
-        raise InvalidInput(f"there is no scale {scale!r}; {nearest(scale, studies.SCALES)}")
+        raise InvalidInput(f"unknown scale {scale!r}; {nearest(scale, studies.SCALES)}")
     for place in (folder, studies.shipped_results()):
         for one in [scale] if scale else reversed(studies.SCALES):
             found = studies.read(study, one, place)
@@ -68,8 +70,8 @@ def _announce(ran: Any, out: Path) -> None:
     """What a run came to, and why cells have no numbers."""
     counts = ", ".join(f"{n:,} {status}" for status, n in sorted(ran.counts.items()))
     _console.out.print(
-        f"{ran.cells:,} cells ({counts}); {ran.run:,} were run now, in {ran.seconds:,.0f} seconds. "
-        f"They lie in {out}.",
+        f"{ran.cells:,} cells ({counts}); {ran.run:,} were run now in {ran.seconds:,.0f} seconds. "
+        f"They are in {out}.",
         soft_wrap=True,
     )
     told: dict[str, list[str]] = {}

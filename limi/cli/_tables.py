@@ -65,7 +65,7 @@ def schema_for(table: str | None, schema: Path | None) -> Schema | None:
         return None
     if table is None:
         raise InvalidInput(
-            f"--schema {str(schema)!r} belongs to a table; name that with --table FILE"
+            f"--schema {str(schema)!r} belongs to a table; name the table with --table FILE"
         )
     frame = data.load(table).frame if is_known(table) else files.read(table)
     return schema_files.read_for(frame, schema)
@@ -116,7 +116,7 @@ def _refuse_to_draw(table: str, fit_rows: int | None, n_rows: int) -> None:
     if fit_rows is not None and fit_rows < n_rows:
         raise InvalidInput(
             f"fit-rows is {fit_rows}, but {table!r} is a known data set of {n_rows:,} rows, which "
-            "is used as a whole; leave --fit-rows out"
+            "is always used whole; leave --fit-rows out"
         )
 
 

@@ -41,7 +41,7 @@ def say_understood(
     personal = [f"{name!r} ({seen.personal})" for name, seen in found.items() if seen.personal]
     if shows_personal and personal:
         _console.err.print(
-            f"Warning: personal data are shown and written where the model takes them: "
+            "Warning: columns with personal data that the model takes are shown and written: "
             f"{spell(personal)}.",
             soft_wrap=True,
         )
@@ -51,9 +51,11 @@ def say_understood(
     absent = [name for name in map(str, frame.columns) if name not in known]
     paragraph = " ".join(_tell(table, count_rows(frame), schema, found, absent, target))
     if personal and not shows_personal:
-        paragraph += f" Personal data, hidden in all that is written: {spell(personal)}."
+        paragraph += f" Personal data, hidden in everything that is written: {spell(personal)}."
     if not verbose:
-        paragraph += " Every column: --verbose. To change any: limi schema TABLE --out schema.toml."
+        paragraph += (
+            " See every column: --verbose. To change one: limi schema TABLE --out schema.toml."
+        )
     _console.err.print(paragraph, soft_wrap=True)
     if verbose:
         _print_columns(schema, found, absent)
@@ -83,7 +85,7 @@ def _tell(
                 "not generated, not changed, and left out unless the model takes them."
             )
     for role, words in (
-        ("constant", "hold one value only"),
+        ("constant", "hold only one value"),
         ("numbers", "hold numbers stored as text, and are taken as ordered text"),
         ("words", "say yes or no in words"),
     ):

@@ -32,7 +32,7 @@ app = typer.Typer(help="The open benchmark of methods, run and ranked.", no_args
 
 AddOption = Annotated[
     list[Path] | None,
-    Option("--add", help="TOML file of targets and methods of your own; can be repeated."),
+    Option("--add", help="TOML file with your own targets and methods. Repeatable."),
 ]
 
 
@@ -123,8 +123,12 @@ def collect(
 
 @app.command()
 def table(
-    measure: Annotated[str, Option(help="What is compared; `ranks` for ranks alone.")] = "findings",
-    budget: Annotated[int | None, Option(help="Queries; 10,000 or the nearest if none.")] = None,
+    measure: Annotated[
+        str, Option(help="What to compare; `ranks` for the ranks only.")
+    ] = "findings",
+    budget: Annotated[
+        int | None, Option(help="Queries. Default: 10,000, or the nearest that was run.")
+    ] = None,
     scale: ScaleOption = None,
     add: AddOption = None,
     form: Annotated[str, Option("--format", help="text, markdown, latex or html.")] = "text",
@@ -151,11 +155,11 @@ def table(
 @app.command()
 def page(
     results: Annotated[
-        Path | None, Option(help="Folder of kept results; those that come with limi if none.")
+        Path | None, Option(help="Folder of kept results. Default: those that come with limi.")
     ] = None,
     scale: ScaleOption = None,
     add: AddOption = None,
-    file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
+    file: Annotated[Path | None, Option(help="File to write. Default: standard output.")] = None,
 ) -> None:
     """Write the page of results, and its diagrams into `figures` beside it."""
     from limi import studies

@@ -141,7 +141,7 @@ def _method_names(given: str) -> list[str]:
 
     names = [name.strip() for name in given.split(",") if name.strip()]
     if not names:
-        raise InvalidInput("--methods names none; for example --methods limi,natural")
+        raise InvalidInput("--methods names no method; write for example --methods limi,natural")
     for name in names:
         methods.parse(name)
     return names
@@ -162,7 +162,7 @@ def _settings_of(names: Sequence[str], settings: Sequence[str]) -> dict[str, lis
         able = [name for name in names if _knows(name, text)]
         if not able:
             raise InvalidInput(
-                f"setting {key!r} is none of {', '.join(names)} with that value; write "
+                f"none of {', '.join(names)} takes the setting {key!r} with that value; write "
                 f"METHOD.NAME=VALUE, for example {names[0]}.NAME=VALUE (limi list methods --json)"
             )
         for name in able:

@@ -56,11 +56,9 @@ def demo(
 def _next_steps(out: Path) -> str:
     """What the report does not say itself: it ends with how to repair this model."""
     return (
-        "Test a model of your own:\n"
-        "  limi test TABLE.csv --model KIND:PLACE --target COLUMN --favorable LABEL --protected sex"
-        "\n"
-        "Ask this one back, person by person, on a page of this machine:\n"
-        f"  limi explore {out}{_missing_page()}"
+        "Test a model of your own:\n  limi test TABLE.csv --model KIND:PLACE --target COLUMN "
+        "--favorable LABEL --protected sex\nAsk this model questions, person by person, in your "
+        f"browser:\n  limi explore {out}{_missing_page()}"
     )
 
 

@@ -46,7 +46,7 @@ def diff(
         ),
     ] = None,
     table: Annotated[
-        str | None, Option(help="Table with the people to ask about; by default that of the run.")
+        str | None, Option(help="Table with the people to ask about. Default: the run's.")
     ] = None,
     schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
     rename: Rename = None,
@@ -57,10 +57,10 @@ def diff(
     ] = None,
     decision: DecisionRule = None,
     generator: Annotated[
-        str, Option(help="Draws natural people; by default the earlier run's, or none.")
+        str, Option(help="Draws natural people. Default: the earlier run's, or none.")
     ] = "as before",
     rows: Annotated[int, Option(help="People of each population.")] = MEASURED_ROWS,
-    seed: Annotated[int | None, Option(help="By default the earlier run's.")] = None,
+    seed: Annotated[int | None, Option(help="Default: the earlier run's.")] = None,
     out: Annotated[Path | None, Option(help="JSON file to write: all numbers.")] = None,
     html: Annotated[Path | None, Option(help="HTML page to write, both side by side.")] = None,
     trust_pickle: TrustPickle = False,

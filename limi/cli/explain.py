@@ -13,7 +13,9 @@ __all__ = ["explain"]
 
 
 def explain(
-    term: Annotated[str | None, Argument(help="Word of a report; all of them if absent.")] = None,
+    term: Annotated[
+        str | None, Argument(help="Word used in a report. Default: list them all.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain a word of a report, or list them all."""

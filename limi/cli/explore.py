@@ -38,7 +38,7 @@ __all__ = ["explore"]
 def explore(
     place: Annotated[str, Argument(metavar="RUN|TABLE", help="Run folder, or a table.")],
     model: Annotated[
-        str | None, Option(help="The model, as KIND:PLACE; by default the run's own.")
+        str | None, Option(help="The model, as KIND:PLACE. Default: the run's own.")
     ] = None,
     against: Annotated[
         str | None,
@@ -46,47 +46,47 @@ def explore(
     ] = None,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
     protected: Annotated[
-        list[str] | None, Option(help="Of a table: protected column, as for limi test. Repeatable.")
+        list[str] | None, Option(help="For a table: protected column, as in limi test. Repeatable.")
     ] = None,
-    target: Annotated[str | None, Option(help="Of a table: column the model predicts.")] = None,
+    target: Annotated[str | None, Option(help="For a table: column the model predicts.")] = None,
     favorable: FavorableLabels = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
-    schema: Annotated[Path | None, Option(help="Of a table: its schema.")] = None,
+    schema: Annotated[Path | None, Option(help="For a table: its schema.")] = None,
     constraint: Constraints = None,
     drop: Drop = None,
     only: Only = None,
     redact: Redact = None,
     show_personal: ShowPersonal = False,
     generator: Annotated[
-        str | None, Option(help="What natural people are drawn from; by default the run's.")
+        str | None, Option(help="Generator that draws natural people. Default: the run's.")
     ] = None,
     read_only: Annotated[
         bool, Option("--read-only", help="Show what the run found, and ask the model nothing.")
     ] = False,
     max_queries: Annotated[int | None, Option(help="Most questions in the whole session.")] = None,
     timeout: Annotated[
-        float, Option(help="Seconds that the model may take for one answer.")
+        float, Option(help="Most seconds the model may take for one answer.")
     ] = 60.0,
     record: Annotated[
         Path | None,
-        Option(metavar="FILE", help="Where questions are kept; by default in the run folder."),
+        Option(metavar="FILE", help="File to keep the questions in. Default: in the run folder."),
     ] = None,
     replay: Annotated[
         bool, Option("--replay", help="Ask the recorded questions again, and exit.")
     ] = False,
-    port: Annotated[int, Option(help="Port to listen at; 0 for a free one.")] = 0,
+    port: Annotated[int, Option(help="Port to listen on; 0 for a free one.")] = 0,
     host: Annotated[
-        str, Option(help="Address to listen at; anything but this machine needs --token.")
+        str, Option(help="Address to listen on; any but this machine's own needs --token.")
     ] = "127.0.0.1",
     token: Annotated[
         str | None,
-        Option(envvar="LIMI_EXPLORE_TOKEN", help="Secret that opens the page, where others may."),
+        Option(envvar="LIMI_EXPLORE_TOKEN", help="Secret for opening the page, if others may."),
     ] = None,
     browser: Annotated[
-        bool, Option("--browser/--no-browser", help="Open a browser on a terminal.")
+        bool, Option("--browser/--no-browser", help="Open a browser, if started from a terminal.")
     ] = True,
-    seed: Annotated[int, Option(help="Of a table: same seed, same natural people.")] = 0,
+    seed: Annotated[int, Option(help="For a table: same seed, same natural people.")] = 0,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     header: Header = None,
@@ -100,7 +100,7 @@ def explore(
     from limi.system.cores import share_cores
 
     if timeout <= 0:
-        raise InvalidInput(f"timeout is {timeout:g}; give seconds, such as 60")
+        raise InvalidInput(f"timeout is {timeout:g}; give a number of seconds above 0, such as 60")
     guard = None if replay else _guard(host, port, token)
     common: dict[str, Any] = {
         "generator": generator,
@@ -142,7 +142,7 @@ def explore(
         else:
             if read_only:
                 raise InvalidInput(
-                    "--read-only shows a run, and this is a table; name a run folder"
+                    "--read-only shows a run, but this is a table; name a run folder"
                 )
             exploration = _open_table(place, model, against, about, opens, seed, common)
         if replay:
@@ -165,8 +165,8 @@ def _refuse_table_options(place: str, about: dict[str, Any]) -> None:
     for name, given in about.items():
         if given:
             raise InvalidInput(
-                f"--{name.replace('_', '-')} is of a table, and {place!r} is a run, which says it "
-                "itself; leave it out"
+                f"--{name.replace('_', '-')} is for a table, but {place!r} is a run, which already "
+                "knows it; leave it out"
             )
 
 
@@ -177,7 +177,7 @@ def _guard(host: str, port: int, token: str | None) -> tuple[Any, Any]:
     from limi.explore.server import bind
 
     if not 0 <= port <= 65_535:
-        raise InvalidInput(f"port is {port}; give one from 1 to 65535, or 0 for a free one")
+        raise InvalidInput(f"port is {port}; use 1 to 65535, or 0 for a free port")
     is_local = host in ("127.0.0.1", "localhost", "::1")
     if is_local and token is None:
         sock = bind(host, port)
@@ -210,8 +210,8 @@ def _open_table(
 
     if model is None:
         raise InvalidInput(
-            f"{place!r} is not a run folder; to explore a table name the model: --model KIND:PLACE "
-            "--protected COLUMN (limi list models)"
+            f"{place!r} is not a run folder; to explore a table, name the model: --model "
+            "KIND:PLACE --protected COLUMN (limi list models)"
         )
     given = source(place, about["target"], about["favorable"], about["schema"], about["constraint"])
     answers: list[str] = []
@@ -251,7 +251,7 @@ def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -
         _console.print_json({"address": address, "port": who.port})
     else:
         _console.out.print(f"Exploring {exploration.name}: {address}", soft_wrap=True)
-        opens = "The address opens once. " if who.once else ""
+        opens = "The address works once. " if who.once else ""
         _console.err.print(f"{opens}Press Ctrl-C to stop.", soft_wrap=True)
     _console.out.file.flush()
     if browser and not as_json and _console.out.is_terminal:
@@ -267,7 +267,9 @@ def _repeat(exploration: Exploration, as_json: bool) -> None:
     from limi.explore.replay import replay
 
     if not exploration.record.entries:
-        raise InvalidInput(f"nobody has explored {exploration.name!r} yet: there is no record")
+        raise InvalidInput(
+            f"{exploration.name!r} has not been explored yet, so there is no record to repeat"
+        )
     with _console.steps("asking again") as show:
         told = replay(exploration, lambda done, of: show(done / of, f"question {done + 1} of {of}"))
     moved = [one for one in told if one.same is False]
@@ -287,8 +289,8 @@ def _repeat(exploration: Exploration, as_json: bool) -> None:
         for one in (*moved, *unasked):
             _console.out.print(f"  {one.number} ({one.ask}): {one.why}", soft_wrap=True)
         _console.out.print(
-            f"{len(told) - len(moved) - len(unasked):,} of {len(told):,} questions have the same "
-            f"answer, {len(moved):,} another, {len(unasked):,} were not asked again.",
+            f"{len(told) - len(moved) - len(unasked):,} of {len(told):,} questions got the same "
+            f"answer, {len(moved):,} a different one, and {len(unasked):,} were not asked again.",
             soft_wrap=True,
         )
     if moved:

@@ -19,11 +19,11 @@ def export(
         Path, Option(metavar="FOLDER", help="Folder of tests to write into, made if missing.")
     ],
     pairs: Annotated[
-        int, Option(help="Pairs to keep at most: the most natural and the strongest.")
+        int, Option(help="Most pairs to keep: the most natural and the strongest.")
     ] = 200,
     allow: Annotated[int, Option(help="Pairs that may still flip.")] = 0,
     model: Annotated[
-        str | None, Option(help="What the test asks, as KIND:PLACE; by default the run's model.")
+        str | None, Option(help="Model that the test asks, as KIND:PLACE. Default: the run's.")
     ] = None,
     table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,

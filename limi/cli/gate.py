@@ -194,12 +194,12 @@ def _check_choices(inconclusive: str | None, markdown: str | None, as_json: bool
     if inconclusive not in _CODES:
         known = [name for name in _CODES if name is not None]
         raise InvalidInput(
-            f"--inconclusive is {inconclusive!r}; {nearest(str(inconclusive), known)} (without it "
+            f"--inconclusive is {inconclusive!r}; {nearest(str(inconclusive), known)} (without it, "
             "the exit code is 3)"
         )
     if markdown == "-" and as_json:
         raise InvalidInput(
-            "--json and --markdown - would both be standard output; give --markdown a file"
+            "--json and --markdown - both write to standard output; give --markdown a file"
         )
 
 

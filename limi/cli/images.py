@@ -43,7 +43,7 @@ def test(
     ] = "edges",
     scorers: Annotated[str, Option(help="pixels, or resnet18.")] = "pixels",
     cases: Annotated[
-        int | None, Option(help="Cases to search; 6,000, and 50,000 on a GPU.")
+        int | None, Option(help="Cases to search. Default: 6,000, or 50,000 on a GPU.")
     ] = None,
     preset: Annotated[str, Option(help="default, or paper.")] = "default",
     step: Annotated[str | None, Option(help="least or mirror.")] = None,
@@ -52,7 +52,7 @@ def test(
     plant: Annotated[float, Option(help="Add a bias of this many logits to the target.")] = 0.0,
     max_queries: Annotated[int | None, Option(help="Most questions to the target.")] = None,
     max_seconds: Annotated[float | None, Option(help="Most seconds.")] = None,
-    max_findings: Annotated[int | None, Option(help="Findings after which it ends.")] = None,
+    max_findings: Annotated[int | None, Option(help="Stop after this many findings.")] = None,
     pairs: Annotated[int, Option(help="Findings to keep as PNG pairs, the strongest.")] = 200,
     size: Size = None,
     seed: Seed = 0,

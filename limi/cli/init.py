@@ -102,15 +102,14 @@ def _settle(
     first = guess(schema, target=target or shipped.get("target"))
     model = model or (ask("Model, as KIND:PLACE", None) if asks else None)
     if model is None:
-        raise InvalidInput("--model is missing: name what is tested, such as onnx:model.onnx")
+        raise InvalidInput("--model is missing; name the model to test, such as onnx:model.onnx")
     split_uri(model)  # its file may still be to come, its kind not
     target = target or first.target
     if asks and "target" not in shipped:
         target = ask("Column the model predicts", target)
     if target is None:
         raise InvalidInput(
-            "no column of the table looks like the one the model predicts, with two values and a "
-            "telling name; name it with --target COLUMN"
+            "limi cannot tell which column the model predicts; name it with --target COLUMN"
         )
     schema.position(target)
     second = guess(schema, target=target)
@@ -120,7 +119,8 @@ def _settle(
         wanted = ask(f"Label of {target} that people want", wanted)
     if wanted is None:
         raise InvalidInput(
-            f"which label of {target!r} people want is not plain; name it with --favorable LABEL"
+            f"limi cannot tell which label of {target!r} people want; name it with --favorable "
+            "LABEL"
         )
     _check_label(schema[target], wanted)
     chosen = protected or list(second.protected)
@@ -128,8 +128,8 @@ def _settle(
         chosen = _split(ask("Protected columns, joined by ;", "; ".join(chosen) or None))
     if not chosen:
         raise InvalidInput(
-            "no column of the table has the name of something protected, such as sex or race; "
-            "name it with --protected COLUMN"
+            "no column has a name that sounds protected, such as sex or race; name one with "
+            "--protected COLUMN"
         )
     _without(schema, target).protect(chosen)
     return {
@@ -174,16 +174,16 @@ def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, sche
     seen = table if is_known(table) else _from(folder, table)
     maybe = [f"# protected as well? {to_toml(text)}" for text in said["maybe_protected"]]
     lines = [
-        "# What limi needs to know of this model: `limi test` and `limi gate` take it from here.",
-        "# Options on the command line win over this file. Paths start at its folder. Do not put",
-        "# secrets into it.",
+        "# What limi needs to know about this model: `limi test` and `limi gate` read it here.",
+        "# Options on the command line override this file. Paths are relative to its folder.",
+        "# Do not put secrets in it.",
         "",
         f"table = {to_toml(seen)}  # {n_rows:,} rows",
         f"model = {to_toml(_model_from(folder, said['model']))}  # as in limi list models",
         f"target = {to_toml(said['target'])}  # the column that the model predicts",
         f"favorable = {to_toml(said['favorable'])}  # the label that people want",
         "",
-        "# A change of these alone should change no decision. All values of a column, or some:",
+        "# Changing only these should change no decision. All values of a column, or some:",
         '# "race=White,Black", "age=18-80:5".',
         f"protected = {to_toml(said['protected'])}",
         *maybe,
@@ -195,19 +195,19 @@ def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, sche
         ),
         'generator = "trees"  # imitates the table to draw natural rows; see limi list generators',
         "seed = 0",
-        "# max_queries = 20_000  # what the model may be asked by limi test",
+        "# max_queries = 20_000  # most questions that limi test may ask the model",
         '# method = "guided"  # see limi list methods; its settings go under [settings]',
         "",
-        "# What a build must keep: limi gate asks as few rows as it takes, and exits with",
-        "# 0 (pass), 1 (fail) or 3 (inconclusive).",
+        "# The rules a build must keep: limi gate asks about as few rows as it needs, and exits",
+        "# with 0 (pass), 1 (fail) or 3 (inconclusive).",
         "[gate]",
-        'natural_rate = "<= 1 %"  # of natural people, how many would be decided differently',
-        '# real_rate = "<= 1 %"  # the same, of the table\'s rows',
+        'natural_rate = "<= 1 %"  # share of natural people who would be decided differently',
+        '# real_rate = "<= 1 %"  # the same for the table\'s rows',
         '# worst_region_rate = "<= 5 %"  # in the group of people that flips most',
-        '# score_gap_p99 = "<= 0.2"  # what a protected value is worth to 99 % of people, in score',
-        '# spd = "<= 0.1"  # difference of the groups\' shares of favorable decisions',
+        '# score_gap_p99 = "<= 0.2"  # how far a protected value moves the score of 99 % of people',
+        '# spd = "<= 0.1"  # gap between the groups\' shares of favorable decisions',
         '# natural_rate = ["<= 1 %", "no worse than baseline by 0.2 points"]',
-        '# baseline = "runs/last"  # run folder of the model before, on the same table',
+        '# baseline = "runs/last"  # run folder of the previous model, on the same table',
         "max_queries = 50_000",
         "error = 0.05  # chance of any wrong answer, for all rules together",
     ]

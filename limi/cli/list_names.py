@@ -29,7 +29,9 @@ def list_names(
     noun: Annotated[Noun, Argument(help="What to list.")],
     verbose: Annotated[
         bool,
-        Option("--verbose", help="Also every setting of methods and generators, with defaults."),
+        Option(
+            "--verbose", help="Also show every setting of methods and generators, with defaults."
+        ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

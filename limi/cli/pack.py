@@ -37,13 +37,13 @@ def pack(
 
     if verify is not None:
         if folder is not None or out is not None:
-            raise InvalidInput("--verify checks a pack and writes none; leave RUN and --out out")
+            raise InvalidInput("--verify only checks a pack; leave out RUN and --out")
         _show(evidence.verify(verify), as_json, checked=True)
         return
     if folder is None or out is None:
         raise InvalidInput(
-            "name a run and the file to write, as in limi pack RUN --out evidence.zip, or check "
-            "one with limi pack --verify evidence.zip"
+            "name a run and a file to write, as in limi pack RUN --out evidence.zip, or check a "
+            "pack with limi pack --verify evidence.zip"
         )
     _show(evidence.pack(folder, out, findings=findings, force=force), as_json, checked=False)
 
@@ -56,7 +56,7 @@ def _show(packed: Packed, as_json: bool, *, checked: bool) -> None:
         return
     n = len(packed.files)
     if checked:
-        words = f"Whole: {packed.path}, {n} files as {MANIFEST} lists them."
+        words = f"Intact: {packed.path}, {n} files as {MANIFEST} lists them."
     else:
         words = f"Written: {packed.path} ({n} files and {MANIFEST})."
     _console.out.print(f"{words} sha256 {packed.sha256}", soft_wrap=True)

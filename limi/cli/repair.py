@@ -43,8 +43,10 @@ def repair(
     seeds: Annotated[
         int | None,
         Option(
-            help="How often to train, each time with other rows held out. Default: 3, or 1 for "
-            "averaging alone."
+            help=(
+                "How often to train, each time holding out different rows. Default: 3, or 1 if "
+                "only averaging."
+            )
         ),
     ] = None,
     seed: Annotated[int, Option(help="Same seed, same repair.")] = 0,
@@ -61,7 +63,7 @@ def repair(
         Option(metavar="COLUMN=VALUE", help="Group to compare the others with. Repeatable."),
     ] = None,
     max_accuracy_loss: Annotated[
-        float, Option(help="Accuracy on held-out rows that may be lost; 0.01 is one point.")
+        float, Option(help="Most accuracy on held-out rows that may be lost; 0.01 is one point.")
     ] = 0.01,
     weights: Annotated[
         list[str] | None,
@@ -104,7 +106,7 @@ def repair(
     ] = False,
     onnx: Annotated[
         bool,
-        Option("--onnx", help="Write an averaged or dropped classifier as one ONNX graph too."),
+        Option("--onnx", help="Also write an averaged or dropped classifier as one ONNX graph."),
     ] = False,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
     full: Annotated[
@@ -190,7 +192,9 @@ def _show(tree: dict[str, Any], out: Path, *, full: bool) -> None:
     for words in [page.means(tree), *page.fresh(tree), *(page.remarks(tree) if full else ())]:
         _console.out.print(clean(words))
     if any("*" in line.before + line.after for line in page.lines(tree)):
-        _console.out.print("* Interval of the rows, where it is wider than that of the seeds.")
+        _console.out.print(
+            "* Interval over the rows, because it is wider than the one over the seeds."
+        )
     _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")
 
 

@@ -43,7 +43,7 @@ def sample(
 
     check_seed(seed)
     if not 1 <= n <= _MOST:
-        raise InvalidInput(f"--rows is {n:,}; draw at least one row, and {_MOST:,} at most")
+        raise InvalidInput(f"--rows is {n:,}; draw between 1 and {_MOST:,} rows")
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
     place = writing.place(out, replace=force)
@@ -57,8 +57,8 @@ def sample(
     spelled = sheets.formulas(made.schema) if as_csv else []
     if spelled:
         _console.err.print(
-            f"Text that a spreadsheet would run as a formula has a ' in front of it, in "
-            f"{spell(spelled)}; a .parquet file keeps it as it is."
+            "Text that a spreadsheet would run as a formula now starts with a ', in "
+            f"{spell(spelled)}; a .parquet file keeps it unchanged."
         )
     if as_json:
         told = {"file": str(out), "rows": n, "seed": seed, "generator": made.kind}

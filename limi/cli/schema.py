@@ -15,7 +15,7 @@ from limi.cli._config import file_of
 __all__ = ["schema"]
 
 _NO_TARGET = (
-    "No --target was named, so rules may speak of the column that the model decides. Such rules "
+    "No --target was named, so rules may mention the column that the model decides. Such rules "
     "have no effect on a test."
 )
 
@@ -24,7 +24,7 @@ def schema(
     context: typer.Context,
     table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
     out: Annotated[
-        Path | None, Option(help="TOML file to write; standard output if absent.")
+        Path | None, Option(help="TOML file to write. Default: standard output.")
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     mine: Annotated[
@@ -36,13 +36,11 @@ def schema(
     ] = False,
     protected: Annotated[
         list[str] | None,
-        Option(help="Protected column to write down and to find roles for. Repeatable."),
+        Option(help="Protected column to record and to find roles for. Repeatable."),
     ] = None,
     target: Annotated[
         str | None,
-        Option(
-            help="Column the model predicts: it is left out, and no suggested rule is about it."
-        ),
+        Option(help="Column the model predicts; it and rules about it are left out."),
     ] = None,
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and pass to --schema."""

@@ -121,7 +121,7 @@ def plot(
     name: Name,
     scale: ScaleOption = None,
     out: OutOption = _OUT,
-    file: Annotated[Path | None, Option(help="SVG file to write; NAME-SCALE.svg if none.")] = None,
+    file: Annotated[Path | None, Option(help="SVG file to write. Default: NAME-SCALE.svg.")] = None,
 ) -> None:
     """Draw the figure of a study as an SVG file."""
     from limi import studies
@@ -137,9 +137,9 @@ def plot(
 @app.command()
 def page(
     results: Annotated[
-        Path | None, Option(help="Folder of kept results; those that come with limi if none.")
+        Path | None, Option(help="Folder of kept results. Default: those that come with limi.")
     ] = None,
-    file: Annotated[Path | None, Option(help="File to write; standard output if none.")] = None,
+    file: Annotated[Path | None, Option(help="File to write. Default: standard output.")] = None,
 ) -> None:
     """Write the pages Reproduction from kept results: the overview into FILE, one page per study
     into the folder of that name, and their figures into `figures` beside it."""

@@ -77,7 +77,7 @@ def test(
     method: Annotated[
         str | None,
         Option(
-            help="Search method (`limi list methods`). Default: limi, or guided with --max- "
+            help="Search method (`limi list methods`). Default: limi, or guided with --max-"
             "queries and for classes and numbers."
         ),
     ] = None,
@@ -144,7 +144,7 @@ def test(
         bool,
         Option(
             "--noisy",
-            help="The model's answers are random: only count differences beyond the noise.",
+            help="The model's answers are random: count only differences beyond the noise.",
         ),
     ] = False,
     header: Header = None,
@@ -158,7 +158,7 @@ def test(
     log: Log = None,
     plan: Annotated[
         bool,
-        Option("--plan", help="Say what the run would cost, and stop without writing anything."),
+        Option("--plan", help="Say what the run would cost, then stop without writing anything."),
     ] = False,
     verbose: Verbose = False,
     full: Full = False,
@@ -181,7 +181,7 @@ def test(
         answers += ["--model", model]
     if not model:
         raise InvalidInput(
-            "--model is missing: name what is tested, such as skops:model.skops or "
+            "--model is missing; name the model to test, such as skops:model.skops or "
             "python:FILE.py:FUNCTION (limi list models)"
         )
     require_apart(
@@ -280,5 +280,5 @@ def finish(result: Result, out: Path | None, as_json: bool, *, full: bool = Fals
             _console.out.print(f"Written: {out}/ (report.html, findings.parquet, summary.json)")
     if result.stop == "interrupted":
         if out is not None:
-            _console.err.print("Interrupted; the same command with --resume goes on.")
+            _console.err.print("Interrupted; to continue, repeat the command with --resume.")
         raise typer.Exit(130)

@@ -84,15 +84,15 @@ def load(
     if part not in entry["parts"]:
         with_test = [n for n, e in _catalogue().items() if "test" in e["parts"]]
         raise InvalidInput(
-            f"{name} has no part {part!r}, only {spell(entry['parts'])}; "
-            f"test rows exist for {spell(with_test)}"
+            f"{name} has no part {part!r}, only {spell(entry['parts'])}; there are test rows for "
+            f"{spell(with_test)}"
         )
     if domain == "paper" and name not in encodings():
         raise InvalidInput(
             f"the papers declare no bounds for {name}; domain='paper' is for {spell(encodings())}"
         )
     if path is not None and name != "meps":
-        raise InvalidInput(f"{name} comes with limi and takes no path; path is for meps")
+        raise InvalidInput(f"{name} comes with limi, so leave path out; path is for meps")
     schema = _schema(name, domain)
     frame = _meps(path) if name == "meps" else _shipped(name, part).copy()
     if domain == "paper":
@@ -187,8 +187,8 @@ def _meps_file(path: str | Path | None) -> Path:
     given = path or os.environ.get("LIMI_DATA")
     if not given:
         raise InvalidInput(
-            "the MEPS table does not come with limi. Get the encoded file (in the repository of "
-            "the LIMI paper: xiaoyisong/Latent_Imitator, LIMI_tabular/datasets/meps), and give "
+            "the MEPS table does not come with limi; get the encoded file (in the LIMI paper's "
+            "repository: xiaoyisong/Latent_Imitator, LIMI_tabular/datasets/meps), then give "
             "path=FILE or set the environment variable LIMI_DATA to the folder that holds it, as "
             "meps, meps.csv.gz or benchmark/meps.csv.gz"
         )

@@ -1,4 +1,4 @@
-"""A run whose parts do not speak of the same test is not evidence."""
+"""A run whose parts do not describe the same test is not evidence."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def require_agreement(run: Run) -> None:
     summary, folder = run.summary, run.folder
     schema = run_folder.read_schema(folder)
     if (protected_values(schema), len(schema)) != (summary.protected, summary.n_columns):
-        _refuse(run, "schema.toml and summary.json tell of other columns or protected values")
+        _refuse(run, "schema.toml and summary.json disagree about the columns or protected values")
     with run_folder.reading("summary", folder):
         for name, rate in summary.rates.items():
             if not 0 <= rate.low <= rate.high <= 1 or rate.n < 0:
-                _refuse(run, f"the rate of {name} rows in summary.json is none")
+                _refuse(run, f"the rate of {name} rows in summary.json is missing")
         for name, kept in summary.rate_flips.items():
             read_flips(kept, summary.rates[name])
     held = count_findings(run)

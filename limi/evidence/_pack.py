@@ -144,12 +144,14 @@ def verify(path: str | Path) -> Packed:
 def _entries(place: Path, whole: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     entries = whole.infolist()
     if len(entries) > _MOST_FILES:
-        _refuse(place, f"it holds {len(entries):,} files, and a pack has a dozen")
+        _refuse(place, f"it holds {len(entries):,} files, but a pack has about a dozen")
     found: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         name = entry.filename
         if not _NAME.fullmatch(name):
-            _refuse(place, f"it names a file {name[:80]!r}, which no pack does")
+            _refuse(
+                place, f"it contains a file named {name[:80]!r}, which does not belong in a pack"
+            )
         if name in found:
             _refuse(place, f"it holds {name} twice")
         if entry.flag_bits & 1 or entry.compress_type not in _METHODS:
@@ -181,7 +183,7 @@ def _manifest(
         )
     listed = tree.get("files")
     if not isinstance(listed, dict) or not all(map(_is_told, listed.values())):
-        _refuse(place, f"its {MANIFEST} lists no sums")
+        _refuse(place, f"its {MANIFEST} lists no checksums")
     return listed
 
 
@@ -205,7 +207,7 @@ def _compare(
         _refuse(place, f"it holds {spell(extra)}, which its {MANIFEST} does not list")
     strange = [name for name in listed if name not in (*_ALWAYS, _FINDINGS)]
     if strange:
-        _refuse(place, f"it holds {spell(strange)}, which no pack does")
+        _refuse(place, f"it holds {spell(strange)}, which does not belong in a pack")
 
 
 def _digest(place: Path, whole: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[str, int]:
@@ -221,7 +223,7 @@ def _digest(place: Path, whole: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tupl
 
 
 def _refuse(place: Path, why: str) -> NoReturn:
-    raise CorruptStore(f"the pack {str(place)!r} does not hold: {why}")
+    raise CorruptStore(f"the pack {str(place)!r} failed the check: {why}")
 
 
 @contextmanager

@@ -43,7 +43,7 @@ _LINES = (
         "7.2.1",
         "testing for bias over the whole life of the system",
         ("README.md", "manifest.json"),
-        "packs of other versions and dates, and who acts on them",
+        "packs from other versions and dates, and who acts on them",
     ),
     _Line(
         "AI Verify, process checks on fairness",
@@ -57,7 +57,7 @@ _LINES = (
         "7.4.1",
         "the sensitive features and the groups that they form",
         ("schema.toml", "README.md"),
-        "why these and no others",
+        "why these features and no others",
     ),
     _Line(
         "AI Verify, process checks on fairness",
@@ -69,7 +69,7 @@ _LINES = (
     _Line(
         "NIST AI RMF 1.0",
         "MEASURE 1.1",
-        "measures chosen for the risks that were mapped, and a note of what is not measured",
+        "measures chosen for the mapped risks, and a note on what is not measured",
         ("README.md", "metrics.json"),
         "the risks that were mapped",
     ),
@@ -83,7 +83,7 @@ _LINES = (
     _Line(
         "NIST AI RMF 1.0",
         "MEASURE 2.5",
-        "documented limits of how far results carry",
+        "documented limits of how far the results generalise",
         ("README.md", "model-card.md"),
         "the conditions under which the system is used",
     ),
@@ -92,7 +92,7 @@ _LINES = (
         "MEASURE 2.11",
         "fairness and bias evaluated, with documented results",
         ("report.html", "summary.json", "metrics.json", "model-card.md"),
-        "what follows from the results",
+        "what you conclude from the results",
     ),
     _Line(
         "NIST AI RMF 1.0",
@@ -113,10 +113,10 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
             f"**{markdown(str(wording.answer(summary)))}**",
             "",
             "This pack holds one run of limi: what it asked, what it found, and how to ask it "
-            "again. It is a record of measurements. It claims no conformity with any law, standard "
+            "again. It records measurements. It does not claim conformity with any law, standard "
             "or framework, and it is not a certificate of fairness. Examples and bookmarks in the "
-            "report may be rows of the table, and so people: treat the pack as you treat the "
-            "table.",
+            "report may be rows of the table, and therefore real people: protect the pack as you "
+            "protect the table.",
             "",
             "## What was tested",
             "",
@@ -138,8 +138,9 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
             "",
             *(f"- `{name}`: {_FILES[name]}" for name in files),
             "",
-            "`limi pack --verify FILE` checks every file against the sums in `pack.json`. Whoever "
-            "should trust the pack should get the sum of the whole file by another way.",
+            "`limi pack --verify FILE` checks every file against the checksums in `pack.json`. "
+            "Send the checksum of the pack itself through another channel to anyone who must "
+            "trust it.",
             "",
         ]
     )
@@ -147,15 +148,15 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
 
 _FILES = {
     "README.md": "this text",
-    "report.html": "the report, which opens in any browser and asks for nothing",
+    "report.html": "the report, which opens in any browser and loads nothing from elsewhere",
     "summary.json": "all numbers of the report",
     "metrics.json": "every metric with its interval",
     "schema.toml": "the columns of the table, the protected values that were tried, and rules",
-    "manifest.json": "settings, seed, versions and sums of what the run was made of",
+    "manifest.json": "settings, seed, versions and checksums of everything that went into the run",
     "findings.parquet": "every finding: two people whom the model decides differently",
     "model-card.md": "a section for the model's card",
     "mapping.md": "which files can serve as evidence for which lines of two frameworks",
-    "pack.json": "the sums of all other files",
+    "pack.json": "the checksums of all other files",
 }
 
 
@@ -204,13 +205,15 @@ def _sum(summary: Summary, name: str) -> str:
 
 def _untested(summary: Summary) -> list[str]:
     told = [
-        f"Other columns than {both(summary.protected)}, and other values of "
-        f"{'it' if len(summary.protected) == 1 else 'them'} than those listed",
+        f"Columns other than {both(summary.protected)}, and values of "
+        f"{'it' if len(summary.protected) == 1 else 'them'} other than those listed",
         *wording.unmeasured(summary),
         *(f"{name}: {why}" for name, why in summary.cut.items()),
     ]
     if summary.hashes.get("model_sha256") is None:
-        told.append("Which file the model is: it was not read from one, so there is no sum of it")
+        told.append(
+            "Which file holds the model: it was not read from a file, so it has no checksum"
+        )
     if summary.held_out is None:
         told.append(
             "Rows that the model has not seen: none were given, and it may have been trained on "
@@ -218,12 +221,15 @@ def _untested(summary: Summary) -> list[str]:
         )
     if summary.twins is None:
         told.append(
-            "What the model does with columns that go with the protected ones, such as a district "
-            "that stands for an origin (limi test --twin)"
+            "What the model does with columns that go along with the protected ones, such as a "
+            "district that stands in for origin (limi test --twin)"
         )
     if wording.is_unsteady(summary.steadiness):
-        told.append("Single answers: the model's answers move, so only flips seen every time count")
-    told.append("Data to come, other versions of the model, and the process around its decisions")
+        told.append(
+            "Single answers: the model's answers vary, so only flips that were seen every time "
+            "count"
+        )
+    told.append("Future data, other versions of the model, and the process around its decisions")
     return told
 
 
@@ -231,15 +237,16 @@ def _repeat(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
     versions = ", ".join(f"{name} {number}" for name, number in sorted(summary.versions.items()))
     if summary.hashes.get("model_sha256") is None:
         have = (
-            "Have the same table, whose sum stands above and in `manifest.json`, and the same "
-            "model, which was not read from a file and so has no sum."
+            "Get the same table, whose checksum is above and in `manifest.json`, and the same "
+            "model, which was not read from a file and therefore has no checksum."
         )
     else:
         have = (
-            "Have the same table and the same model: their sums stand above and in `manifest.json`."
+            "Get the same table and the same model; their checksums are above and in "
+            "`manifest.json`."
         )
     return [
-        f"1. Install limi {summary.versions.get('limi', '')} (the run had {versions}).",
+        f"1. Install limi {summary.versions.get('limi', '')} (the run used {versions}).",
         f"2. {have}",
         *_start(summary),
         "",
@@ -254,12 +261,12 @@ def _start(summary: Summary) -> list[str]:
     if not summary.command:
         return ["3. The run was started from Python: call `limi.audit` with these settings."]
     return [
-        "3. In the folder that the paths of the command start at, run:",
+        "3. In the folder that the command's paths are relative to, run:",
         "",
         *(f"       {wording.clean(line)}" for line in summary.command.splitlines()),
         "",
-        "What the command leaves out came from a `limi.toml` beside it, or is limi's own choice. "
-        "These settings held:",
+        "Anything the command leaves out came from a `limi.toml` next to it, or from limi's "
+        "defaults. These settings applied:",
     ]
 
 
@@ -342,8 +349,9 @@ def card(summary: Summary) -> str:
             "",
             "#### Metrics",
             "",
-            "The flip rate: the share of people who would be decided differently if only protected "
-            "values changed, with what goes along where the table has rules; 95 % intervals.",
+            "The flip rate: the share of people who would be decided differently if only "
+            "protected values changed, together with what the rules of the table, if any, change "
+            "along with them; 95 % intervals.",
             "",
             "### Results",
             "",
@@ -381,11 +389,11 @@ def mapping(files: list[str]) -> str:
     ]
     return "\n".join(
         [
-            "# Whose questions these files can help to answer",
+            "# Which questions these files can help to answer",
             "",
-            "What each line asks for is told in limi's own words; the frameworks' texts are what "
-            "counts. That a file is named here says that it can serve as evidence, not that a line "
-            "is met.",
+            "The lines are summarised in limi's own words; the frameworks' own texts are "
+            "authoritative. A file named here can serve as evidence; that does not mean that the "
+            "line is met.",
             "",
             "| framework | line | asks for | files | yours to add |",
             "|---|---|---|---|---|",

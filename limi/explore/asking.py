@@ -48,9 +48,9 @@ class Meter:
             if self.most is not None and self.asked + n > self.most:
                 left = max(0, self.most - self.asked)
                 raise Spent(
-                    f"this takes {n:,} more {'question' if n == 1 else 'questions'} and {left:,} "
-                    f"of the session's {self.most:,} are left; start limi explore with a higher "
-                    "--max-queries"
+                    f"this takes {n:,} more {'question' if n == 1 else 'questions'}, but only "
+                    f"{left:,} of the session's {self.most:,} are left; start limi explore with a "
+                    "higher --max-queries"
                 )
             self.asked += n
 

@@ -138,7 +138,7 @@ class Exploration:
     meter: Meter
     record: Record
     jobs: Jobs
-    rows: Rows | None = None  # real people, where the table is at hand
+    rows: Rows | None = None  # real people, if the table is available
     found: FoundSheet | None = None
     summary: Summary | None = None
     regions: tuple[Region, ...] = ()
@@ -182,7 +182,7 @@ class Exploration:
         """Somebody by a reference such as `f12`; InvalidInput where there is nobody."""
         kind, number = ref[:1], ref[1:]
         if not (number.isascii() and number.isdecimal() and len(number) <= 9):
-            raise InvalidInput("there is nobody of that name; go back to the findings")
+            raise InvalidInput("there is no person by that name; go back to the findings")
         place = int(number)
         if kind in ("f", "p") and self.found is not None and place < len(self.found):
             which = np.array([place])
@@ -194,8 +194,8 @@ class Exploration:
         if kind == "m" and place in self._made:
             return self._made[place]
         raise InvalidInput(
-            "this person is not known any more: people that an answer came upon are kept only "
-            "while limi explore runs"
+            "this person is no longer known: people who came up in an answer are kept only while "
+            "limi explore runs"
         )
 
     def keep(self, row: NDArray[np.float64], words: str) -> str:
@@ -254,7 +254,7 @@ class Exploration:
             return self.given_generator
         if self.rows is None:
             raise InvalidInput(
-                "natural people are learned from the table, which is not at hand; name it with "
+                "natural people are learned from the table, which is not available; name it with "
                 "--table FILE"
             )
         with self._lock:
@@ -393,7 +393,7 @@ class Exploration:
         """Real people like this one, with what is hidden hidden."""
         if self.rows is None:
             raise InvalidInput(
-                "real people stand in the table, which is not at hand; name it with --table FILE"
+                "real people come from the table, which is not available; name it with --table FILE"
             )
         from limi.audits.hiding import HIDDEN
 
@@ -430,7 +430,7 @@ class Exploration:
         maker = self._twin_maker
         mine = int(maker.groups.of(row[None])[0])
         if mine < 0:
-            raise InvalidInput("this person is of no group that the table tells apart")
+            raise InvalidInput("this person belongs to none of the groups in the table")
         before = self.meter.asked_by(job)
         own = asker.score(row[None], job)
         told = []
@@ -481,10 +481,10 @@ class Exploration:
             column = self.schema[name]
             if name in self.schema.protected:
                 raise InvalidInput(
-                    f"{name!r} is protected: a region says who people are apart from that"
+                    f"{name!r} is protected; a region describes people by other columns"
                 )
             if name in self.hidden:
-                raise InvalidInput(f"the cells of {name!r} are hidden, so no region speaks of them")
+                raise InvalidInput(f"the cells of {name!r} are hidden, so regions cannot use them")
             codes = told.get("codes")
             made.append(
                 Condition(
@@ -589,7 +589,9 @@ class Exploration:
         """How the two models treat the same people: natural ones and those of the table."""
         asker = self.require_model()
         if self.other is None:
-            raise InvalidInput("there is one model; name another with --against KIND:PLACE")
+            raise InvalidInput(
+                "there is only one model; name a second one with --against KIND:PLACE"
+            )
         matches = []
         people: list[tuple[str, Rows]] = []
         if self.rows is not None:

@@ -34,7 +34,7 @@ def export(exploration: Exploration, kind: str, query: Query) -> tuple[str, str,
         raise InvalidInput("there are no findings here; limi test writes a run that has some")
     chosen = found.sheet.select(filters_of(found.sheet, query, exploration.secret))
     if not chosen.n:
-        raise InvalidInput("no finding passes these filters, so there is nothing to write")
+        raise InvalidInput("no finding matches these filters, so there is nothing to write")
     which = chosen.rows
     if query.get("draw") == "1":
         which = found.draw_diverse(chosen, 20)
@@ -106,20 +106,19 @@ def _pairs(exploration: Exploration, found: FoundSheet, which: Index) -> bytes:
     """A test of pytest with its pairs, as one archive."""
     if exploration.reading.rule.kind != "favorable":
         raise InvalidInput(
-            "pairs of a test are of favorable decisions; these can be had as CSV or Parquet"
+            "a test can only hold pairs of favorable decisions; download these as CSV or Parquet"
         )
     if exploration.asker is None:
-        raise InvalidInput(
-            "a test is written where the model is at hand; start limi explore without --read-only"
-        )
+        raise InvalidInput("a test needs the model; start limi explore without --read-only")
     if exploration.hidden:
         raise InvalidInput(
-            "a test holds whole people, and some of their cells are hidden; show them to write one"
+            "a test holds complete people, but some of their cells are hidden; show them to write "
+            "one"
         )
     if exploration.model_uri is None:
         raise InvalidInput(
-            "a test names the model that it asks, and this one was given in memory; save it and "
-            "explore it as --model KIND:PLACE"
+            "a test must name the model that it asks, but this one was given in memory; save it "
+            "and open it with --model KIND:PLACE"
         )
     told = found.found(which)
     chosen = choose(told, _MOST_PAIRS)

@@ -49,13 +49,13 @@ class Guard:
         """For a network; InvalidInput without a token that nobody guesses."""
         if token is None:
             raise InvalidInput(
-                f"--host {host} lets others reach the page, so --token is needed: a secret of "
-                f"{FEWEST_LETTERS} letters or more that they give to open it"
+                f"--host {host} lets others reach the page, so --token is needed: a secret of at "
+                f"least {FEWEST_LETTERS} characters that opens it"
             )
         if len(token) < FEWEST_LETTERS or not token.isascii() or not token.isprintable():
             raise InvalidInput(
-                f"--token must have {FEWEST_LETTERS} printable ASCII letters or more; for example "
-                f"{secrets.token_urlsafe(16)}"
+                f"--token must have at least {FEWEST_LETTERS} printable ASCII characters; for "
+                f"example {secrets.token_urlsafe(16)}"
             )
         return Guard(host, port, token, once=False)
 

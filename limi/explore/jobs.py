@@ -34,7 +34,7 @@ def share_openmp() -> None:
 
 
 class Cancelled(LimiError):
-    """Nobody waits for the answer any more."""
+    """Nobody is waiting for the answer now."""
 
 
 class Job:
@@ -102,7 +102,7 @@ class Job:
         except LimiError as error:
             self.fail(str(error))
         except Exception as error:  # a page must not end because of what a library says
-            self.fail(f"this could not be worked out: {reason(error)}")
+            self.fail(f"this could not be computed: {reason(error)}")
         finally:
             self.ended = self._clock()
             self._done.set()
@@ -142,10 +142,10 @@ class Jobs:
         return job
 
     def get(self, number: int) -> Job:
-        """The job of a number; InvalidInput where it is not known any more."""
+        """The job of a number; InvalidInput if it is no longer known."""
         job = self._jobs.get(number)
         if job is None:
-            raise InvalidInput(f"question {number} is not known any more; ask it again")
+            raise InvalidInput(f"question {number} is no longer known; ask it again")
         self._give_up(job)
         return job
 

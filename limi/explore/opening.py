@@ -62,7 +62,9 @@ def explore_run(
     notes = _notes_on_hidden(summary, read_only)
     read_only = read_only or bool(notes)
     if against is not None and read_only:
-        raise InvalidInput("--against asks a model, and --read-only asks none; give one of them")
+        raise InvalidInput(
+            "--against asks a second model, but --read-only asks none; give one of them"
+        )
     opens: dict[str, Any] = {"trust_pickle": trust_pickle, "trust": trust}
     problem: Problem | None = None
     rows: Rows | None = None
@@ -140,9 +142,9 @@ def _notes_on_hidden(summary: Summary, read_only: bool) -> list[str]:
     if read_only or not summary.hidden:
         return []
     return [
-        f"The run hides {both(map(repr, summary.hidden))}, which the model takes, so its people "
-        "cannot be asked about again. Run it again with --show-personal to ask, and mind who reads "
-        "that folder."
+        f"The run hides {both(map(repr, summary.hidden))}, which the model takes, so limi cannot "
+        "ask about its people again. To ask, run it again with --show-personal, and take care who "
+        "can read that folder."
     ]
 
 
@@ -153,7 +155,7 @@ def _read_found(run: Run, schema: Schema, rule: Rule) -> FoundSheet:
 
 
 def _settle_found(found: FoundSheet, run: Run, problem: Problem | None) -> FoundSheet:
-    """The findings under the rule by which the model is asked; read anew in the unlikely case that
+    """The findings under the rule by which the model is asked; read again in the unlikely case that
     its columns or its classes are not those that the run's folder names."""
     if problem is None:
         some = found.sheet["score"].values[:1000]
@@ -309,18 +311,16 @@ def _rule_of(summary: Summary) -> Rule:
 
 
 def _rows_of(run: Run, table: Any, schema: Schema) -> tuple[Rows | None, list[str]]:
-    """The table's people where nobody opens the model; a sentence where they are not at hand."""
+    """The table's people where nobody opens the model; a sentence if they are not available."""
     try:
         read = run.table(table)
         if run.manifest.get("protected_from"):
-            raise InvalidInput("its protected columns stand in another table")
+            raise InvalidInput("its protected columns are in another table")
         return Codec.learn(read.frame, schema).encode(read.frame), []
     except LimiError as error:
         if table is not None:
             raise
-        return None, [
-            f"The table is not at hand, so nothing is said of how natural people are: {error}."
-        ]
+        return None, [f"The table is not available, so naturalness is not shown: {error}."]
 
 
 def _require_same(run: Run, problem: Problem, found: FoundSheet, asker: Asker, model: Any) -> None:

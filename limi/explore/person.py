@@ -168,7 +168,7 @@ def _read_cell(column: Column, text: str) -> float:
 
 def _describe(column: Column) -> str:
     if column.kind != "numerical":
-        return f"it is one of {column.size} values"
+        return f"it has {column.size} values"
     ends = f"{column.show(column.low)} to {column.show(column.high)}"
     return ends + (f" in steps of {column.show(column.step)}" if column.step not in (0, 1) else "")
 

@@ -1,6 +1,6 @@
 """How often decisions flip in a region that somebody builds: a rate that narrows while one looks.
 
-Natural people are drawn anew for every look, those outside the region are passed over, and the
+Natural people are drawn again for every look, those outside the region are passed over, and the
 others are put to the model under every protected value. The interval holds at any time, so one may
 stop whenever one likes. Who looks at many regions sees something striking by chance; so the k-th
 look of a session is held to the error LEVEL / (k (k + 1)), and all looks together, however many

@@ -77,9 +77,7 @@ def _person(exploration: Exploration, entry: Mapping[str, Any]) -> str:
     asker, reading = exploration.require_model(), exploration.reading
     met = meet(exploration.schema, row, asker, reading, other=second)
     if met.flips != entry["flips"]:
-        return (
-            "the person flipped and does so no more" if entry["flips"] else "the person flips now"
-        )
+        return "the person flipped and no longer does" if entry["flips"] else "the person flips now"
     variants = [v for group in met.groups for v in group.variants]
     own = "" if entry["answer"] is None else _differ(reading, entry["answer"], met.own.answer)
     why = own or _differ_any(reading, entry["answers"], {v.label: v.answer for v in variants})
@@ -90,7 +88,7 @@ def _person(exploration: Exploration, entry: Mapping[str, Any]) -> str:
         return ""
     theirs = {v.label: v.other_answer for v in variants}
     why = _differ_any(second[1], entry["other_answers"], theirs)
-    return f"of the second model {why}" if why else ""
+    return f"second model: {why}" if why else ""
 
 
 def _differ_any(reading: Reading, then: Mapping[str, Any], now: Mapping[str, float]) -> str:
@@ -120,7 +118,7 @@ def _walk(exploration: Exploration, entry: Mapping[str, Any]) -> str:
     around = exploration.neighbourhood(row_of(exploration.schema, entry["cells"]))
     now = {turn.column: turn.to for turn in around.walk(exploration.require_model())}
     other = sorted(name for name, to in entry["turns"].items() if now.get(name) != to)
-    return f"another change turns it in {', '.join(other)}" if other else ""
+    return f"a different change turns it in {', '.join(other)}" if other else ""
 
 
 def _region(exploration: Exploration, entry: Mapping[str, Any]) -> str:

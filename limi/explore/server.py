@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _WAITING = 256  # connections that wait until they are answered
-_RENEWED = 10.0  # seconds between two addresses that are told anew
+_RENEWED = 10.0  # seconds between two addresses that are told again
 
 
 class _Refused(Exception):
@@ -80,8 +80,8 @@ class _App:
             self._offer_address()
             raise _Refused(
                 403,
-                "This page opens with the address that limi explore printed. It opens once; if "
-                "that was in another browser, the terminal shows a new address now.",
+                "This page opens with the address that limi explore printed. That address works "
+                "once; if it was used in another browser, the terminal now shows a new one.",
             )
         return token
 
@@ -104,21 +104,21 @@ class _App:
         own = f"http://{request.headers.get('host', '')}"
         site = request.headers.get("sec-fetch-site")
         if (origin not in (None, own)) or site not in (None, "same-origin", "none"):
-            raise _Refused(403, "This question came from another page, and is not asked.")
+            raise _Refused(403, "This question came from another page, so it was not asked.")
         session = self._guard.session_of(request.cookies)
         if not self._guard.admits_post(session, token):
-            raise _Refused(403, "This form is not of this session; load the page again.")
+            raise _Refused(403, "This form belongs to another session; reload the page.")
 
     async def _form(self, request: Request) -> Query:
         """The form of a POST, no longer than a form is."""
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         if kind not in ("application/x-www-form-urlencoded", ""):
-            raise _Refused(415, "A form is sent as application/x-www-form-urlencoded.")
+            raise _Refused(415, "Send forms as application/x-www-form-urlencoded.")
         body = b""
         async for part in request.stream():
             body += part
             if len(body) > MOST_BYTES:
-                raise _Refused(413, f"A form holds {MOST_BYTES:,} bytes at most.")
+                raise _Refused(413, f"A form may hold at most {MOST_BYTES:,} bytes.")
         form = Query(read_pairs(body.decode("utf-8", "replace")))
         self._check_post(request, form.get("token"))
         return form
@@ -192,8 +192,8 @@ class _App:
             if session is None:
                 self._offer_address()
                 page = self._pages.message(
-                    "This address has been used, or is not the one that limi explore printed; "
-                    "where limi runs, the terminal shows a new one.",
+                    "This address has been used, or is not the one that limi explore printed; the "
+                    "terminal where limi runs shows a new one.",
                     status=403,
                 )
                 return self._respond(page)
@@ -236,7 +236,7 @@ class _App:
             self._session(request)
             kind = request.path_params["kind"]
             if kind not in EXPORTS:
-                raise InvalidInput("findings can be had as csv, parquet or pytest")
+                raise InvalidInput("findings can be downloaded as csv, parquet or pytest")
             query = Query(read_pairs(request.url.query))
             name, media, content = await self._in_turn(lambda: export(self._x, kind, query))
         except _Refused as refused:
@@ -326,7 +326,7 @@ class _Gate:
 
         host = headers.get(b"host", b"").decode("latin-1")
         if len(hosts) != 1 or not self._guard.admits_host(host):
-            refused = PlainTextResponse("This server does not answer under that name.", 421)
+            refused = PlainTextResponse("This server does not answer to that name.", 421)
             await refused(scope, receive, sending)
         elif len(scope.get("query_string", b"")) > MOST_BYTES // 4 or len(scope["path"]) > 200:
             await PlainTextResponse("The address is too long.", 414)(scope, receive, sending)
@@ -347,7 +347,7 @@ def make_app(
         return app.refuse(404, "There is no such page; go back to the findings.")
 
     async def wrong(request: Request, error: Exception) -> Response:
-        return app.refuse(405, "This address is not asked in that way.")
+        return app.refuse(405, "This address does not accept that kind of request.")
 
     inner: Starlette = Starlette(routes=app.routes(), exception_handlers={404: lost, 405: wrong})
     return _Gate(inner, guard)
@@ -365,7 +365,7 @@ def bind(host: str, port: int) -> socket.socket:
         made.close()
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(
-            f"nothing can listen at {host}, port {port}: {why}; name another --port, or leave it "
+            f"limi cannot listen on {host}, port {port}: {why}; name another --port, or leave it "
             "out for a free one"
         ) from None
     made.set_inheritable(True)
@@ -410,8 +410,8 @@ class Served:
         # A notebook stands at localhost as a rule, and only the same name gets the cookie.
         address = escape(self.address.replace("127.0.0.1", "localhost"))
         return (
-            f"<p>limi explore, also in a tab of its own: {address} opens it once, and "
-            "<code>.address</code> is another such address.</p>"
+            f"<p>limi explore. To open it in its own tab: {address} "
+            "(it works once; <code>.address</code> is a new one).</p>"
             f'<iframe src="{address}" width="100%" height="760" title="limi explore"></iframe>'
         )
 

@@ -27,8 +27,8 @@ class Baseline:
         if theirs != ours:
             summary = self._summary
             raise InvalidInput(
-                f"the baseline {self.folder!r} tested another table or other protected values "
-                f"({summary.table!r}, {words.count(summary.n_rows)} rows, protected "
+                f"the baseline {self.folder!r} tested a different table or different protected "
+                f"values ({summary.table!r}, {words.count(summary.n_rows)} rows, protected "
                 f"{', '.join(summary.protected)}), so its rates cannot be compared here; test the "
                 "earlier model on this table first, and name that run"
             )
@@ -40,15 +40,15 @@ class Baseline:
         then = str(self._manifest.get("decision", "favorable"))
         if then != str(problem.target.rule):
             raise InvalidInput(
-                f"the baseline {self.folder!r} was tested with the decision {then!r}, and this "
+                f"the baseline {self.folder!r} was tested with the decision {then!r}, but this "
                 f"gate has {str(problem.target.rule)!r}; give both the same --decision"
             )
         order, rule = self._manifest.get("order"), problem.target.rule
         now = list(rule.labels) if isinstance(rule, Classes) and rule.ordered else None
         if order != now:
             raise InvalidInput(
-                f"the baseline {self.folder!r} has the order {order}, and this gate {now}; give "
-                "both the same --order"
+                f"the baseline {self.folder!r} has the order {order}, but this gate has {now}; "
+                "give both the same --order"
             )
         if rule.kind != "favorable":
             return
@@ -57,7 +57,7 @@ class Baseline:
         # Of two labels a flip is a flip, whichever of them is favorable.
         if len(problem.known) > 2 and set(map(str, labels)) != set(map(str, problem.wanted)):
             raise InvalidInput(
-                f"in the baseline {self.folder!r} {spell(labels)} was favorable, and in this gate "
+                f"in the baseline {self.folder!r} {spell(labels)} was favorable, but in this gate "
                 f"{spell(problem.wanted)}; give both the same --favorable"
             )
 
@@ -68,9 +68,9 @@ class Baseline:
             return  # the same file, whatever it is called and whatever the seed is
         if then != (name, sha256, seed):
             raise InvalidInput(
-                f"the baseline {self.folder!r} drew its natural rows with the generator "
-                f"{then[0]} and seed {then[2]}, and this gate with {name} and seed {seed}; give "
-                "both the same --generator and --seed"
+                f"the baseline {self.folder!r} drew its natural rows with the generator {then[0]} "
+                f"and seed {then[2]}, but this gate uses {name} and seed {seed}; give both the "
+                "same --generator and --seed"
             )
 
     def rate(self, population: str, seed: int) -> BaselineRate:
@@ -82,7 +82,7 @@ class Baseline:
         if rate is None or not rate.n:
             why = self._summary.unmeasured.get(population)
             raise InvalidInput(
-                f"the baseline {self.folder!r} has no rate of {population} rows"
+                f"the baseline {self.folder!r} has no rate for {population} rows"
                 + (f", because {why}" if why else "")
             )
         with reading("summary", self.folder):

@@ -34,7 +34,7 @@ __all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "RegionRate", "meas
 _DIGITS = 9  # of a score that count: those behind them are the machine's
 _LEARNED_ROWS = 512  # that a privileged group is chosen on
 _MOST_REGIONS = 4
-_ALL = "every row there is was asked, so that it is known exactly"
+_ALL = "every row was asked about, so this is exact"
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ class _Percentile(Measuring):
 class _Apart(Measuring):
     """A rate minus that of an earlier run, of which only counts are known.
 
-    Both may rest on the same rows, so that nothing is known of how they hang together: each has
+    Both may rest on the same rows, so how they depend on each other is not known: each has
     half of the error, which holds whatever that is. A rate that is 0 by definition needs none.
     """
 
@@ -372,7 +372,7 @@ class _WorstRegion(Measuring):
         found = self.regions()
         if not any(region.n for region in found):
             learned = sum(map(len, self._rows))
-            note = f"{learned:,} rows to learn regions from" if learned else ""
+            note = f"{learned:,} rows used to learn regions" if learned else ""
             return Estimate(math.nan, 0.0, 1.0, 0, 0, note)
         worst = max(found, key=lambda region: region.hits / max(region.n, 1))
         return Estimate(

@@ -125,8 +125,8 @@ def _parse(text: str) -> Rule:
     known = _NAME.fullmatch(metric)
     if known is None or not is_metric(metric):
         raise InvalidInput(
-            f"the gate's rule {_cut(text)!r} is about {_cut(written)!r}, which is not a "
-            f"measure of a gate; {nearest(metric, METRICS)}"
+            f"the gate's rule {_cut(text)!r} is about {_cut(written)!r}, which a gate does not "
+            f"measure; {nearest(metric, METRICS)}"
         )
     measure: Measure = "score_gap" if known[3] else known[2]  # type: ignore[assignment]
     population = _POPULATIONS[known[1]] if known[1] else _USUAL[measure]
@@ -181,7 +181,7 @@ def _limit(text: str, metric: str, measure: Measure, number: str, unit: str | No
         limit = value
     elif unit.startswith("in "):
         if not int(unit[3:]):
-            raise InvalidInput(f"the gate's rule {_cut(text)!r} divides by nothing")
+            raise InvalidInput(f"the gate's rule {_cut(text)!r} divides by zero")
         limit = value / int(unit[3:])
     else:
         units = _SHARES if is_share else _SHARES | _POINTS
@@ -194,7 +194,7 @@ def _limit(text: str, metric: str, measure: Measure, number: str, unit: str | No
     if not 0 < limit < 1:
         raise InvalidInput(
             f"the gate's rule {_cut(text)!r} has a limit of {100 * limit:g} %; no number of rows "
-            "shows that it is kept (0) or broken (100); write one between the two"
+            "can show that it is kept (0) or broken (100); write a limit between the two"
         )
     return limit
 
@@ -205,13 +205,13 @@ def _margin(
     """The most that a rate may lie above the baseline's; below zero where it has to be better."""
     if measure != "rate":
         raise InvalidInput(
-            f"the gate's rule {_cut(text)!r} compares {metric} with a baseline, and a run keeps "
-            "rates alone to compare with; bound it with <= instead"
+            f"the gate's rule {_cut(text)!r} compares {metric} with a baseline, but a run keeps "
+            "only rates to compare with; bound it with <= instead"
         )
     if number is None or not float(number):
         raise InvalidInput(
-            f"the gate's rule {_cut(text)!r} leaves no room, and no number of rows shows that two "
-            f"rates are equal; write '{metric} {word} than baseline by 0.2 points'"
+            f"the gate's rule {_cut(text)!r} leaves no margin, and no number of rows can show that "
+            f"two rates are equal; write '{metric} {word} than baseline by 0.2 points'"
         )
     if unit not in _POINTS:
         raise InvalidInput(
@@ -221,7 +221,7 @@ def _margin(
     margin = float(number) / _POINTS[unit]
     if margin >= 1:
         raise InvalidInput(
-            f"the gate's rule {_cut(text)!r} is about 100 points, which is everything there is"
+            f"the gate's rule {_cut(text)!r} allows 100 points, which is the whole scale"
         )
     return -margin if word == "better" else margin
 

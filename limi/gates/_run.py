@@ -100,13 +100,13 @@ def gate(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Gate:
-    """Ask a model as few rows as decide whether it keeps the rules.
+    """Ask a model about as few rows as it takes to decide whether it keeps the rules.
 
     `rules` are texts such as `"natural_rate <= 1 %"` or `"real_rate no worse than baseline by 0.2
-    points"`; the baseline is the folder of an earlier run on the same table. Wrong answers come,
-    over all rules together, with probability `error` at most, however the truth lies.
-    `privileged` names the groups of `spd` where a column has more than two values. All else is as
-    for `limi.audit`.
+    points"`; the baseline is the folder of an earlier run on the same table. The probability of any
+    wrong answer, over all rules together, is at most `error`, whatever the truth is. `privileged`
+    names the groups of `spd` if a column has more than two values. Everything else is as for
+    `limi.audit`.
     """
     wanted = parse_rules(rules)
     check_seed(seed)
@@ -171,12 +171,12 @@ def gate(
 
 
 def _require_kind(wanted: Sequence[Rule], problem: Problem) -> None:
-    """InvalidInput where a rule of the gate speaks of scores and decisions have none."""
+    """InvalidInput where a rule of the gate needs scores and decisions have none."""
     decision = problem.target.rule
     sided = [rule for rule in wanted if rule.measure in ("score_gap", "spd")]
     if sided and decision.kind != "favorable":
         raise InvalidInput(
-            f"the rule {sided[0].text!r} is about favorable scores, and the decision here is "
+            f"the rule {sided[0].text!r} needs favorable scores, but the decision here is "
             f"{str(decision)!r}; rates work with every decision"
         )
 
@@ -187,24 +187,24 @@ def _check(
     """Refuse what cannot be, before anything is opened."""
     if not 0 < error < 0.5:
         raise InvalidInput(
-            f"error is {error}; it is the chance of a wrong answer, above 0 and below 0.5, "
+            f"error is {error}; it is the chance of a wrong answer and must lie between 0 and 0.5, "
             "such as 0.05"
         )
     against = [rule.text for rule in rules if rule.against_baseline]
     if against and baseline is None:
         raise InvalidInput(
-            f"the gate's rule {against[0]!r} compares with a baseline, and none is named; add "
+            f"the gate's rule {against[0]!r} compares with a baseline, but none is named; add "
             'baseline = "RUN" to [gate], or --baseline RUN'
         )
     if baseline is not None and not against:
         raise InvalidInput(
-            f"the baseline {str(baseline)!r} is named, and no rule compares with it; add one, such "
+            f"the baseline {str(baseline)!r} is named, but no rule compares with it; add one, such "
             "as 'natural_rate no worse than baseline by 0.2 points'"
         )
     unseen = [rule.text for rule in rules if rule.population == "held-out"]
     if unseen and held_out is None:
         raise InvalidInput(
-            f"the gate's rule {unseen[0]!r} is about held-out rows, and there are none; name them "
+            f"the gate's rule {unseen[0]!r} is about held-out rows, but there are none; name them "
             "with --held-out FILE"
         )
 
@@ -213,8 +213,8 @@ def _check_ends(budget: Budget, max_batch: int) -> None:
     """Refuse a gate that might never end: at the limit no number of rows decides."""
     if budget.max_queries is None and budget.max_seconds is None:
         raise InvalidInput(
-            "a gate without max-queries and max-seconds may never end, because at its limit no "
-            "number of rows decides; give one of them"
+            "a gate without max-queries and max-seconds may never end, because right at its limit "
+            "no number of rows can decide; give one of them"
         )
     if max_batch < 1:
         raise InvalidInput(f"max-batch is {max_batch}; it must be at least 1")
@@ -235,8 +235,8 @@ def _require_generator(source: GeneratorSource, problem: Problem, rules: Sequenc
     if source.name is None:
         text = next(rule.text for rule in rules if rule.population == "natural")
         raise InvalidInput(
-            f"the gate's rule {text!r} is about natural rows, which a generator draws, and there "
-            "is none; leave --generator none out, or bound the table's own rows, as in real_rate"
+            f"the gate's rule {text!r} is about natural rows, which need a generator, but there is "
+            "none; leave out --generator none, or bound the table's own rows with real_rate"
         )
     source.check(problem)
 
@@ -293,8 +293,8 @@ def _require_budget(plan: _Plan) -> None:
     row = most_per_row(plan.problem.schema, None) if flips else 1
     if most < first + row:
         raise InvalidInput(
-            f"max-queries is {most}; a gate asks up to {first} to see that the model answers the "
-            f"same each time, and up to {row} for each row, so give at least {first + row}"
+            f"max-queries is {most}; a gate asks up to {first} to see that the model repeats its "
+            f"answers, and up to {row} for each row, so allow at least {first + row}"
         )
 
 
@@ -558,9 +558,9 @@ def _passed_by_definition(problem: Problem, rules: Sequence[Rule]) -> list[str]:
     names = both(list(problem.unseen))
     told = f"{both(about_flips)} {'passes' if len(about_flips) == 1 else 'pass'} by definition"
     return [
-        f"the model does not take {names}, so that changing it flips nothing and {told}; limi "
-        f"test --twin shows what it does with everything that goes along with {names}, and a "
-        "rule on spd bounds how far apart the groups' shares of favorable decisions are"
+        f"the model does not take {names}, so changing it flips nothing and {told}; limi test "
+        f"--twin shows what it does with everything that goes along with {names}, and a rule on "
+        "spd bounds how far apart the groups' shares of favorable decisions are"
     ]
 
 
@@ -568,6 +568,6 @@ def _notes(told: Steadiness) -> list[str]:
     if told.steady:
         return []
     return [
-        f"{told.scores_moved} of {told.rows} rows got another score when they were asked again, so "
-        "only flips that were seen every time count"
+        f"{told.scores_moved} of {told.rows} rows got a different score when they were asked "
+        "again, so only flips that were seen every time count"
     ]

@@ -62,8 +62,8 @@ class Adapted:
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Refused: limi cannot write another package's object."""
         raise InvalidInput(
-            "an adapted generator cannot be saved by limi; save the object by its own means and "
-            "adapt it again"
+            "an adapted generator cannot be saved by limi; save the object itself, and adapt it "
+            "again after loading"
         )
 
     def _rows(self, decoded: Any, n: int) -> Rows:
@@ -73,21 +73,21 @@ class Adapted:
             rows = np.asarray(decoded, dtype=np.float64)
         elif self.levels is None:
             raise InvalidInput(
-                f"decode gives {type(decoded).__name__}; give an array of rows, or name the real "
-                "table (table=frame) so that frames can be read"
+                f"decode returns {type(decoded).__name__}; return an array of rows, or name the "
+                "real table (table=frame) so that frames can be read"
             )
         else:
             rows = self._read(decoded)
         if rows.shape != (n, len(self.schema)):
             raise InvalidInput(
-                f"decode gives rows of the shape {rows.shape} for {n} latents and a schema of "
+                f"decode returns rows of the shape {rows.shape} for {n} latents and a schema of "
                 f"{len(self.schema)} columns"
             )
         rows = snap(self.schema, rows)
         gaps = np.isnan(rows).any(axis=0) & ~self.schema.may_miss
         if gaps.any():
             raise BadTable(
-                "decode gives missing cells where the schema allows none, in "
+                "decode returns missing cells in columns that cannot be missing: "
                 f"{spell(np.array(self.schema.names)[gaps])}"
             )
         return rows
@@ -97,7 +97,7 @@ class Adapted:
         table = nw.from_native(frame, eager_only=True)
         absent = [name for name in self.schema.names if name not in table.columns]
         if absent:
-            raise InvalidInput(f"decode gives frames without the columns {spell(absent)}")
+            raise InvalidInput(f"decode returns frames without the columns {spell(absent)}")
         rows = np.empty((len(table), len(self.schema)))
         for j, column in enumerate(self.schema.columns):
             if column.kind == "numerical":
@@ -135,7 +135,8 @@ def adapt(
     latent_dim = latent_dim or getattr(target, "latent_dim", None)
     if not isinstance(latent_dim, (int, np.integer)) or latent_dim < 1:
         raise InvalidInput(
-            f"latent_dim is {latent_dim!r}; say how many numbers a latent has, as a whole number"
+            f"latent_dim is {latent_dim!r}; it must be a whole number, how many numbers a latent "
+            "has"
         )
     levels = None
     if table is not None:
@@ -162,7 +163,7 @@ def _try(adapted: Adapted) -> None:
     if not close.all():
         raise InvalidInput(
             "the same latent does not decode to the same row, in "
-            f"{spell(np.array(adapted.schema.names)[~close.all(axis=0)])}; decode must be a "
-            "function of the latent alone: put networks into evaluation mode, draw nothing inside, "
-            "and give batch=1024 if only rounding differs"
+            f"{spell(np.array(adapted.schema.names)[~close.all(axis=0)])}; decode must depend on "
+            "nothing but the latent: put networks into evaluation mode, draw nothing at random "
+            "inside, and give batch=1024 if only rounding differs"
         )

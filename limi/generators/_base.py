@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 OnStep: TypeAlias = Callable[[float, str], None]
-"""Told the fraction of the work done, and a few words."""
+"""Called with the fraction of the work done, and a few words."""
 
 
 @dataclass(frozen=True, kw_only=True)

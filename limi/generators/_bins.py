@@ -1,7 +1,7 @@
 """A column cut into few bins, and what a bin holds.
 
 Trees and tables want few levels; columns have thousands, or real numbers. A bin is a run of
-neighbouring values, and bins may stand in another order than their values. Inside a bin a
+neighbouring values, and bins need not be in the order of their values. Inside a bin a
 fraction in [0, 1) says which of its values is meant, in the proportions in which the column holds
 them, so that cutting into bins is undone on the way back.
 """
@@ -52,10 +52,12 @@ class Bins:
         step = column.step if column.kind == "numerical" else 1.0
         values, runs = self.values, len(self.starts) - 1
         require(len(values) == len(self.counts), f"the values of {name} and their counts differ")
-        require(bool((np.diff(values) > 0).all()), f"the values of {name} do not rise")
+        require(
+            bool((np.diff(values) > 0).all()), f"the values of {name} are not in increasing order"
+        )
         inside = not len(values) or (values[0] >= low and values[-1] <= high)
         on_steps = not step or not off_steps(values, low, step).any()
-        require(bool(inside) and on_steps, f"values of {name} are none of its schema")
+        require(bool(inside) and on_steps, f"values of {name} are not in its schema")
         require(bool((self.counts > 0).all()), f"a value of {name} has no count")
         rows = float(self.counts.astype(np.float64).sum()) + self.n_missing
         require(0 < rows <= MOST_ROWS, f"{name} was fitted on {rows:.6g} rows")
@@ -246,7 +248,7 @@ def column_order(
     if isinstance(order, tuple):
         if sorted(order) != sorted(schema.names):
             odd = [name for name in order if name not in schema.names]
-            hint = nearest(odd[0], schema.names) if odd else "each column must stand there once"
+            hint = nearest(odd[0], schema.names) if odd else "name each column once"
             raise InvalidInput(
                 f"the order names {len(order)} columns and the schema has {len(schema)}; {hint}"
             )

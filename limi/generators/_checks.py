@@ -19,8 +19,8 @@ def require_rows(rows: Rows, schema: Schema) -> Rows:
     rows = np.asarray(rows, dtype=np.float64)
     if rows.ndim != 2 or rows.shape[1] != len(schema):
         raise InvalidInput(
-            f"the rows have the shape {rows.shape} and the schema {len(schema)} columns; "
-            "give rows of this schema, one column each"
+            f"the rows have the shape {rows.shape}, but the schema has {len(schema)} columns; give "
+            "rows with one value for each column"
         )
     for position, column in enumerate(schema.columns):
         cells = rows[:, position]
@@ -40,14 +40,14 @@ def require_rows(rows: Rows, schema: Schema) -> Rows:
         if outside.any():
             raise BadTable(
                 f"column {column.name!r} holds {cells[outside][0]:g}, outside {low:g} to {high:g}; "
-                "the schema does not fit the table, widen it or give the schema of this table"
+                "the schema does not fit the table, so widen it or give this table's own"
             )
         if step and not missing.all():
             steps = (cells[~missing] - low) / step
             if (np.abs(steps - np.rint(steps)) > 1e-6).any():
                 raise BadTable(
-                    f"column {column.name!r} holds values between the steps of {step:g} from "
-                    f"{low:g} that its schema allows; set step = 0 for real numbers"
+                    f"column {column.name!r} holds values that are not on its schema's steps of "
+                    f"{step:g} from {low:g}; set step = 0 for real numbers"
                 )
     return rows
 

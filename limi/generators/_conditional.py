@@ -185,7 +185,7 @@ def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
     """The conditionals that gave these arrays, in the order of decoding."""
     d = len(schema)
     facts = arrays.whole_pieces("column", d)
-    require(all(len(fact) == 3 for fact in facts), "its columns have other facts")
+    require(all(len(fact) == 3 for fact in facts), "its columns do not have the expected facts")
     positions = [int(fact[0]) for fact in facts]
     require(sorted(positions) == list(range(d)), "its columns are not those of its schema")
     values = arrays.float_pieces("values", d)
@@ -198,7 +198,7 @@ def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
     made = []
     for i, (position, (_, n_missing, real)) in enumerate(zip(positions, facts, strict=True)):
         column = schema.columns[position]
-        require(real == (column.size == 0), f"column {position} is of another kind")
+        require(real == (column.size == 0), f"column {position} is of a different kind")
         bins = Bins(values[i], counts[i], starts[i], order[i], int(n_missing), bool(real))
         bins.check(column)
         walk = DiagramWalk(feature[i], threshold[i], left[i], right[i], n_codes)
@@ -220,16 +220,16 @@ def _check(read: Conditional, place: int) -> None:
     children = np.sort(np.concatenate([left, right]))
     require(np.array_equal(children, np.arange(1, n)), f"{which} is none")
     earlier = (feature >= 0) & (feature < place)
-    require(bool(earlier.all()), f"{which} asks for a column that comes later")
+    require(bool(earlier.all()), f"{which} uses a column that comes later")
     threshold = walk.threshold[inner]
     inside = (threshold >= 0) & (threshold < walk.n_codes[feature])
-    require(bool(inside.all()), f"{which} compares with values that are none")
+    require(bool(inside.all()), f"{which} compares with values that do not exist")
     lengths = {len(read.pair_node), len(read.pair_bin), len(read.pair_count)}
     require(len(lengths) == 1 and len(read.pair_node) > 0, f"the leaves of {which} lack counts")
     leaves = np.array_equal(np.unique(read.pair_node), np.flatnonzero(walk.left < 0))
     require(leaves, f"{which} has leaves without rows")
     known = (read.pair_bin >= 0) & (read.pair_bin < len(bins))
-    require(bool(known.all()), f"{which} counts values that are none")
+    require(bool(known.all()), f"{which} counts values that do not exist")
     rising = np.diff(read.pair_node.astype(np.int64) * (len(bins) + 1) + read.pair_bin) > 0
     require(bool(rising.all()), f"the counts of {which} are not sorted")
     rows = int(read.pair_count.astype(np.int64).sum())

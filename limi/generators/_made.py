@@ -122,7 +122,7 @@ class Layout:
         """The layout that gave these arrays, for a network of this size."""
         d = len(schema)
         order = tuple(int(j) for j in arrays.wholes("order", d))
-        require(sorted(order) == list(range(d)), "its order is none of its columns")
+        require(sorted(order) == list(range(d)), "its order does not consist of its columns")
         facts = arrays.wholes("bins_facts", d, 2)
         values = arrays.float_pieces("bins_values", d)
         counts, starts, orders = (
@@ -130,7 +130,7 @@ class Layout:
         )
         bins = []
         for j, (column, (n_missing, real)) in enumerate(zip(schema.columns, facts, strict=True)):
-            require(real == (column.size == 0), f"column {j} is of another kind")
+            require(real == (column.size == 0), f"column {j} is of a different kind")
             bins.append(
                 Bins(values[j], counts[j], starts[j], orders[j], int(n_missing), bool(real))
             )

@@ -327,7 +327,7 @@ class Encoding:
             numerical = column.kind == "numerical"
             of_bins = [values, counts[j], starts[j], order[j]]
             unused = of_bins if numerical else [weights, means, stds]
-            require(not any(map(len, unused)), f"column {j} is of another kind")
+            require(not any(map(len, unused)), f"column {j} is of a different kind")
             part: Modes | Bins = Modes(weights, means, stds, bool(missing[j]))
             if not numerical:
                 part = Bins(values, counts[j], starts[j], order[j], int(missing[j]), False)

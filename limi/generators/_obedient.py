@@ -5,7 +5,7 @@ A derived column tells a generator nothing that its sources do not, so it is not
 generator is fitted to the other columns, and what it decodes is completed.
 
 A row that breaks a rule is dropped and another drawn. Where single numbers of a latent draw single
-cells, those of the columns that the broken rules speak of are drawn again first: a network that
+cells, those of the columns in the broken rules are drawn again first: a network that
 draws its cells apart from each other breaks rules often, and the rest of the row is as good as any.
 """
 
@@ -230,8 +230,8 @@ def draws(
         yield Drawn(rows, _ROUND, kept)
         if drawn >= _VAIN and have < _LEAST * drawn:
             raise InvalidInput(
-                f"of {drawn:,} rows that the generator {generator.kind} made {have:,} keep the "
-                "rules of the table; fit it on rows that keep them, or take another generator"
+                f"of {drawn:,} rows that the generator {generator.kind} made, {have:,} keep the "
+                "rules of the table; fit it on rows that keep them, or use another generator"
             )
 
 
@@ -243,7 +243,7 @@ def _mend(
     broken: Mask,
     rng: np.random.Generator,
 ) -> Mask:
-    """Draw again what the broken rules speak of, in place; which rows break one still."""
+    """Draw the columns in the broken rules again, in place; which rows break one still."""
     places = generator.cell_latents if isinstance(generator, WithCells) else np.arange(0)
     if not len(places):
         return broken

@@ -69,7 +69,7 @@ def _unpack(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     with zipfile.ZipFile(path) as file:
         members = file.infolist()
         names = [member.filename for member in members]
-        require(len(set(names)) == len(names), "a part of it stands there twice")
+        require(len(set(names)) == len(names), "a part of it occurs twice")
         require(_HEAD in names, f"it has no {_HEAD}")
         for member in members:
             # As limi writes them; a packed part could be many times as large as the file.
@@ -94,7 +94,7 @@ def _array(content: bytes) -> NDArray[Any]:
     require(dtype.kind in "if" and dtype.isnative, f"an array is of the type {dtype}")
     require(
         math.prod(shape) * dtype.itemsize == len(content) - file.tell(),
-        "an array is of another length than it says",
+        "an array is not as long as it says",
     )
     flat = np.frombuffer(content, dtype=dtype, offset=file.tell())
     return flat.reshape(shape, order="F" if in_columns else "C").copy()
@@ -113,7 +113,9 @@ class Arrays:
         """Finite numbers of this shape; None stands for any length."""
         with np.errstate(over="ignore"):
             array = self._take(name, "f", shape).astype(dtype)
-        require(bool(np.isfinite(array).all()), f"{name} holds what is not a finite number")
+        require(
+            bool(np.isfinite(array).all()), f"{name} holds something that is not a finite number"
+        )
         return array
 
     def wholes(self, name: str, *shape: int | None, dtype: Any = np.int64) -> NDArray[Any]:
@@ -152,7 +154,7 @@ class Arrays:
             for wanted, found in zip(shape, array.shape, strict=True)
         )
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
-        require(fits, f"{name} has the shape {array.shape} where {wanted[:80]} is needed")
+        require(fits, f"{name} has the shape {array.shape} instead of {wanted[:80]}")
         return array
 
 

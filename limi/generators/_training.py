@@ -66,7 +66,7 @@ def device_of(name: str) -> Any:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else "it does not answer"
         raise InvalidInput(
             f"the device {name!r} cannot be used ({reason}); use 'cpu', or 'cuda' with an NVIDIA "
-            "GPU and a torch that was built for it"
+            "GPU and a build of torch that supports it"
         ) from None
     return device
 
@@ -170,7 +170,7 @@ def decode_array(
     for part, _ in chunk(len(latents), device):
         piece = np.ascontiguousarray(latents[part])
         if np.isnan(piece).any():
-            raise InvalidInput("the latents hold NaN; a latent is made of finite numbers")
+            raise InvalidInput("the latents hold NaN; use finite numbers")
         made = decode_rows(torch.from_numpy(piece).to(device), n_columns, decode)
         rows[part] = made.cpu().numpy()
     return rows
@@ -209,8 +209,8 @@ def finish(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Copies of weights to keep; BadTable where training has run into infinity."""
     if not all(bool(tensor.isfinite().all()) for tensor in weights.values()):
         raise BadTable(
-            "training diverged: the network's weights are no longer finite; a column with extreme "
-            "values may be the cause, or a rate that is too high"
+            "training diverged: the network's weights are no longer finite; the cause may be a "
+            "column with extreme values, or a learning rate that is too high"
         )
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
 

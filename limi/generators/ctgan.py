@@ -99,7 +99,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "pac", "noise", "max_modes", "max_rows"):
             if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} is {getattr(self, name)}; use a number above 0")
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be above 0")
         if self.batch % self.pac:
             raise InvalidInput(
                 f"batch is {self.batch} and pac {self.pac}; batch must be a multiple of pac"

@@ -91,12 +91,12 @@ class Settings:
     def __post_init__(self) -> None:
         least = {"max_levels": 2, "max_bins": 2}
         for name in ("hidden", "embedding", "steps", "batch", "patience", "max_rows", *least):
-            if getattr(self, name) < least.get(name, 1):
-                raise InvalidInput(f"{name} is {getattr(self, name)}; use a larger number")
+            if getattr(self, name) < (fewest := least.get(name, 1)):
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be at least {fewest}")
         if not 0 <= self.held_out < 1:
-            raise InvalidInput(f"held_out is {self.held_out}; use a share from 0 to below 1")
+            raise InvalidInput(f"held_out is {self.held_out}; it must be 0 or more and below 1")
         if not 0 <= self.averaging < 1:
-            raise InvalidInput(f"averaging is {self.averaging}; use a share from 0 to below 1")
+            raise InvalidInput(f"averaging is {self.averaging}; it must be 0 or more and below 1")
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 Columns stand in an order. A classification tree predicts each from those before it, and a leaf
 holds the counts of the training rows that fell into it. A latent z has one standard normal number
-a column, and decodes column after column:
+per column, and decodes column after column:
 
     u_j = Phi(z_j);   x_j = the value at share u_j of the leaf that x_1 .. x_(j-1) fall into
 
@@ -75,9 +75,9 @@ class Settings:
         for name in ("min_leaf", "max_bins", "max_parents", "max_rows", "max_cells"):
             given, least = getattr(self, name), 2 if name == "max_bins" else 1
             if given is not None and given < least:
-                raise InvalidInput(f"{name} is {given}; use {least} or more")
+                raise InvalidInput(f"{name} is {given}; it must be {least} or more")
         if self.min_gain < 0:
-            raise InvalidInput(f"min_gain is {self.min_gain}; use 0 or a number above")
+            raise InvalidInput(f"min_gain is {self.min_gain}; it must be 0 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ class Trees:
         shares = np.empty(latents.shape, order="F")
         ndtr(latents.astype(np.float64, copy=False), out=shares)
         if np.isnan(shares).any():
-            raise InvalidInput("the latents hold NaN; a latent is made of finite numbers")
+            raise InvalidInput("the latents hold NaN; use finite numbers")
         np.minimum(shares, HIGHEST, out=shares)
         rows = np.empty(latents.shape, order="F")
         codes = np.empty(latents.shape, dtype=np.intp, order="F")

@@ -96,9 +96,9 @@ class Settings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch", "code", "max_modes", "max_rows", "patience"):
             if getattr(self, name) < 1:
-                raise InvalidInput(f"{name} is {getattr(self, name)}; use a number above 0")
+                raise InvalidInput(f"{name} is {getattr(self, name)}; it must be above 0")
         if not 0 <= self.held_out < 1:
-            raise InvalidInput(f"held_out is {self.held_out}; use a share from 0 to below 1")
+            raise InvalidInput(f"held_out is {self.held_out}; it must be 0 or more and below 1")
         if self.latent not in get_args(Latent):
             raise InvalidInput(
                 f"latent is {self.latent!r}; {nearest(self.latent, get_args(Latent))}"

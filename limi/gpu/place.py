@@ -62,8 +62,8 @@ def choose_device(wanted: str, target: Target | None, generator: Any) -> str:
     device_of(wanted)
     if network is None and not _can_follow(generator):
         raise InvalidInput(
-            f"the device is {wanted!r}, but nothing here can run on it: the target is not a torch "
-            "module and the generator needs none; use --device cpu, or a generator such as ctgan"
+            f"the device is {wanted!r}, but nothing here can run on it: neither the model nor the "
+            "generator uses torch; use --device cpu, or a generator such as ctgan"
         )
     return wanted
 
@@ -99,8 +99,8 @@ def place_target(target: Target, device: str) -> Target:
         there.score(target.codec.schema.low[None])
     except BadModel as error:
         raise BadModel(
-            f"the module cannot run on {device!r}: {error}; use --device cpu, or give the file on "
-            f"its device (torch:FILE?device={device})"
+            f"the module cannot run on {device!r}: {error}; use --device cpu, or load the file on "
+            f"that device (torch:FILE?device={device})"
         ) from None
     return there
 
@@ -125,7 +125,7 @@ def join_on_device(target: Target, generator: Any) -> OnDevice | None:
         ):
             raw = module(matrix)
         if not isinstance(raw, torch.Tensor) or raw.ndim == 0 or len(raw) != len(matrix):
-            raise BadModel("the module must return one tensor with outputs for each row")
+            raise BadModel("the module must return one tensor, with outputs for each row")
         return raw
 
     schema = target.codec.schema
@@ -153,7 +153,7 @@ def _can_follow(generator: Any) -> bool:
 
 
 def _numbers(target: Target, device: Any) -> list[tuple[int, Any]]:
-    """Columns whose levels stand for other numbers than their position, with NaN for missing."""
+    """Columns whose levels stand for numbers other than their position, with NaN for missing."""
     import torch
 
     found = []
@@ -191,8 +191,8 @@ def _read(raw: Any, outputs: Outputs, rule: Rule = AS_DECIDED) -> Any:
         )
     if outputs.kind is None and width in ((), (1,)):
         raise InvalidInput(
-            "the module's outputs may be probabilities or logits; say which: set module.output = "
-            '"probability" or "logits"'
+            "limi cannot tell whether the module returns probabilities or logits; set "
+            'module.output = "probability" or "logits"'
         )
     scores = outputs.scores(torch.where(raw.isfinite(), raw, torch.nan).double())
     told = torch.where(rule.allows(scores), scores, torch.nan)

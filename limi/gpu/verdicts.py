@@ -489,14 +489,14 @@ class OnDevice:
 
     @cached_property
     def _may_stray(self) -> bool:
-        """May a row hold protected values that are none of the combinations?"""
+        """May a row hold protected values that are not one of the combinations?"""
         columns = (self.schema.columns[i] for i in self.schema.protected_index)
         pairs = zip(columns, self.schema.protected_codes, strict=True)
         return any(column.missing or len(codes) != column.size for column, codes in pairs)
 
     @cached_property
     def _sets(self) -> list[tuple[tuple[int, ...], int]]:
-        """What causes are told by, where several columns are protected."""
+        """What causes are identified by, where several columns are protected."""
         return cause_sets(self.schema)
 
     @cached_property
@@ -552,6 +552,6 @@ def _check_scores(*scores: Tensor) -> None:
     bad = sum(tensor.isnan().sum() for tensor in scores)
     if len(scores[0]) and int(bad):
         raise BadModel(
-            f"the model returned {int(bad)} answers among {len(scores[0])} rows that are not "
-            "numbers that it may give; they must be finite, and scores in [0, 1]"
+            f"the model returned {int(bad)} answers among {len(scores[0])} rows that cannot be "
+            "used; answers must be finite, and scores must lie in [0, 1]"
         )

@@ -85,7 +85,7 @@ def ask(scorer: Scorer, images: Images, name: str) -> Scores:
             "must return one score for each"
         )
     if raw.dtype.kind not in "biuf":
-        raise BadModel(f"the {name} returned {raw.dtype}; scores are numbers from 0 to 1")
+        raise BadModel(f"the {name} returned {raw.dtype}; scores must be numbers from 0 to 1")
     try:
         return probabilities(raw)
     except BadModel as error:
@@ -131,19 +131,21 @@ def check_decoded(images: Any, n: int, name: str, shape: tuple[int, ...] | None 
         )
     if shape is not None and found[1:] != shape:
         raise BadModel(
-            f"{name} decoded images of {shape[1]} x {shape[0]} at first and of "
-            f"{found[2]} x {found[1]} now; all of them must be of one size"
+            f"{name} decoded images of {shape[1]} x {shape[0]} at first, and of {found[2]} x "
+            f"{found[1]} now; all images must have the same size"
         )
     return images
 
 
 def _from_shares(images: NDArray[Any], name: str) -> ImageArray:
     if images.dtype.kind != "f":
-        raise BadModel(f"{name} decodes to {images.dtype}; images are uint8, or floats from 0 to 1")
+        raise BadModel(
+            f"{name} decodes to {images.dtype}; images must be uint8, or floats from 0 to 1"
+        )
     bad = int(images.size - np.isfinite(images).sum())
     if bad:
         raise BadModel(
-            f"{name} decodes to {bad:,} numbers that are NaN or infinite; images are uint8, or "
+            f"{name} decodes to {bad:,} numbers that are NaN or infinite; images must be uint8, or "
             "floats from 0 to 1"
         )
     if images.size and (images.min() < 0 or images.max() > 1):

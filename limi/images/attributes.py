@@ -113,8 +113,8 @@ def learn(
     counts = [int((answers[chosen] == side).sum()) for side in (0, 1)]
     if min(counts) < _FEWEST:
         raise BadTable(
-            f"the label {name!r} has {counts[0]} images of one value and {counts[1]} of the other "
-            f"to learn from; a scorer needs {_FEWEST} of each"
+            f"the label {name!r} has {counts[0]} images of one value and {counts[1]} of the other; "
+            f"a scorer needs {_FEWEST} of each"
         )
     weights = balance([labels[one][chosen] for one in (name, *beside)])
     with_mirrors = np.concatenate([images[chosen], images[chosen][:, :, ::-1]])

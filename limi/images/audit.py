@@ -70,17 +70,17 @@ def audit_images(
 ) -> ImageResult:
     """Does a decision about images change with a protected attribute, more than by chance?
 
-    `target`: a function of uint8 images (n, height, width, 3) that returns scores in [0, 1], a
-    torch module, or KIND:PLACE. `generator`: a name (`eigenfaces`, `vae`), a file of `limi images
-    fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with `latent_dim`,
-    `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of `images`, or are
-    mappings from a name to a scorer. `truth` is what the decision should depend on, `hold` what
-    must not change. The `judge` looks at the result and at nothing else: an architecture (`edges`,
-    `plain`) learned from the labels, a mapping from names to scorers, or `none`.
+    `target` is a function that takes uint8 images (n, height, width, 3) and returns scores in
+    [0, 1], a torch module, or KIND:PLACE. `generator` is a name (`eigenfaces`, `vae`), a file of
+    `limi images fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with
+    `latent_dim`, `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of
+    `images`, or map a name to a scorer: `truth` is what the decision should depend on, `hold` what
+    must not change. The `judge` sees only the result: it is an architecture (`edges`, `plain`) that
+    learns from the labels, a mapping from names to scorers, or `none`.
 
-    `step` is `least` (just across) or `mirror` (as far beyond), `start` is `boundary`, `random` or
-    images; `preset="paper"` is the paper's procedure. `plant` adds a bias of known size to the
-    target, to see what the audit makes of it. `out` names a run folder to write.
+    `step` is `least` (just across the boundary) or `mirror` (as far beyond it), `start` is
+    `boundary`, `random` or images; `preset="paper"` is the paper's procedure. `plant` adds a bias
+    of known size to the target, to see whether the audit finds it. `out` is a run folder to write.
     """
     check_seed(seed)
     _check_numbers(cases, pairs, plant, budget)
@@ -100,13 +100,14 @@ def audit_images(
         if starts is not None:
             if not isinstance(parts.generator, Encodes):
                 raise InvalidInput(
-                    f"start gives images, and the generator {parts.generator.kind} has no encoder "
-                    "that finds their latents; use eigenfaces or vae, or start='random'"
+                    f"start gives images, but the generator {parts.generator.kind} has no encoder "
+                    "to find their latents; use eigenfaces or vae, or start='random'"
                 )
             if starts.shape[1:] != parts.shape:
                 raise InvalidInput(
-                    f"start gives images of {starts.shape[2]} x {starts.shape[1]}, and the "
-                    f"generator makes {parts.shape[1]} x {parts.shape[0]}; make them alike"
+                    f"start gives images of {starts.shape[2]} x {starts.shape[1]}, but the "
+                    f"generator makes {parts.shape[1]} x {parts.shape[0]}; use the same size for "
+                    "both"
                 )
             n = min(n, len(starts))
         plan = Plan(
@@ -147,12 +148,12 @@ def audit_images(
 
 def _check_numbers(cases: Any, pairs: Any, plant: Any, budget: Any) -> None:
     if not _is_whole(pairs) or not 0 <= pairs <= _MOST_PAIRS:
-        raise InvalidInput(f"pairs is {pairs!r}; from 0 to {_MOST_PAIRS:,} can be kept as images")
+        raise InvalidInput(f"pairs is {pairs!r}; it must lie between 0 and {_MOST_PAIRS:,}")
     if not isinstance(plant, (int, float, np.number)) or not np.isfinite(plant):
         raise InvalidInput(f"plant is {plant!r}; give a bias in logits, such as 2")
     if cases is not None and (not _is_whole(cases) or not 1 <= cases <= _MOST_CASES):
         raise InvalidInput(
-            f"cases is {cases!r}; it is a whole number between 1 and {_MOST_CASES:,}"
+            f"cases is {cases!r}; it must be a whole number between 1 and {_MOST_CASES:,}"
         )
     if budget is not None and not isinstance(budget, Budget):
         raise InvalidInput(
@@ -173,7 +174,7 @@ def _check_device(device: str) -> None:
 
 def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, ImageArray | None]:
     if preset not in PRESETS:
-        raise InvalidInput(f"there is no preset {preset!r}; {nearest(str(preset), PRESETS)}")
+        raise InvalidInput(f"unknown preset {preset!r}; {nearest(str(preset), PRESETS)}")
     procedure = PRESETS[preset]
     if step is not None:
         procedure = replace(procedure, step=_one_of("step", step, ("least", "mirror")))
@@ -221,12 +222,13 @@ class _Wanted:
         if len(self.protected) != 1:
             raise InvalidInput("name one protected attribute, such as protected='gender'")
         if len(self.truth) > 1:
-            raise InvalidInput("name one truth, such as truth='smile'")
+            raise InvalidInput("name one attribute as the truth, such as truth='smile'")
         names = [*self.protected, *self.truth, *self.hold]
         twice = [name for name in names if names.count(name) > 1]
         if twice:
             raise InvalidInput(
-                f"{twice[0]!r} is named twice; protected, truth and hold are different attributes"
+                f"{twice[0]!r} is named twice; protected, truth and hold must be different "
+                "attributes"
             )
 
     @property
@@ -344,8 +346,8 @@ class _Given:
             return
         height, width = pictures.images.shape[1:3]
         raise InvalidInput(
-            f"the generator makes images of {shape[1]} x {shape[0]}, and those to learn from are "
-            f"{width} x {height}; make them alike"
+            f"the generator makes images of {shape[1]} x {shape[0]}, but those to learn from are "
+            f"{width} x {height}; use the same size for both"
             + (f", with size={shape[0]} (--size {shape[0]})" if shape[0] == shape[1] else "")
         )
 
@@ -363,8 +365,8 @@ class _Given:
         if self.images is None:
             if self.wanted.labelled:
                 raise InvalidInput(
-                    f"{self.wanted.labelled[0]!r} is a name, and there are no images to learn it "
-                    "from; give images and labels, or a scorer of your own: "
+                    f"{self.wanted.labelled[0]!r} is only a name, and there are no images to learn "
+                    "it from; give images and labels, or your own scorer: "
                     f"{{{self.wanted.labelled[0]!r}: function}}"
                 )
             return None
@@ -419,23 +421,23 @@ class _School:
         notes = []
         if not truth:
             notes.append(
-                "no truth was named, so what the decision should depend on may have changed with "
-                "the protected attribute; nothing was conditioned on it"
+                "no truth was named, so what the decision should depend on may have changed along "
+                "with the protected attribute"
             )
         judge = self._given.judge
         if judge == "none" or (judge is None and self._pictures is None):
-            notes.append("no judge looked at the twins but the scorers that made them")
+            notes.append("nothing but the scorers that made the twins has judged them")
         elif isinstance(judge, Mapping):
             both = (*self._given.wanted.protected, *self._given.wanted.truth)
             notes += [
-                f"no judge looked at {name} but the scorer that made the twins"
+                f"nothing but the scorer that made the twins has judged {name}"
                 for name in both
                 if name not in judge
             ]
         poor = [one for one in self.learned if one.n_held_out and one.accuracy < 0.75]
         notes += [
-            f"the {one.architecture} scorer of {one.name} is right on {100 * one.accuracy:.0f} % "
-            "of held-out images only, so what it says means little"
+            f"the {one.architecture} scorer of {one.name} is right on only "
+            f"{100 * one.accuracy:.0f} % of held-out images, so its answers mean little"
             for one in poor
         ]
         return notes
@@ -450,7 +452,7 @@ class _School:
             return None
         if judge not in (None, "edges", "plain"):
             known = ("edges", "plain", "none")
-            raise InvalidInput(f"there is no judge {judge!r}; {nearest(str(judge), known)}")
+            raise InvalidInput(f"unknown judge {judge!r}; {nearest(str(judge), known)}")
         known_labels = {} if self._pictures is None else self._pictures.labels
         return self._learn(name, judge or "edges") if name in known_labels else None
 
@@ -458,7 +460,7 @@ class _School:
         pictures = self._pictures
         if pictures is None or name not in pictures.labels:
             raise InvalidInput(
-                f"there are no labels of {name!r}; give a CSV file that has them, or a scorer"
+                f"there are no labels for {name!r}; give a CSV file that has them, or a scorer"
             )
         both = (*self._given.wanted.protected, *self._given.wanted.truth)
         beside = [one for one in both if one != name and one in pictures.labels]

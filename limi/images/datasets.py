@@ -33,7 +33,7 @@ def read_items(dataset: Any) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     """Images as the dataset gives them, as PIL images, and its labels by name."""
     n = len(dataset)
     if n > _MOST:
-        raise BadTable(f"the dataset has {n:,} items; {_MOST:,} are more than enough to learn from")
+        raise BadTable(f"the dataset has {n:,} items, more than limi reads; give at most {_MOST:,}")
     images, cells = [], []
     for number in range(n):
         with at_work(lambda error: BadTable(f"the dataset raised {reason(error)}")):
@@ -45,7 +45,7 @@ def read_items(dataset: Any) -> tuple[list[Any], dict[str, NDArray[Any]]]:
     odd = next((number for number, one in enumerate(cells) if list(one) != names), None)
     if odd is not None:
         raise BadTable(
-            f"item {odd} of the dataset has the labels {spell(list(cells[odd]))} where item 0 has "
+            f"item {odd} of the dataset has the labels {spell(list(cells[odd]))}, but item 0 has "
             f"{spell(names)}"
         )
     return images, {name: np.array([one[name] for one in cells]) for name in names}
@@ -58,7 +58,7 @@ def _apart(item: Any, dataset: Any, number: int) -> tuple[Any, dict[str, str]]:
         if key is None:
             raise BadTable(
                 f"item {number} of the dataset has {spell([str(k) for k in item])} and no image "
-                f"among them; call it {_IMAGE_KEYS[0]!r}"
+                f"among them; call the image {_IMAGE_KEYS[0]!r}"
             )
         return item[key], _labels({k: v for k, v in item.items() if k != key}, dataset)
     if isinstance(item, (tuple, list)) and len(item) == 2:
@@ -115,7 +115,7 @@ def _bytes(array: NDArray[Any], number: int) -> ImageArray:
         return array
     if array.dtype.kind != "f" or not (array.min() >= 0 and array.max() <= 1):
         raise BadTable(
-            f"item {number} of the dataset is of {array.dtype} and not within 0 and 1; leave out "
-            "what normalizes images"
+            f"item {number} of the dataset is {array.dtype} with values outside 0 to 1; leave out "
+            "the step that normalizes images"
         )
     return (array * 255 + 0.5).astype(np.uint8)

@@ -33,7 +33,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 1 <= self.components <= 10_000:
-            raise InvalidInput(f"components is {self.components}; it lies between 1 and 10,000")
+            raise InvalidInput(f"components is {self.components}; it must lie between 1 and 10,000")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def fit(
     height, width = images.shape[1:3]
     if max(height, width) > _LARGEST:
         raise BadTable(
-            f"the images are {width} x {height}; eigenfaces take up to {_LARGEST} pixels a side, "
+            f"the images are {width} x {height}; eigenfaces take up to {_LARGEST} pixels per side, "
             "so make them smaller with --size"
         )
     light = images.reshape(len(images), -1).astype(np.float32) / 255

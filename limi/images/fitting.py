@@ -39,11 +39,11 @@ def fit_generator(
 ) -> tuple[writing.Content, dict[str, Any]]:
     """The file of a generator, and what there is to say of it."""
     if name not in makers.FITTED:
-        raise InvalidInput(f"there is no generator {name!r}; {nearest(name, makers.FITTED)}")
+        raise InvalidInput(f"unknown generator {name!r}; {nearest(name, makers.FITTED)}")
     settings = None
     if steps is not None:
         if name != "vae":
-            raise InvalidInput(f"{name} is fitted without steps; leave them out")
+            raise InvalidInput(f"{name} has no training steps; leave them out")
         from limi.images import vae
 
         settings = vae.Settings(steps=steps)
@@ -93,13 +93,9 @@ def fit_attribute(
     how often it is right is then told of the other half.
     """
     if threshold not in _THRESHOLDS:
-        raise InvalidInput(
-            f"there is no threshold {threshold!r}; {nearest(threshold, _THRESHOLDS)}"
-        )
+        raise InvalidInput(f"unknown threshold {threshold!r}; {nearest(threshold, _THRESHOLDS)}")
     if architecture not in _SCORERS:
-        raise InvalidInput(
-            f"there is no scorer {architecture!r}; {nearest(architecture, _SCORERS)}"
-        )
+        raise InvalidInput(f"unknown scorer {architecture!r}; {nearest(architecture, _SCORERS)}")
     pictures = read_pictures(images, labels, names=(name, *beside), size=size)
     held_out = pictures.held_out(Stream.IMAGES.rng(seed, _SPLIT))
     fit: Any
@@ -137,7 +133,7 @@ def _at_best_f1(learned: Learned, pictures: Pictures, held_out: Mask) -> Learned
     yes = answers[judged] == 1
     tuned, rest = np.arange(len(judged)) % 2 == 0, np.arange(len(judged)) % 2 == 1
     if not (yes[tuned].any() and yes[rest].any() and (~yes[rest]).any()):
-        raise BadTable("too few images are held out to set a threshold by; leave out --threshold")
+        raise BadTable("too few images are held out to choose a threshold; leave out --threshold")
     edge = attributes.best_threshold(scores[tuned], yes[tuned])
     right = (scores[rest] > edge) == yes[rest]
     accuracy = float(np.mean([right[yes[rest] == side].mean() for side in (False, True)]))

@@ -66,7 +66,7 @@ def write_run(
 
         result = run(journal)
         result = replace(result, notes=(*result.notes, *logs[0].notes))
-        asked[0].through = asked[0].answer  # the files are asked about anew
+        asked[0].through = asked[0].answer  # the files are asked about again
         result = _write_pairs(result, asked[0], draft.folder)
         contents: dict[str, writing.Content] = {
             "findings.parquet": _findings(result),
@@ -125,13 +125,13 @@ def _write_pairs(result: ImageResult, target: Asked, folder: Path) -> ImageResul
         held = differ(*scores)
     if held.all():
         return replace(result, queries=target.queries)
-    # What is left is numbered anew, so that the names of files are the lines of the table.
+    # What is left is numbered again, so that the names of files are the lines of the table.
     for place in places:
         place.unlink()
     lost = int(n - held.sum())
     note = (
         f"{lost:,} of {n:,} pairs did not flip when their files were asked about again, so they "
-        "are not counted: the target answers otherwise each time"
+        "are not counted: the model does not repeat its answers"
     )
     kept = replace(
         result,

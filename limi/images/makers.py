@@ -68,8 +68,8 @@ def open_generator(
     latents = made.sample_latents(_TRIED, np.random.default_rng(0))
     if np.shape(latents) != (_TRIED, made.latent_dim):
         raise BadModel(
-            f"the generator drew latents of the shape {np.shape(latents)} where "
-            f"{(_TRIED, made.latent_dim)} was asked for"
+            f"the generator drew latents of the shape {np.shape(latents)} when asked for "
+            f"{(_TRIED, made.latent_dim)}"
         )
     name = f"the generator {made.kind}"
     if not np.isfinite(latents).all():
@@ -88,7 +88,8 @@ def _open(
     if text in FITTED:
         if images is None:
             raise InvalidInput(
-                f"the generator {text!r} is fitted to images; give images, or a generator's file"
+                f"the generator {text!r} must be fitted to images; give images, or a generator's "
+                "file"
             )
         return fit(text, images, rng, device=device, on_step=on_step)
     if kind == "pggan" and place:
@@ -104,12 +105,12 @@ def _open(
     if is_file(text):
         return load(text, device=device)
     known = (*FITTED, "pggan:FILE", "python:FILE.py:NAME", "a file of `limi images fit`")
-    raise InvalidInput(f"there is no generator {text!r}; {nearest(text, known)}")
+    raise InvalidInput(f"unknown generator {text!r}; {nearest(text, known)}")
 
 
 def _of_object(given: Any) -> Any:
     if isinstance(given, type):
-        raise InvalidInput(f"the generator is the class {given.__name__}; give an object of it")
+        raise InvalidInput(f"the generator is the class {given.__name__}; give an instance of it")
     if hasattr(given, "decode") and hasattr(given, "latent_dim"):
         if hasattr(given, "sample_latents"):
             return given if _is_ours(given) else _Guarded(given)
@@ -129,7 +130,7 @@ def _is_ours(given: Any) -> bool:
 def _dim(given: Any) -> int:
     dim = given.latent_dim
     if not isinstance(dim, (int, np.integer)) or not 1 <= dim <= 100_000:
-        raise InvalidInput(f"latent_dim is {dim!r}; it is a whole number from 1 on")
+        raise InvalidInput(f"latent_dim is {dim!r}; it must be a whole number, 1 or more")
     return int(dim)
 
 
@@ -172,7 +173,7 @@ def fit(
 
 def _module(name: str) -> ModuleType:
     if name not in FITTED:
-        raise InvalidInput(f"there is no generator {name!r}; {nearest(name, FITTED)}")
+        raise InvalidInput(f"unknown generator {name!r}; {nearest(name, FITTED)}")
     return importlib.import_module(f"limi.images.{name}")
 
 

@@ -54,7 +54,7 @@ def build(architecture: str, generator: Any, width: int = 64) -> Any:
     torch_for(f"the scorer {architecture!r}")
     if architecture not in ARCHITECTURES:
         raise InvalidInput(
-            f"there is no network {architecture!r}; {nearest(architecture, ARCHITECTURES)}"
+            f"unknown network {architecture!r}; {nearest(architecture, ARCHITECTURES)}"
         )
     layers = blank(_resnet18 if architecture == "resnet18" else _plain, width)
     draw_weights(layers, generator)

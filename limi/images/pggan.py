@@ -146,13 +146,13 @@ def _read(path: Path) -> Any:
         raise
     except pickle.UnpicklingError as error:
         raise BadModel(
-            f"{str(path)!r} was refused: {_cause(error)}; give a checkpoint of weights alone"
+            f"{str(path)!r} was refused: {_cause(error)}; give a checkpoint that holds only weights"
         ) from None
     except Exception as error:  # a damaged file has an exception of any kind
         if "TorchScript" in str(error):
             raise BadModel(
                 f"{str(path)!r} was refused: it is a TorchScript program, which runs code while it "
-                "is read; give a checkpoint of weights alone"
+                "is read; give a checkpoint that holds only weights"
             ) from None
         raise unreadable(str(path), "a checkpoint of a progressive GAN", error) from None
 
@@ -162,7 +162,7 @@ def _cause(error: Exception) -> str:
     asked = re.search(r"GLOBAL ([\w.]+)", str(error))
     if asked is None:
         return "it is not a file of weights"
-    return f"it asks for {asked[1][:80]!r}, which could run any program"
+    return f"it loads {asked[1][:80]!r}, which could run any program"
 
 
 def _weights(held: Any, place: str) -> dict[str, Any]:

@@ -44,9 +44,9 @@ def fit_plane(name: str, latents: Latents, scores: Scores) -> Plane:
     if yes.all() or not yes.any():
         word = "yes" if yes.all() else "no"
         raise InvalidInput(
-            f"the {name} says {word} to all {len(yes):,} images of the generator, so that no plane "
-            f"in its latent space parts two answers; check the {name}, or use a generator that "
-            "varies more"
+            f"the {name} says {word} to all {len(yes):,} images of the generator, so no plane in "
+            f"its latent space separates the two answers; check the {name}, or use a generator "
+            "that varies more"
         )
     up, down = np.flatnonzero(scores > _SURE), np.flatnonzero(scores < 1 - _SURE)
     if min(len(up), len(down)) < _FEWEST:
@@ -74,8 +74,8 @@ def condition(normal: Vector, held: Sequence[Vector]) -> Vector:
     length = float(np.linalg.norm(direction))
     if length < 1e-6:
         raise InvalidInput(
-            "the protected attribute cannot be told from what is held: their planes in latent "
-            "space are the same; hold something else"
+            "the protected attribute cannot be separated from what is held: their planes in "
+            "latent space coincide; hold something else"
         )
     return direction / length
 
@@ -93,7 +93,7 @@ def slope_along(plane: Plane, direction: Vector) -> float:
     slope = float(plane.slope @ direction)
     if not slope > 1e-9:
         raise InvalidInput(
-            f"the {plane.name} does not rise along its own direction once the rest is held; hold "
-            "less, or check its labels"
+            f"the {plane.name} does not increase along its own direction once the rest is held; "
+            "hold less, or check its labels"
         )
     return slope

@@ -58,7 +58,7 @@ def load(path: str | Path, *, device: str = "cpu") -> Scorer:
         if architecture in ("pixels", "edges"):
             made = PixelScorer if architecture == "pixels" else EdgeScorer
             slope = held.floats("slope", None, dtype=np.float32)
-            require(0 < len(slope) <= _MOST_PIXELS, "it has an odd number of weights")
+            require(0 < len(slope) <= _MOST_PIXELS, "it has an unexpected number of weights")
             scorer: Scorer = made(slope, float(held.floats("intercept", 1)[0]))
         else:
             scorer = _network(str(architecture), head.get("width"), held, device)
@@ -75,7 +75,7 @@ def _network(architecture: str, width: Any, held: Arrays, device: str) -> Networ
     from limi.images import networks
 
     require(architecture in networks.ARCHITECTURES, f"its architecture is {architecture[:40]!r}")
-    require(isinstance(width, int) and 8 <= width <= _WIDEST, "its width is odd")
+    require(isinstance(width, int) and 8 <= width <= _WIDEST, "its width is not usable")
     if architecture == "plain":
         width *= 2  # its first layer has half of it
     torch = torch_for("a network that scores images")

@@ -71,8 +71,8 @@ class Pictures:
         split = np.asarray(self.split)
         if split.dtype != bool or split.shape != (len(self),) or split.all() or not split.any():
             raise BadTable(
-                f"split says which of {len(self):,} images are held out, as true and false, some "
-                "of each; leave it out, and a fifth is drawn"
+                f"split must mark each of {len(self):,} images as held out (true) or not (false), "
+                "with some of each; leave it out to hold out a random fifth"
             )
 
     def __len__(self) -> int:
@@ -98,8 +98,8 @@ def _check_images(images: Any) -> None:
         )
     if min(shape[1:3]) < _SMALLEST:
         raise BadTable(
-            f"the images are {shape[2]} x {shape[1]}, smaller than {_SMALLEST} x {_SMALLEST}; "
-            "there is nothing to see in them"
+            f"the images are {shape[2]} x {shape[1]}, smaller than {_SMALLEST} x {_SMALLEST}, "
+            "which is too small to learn from; give larger ones"
         )
 
 
@@ -107,11 +107,13 @@ def _check_label(name: str, values: Any, n: int) -> None:
     array = np.asarray(values)
     if array.shape != (n,):
         raise BadTable(
-            f"the labels {name!r} have the shape {array.shape} for {n:,} images; give one each"
+            f"the labels {name!r} have the shape {array.shape} for {n:,} images; give one label "
+            "per image"
         )
     if array.dtype.kind not in "biu" or not np.isin(array, (-1, 0, 1)).all():
         raise BadTable(
-            f"the labels {name!r} are not all 0 and 1, with -1 where none is known; write them so"
+            f"the labels {name!r} are not all 0, 1 or -1; write 0 and 1, and -1 if a label is "
+            "unknown"
         )
 
 
@@ -132,7 +134,7 @@ class Table:
     name: str
 
     def column(self, name: str) -> list[str]:
-        """The cells of a column; InvalidInput where there is none of the name."""
+        """The cells of a column; InvalidInput if there is no column of that name."""
         if name not in self.columns:
             raise InvalidInput(f"{self.name} has no column {name!r}; {nearest(name, self.columns)}")
         place = self.columns.index(name)
@@ -183,7 +185,7 @@ def _unlabelled(files: Sequence[Path], order: Sequence[int]) -> list[str]:
         return []
     some = "1 image has" if len(lost) == 1 else f"{len(lost):,} images have"
     serve = "serves" if len(lost) == 1 else "serve"
-    return [f"{some} no labels and {serve} the generator alone: {spell(lost, most=5)}"]
+    return [f"{some} no labels and {serve} only the generator: {spell(lost, most=5)}"]
 
 
 def read_labels(place: str | Path) -> Table:
@@ -203,7 +205,7 @@ def read_labels(place: str | Path) -> Table:
     short = [number for number, line in enumerate(cells) if len(line) != len(names)]
     if short:
         raise BadTable(
-            f"line {short[0] + 2:,} of {str(place)!r} has {len(cells[short[0]])} cells where the "
+            f"line {short[0] + 2:,} of {str(place)!r} has {len(cells[short[0]])} cells, but the "
             f"header has {len(names)}"
         )
     return Table(names, tuple(cells), repr(str(place)))
@@ -228,7 +230,7 @@ def _alike(items: Sequence[Any], size: int | None) -> tuple[ImageArray, list[str
 
 def _check_size(size: int | None) -> None:
     if size is not None and not _SMALLEST <= size <= 1024:
-        raise InvalidInput(f"size is {size}; images have sides of 8 to 1,024 pixels")
+        raise InvalidInput(f"size is {size}; sides must have 8 to 1,024 pixels")
 
 
 def _stacked(images: Sequence[ImageArray], done: Mapping[str, int]) -> tuple[ImageArray, list[str]]:
@@ -238,8 +240,8 @@ def _stacked(images: Sequence[ImageArray], done: Mapping[str, int]) -> tuple[Ima
             f"{count:,} of {width} x {height}" for (height, width), count in sizes.most_common(4)
         )
         raise BadTable(
-            f"the images are of {len(sizes)} sizes ({told}); crop them alike, or give --size to "
-            "make all of them square"
+            f"the images are of {len(sizes)} sizes ({told}); crop them to the same size, or give "
+            "--size to make all of them square"
         )
     notes = [
         f"{n:,} {'image was' if n == 1 else 'images were'} {words}" for words, n in done.items()
@@ -256,8 +258,8 @@ def _read(path: Path, size: int | None, done: Counter[str]) -> ImageArray:
         with Image.open(path, formats=_FORMATS) as opened:
             if opened.width * opened.height > _MOST_PIXELS:
                 raise BadTable(
-                    f"{str(path)!r} has {opened.width:,} x {opened.height:,} pixels, too many for "
-                    "an image of a face; make it smaller"
+                    f"{str(path)!r} has {opened.width:,} x {opened.height:,} pixels, which is too "
+                    "large; make it smaller"
                 )
             image = ImageOps.exif_transpose(opened)
             if opened.getexif().get(0x0112, 1) != 1:
@@ -306,7 +308,9 @@ def _listed(folder: Path, table: Table | None) -> tuple[list[Path], list[int]]:
         path for path in folder.rglob("*") if path.suffix.lower() in _ENDINGS and path.is_file()
     )
     if not there:
-        raise BadTable(f"there are no images in {str(folder)!r}; files end in {spell(_ENDINGS)}")
+        raise BadTable(
+            f"there are no images in {str(folder)!r}; file names must end in {spell(_ENDINGS)}"
+        )
     if table is None:
         return there, [-1] * len(there)
     known = {path.relative_to(folder).as_posix(): path for path in there}
@@ -316,7 +320,7 @@ def _listed(folder: Path, table: Table | None) -> tuple[list[Path], list[int]]:
         raise BadTable(
             f"{table.name} has labels of {_files(len(lost))} not in {str(folder)!r}: "
             f"{spell(lost, most=3)}; remove {'its line' if len(lost) == 1 else 'their lines'}, or "
-            f"bring the {'file' if len(lost) == 1 else 'files'}"
+            f"add the {'file' if len(lost) == 1 else 'files'}"
         )
     twice = [cell for cell, n in Counter(cells).items() if n > 1]
     if twice:
@@ -338,7 +342,8 @@ def _file_column(table: Table, known: Mapping[str, Path]) -> list[str]:
     first = table.column(named[0] if named else table.columns[0])
     raise BadTable(
         f"no column of {table.name} names files of the folder (it has {spell(first, most=2)}, the "
-        f"folder {spell(list(known), most=2)}); write file names as they are, in a column 'file'"
+        f"folder {spell(list(known), most=2)}); write the exact file names in a column called "
+        "'file'"
     )
 
 
@@ -364,7 +369,7 @@ def _arrays(place: Path) -> tuple[ImageArray, dict[str, NDArray[Any]], list[str]
         images = np.repeat(images.reshape(*images.shape[:3], 1), 3, axis=3)
         notes.append(f"{len(images):,} images were grey and taken as colour")
     if images.shape[3] != 3:
-        raise BadTable(f"{str(path)!r} has images of {images.shape[3]} channels; 3 are needed")
+        raise BadTable(f"{str(path)!r} has images of {images.shape[3]} channels; they must have 3")
     return images, {n: a for n, a in held.items() if a.shape == (len(images),)}, notes
 
 
@@ -374,7 +379,7 @@ def _numbered(table: Table | None, n: int) -> list[int]:
         return [-1] * n
     if len(table.lines) != n:
         raise BadTable(
-            f"{table.name} has {len(table.lines):,} lines for {n:,} images; give one line each"
+            f"{table.name} has {len(table.lines):,} lines for {n:,} images; give one line per image"
         )
     if "index" not in table.columns:
         return list(range(n))
@@ -404,7 +409,7 @@ def _label(
         levels = sorted({cell for cell in cells if cell.lower() not in _UNKNOWN}, key=_rank)
         if len(levels) < 2:
             raise BadTable(
-                f"the label {name!r} has one value only ({spell(levels)}); two groups of images "
+                f"the label {name!r} has only one value ({spell(levels)}); two groups of images "
                 "are needed to learn what it looks like"
             )
         if len(levels) == 2:
@@ -414,7 +419,7 @@ def _label(
             raise BadTable(
                 f"the label {name!r} has {len(levels)} values ({spell(levels, most=4)}); "
                 + (
-                    f"what is held has {_MOST_LEVELS} at most"
+                    f"what is held may have at most {_MOST_LEVELS}"
                     if name not in names
                     else "two are needed, so leave out the images of the others"
                 )
@@ -437,7 +442,7 @@ def _cells(
         return ["" if line < 0 else column[line] for line in order]
     if name not in known:
         raise InvalidInput(
-            f"there are no labels {name!r}; give a CSV file that has them (--labels)"
+            f"there are no labels for {name!r}; give a CSV file that has them (--labels)"
             + (f", or one of {spell(sorted(known))}" if known else "")
         )
     return [str(cell) for cell in known[name].tolist()]

@@ -220,9 +220,11 @@ def _graph(place: str, how: str) -> GraphScorer:
     shape: list[Any] = list(inputs[0].shape) if len(inputs) == 1 else []
     if len(shape) != 4 or 3 not in (shape[1], shape[3]):
         raise BadModel(
-            f"the graph {file!r} does not take images: its input has the shape {shape}; it "
-            "must be (n, 3, height, width) or (n, height, width, 3)"
+            f"the graph {file!r} does not take images: its input has shape {shape}; it must be (n, "
+            "3, height, width) or (n, height, width, 3)"
         )
     if inputs[0].type not in ("tensor(float)", "tensor(uint8)"):
-        raise BadModel(f"the graph {file!r} takes {inputs[0].type}; images are float or uint8")
+        raise BadModel(
+            f"the graph {file!r} takes {inputs[0].type}; it must take float or uint8 images"
+        )
     return GraphScorer(session, Outputs(1, output_kind(options.get("output"))), how)

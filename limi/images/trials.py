@@ -95,7 +95,7 @@ class Planes:
         if not (lengths > 1e-9).all():
             raise InvalidInput(
                 f"the generator has {len(own)} latent dimensions, and all of them are held; a "
-                "placebo needs one that is free: use more dimensions, or hold less"
+                "placebo needs a free one, so use more dimensions or hold less"
             )
         starts = np.asarray(ends[0], dtype=np.float64)
         return Planes(decision, protected, tuple(held), along, ways / lengths, starts)

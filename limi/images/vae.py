@@ -59,9 +59,9 @@ class Settings:
                 "latent, width, steps and batch must be at least 1, and width a multiple of 8"
             )
         if not 0 <= self.spread <= 1:
-            raise InvalidInput(f"spread is {self.spread}; it lies between 0 and 1")
+            raise InvalidInput(f"spread is {self.spread}; it must lie between 0 and 1")
         if self.sampling not in ("parents", "gaussian"):
-            raise InvalidInput(f"sampling is {self.sampling!r}; it is parents or gaussian")
+            raise InvalidInput(f"sampling is {self.sampling!r}; it must be parents or gaussian")
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +260,7 @@ def _check_shape(shape: tuple[int, int]) -> None:
     halvings = max(1, int(math.log2(max(min(shape), 1) / 4))) if min(shape) >= _SMALLEST else 0
     if not halvings or max(shape) > _LARGEST or any(side % (1 << halvings) for side in shape):
         raise BadTable(
-            f"the images are {shape[1]} x {shape[0]}; the vae takes sides of {_SMALLEST} to "
+            f"the images are {shape[1]} x {shape[0]}; the vae needs sides of {_SMALLEST} to "
             f"{_LARGEST} pixels that can be halved down to a few, such as 64 (--size 64)"
         )
 

@@ -138,9 +138,9 @@ def validate(
     """
     mlflow = _import()
     if inconclusive not in ("fail", "pass"):
-        raise InvalidInput(f'inconclusive is {inconclusive!r}; it is "fail" or "pass"')
+        raise InvalidInput(f'inconclusive is {inconclusive!r}; it must be "fail" or "pass"')
     rules = _rules(validation_thresholds, baseline)
-    with _at_work(InvalidInput, f"the model {model_uri!r} cannot be had from MLflow"):
+    with _at_work(InvalidInput, f"the model {model_uri!r} cannot be loaded from MLflow"):
         place = Path(mlflow.artifacts.download_artifacts(artifact_uri=model_uri))
         model = _open(mlflow, model_uri, place, trust_pickle)
     answer = gate(
@@ -181,7 +181,7 @@ def _rules(thresholds: Mapping[str, Any], baseline: str | Path | None) -> list[s
             ) from None
         if greater:
             raise InvalidInput(
-                f"{metric!r} is better the lower it is; say greater_is_better=False in its "
+                f"{metric!r} is better when it is lower; set greater_is_better=False in its "
                 "threshold"
             )
         if most is not None:
@@ -239,8 +239,8 @@ def _open(mlflow: Any, uri: str, place: Path, trusted: bool) -> Any:
                 return f"{kind}:{path}"
     if not trusted:
         raise InvalidInput(
-            f"the model {uri!r} is kept in a way that runs code when it is opened "
-            f"({', '.join(flavors)}); if you know who made it, say trust_pickle=True"
+            f"the model {uri!r} is stored in a form that runs code when it is opened "
+            f"({', '.join(flavors)}); if you know who made it, pass trust_pickle=True"
         )
     if "sklearn" in flavors:
         return mlflow.sklearn.load_model(str(place))
@@ -259,7 +259,7 @@ def _log(
     mlflow = _import()
     known = {_name(key): float(value) for key, value in metrics.items() if math.isfinite(value)}
     said = {f"limi.{key}": _cut(value) for key, value in params.items() if value is not None}
-    with _at_work(FailedWrite, "MLflow did not take the run"):
+    with _at_work(FailedWrite, "MLflow did not accept the run"):
         active = mlflow.active_run()
         run = active or mlflow.start_run()
         try:

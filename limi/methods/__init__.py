@@ -83,8 +83,8 @@ def _parse_pair(name: str, settings: Sequence[str] | Mapping[str, Any]) -> Pair:
     parts = [part.strip() for part in name.split("+")]
     if len(parts) != 2 or not all(parts):
         raise InvalidInput(
-            f"method {name!r} has {len(parts)} parts; a pair is one method that explores and one "
-            "that exploits, such as 'limi+adf'"
+            f"method {name!r} has {len(parts)} parts; join one method that explores and one that "
+            "exploits, such as 'limi+adf'"
         )
     explorer, exploiter = parts
     if not isinstance(get(exploiter), Exploiter):

@@ -95,9 +95,8 @@ def _census_ranges(schema: Schema) -> Rows:
     )
     if n != 1 or place >= len(_CENSUS) or not plain or schema.rules:
         raise InvalidInput(
-            "protected_range='census' repeats what the released program does on its own tables: "
-            "it takes one protected column of numbers among the first 13, and no rules; take "
-            "'schema'"
+            "protected_range='census' repeats the paper's released program, which takes one "
+            "numerical protected column among the first 13, and no rules; use 'schema'"
         )
     low, high = _CENSUS[place]
     return np.arange(low, high + 1.0)[:, None]

@@ -74,7 +74,7 @@ def copy_fragments(rows: Rows, rate: float, rng: np.random.Generator) -> Rows:
 
 
 def mutate(schema: Schema, rows: Rows, rate: float, rng: np.random.Generator) -> Rows:
-    """Rows with each free cell drawn anew, from the whole domain, at this rate."""
+    """Rows with each free cell drawn again, from the whole domain, at this rate."""
     hit = (rng.random(rows.shape) < rate) & schema.free_mask
     return np.where(hit, uniform(schema, len(rows), rng), rows)
 

@@ -82,11 +82,11 @@ def slopes_of(session: Session, kind: Kind) -> Slopes:
         return session.gradients
     if kind == "exact":
         raise MissingCapability(
-            "gradient='exact' needs a target with gradients, which this one lacks; give a torch "
-            "module, or take gradient='estimated'"
+            "gradient='exact' needs a model with gradients, which this one lacks; give a torch "
+            "module, or use gradient='estimated'"
         )
     if kind == "auto":
-        note = "the target has no gradients of its own; they were estimated from its scores"
+        note = "the model has no gradients, so they were estimated from its scores"
         if note not in session.notes:
             session.notes.append(note)
     return Estimated(session)

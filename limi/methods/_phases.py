@@ -119,7 +119,7 @@ class Pair:
     def _within(
         self, session: Session, batches: Iterator[Checked], pool: SeedPool
     ) -> Iterator[Checked]:
-        """Batches of an explorer that sees only the rows and findings that it shall bring."""
+        """Batches of an explorer that sees only the rows and findings that it should bring."""
         left = np.inf if self.explore_rows is None else self.explore_rows
         while left >= 1:
             rows, findings = session.rows_left, session.findings_left

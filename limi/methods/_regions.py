@@ -38,7 +38,7 @@ _REAL_GAP = 1e-6  # how far from a threshold real-valued positions stay, in step
 
 @dataclass(frozen=True)
 class SolverRegions:
-    """Boxes of positions, each with the row that shall be moved into it."""
+    """Boxes of positions, each with the row to be moved into it."""
 
     row: Index  # (m,) which row
     place: Index  # (m,) which test of its path is negated
@@ -210,7 +210,7 @@ def constraints(ladder: Ladder, paths: Paths, region: SolverRegions) -> tuple[An
     """A solver's problem for one region, and its variable for each column that may change.
 
     Variables count steps from zero, not from the lowest value: a solver likes zeros, and zero
-    shall mean what it means in the table.
+    must mean what it means in the table.
     """
     try:
         z3: Any = importlib.import_module("z3")  # it comes without types

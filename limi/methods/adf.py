@@ -20,7 +20,7 @@ Faithfulness
 - Code: reads the protected bounds of census for every table (`protected_range=census`). Here: the
   schema's. With census bounds impossible values decide which rows become seeds, as released; the
   twins whose gradients steer a walk hold values of the schema all the same.
-- Code: keeps a seed's first flipping counterpart; the paper chooses among the flipping ones anew.
+- Code: keeps a seed's first flipping counterpart; the paper chooses among the flipping ones again.
   Here: at every step the one that the check gives, the widest by default.
 - Code: a gradient entry of zero makes the chances NaN and stops the program. Here: 1/(g + 1e-6).
 - Paper and code need the gradients of a network. Here targets without any are given estimates

@@ -10,7 +10,7 @@ Faithfulness
   each of them checked.
 - Code: picks a random member of each cluster in turn, with replacement. Here: without.
 - Paper and code: after a failure a walk starts again from its seed with the seed's chances
-  (`restart=reset_to_seed`); chances are computed anew after `update_every` flips in a row (5:
+  (`restart=reset_to_seed`); chances are computed again after `update_every` flips in a row (5:
   EIDIG-5, none: EIDIG-INF).
 - Code: computes chances with a random flipping counterpart, at first with the widest. Here: the
   one that the check gives, the widest flipping one by default.

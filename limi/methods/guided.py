@@ -5,7 +5,7 @@ guesses for each how likely its decision flips, and checks rows drawn with a pro
 with the guess. A share of plain natural rows keeps the guesses honest.
 
 Most candidates are *neighbours* of earlier findings: the latent of a finding with one of its
-numbers drawn anew. Latents are independent numbers, so that a neighbour of a natural row is as
+numbers drawn again. Latents are independent numbers, so that a neighbour of a natural row is as
 natural, and what flips a decision often flips it there as well. Neighbours have no neighbours of
 their own; otherwise the search would run away with the few kinds of people it found first.
 
@@ -135,7 +135,7 @@ class Guided:
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidInput(f"{name} is {getattr(self, name)}; it must lie between 0 and 1")
         if self.neighbours == 1:
-            raise InvalidInput("neighbours is 1; below 1 there are fresh rows to find more in")
+            raise InvalidInput("neighbours is 1; keep it below 1, so that some rows are fresh")
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """An unguided round, then guided ones of growing size."""

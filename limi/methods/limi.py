@@ -60,7 +60,7 @@ from limi.types import Latents, Mask, Rows
 __all__ = ["LIMI"]
 
 _BOUNDARY_SHARE = 10  # of what may be asked or checked, at most a tenth is labelled
-_FEWEST_LABELLED = 200  # with fewer there is no boundary to speak of
+_FEWEST_LABELLED = 200  # with fewer there is no usable boundary
 _LABELLED_AT_ONCE = 2048  # where time is short
 _POOR_AUC = 0.75
 _AT_ONCE = 1 << 16  # findings that leave a device together
@@ -268,8 +268,9 @@ class LIMI:
         down, up = sides
         if not len(down) or not len(up):
             session.notes.append(
-                f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows {len(up)} "
-                f"were surely favorable and {len(down)} surely not; plain natural rows were checked"
+                f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows, "
+                f"{len(up)} were clearly favorable and {len(down)} clearly not; plain natural rows "
+                "were checked instead"
             )
             return None
         plane, fitness = self._fit(down.latents(), up.latents(), rng)

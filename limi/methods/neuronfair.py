@@ -15,13 +15,13 @@ Faithfulness
   straight path does too, and the same-sign filter is computed but not used (`walk=released`).
   Here: the paper's.
 - Paper, by independent re-implementations: some further neurons, drawn at random and now and then
-  anew. Here: `extra`, drawn for all walks together every five steps. Code: none.
+  again. Here: `extra`, drawn for all walks together every five steps. Code: none.
 - Code: TensorFlow gives softmax(a) - a' as the gradient of the loss -sum(a' log softmax(a)), whose
   true derivative is sum(a') softmax(a) - a' (`loss=derivative`). Here: TensorFlow's, which brings
   about two to five times as many rows to a flip.
 - Paper, by independent re-implementations: exploiting walks go towards the sum of the gradients and
   keep only rows that flip (`exploit_walk=directed, restart=stay`). Code and here: ADF's walk.
-- Code: seeds the global random numbers anew in the search, and moves column 0 where chances are
+- Code: seeds the global random numbers again in the search, and moves column 0 where chances are
   NaN. Here: neither.
 - Code: reads the protected bounds of census for every table (`protected_range=census`); here only
   to choose seeds, while twins hold values of the schema.

@@ -13,7 +13,7 @@ Faithfulness
 - Paper: a fresh sample around each row, by LIME's sampler. With levels only, that sampler draws
   every column from the table's marginals and ignores the row, and so does the released code. Here
   one such sample is scored for the whole run, and each block of rows grows its tree on a part of
-  it drawn anew, plus the block; `neighbourhood="fresh"` draws and scores a new one for each block.
+  it drawn again, plus the block; `neighbourhood="fresh"` draws and scores a new one for each block.
 - Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
   opposite (`ranks="released"`).
 - Released code pops one row at a time. Here a block of the best close rows, or an eighth of it of

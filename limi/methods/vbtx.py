@@ -2,7 +2,7 @@
 
 A decision tree learns the target from random rows. Where the tree decides two rows differently
 that differ in protected columns alone, such pairs are drawn and put to the target. What the target
-decides otherwise than the tree goes into the tree's training rows.
+decides differently goes into the tree's training rows.
 
 Faithfulness
 - Paper: a solver finds the pairs, and random parity constraints keep its solutions apart. Here the

@@ -96,6 +96,6 @@ def _metrics(name: str) -> list[Metric]:
     mine = [one for one in mine if one.measure.__module__ == found.__name__]
     if not mine and not _REGISTRY.is_own(name):
         raise InvalidInput(
-            f"the entry point {name!r} names no metric; declare one with limi.metrics.metric"
+            f"the entry point {name!r} does not name a metric; declare one with limi.metrics.metric"
         )
     return mine

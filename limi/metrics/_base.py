@@ -126,7 +126,7 @@ class Evidence:
     """How natural findings, representative findings and real rows that flip are as sets."""
 
     judged_by: str
-    """What the naturalness of single findings was told by; empty where it was not."""
+    """How the naturalness of single findings was judged; empty where it was not."""
 
     effort: Effort
     seed: int
@@ -255,8 +255,8 @@ def shorten(number: Any) -> Any:
     if number is None or isinstance(number, (int, str)):
         return number
     raise InvalidInput(
-        f"it gives a {type(number).__name__} where a number would do, or a figure, a rate, or a "
-        "mapping of them by name"
+        f"it returns a {type(number).__name__}; return a number, a figure, a rate, or a mapping of "
+        "them by name"
     )
 
 
@@ -384,7 +384,9 @@ def metric(
         key = name or measure.__name__
         told = " ".join((inspect.getdoc(measure) or "").partition("\n\n")[0].split())
         if not told:
-            raise InvalidInput(f"the metric {key!r} has no docstring, which says what it is")
+            raise InvalidInput(
+                f"the metric {key!r} has no docstring; write one that says what it is"
+            )
         return Metric(
             key,
             family,

@@ -97,7 +97,7 @@ def estimate_tail(values: NDArray[np.float64]) -> Tail:
     ascending = np.sort(values)
     n = len(ascending)
     if n < _LEAST * _PARTS[0]:
-        return Tail(reason=f"it takes {_LEAST * _PARTS[0]} people or more, and there are {n:,}")
+        return Tail(reason=f"at least {_LEAST * _PARTS[0]} people are needed, and there are {n:,}")
     most = 0
     for part in _PARTS:
         k = min(n // part, _MOST)
@@ -111,10 +111,12 @@ def estimate_tail(values: NDArray[np.float64]) -> Tail:
             return _describe(fit, float(threshold), float(excess.mean()), len(excess), n)
     if most < _LEAST:
         return Tail(
-            reason=f"{most} of {n:,} people lie beyond the difference that most share, and it "
-            f"takes {_LEAST}"
+            reason=(
+                f"{most} of {n:,} people lie beyond the difference that most share, and {_LEAST} "
+                "are needed"
+            )
         )
-    return Tail(reason="the widest differences follow no smooth curve")
+    return Tail(reason="the widest differences do not follow a smooth curve")
 
 
 def _describe(fit: _Fit, threshold: float, scale: float, k: int, n: int) -> Tail:

@@ -216,7 +216,7 @@ def _groups(schema: Schema, decided: Decided) -> Tree:
 def _compare(column: Column, counts: list[Tree], labels: bool, privileged: Split | None) -> Tree:
     """Every metric of a privileged group and the rest, from counts by value."""
     if len(counts) < 2:
-        return {"privileged": None, "chosen": "the table holds one value only"}
+        return {"privileged": None, "chosen": "the table holds only one value"}
     split = privileged or choose(column, _read_counts(counts))
     sides: dict[bool, list[Tally]] = {True: [], False: []}
     for code, group in _read_counts(counts):

@@ -49,7 +49,7 @@ def distinct_cells(rows: Rows, schema: Schema, *, bins: int = 4) -> int:
             width = (column.high - column.low) or 1.0
             level = np.clip(np.floor((level - column.low) / width * bins), 0, bins - 1)
         codes = np.unique(level, return_inverse=True)[1]
-        # Numbered anew after each column, so that no number of columns overflows.
+        # Numbered again after each column, so that no number of columns overflows.
         cell = np.unique(cell * (codes.max() + 1) + codes, return_inverse=True)[1]
     return int(cell.max()) + 1
 

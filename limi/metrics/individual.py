@@ -81,8 +81,8 @@ def consistency(decisions: Mask, rows: Rows, schema: Schema, *, n_neighbours: in
     """
     if len(rows) != len(decisions) or len(rows) < n_neighbours:
         raise InvalidInput(
-            f"there are {len(rows)} rows and {len(decisions)} decisions; consistency needs "
-            f"one decision a row, and at least {n_neighbours} rows"
+            f"there are {len(rows)} rows and {len(decisions)} decisions; consistency needs one "
+            f"decision per row, and at least {n_neighbours} rows"
         )
     space = Space.learn(rows, schema, schema.free_index)
     points = space.place(rows)
@@ -103,7 +103,7 @@ def generalized_entropy_error(decisions: Mask, labels: Labels, alpha: float = 2.
     """
     known = labels >= 0
     if not known.any():
-        raise InvalidInput("no row has a label, so nobody's benefit is known")
+        raise InvalidInput("no row has a label, so no benefit can be computed")
     benefit = 1.0 + decisions[known] - labels[known]
     if not benefit.any():
         return 0.0  # nobody benefits, and nobody less than another

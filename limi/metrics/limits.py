@@ -34,9 +34,9 @@ Limits = tuple[float, float]
 
 _TILTS = 2.0 ** np.arange(-4, 4)  # of log-odds: from 6 % more to three thousand times as much
 _STAKES = np.array([1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 7 / 8, 1.0])  # of a change
-_TRIED, _ROUNDS = 66, 5  # values between two ends, and how often anew: to a billionth
+_TRIED, _ROUNDS = 66, 5  # values between two ends, and how often again: to a billionth
 _HALVINGS = 18  # of a difference: to a hundred-thousandth
-_CUTS, _NARROWINGS = 33, 4  # where the share of another group is sought, and how often anew
+_CUTS, _NARROWINGS = 33, 4  # where the share of another group is sought, and how often again
 
 
 def log_capital(

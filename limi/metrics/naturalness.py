@@ -403,8 +403,8 @@ def two_sample_auc(
     n = min(len(real), len(generated), max_rows)
     if n < folds:
         raise InvalidInput(
-            f"a test of {folds} folds needs at least {folds} rows of each table; "
-            f"there are {len(real)} real and {len(generated)} generated"
+            f"a test with {folds} folds needs at least {folds} rows of each table; there are "
+            f"{len(real)} real and {len(generated)} generated"
         )
     rows = np.concatenate(
         [table[np.sort(rng.permutation(len(table))[:n])] for table in (real, generated)]
@@ -639,8 +639,8 @@ def _odd_parts(entry: Tree, family: Tree) -> Iterator[Part]:
         if side in entry:
             yield Part(
                 f"odd {side}",
-                "share that is odder than 95 % of held-out real rows (p under 0.05, by "
-                f"{entry['by']}); of the table's own rows 5 % are",
+                "share that looks odder than 95 % of held-out real rows (p under 0.05, by "
+                f"{entry['by']}); 5 % of the table's own rows do",
                 entry[side]["under_0.05"] | {"median": entry[side]["median"]},
             )
 
@@ -680,8 +680,8 @@ def _detection_parts(entry: Tree, family: Tree) -> Iterator[Part]:
     for name, told in entry.items():
         yield Part(
             f"detection, {name}",
-            f"1 where {_DETECTORS[name]} cannot tell findings from the table's rows, 0 where it "
-            "can at once",
+            f"1 if {_DETECTORS[name]} cannot tell findings from the table's rows, 0 if it always "
+            "can",
             told,
         )
 

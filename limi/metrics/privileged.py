@@ -172,7 +172,7 @@ def _choose_half(column: Column, counts: Counts) -> Split:
     cut = float(codes[max(1, int(half))])
     upper = Tally.total([group for code, group in counts if code >= cut])
     lower = Tally.total([group for code, group in counts if code < cut])
-    why = "of the two halves of the table it has the higher selection rate"
+    why = "it is the half of the table with the higher selection rate"
     if _selection_rate(upper) >= _selection_rate(lower):
         return Split(f"{column.show(cut)} or more", why, low=cut, high=math.inf)
     below = float(codes[codes < cut][-1])

@@ -191,7 +191,7 @@ class _RuleCounts:
         self.kept[name] = kept
         if not n:
             self.unmeasured[name] = (
-                f"under {100 * LEAST_KEPT:.0f} % of them keep the rules of the table "
+                f"fewer than {100 * LEAST_KEPT:.0f} % of them keep the rules of the table "
                 f"({100 * kept:.2f} % of those drawn)"
             )
 
@@ -357,7 +357,7 @@ def _flip_rate_parts(entry: Tree, family: Tree) -> Iterator[Part]:
             if name in alone:
                 yield Part(
                     f"flip rate of {rows}, {column} alone",
-                    f"the share that flips if {column} changes and all else is as it is",
+                    f"the share that flips if {column} changes and everything else stays the same",
                     alone[name],
                 )
 

@@ -188,8 +188,10 @@ def find_rules(
     if n_flips < LEAST_FLIPS:
         return Where(
             base=flip_rate(flips),
-            reason=f"{n_flips:,} of {len(rows):,} rows flip; it takes {LEAST_FLIPS} to learn "
-            "rules from one half of them and verify them on the other",
+            reason=(
+                f"{n_flips:,} of {len(rows):,} rows flip; at least {LEAST_FLIPS} are needed to "
+                "learn rules from one half of them and verify them on the other"
+            ),
         )
     order = rng.permutation(len(rows))
     cut = min(len(rows) // 2, _MOST_LEARNED)

@@ -158,7 +158,7 @@ def population_odds(real: Rows, found: Rows, schema: Schema, rng: np.random.Gene
 def _bins_of(real: Rows, others: Rows) -> Callable[[Rows], Rows]:
     """Puts numbers of many values into bins, half of which are the quantiles of either side.
 
-    The classifier would do so itself, but it sorts the column anew for each bin where rows have
+    The classifier would do so itself, but it sorts the column again for each bin where rows have
     weights, which takes longer than its trees.
     """
     shares = np.linspace(0, 1, _MOST_LEVELS // 2 + 1)[1:]

@@ -100,7 +100,8 @@ def nearest_neighbour_distance(
     """
     if not (len(real) and len(rows)):
         raise InvalidInput(
-            f"a distance needs rows on both sides; there are {len(real)} real and {len(rows)} other"
+            f"a distance needs rows on both sides; there are {len(real)} real and {len(rows)} "
+            "other rows"
         )
     space = Space.learn(real, schema)
     among, given = (
@@ -113,8 +114,8 @@ def nearest_neighbour_distance(
 def _halves(real: Rows, rng: np.random.Generator) -> tuple[Rows, Rows]:
     if len(real) < FEWEST_RANKED:
         raise InvalidInput(
-            f"the table has {len(real)} rows; how natural a row is can be told from "
-            f"{FEWEST_RANKED} or more"
+            f"the table has {len(real)} rows; judging how natural a row is takes at least "
+            f"{FEWEST_RANKED}"
         )
     order = rng.permutation(len(real))
     middle = len(real) // 2

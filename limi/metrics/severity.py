@@ -53,7 +53,7 @@ def margin(score: Scores, partner_score: Scores) -> Scores:
     """How far the less certain of the two decisions is from turning round.
 
     min(|score - 0.5|, |partner's score - 0.5|), from 0 to 0.5; a small one says that a slight
-    change of the model would mend the pair, a large one that both decisions are firm.
+    change of the model would fix the pair, a large one that both decisions are firm.
     """
     return np.minimum(np.abs(np.asarray(score) - 0.5), np.abs(np.asarray(partner_score) - 0.5))
 
@@ -63,13 +63,14 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
 
     rate x volume; lower is better. The 95 % interval holds the chance of the rate's sample and that
     of the volume itself, half of the error each: of 20 people at a rate of 10 % it may well be 5.
-    It says nothing of people of another kind than the population's.
+    It says nothing about people unlike the population.
     """
     from scipy.stats import binom  # late, because it takes a second
 
     if not 1 <= volume <= _MOST_PEOPLE:
         raise InvalidInput(
-            f"volume is {volume}; give the number of people decided on, from 1 to {_MOST_PEOPLE:,}"
+            f"volume is {volume}; give the number of people decided about, from 1 to "
+            f"{_MOST_PEOPLE:,}"
         )
     low, high = clopper_pearson(round(rate.estimate * rate.n), rate.n, 1 - _ERROR / 2)
     return Affected(

@@ -90,8 +90,8 @@ def adapt(target: Any, decision: Decision) -> Model:
             return model
     what = f"the class {target.__name__}" if isinstance(target, type) else type(target).__name__
     raise InvalidInput(
-        f"{what} is not a model that limi knows; give a fitted classifier, a torch "
-        "module, a booster, or a function that takes a frame and returns scores"
+        f"{what} is not a model that limi recognises; give a fitted classifier, a torch module, a "
+        "booster, or a function that takes a frame and returns scores"
     )
 
 
@@ -139,8 +139,8 @@ def _meaning(output: str | None) -> Meaning | None:
     if output in (None, *get_args(Meaning)):
         return output  # type: ignore[return-value]
     raise InvalidInput(
-        f"output is {output!r}; it says what the answers of a function are: label or score (the "
-        "run folder is out)"
+        f"output is {output!r}; it must say what a function returns: label or score (the run "
+        "folder is --out)"
     )
 
 
@@ -148,8 +148,8 @@ def _fitting(model: Model, decision: Decision) -> Model:
     """The model; InvalidInput where its answers were called something that it knows better."""
     if decision.output is not None and not isinstance(model, FunctionModel):
         raise InvalidInput(
-            f"output={decision.output!r} says what the answers of a function are, and this model "
-            f"is a {type(model).__name__}, which says so itself; leave it out"
+            f"output={decision.output!r} is for functions, but this model is a "
+            f"{type(model).__name__}, whose answers are known; leave it out"
         )
     return model
 

@@ -258,27 +258,27 @@ class Decision:
             return self._places(self.rule, known)
         if self.for_numbers and self.favorable is None:
             raise InvalidInput(
-                f"the model decides between classes ({spell(map(repr, known))}), where the rule "
-                f"{str(self.rule)!r} compares numbers; say whose score it shall compare: "
+                f"the model decides between classes ({spell(map(repr, known))}), but the rule "
+                f"{str(self.rule)!r} compares numbers; say which label's score to compare: "
                 "--favorable LABEL (favorable= in Python)"
             )
         if len(known) < 3 and not isinstance(self.favorable, tuple):
             return self.column(known)
         if len(known) < 3:
             raise BadModel(
-                f"the model knows {len(known)} classes ({spell(map(repr, known))}), where the "
-                f"target column has {len(self.labels)} labels ({spell(map(repr, self.labels))})"
+                f"the model has {len(known)} classes ({spell(map(repr, known))}), but the target "
+                f"column has {len(self.labels)} labels ({spell(map(repr, self.labels))})"
             )
         if not self.wanted:
             raise InvalidInput(
-                f"the model has {len(known)} classes ({spell(map(repr, known))}); say which of "
-                "them people want, one or several: --favorable A,B (favorable=[...] in Python)"
+                f"the model has {len(known)} classes ({spell(map(repr, known))}); name the ones "
+                "that people want: --favorable A,B (favorable=[...] in Python)"
             )
         places = tuple(sorted({self._place(label, known) for label in self.wanted}))
         if len(places) == len(known):
             raise InvalidInput(
-                f"all classes of the model ({spell(map(repr, known))}) are called favorable, so "
-                "that no decision could differ; leave those out that people do not want"
+                f"all classes of the model ({spell(map(repr, known))}) are called favorable, so no "
+                "two decisions could differ; leave out those that people do not want"
             )
         return places
 
@@ -289,13 +289,13 @@ class Decision:
         strange = [label for label, place in zip(spelled, found, strict=True) if place is None]
         if len(strange) == len(found):
             raise BadModel(
-                f"the model's classes ({spell(map(repr, known))}) are none of the labels "
+                f"the model's classes ({spell(map(repr, known))}) are not among the labels "
                 f"{spell(map(repr, rule.labels))}; name the column that it predicts"
             )
         if strange and rule.ordered:
             raise InvalidInput(
-                f"the model knows {spell(map(repr, strange))}, which the order "
-                f"{', '.join(map(str, rule.labels))} does not have; add it where it belongs"
+                f"the model has {spell(map(repr, strange))}, which the order "
+                f"{', '.join(map(str, rule.labels))} lacks; add it where it belongs"
             )
         return Places(rule, tuple(len(rule.labels) if p is None else p for p in found))
 
@@ -305,7 +305,7 @@ class Decision:
         if place is not None:
             return place
         raise InvalidInput(
-            f"favorable label {label!r} is none of the model's classes; "
+            f"favorable label {label!r} is not one of the model's classes; "
             f"{nearest(str(label), map(str, known))}"
         )
 
@@ -324,7 +324,7 @@ class Decision:
         if len(known) != 2:
             count = "one class only" if len(known) == 1 else f"{len(known)} classes"
             raise BadModel(
-                f"the model knows {count} ({spell(known)}); limi tests decisions between two"
+                f"the model has {count} ({spell(known)}); limi tests decisions between two"
             )
         bits = [_bit(c) for c in known]
         if self.favorable is None:
@@ -339,7 +339,7 @@ class Decision:
         if set(bits) == {0, 1} and _find(self.favorable, self.labels) is not None:
             return bits.index(1)
         raise InvalidInput(
-            f"favorable label {self.favorable!r} is none of the model's classes; "
+            f"favorable label {self.favorable!r} is not one of the model's classes; "
             f"{nearest(str(self.favorable), map(str, known))}"
         )
 
@@ -351,7 +351,7 @@ class Decision:
         if self.favorable is None or all(_find(v, known) is not None for v in self.labels):
             return ()
         return (
-            f"the model answers {spell(map(repr, known))} where the table has "
+            f"the model answers {spell(map(repr, known))} while the table has "
             f"{spell(map(repr, self.labels))}; {known[self.column(known)]!r} was read as "
             f"{self.favorable!r}",
         )
@@ -360,14 +360,14 @@ class Decision:
         if self._is_numbered(known):
             pairs = zip(known, self.ordered, strict=True)
             return (
-                "the model numbers its classes, which were taken for the table's labels in their "
+                "the model numbers its classes, which were matched with the table's labels in "
                 f"order: {spell([f'{number} is {label!r}' for number, label in pairs], most=12)}",
             )
         unknown = [c for c in known if self.labels and _find(c, self.labels) is None]
         if not unknown:
             return ()
         return (
-            f"the model knows {spell(map(repr, unknown))}, which the target column never holds; "
+            f"the model has {spell(map(repr, unknown))}, which the target column never holds; "
             + (
                 "that is shown as another class"
                 if isinstance(self.rule, Classes)
@@ -381,7 +381,7 @@ class Answers:
     """Reads what a function or a graph returns as scores.
 
     Labels that are kept as floats look like scores; `settle` says which they are, from answers for
-    real rows, so that no batch is read otherwise than the next.
+    real rows, so that no batch is read differently from the next.
     """
 
     decision: Decision = Decision()
@@ -429,7 +429,7 @@ class Answers:
         as_label, as_score = sides if self._favors(label) else sides[::-1]
         raise InvalidInput(
             f"the model's answers are all {seen}, so they may be labels or scores: as a label "
-            f"{label} is {as_label}, as a score {as_score}; say which they are with --output label "
+            f"{label} is {as_label}, as a score {as_score}; say which with --output label "
             'or --output score (output="label" or "score" in Python)'
         )
 
@@ -479,15 +479,15 @@ class Answers:
             return self.favors(array).astype(np.float64)
         if array.dtype.kind not in "fiub":
             raise BadModel(
-                f'the model answers {array.tolist()[0]!r} where output="score" promises numbers '
-                'in [0, 1]; return the favorable score, or say output="label"'
+                f'the model answers {array.tolist()[0]!r} but output="score" promises numbers '
+                'in [0, 1]; return the favorable score, or use output="label"'
             )
         finite = array.size and np.isfinite(array.astype(np.float64)).all()
         if array.dtype.kind == "f" and finite and not lie_in_range(array):
             raise GivesNumbers(
                 f"the model returned scores from {array.min():g} to {array.max():g}; they must lie "
-                "in [0, 1], where 0.5 decides (apply a sigmoid to logits), or say with --decision "
-                "'difference > D' that they are numbers"
+                "in [0, 1], with 0.5 as the threshold (apply a sigmoid to logits); if they are "
+                "plain numbers, use --decision 'difference > D'"
             )
         return probabilities(array)
 
@@ -569,18 +569,18 @@ class Answers:
 
     def _strange(self, seen: Sequence[Any]) -> BadModel:
         known = self.decision.labels or self.decision.wanted
-        would = "two labels, of which one is favorable" if len(known) < 3 else "these labels"
+        would = "two labels, one of them favorable" if len(known) < 3 else "these labels"
         return BadModel(
-            f"the model answers {spell(map(repr, seen))} where {spell(map(repr, known))} was "
-            f"expected; return {would}, or scores in [0, 1]"
+            f"the model answers {spell(map(repr, seen))} instead of {spell(map(repr, known))}; "
+            f"return {would}, or scores in [0, 1]"
         )
 
     def _pairs(self, array: NDArray[Any]) -> Scores:
         pairs = probabilities(array)
         if not np.allclose(pairs.sum(axis=1), 1, rtol=0, atol=1e-3):
             raise BadModel(
-                f"the model returned {pairs.shape[1]} numbers per row that do not sum to 1; return "
-                f"{pairs.shape[1]} probabilities, or the favorable score alone"
+                f"the model returned {pairs.shape[1]} numbers per row that do not add up to 1; "
+                f"return {pairs.shape[1]} probabilities, or only the favorable score"
             )
         if self.decision.is_of_many or isinstance(self.decision.rule, Classes):
             return from_pairs(pairs, self._by_order)
@@ -612,14 +612,14 @@ class Answers:
 
 
 def _numbers(array: NDArray[Any]) -> Scores:
-    """One number a row; BadModel where it is not a number."""
+    """One number per row; BadModel where it is not a number."""
     if array.ndim != 1:
         columns = array.shape[1] if array.ndim == 2 else "several"
         raise BadModel(f"the model returned {columns} values per row; return one number")
     if array.dtype.kind not in "fiub":
         raise BadModel(
-            f"the model answers {array.tolist()[0]!r}, which is not a number; the rule of the "
-            "decision compares numbers"
+            f"the model answers {array.tolist()[0]!r}, which is not a number, but the decision "
+            "compares numbers; return one number per row"
         )
     return array.astype(np.float64)
 

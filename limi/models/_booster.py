@@ -17,9 +17,9 @@ __all__ = ["BoosterModel", "gives_numbers"]
 def gives_numbers(objective: str) -> GivesNumbers:
     """What is said of a booster that predicts numbers where decisions are wanted."""
     return GivesNumbers(
-        f"the booster has the objective {objective!r} and gives numbers; say how far two may be "
-        "apart, or where bands begin: --decision 'difference > D', 'difference > 10 %' or "
-        "'bands = A, B, C'"
+        f"the booster has the objective {objective!r} and returns numbers; say how far apart two "
+        "may be, or where bands begin: --decision 'difference > D', 'difference > 10 %' or 'bands "
+        "= A, B, C'"
     )
 
 

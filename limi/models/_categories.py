@@ -50,8 +50,8 @@ def refuse_text(frame: Any, allowed: Collection[int] = ()) -> None:
     ]
     if text:
         raise BadModel(
-            f"the model was trained on numbers in {spell(text)}, where the table holds text; "
-            "give the table as the model was trained on it, or wrap both in a Python function"
+            f"the model was trained on numbers in {spell(text)}, but the table holds text there; "
+            "give the table that the model was trained on, or wrap both in a Python function"
         )
 
 
@@ -105,7 +105,7 @@ def _codes(column: Any, stored: list[bytes] | None) -> NDArray[np.float32]:
             shown = spell(repr(name.decode(errors="replace")) for name in stored)
             raise BadModel(
                 f"column {column.name!r} holds {values[int(np.argmin(places))]!r}, which the model "
-                f"was not trained on; it knows {shown}"
+                f"has never seen; it was trained on {shown}"
             )
     codes: NDArray[np.float32] = np.append(places, np.nan).astype(np.float32)[own]
     return codes

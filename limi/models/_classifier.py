@@ -35,16 +35,14 @@ __all__ = ["SklearnModel", "classifier"]
 Reads = Literal["probability", "margin", "label"]
 
 _BY_LABEL = (
-    "the model decides otherwise than by a score above 0.5 (a threshold of its own); its decisions "
-    "were asked for, so scores are 0 or 1"
+    "the model does not decide by a score above 0.5 (it has its own threshold), so its decisions "
+    "were used, and scores are 0 or 1"
 )
-_BY_CLASS = (
-    "the model decides otherwise than for its most probable class; its decisions were asked for"
-)
+_BY_CLASS = "the model does not always choose its most probable class, so its decisions were used"
 
 
 class _Refitted(ABC):
-    """What can be fitted anew as a clone of its estimator, whatever it predicts."""
+    """What can be fitted again as a clone of its estimator, whatever it predicts."""
 
     estimator: Any
     prepare: Callable[[Any], Any] | None
@@ -71,7 +69,7 @@ class _Refitted(ABC):
         n_table: int,
         weights: NDArray[np.float64] | None = None,
     ) -> Any:
-        """An estimator or pipeline with the same settings, its seed among them, fitted anew."""
+        """An estimator or pipeline with the same settings, its seed among them, fitted again."""
         inputs = inputs if self.prepare is None else self.prepare(inputs)
         return _fit_clone(self.estimator, inputs, self._spell(labels), weights)
 
@@ -191,7 +189,7 @@ def classifier(
     own = None if asks_score else OwnThreshold.of(target)
     if decision.by_score and not hasattr(target, "predict_proba"):
         raise BadModel(
-            f"{type(target).__name__} gives no probabilities (it has no predict_proba), so there "
+            f"{type(target).__name__} returns no probabilities (it has no predict_proba), so there "
             "is no score to compare with a threshold; leave the threshold out, or calibrate the "
             "model (CalibratedClassifierCV)"
         )
@@ -229,7 +227,8 @@ class RegressorModel(_Refitted):
         numbers = whole(self.estimator.predict(inputs)).astype(np.float64)
         if numbers.ndim == 2 and numbers.shape[1] != 1:
             raise BadModel(
-                f"the model predicts {numbers.shape[1]} numbers for each row; limi tests one"
+                f"the model predicts {numbers.shape[1]} numbers for each row; limi tests models "
+                "that predict one"
             )
         return numbers.reshape(-1)
 
@@ -290,8 +289,8 @@ def regressor(
     """A model of a fitted regressor; GivesNumbers where the rule wants decisions."""
     if not decision.for_numbers:
         raise GivesNumbers(
-            f"{type(_last(target)).__name__} is a regressor and gives numbers, which the rule "
-            f"{str(decision.rule)!r} cannot compare; say how far two may be apart, or where bands "
+            f"{type(_last(target)).__name__} is a regressor and returns numbers, which the rule "
+            f"{str(decision.rule)!r} cannot compare; say how far apart two may be, or where bands "
             "begin: --decision 'difference > D', 'difference > 10 %' or 'bands = A, B, C'"
         )
     return RegressorModel(target, columns, n_columns, prepare)

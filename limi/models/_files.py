@@ -40,7 +40,7 @@ def existing(place: str, kind: str, endings: Sequence[str]) -> Path:
 
 
 def content_of(path: Path) -> bytes:
-    """All bytes of a model file; BadModel where they cannot be had."""
+    """All bytes of a model file; BadModel if they cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -49,7 +49,9 @@ def content_of(path: Path) -> bytes:
 
 def _lock(place: str, error: OSError) -> BadModel:
     said = error.strerror or type(error).__name__
-    return BadModel(f"the file {place!r} cannot be read: {said}; check its rights and its disk")
+    return BadModel(
+        f"the file {place!r} cannot be read: {said}; check its permissions and the disk"
+    )
 
 
 def split_options(place: str, known: Sequence[str]) -> tuple[str, dict[str, str]]:
@@ -68,7 +70,7 @@ def output_kind(word: Any) -> Output | None:
     """A declared kind of output; InvalidInput where it is another word."""
     if word is None or word in get_args(Output):
         return cast("Output | None", word)
-    raise InvalidInput(f"output={word!r} is unknown; it is one of {spell(get_args(Output))}")
+    raise InvalidInput(f"output={word!r} is unknown; use one of {spell(get_args(Output))}")
 
 
 def unreadable(place: str, what: str, error: BaseException) -> BadModel:

@@ -115,12 +115,12 @@ def read(path: Path, *, trusted: bool = False) -> Any:
     elif "serialized_exported_program.json" in names:
         raise BadModel(
             f"{str(path)!r} was exported by an older torch, in a format that holds pickles; export "
-            "the module anew with torch 2.8 or later"
+            "the module again with torch 2.8 or later"
         )
     else:
         raise BadModel(
-            f"{str(path)!r} holds no program but pickled objects, as torch.save writes them; limi "
-            "does not open those: export the module by torch.export.save, or pass it in Python"
+            f"{str(path)!r} holds pickled objects from torch.save, which limi does not open; "
+            "export the module with torch.export.save, or pass it in Python"
         )
     try:
         with _weights_only(), warnings.catch_warnings():
@@ -263,7 +263,7 @@ _RULES: dict[str, Callable[[str], bool]] = {
 def _refuse(path: Path, why: str) -> BadModel:
     return BadModel(
         f"{str(path)!r} was not opened: {why}, which a network has no use for and which could run "
-        "code; export the module anew, or give it as ONNX"
+        "code; export the module again, or give it as ONNX"
     )
 
 

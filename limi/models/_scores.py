@@ -83,7 +83,7 @@ def from_labels(labels: NDArray[Any], classes: Any, favored: Favored) -> Scores:
 
 
 def take_side(scores: Scores, favorable: Mask) -> Scores:
-    """Scores, moved across the edge where the model decides otherwise than they say."""
+    """Scores, moved across the edge where the model decides differently from what they say."""
     decided = np.where(favorable, DECIDED_FOR, DECIDED_AGAINST)
     moved: Scores = np.where(contradicts(scores, favorable), decided, scores)
     return moved
@@ -135,7 +135,7 @@ def probabilities(array: Any) -> Scores:
     if not lie_in_range(scores):
         raise BadModel(
             f"the model returned scores from {scores.min():g} to {scores.max():g}; they must lie "
-            "in [0, 1], where 0.5 decides (apply a sigmoid to logits)"
+            "in [0, 1], with 0.5 as the threshold (apply a sigmoid to logits)"
         )
     return np.clip(scores, 0.0, 1.0)
 

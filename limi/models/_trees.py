@@ -127,7 +127,7 @@ def _check_ensemble(own: dict[str, Any]) -> None:
         _check_stages(own, trees.shape[1])
     for tree in trees.ravel():
         if _width(_attributes(tree)) != _width(own):
-            raise ValueError("its trees take other columns than the model")
+            raise ValueError("its trees do not take the same columns as the model")
 
 
 def _check_stages(own: dict[str, Any], n_trees: int) -> None:
@@ -153,7 +153,7 @@ def _check_stages(own: dict[str, Any], n_trees: int) -> None:
         or "is_multiclass" in _attributes(loss)
         or not _is(_attributes(loss).get("link"), "sklearn._loss.link", "MultinomialLogit")
     ):
-        raise ValueError("its trees are not one for each class")
+        raise ValueError("it does not have one tree for each class")
 
 
 def _is(part: Any, module: str, name: str) -> bool:
@@ -166,7 +166,7 @@ def _check_boosting(own: dict[str, Any]) -> None:
     categorical = np.asarray(own["_bin_mapper"].is_categorical_)
     predictors = [one for stage in own["_predictors"] for one in stage]
     if own.get("_in_fit") or categorical.shape != (width,):
-        raise ValueError("its trees take other columns than the model")
+        raise ValueError("its trees do not take the same columns as the model")
     for predictor in predictors:
         nodes, bits = predictor.nodes, predictor.raw_left_cat_bitsets
         names = ("left", "right", "feature_idx", "is_leaf")
@@ -175,7 +175,7 @@ def _check_boosting(own: dict[str, Any]) -> None:
         by_set = nodes[(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
         known = categorical[by_set["feature_idx"]] & (by_set["bitset_idx"] < len(bits))
         if bits.ndim != 2 or bits.shape[1] != 8 or not known.all():
-            raise ValueError("its trees ask for categories that it does not know")
+            raise ValueError("its trees use categories that it does not list")
 
 
 def _check_index(tree: Any) -> None:

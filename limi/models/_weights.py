@@ -53,8 +53,8 @@ def beside(path: Path) -> list[Path]:
     absent = [file.name for file in files if not is_file(file)]
     if absent:
         raise BadModel(
-            f"{str(path)!r} keeps weights in {absent[0]!r}, which does not lie beside it; copy the "
-            "file into the same folder"
+            f"{str(path)!r} keeps weights in {absent[0]!r}, which is not in the same folder; copy "
+            "that file there"
         )
     return files
 
@@ -108,7 +108,7 @@ def _fields(part: memoryview) -> Iterator[tuple[int, memoryview | None]]:
             at += 8 if kind == 1 else 4
             yield number, None
         else:
-            raise ValueError("it is damaged, or of another format")
+            raise ValueError("it is damaged or has a different format")
 
 
 def _varint(part: memoryview, at: int) -> tuple[int, int]:
@@ -121,4 +121,4 @@ def _varint(part: memoryview, at: int) -> tuple[int, int]:
             return value, at
         shift += 7
         if shift > 63:
-            raise ValueError("it is damaged, or of another format")
+            raise ValueError("it is damaged or has a different format")

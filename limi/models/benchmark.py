@@ -63,7 +63,7 @@ OFFERS = ModelOffers(data_only=True, by_name=True, endings=(".npz",), library="n
 
 Kind = Literal["dnn", "rf", "svm"]
 OnStep = Callable[[float, str], None]
-"""Told the fraction that is done, and in words what is being done."""
+"""Called with the fraction that is done, and what is being done in words."""
 
 FORMAT = 1
 
@@ -75,7 +75,7 @@ _SMALL, _LARGE = (4_000, 128), (12_000, 1024)  # steps, and rows per batch
 _RESTARTS = 5
 _N_TREES = 100
 _SVM_ROWS = 10_000
-# Kept beside each cached model; one made by another recipe is trained anew.
+# Kept beside each cached model; one made by another recipe is trained again.
 _RECIPES: dict[str, dict[str, Any]] = {
     "dnn": {"hidden": [*_HIDDEN], "rate": _PEAK_RATE, "small": [*_SMALL], "large": [*_LARGE]},
     "rf": {"trees": _N_TREES},
@@ -186,15 +186,15 @@ class BenchmarkModel:
 
 
 def load(place: str, decision: Decision, *, table: str | None = None) -> BenchmarkModel:
-    """The model of a kind for the table under test; `dnn?seed=3` for another seed than 0."""
+    """The model of a kind for the table under test; `dnn?seed=3` for a seed other than 0."""
     kind, options = split_options(place, ("seed",))
     if kind.endswith(OFFERS.endings):
         return _decide(_save(kind), decision)
     if table is None or table not in data.encodings():
         given = "no known table" if table is None else f"the table {table!r}"
         raise InvalidInput(
-            f"benchmark:{place} was asked for {given}; benchmark models exist for the encodings "
-            f"{spell(data.encodings())}: test one of these by its name"
+            f"benchmark:{place} was asked for {given}; benchmark models exist only for "
+            f"{spell(data.encodings())}; test one of these by name"
         )
     try:
         seed = int(options.get("seed", 0))
@@ -224,7 +224,7 @@ def train(
     """The model of a kind, table and seed: from the cache, else trained and kept there."""
     _check_kind(kind)
     if seed < 0:
-        raise InvalidInput(f"seed is {seed}; use 0 or a whole number above")
+        raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
     if table not in data.encodings():
         raise InvalidInput(
             f"there is no benchmark model for {table!r}; {nearest(table, data.encodings())}"
@@ -459,7 +459,10 @@ def _fit_network(
         decided = favors(network.score(rows, 1))
         if decided.any() and not decided.all():
             break
-        _log.info("the network decided all rows alike: every unit of a layer had died; again")
+        _log.info(
+            "the network gave every row the same decision, because every unit of a layer had "
+            "died; trying again"
+        )
     return network, len(rows)
 
 
@@ -832,7 +835,9 @@ def _read(stem: Path, wanted: dict[str, Any]) -> tuple[_Scorer, Info] | None:
         kept = json.loads(about.read_text(encoding="utf-8"))
         other = [name for name, value in wanted.items() if kept.get(name) != value]
         if other:
-            _log.info("the cached %s was made with another %s; training anew", stem.name, other[0])
+            _log.info(
+                "the cached %s was made with a different %s; training it again", stem.name, other[0]
+            )
             return None
         content = packed.read_bytes()
         if _sha256(content) != kept["arrays_sha256"]:
@@ -842,9 +847,9 @@ def _read(stem: Path, wanted: dict[str, Any]) -> tuple[_Scorer, Info] | None:
         return _SCORERS[wanted["kind"]](arrays), Info(**kept["info"])
     except LimiError:
         raise
-    # What a damaged file raises is as manifold as damage; training anew mends all of it.
+    # What a damaged file raises is as manifold as damage; training again repairs all of it.
     except Exception as error:
-        _log.warning("the cached %s cannot be read (%s); training anew", stem.name, error)
+        _log.warning("the cached %s cannot be read (%s); training it again", stem.name, error)
         return None
 
 

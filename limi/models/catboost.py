@@ -44,8 +44,8 @@ def wrap(target: Any, decision: Decision) -> Model:
         gaps = [names[p] for p in categorical if frame.iloc[:, p].isna().any()]
         if gaps:
             raise BadModel(
-                f"CatBoost takes no missing cells in categories, but {spell(gaps)} may have them; "
-                "fill them in the table as they were filled for training"
+                f"CatBoost does not accept missing categories, but {spell(gaps)} may have them; "
+                "fill them as they were filled for training"
             )
         return frame
 

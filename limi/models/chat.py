@@ -128,7 +128,7 @@ class _Chat(AtAddress):
             pairs = [(str(one["token"]), math.exp(float(one["logprob"]))) for one in first]
         except (KeyError, IndexError, TypeError, ValueError, OverflowError):
             raise BadModel(
-                f"{self.host} gives no log-probabilities; leave answer=logprobs out"
+                f"{self.host} returns no log-probabilities; leave out answer=logprobs"
             ) from None
         sides = [(self.prompts.side(token), share) for token, share in pairs]
         favorable = sum(share for side, share in sides if side is True)
@@ -142,19 +142,21 @@ def load(place: str, decision: Decision, *, remote: Remote | None = None) -> Cha
     address = parse(place, form, known=_OPTIONS, named=True)
     template = address.options.get("template")
     if template is None:
-        raise InvalidInput(f"a chat model needs a template of what to ask; write {form}")
+        raise InvalidInput(f"a chat model needs a template for its prompts; write {form}")
     answer = address.options.get("answer", "words")
     if answer not in _ANSWERS:
-        raise InvalidInput(f"answers cannot be read as {answer!r}; {nearest(answer, _ANSWERS)}")
+        raise InvalidInput(f"unknown way to read answers, {answer!r}; {nearest(answer, _ANSWERS)}")
     if remote is None or remote.max_queries is None:
         raise InvalidInput(
-            "a chat model is paid by the question; say how many may be asked: --max-queries N"
+            "a chat model is charged per question; limit the questions with --max-queries N"
         )
     shape = _Chat(address, read_prompts(template), answer, _settings(address.options))
     meant = replace(decision, output="score")
     model = ChatModel(Exchange(shape, remote), Answers(meant), (say_where(shape.host),))
     if decision.output == "label":
-        raise InvalidInput("a chat model's answers are read by its template; leave --output out")
+        raise InvalidInput(
+            "the template says how to read a chat model's answers; leave --output out"
+        )
     return model
 
 
@@ -169,5 +171,5 @@ def _settings(options: dict[str, str]) -> dict[str, Any]:
         except ValueError:
             settings[name] = -1
         if not 0 <= settings[name] < math.inf:
-            raise InvalidInput(f"{name}={options[name]} must be a number from 0 up")
+            raise InvalidInput(f"{name}={options[name]} must be 0 or more")
     return settings

@@ -73,7 +73,9 @@ def _number(cell: str) -> Any:
         return int(text)
     number = float(text)
     if not math.isfinite(number):
-        raise BadModel(f"the server answers {text}; every row needs a decision or a finite score")
+        raise BadModel(
+            f"the server answers {text}; it must return a decision or a finite score for every row"
+        )
     return number
 
 
@@ -82,7 +84,7 @@ def load(place: str, decision: Decision, *, remote: Remote | None = None) -> Rem
     address = parse(place, "csv:http://HOST:PORT/PATH", known=("header",))
     if address.options.get("header", "no") not in ("yes", "no"):
         raise InvalidInput(
-            f"header={address.options['header']} behind the # says whether the first line has "
-            "names: yes or no"
+            f"header={address.options['header']} after the # must be yes or no: does the first "
+            "line hold names?"
         )
     return connect(_Lines(address), decision, remote)

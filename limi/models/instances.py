@@ -47,5 +47,5 @@ def load(place: str, decision: Decision, *, remote: Remote | None = None) -> Rem
     address = parse(place, "instances:http://HOST:PORT/PATH", known=("field", "form"))
     form = address.options.get("form", "objects")
     if form not in _FORMS:
-        raise InvalidInput(f"an instance cannot have the form {form!r}; {nearest(form, _FORMS)}")
+        raise InvalidInput(f"unknown form {form!r} for instances; {nearest(form, _FORMS)}")
     return connect(_Instances(address), decision, remote)

@@ -64,14 +64,16 @@ def wrap(target: Any, decision: Decision) -> Model:
     if not decision.for_numbers and objective in _NUMBERS:
         raise gives_numbers(objective)
     if decision.for_numbers and (classes > 1 or objective not in (*_NUMBERS, *_CLASSES)):
-        raise BadModel(f"the booster has the objective {objective!r}, which gives no numbers")
+        raise BadModel(
+            f"the booster has the objective {objective!r}, which does not return numbers"
+        )
     if not decision.for_numbers and (
         objective not in _CLASSES or max(classes, 2) != len(decision.numbered)
     ):
         raise BadModel(
             f"the booster has the objective {objective!r} over {classes} outputs; limi tests "
-            f"decisions between {len(decision.numbered)} classes, as many as the table has labels, "
-            f"as by {spell(_CLASSES)}"
+            f"decisions between {len(decision.numbered)} classes, one for each label of the table, "
+            f"so use an objective such as {spell(_CLASSES)}"
         )
     names = _names(target)
     return BoosterModel(
@@ -144,8 +146,8 @@ class _Typed:
             )
         if self.categories and len(places) != len(self.categories):
             raise BadModel(
-                f"the model was trained with {len(self.categories)} columns of categories and the "
-                f"table has {len(places)}; give the table as the model was trained on it"
+                f"the model was trained with {len(self.categories)} categorical columns, but the "
+                f"table has {len(places)}; give the table that the model was trained on"
             )
         known = dict(zip(places, self.categories, strict=False))
         refuse_text(frame, allowed=known)
@@ -166,7 +168,7 @@ def _check(content: bytes) -> None:
     # The library jumps by these sizes, and would read other text where it lands by wrong ones.
     sizes = _numbers(header.get("tree_sizes", ""))
     if len(sizes) and np.diff(starts).tolist() != sizes[:-1].tolist():
-        raise ValueError("its trees are of other sizes than it says")
+        raise ValueError("its trees are not of the sizes that it states")
     for start, stop in zip(starts, [*starts[1:], len(body)], strict=True):
         _check_tree(_pairs(body[start:stop]), width)
 
@@ -206,7 +208,7 @@ def _check_categories(tree: dict[str, str], chosen: NDArray[np.float64]) -> None
     known = ((chosen >= 0) & (chosen < n_sets)).all()
     whole = len(ends) == n_sets + 1 and ends[0] == 0 and ends[-1] == n_bits
     if not known or (n_sets and not (whole and (np.diff(ends) >= 0).all())):
-        raise ValueError("its trees ask for categories that it does not know")
+        raise ValueError("its trees use categories that it does not list")
 
 
 def _pairs(block: bytes) -> dict[str, str]:

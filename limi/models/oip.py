@@ -58,8 +58,8 @@ class _Oip(AtAddress):
             shapes = [len(one.get("shape") or ()) for one in given or ()]
         except (Malformed, KeyError, TypeError, AttributeError):
             raise BadModel(
-                f"{self.host} does not say at {self.url!r} what the model takes, as a server of "
-                "the Open Inference Protocol does; is it one?"
+                f"{self.host} does not describe the model's inputs at {self.url!r}; is it an Open "
+                "Inference Protocol server?"
             ) from None
         form = self.address.options.get("form", "")
         if not form:
@@ -114,7 +114,7 @@ class _Oip(AtAddress):
             return found[0]
         raise BadModel(
             f"the model has the outputs {spell(names)}; say which one decides with ?output=NAME "
-            "behind the model's name"
+            "after the model's name"
         )
 
 
@@ -142,8 +142,8 @@ def _whole(name: str, column: list[Any], wanted: str) -> list[Any]:
 
 def _unfit(name: str, wanted: str, cell: Any) -> BadModel:
     return BadModel(
-        f"the server says that {name!r} is {wanted}, and the table has {cell!r} there; give the "
-        "table as the model takes it, or name another model"
+        f"the server expects {name!r} to be {wanted}, but the table has {cell!r} there; give the "
+        "table that the model takes, or name another model"
     )
 
 
@@ -162,7 +162,7 @@ def load(place: str, decision: Decision, *, remote: Remote | None = None) -> Rem
     address = parse(place, form, known=("form", "output"), named=True)
     given = address.options.get("form", "frame")
     if given not in _FORMS:
-        raise InvalidInput(f"rows cannot have the form {given!r}; {nearest(given, _FORMS)}")
+        raise InvalidInput(f"unknown form {given!r} for rows; {nearest(given, _FORMS)}")
     shape = _Oip(address)
     model = connect(shape, decision, remote)
     exchange = model.exchange

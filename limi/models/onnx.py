@@ -237,9 +237,9 @@ def _check_version(version: str) -> None:
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         raise MissingDependency(
-            f"running an ONNX model needs onnxruntime {_OLDEST[0]}.{_OLDEST[1]} or later, and "
-            f"{version} is installed, which reads weights from any file that a graph names; "
-            "try: pip install --upgrade 'limi[onnx]'"
+            f"running an ONNX model needs onnxruntime {_OLDEST[0]}.{_OLDEST[1]} or later, but "
+            f"{version} is installed, which would read any file that a graph names; try: pip "
+            "install --upgrade 'limi[onnx]'"
         )
 
 
@@ -248,7 +248,7 @@ def _check(session: Any) -> None:
     strange = [i.type for i in inputs if i.type not in _DTYPES]
     if not inputs or strange:
         raise BadModel(
-            f"the graph's inputs are {strange or 'none'}; limi feeds numbers, truth values and text"
+            f"the graph's inputs are {strange or 'none'}; limi can pass numbers, booleans and text"
         )
     grouped = [] if _is_wide(inputs) else [i.name for i in inputs if not _is_column(i)]
     if grouped:
@@ -288,7 +288,7 @@ def _cast(cells: NDArray[Any], kind: str, where: str) -> NDArray[Any]:
         numbers = cells.astype(np.float64)
         if np.isnan(numbers).any():
             raise BadModel(
-                f"{where} has missing cells where the graph takes {kind}, which cannot hold them; "
+                f"{where} has missing cells, but the graph takes {kind}, which cannot hold them; "
                 "convert the model with a float input, or fill the cells"
             )
         cells = numbers

@@ -30,8 +30,8 @@ def wrap(target: Callable[[Any], Any], decision: Decision) -> FunctionModel:
     model = FunctionModel(target, Answers(decision))
     if model.takes not in get_args(Takes):
         raise InvalidInput(
-            f"the function's attribute takes={model.takes!r} is unknown; "
-            f"it is one of {spell(get_args(Takes))}"
+            f"the function's attribute takes={model.takes!r} is unknown; use one of "
+            f"{spell(get_args(Takes))}"
         )
     return model
 
@@ -48,7 +48,7 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
     path_text, _, name = place.rpartition(":")
     if not path_text:
         raise InvalidInput(
-            f"{place!r} names no function; write {form}, where NAME is what the file defines"
+            f"{place!r} does not name a function; write {form}, where NAME is defined in the file"
         )
     path = Path(path_text)
     if not is_file(path):

@@ -106,13 +106,13 @@ def _read(place: str, tree: dict[str, Any], text: str) -> tuple[_Template, Any]:
         if key not in _KEYS:
             raise InvalidInput(f"{place!r} has {key!r}; {nearest(key, _KEYS)}")
     if not isinstance(tree.get("url"), str):
-        raise InvalidInput(f'{place!r} names no address; write url = "https://HOST/PATH"')
+        raise InvalidInput(f'{place!r} has no address; write url = "https://HOST/PATH"')
     address = parse(tree["url"], 'url = "https://HOST/PATH"')
     method, per = tree.get("method", "POST"), tree.get("per", "batch")
     if method not in _METHODS:
         raise InvalidInput(f"method in {place!r} is {method!r}; {nearest(str(method), _METHODS)}")
     if per not in ("batch", "row"):
-        raise InvalidInput(f'per in {place!r} is {per!r}; it is "batch" or "row"')
+        raise InvalidInput(f'per in {place!r} is {per!r}; it must be "batch" or "row"')
     columns = tree.get("columns")
     if columns is not None and not (
         isinstance(columns, list) and columns and all(isinstance(name, str) for name in columns)
@@ -125,12 +125,12 @@ def _read(place: str, tree: dict[str, Any], text: str) -> tuple[_Template, Any]:
     known = ("scores", "labels")
     if not isinstance(answer, dict) or len(answer) != 1 or next(iter(answer)) not in known:
         raise InvalidInput(
-            f"{place!r} must say where the answers stand: [answer] with scores or labels, such as "
-            'scores = "result.*.score"'
+            f"{place!r} must say where the answers are: write [answer] with scores or labels, "
+            'such as scores = "result.*.score"'
         )
     ((meaning, path),) = answer.items()
     if not isinstance(path, str):
-        raise InvalidInput(f'{meaning} in {place!r} is {path!r}; it is a path such as "a.*.b"')
+        raise InvalidInput(f'{meaning} in {place!r} is {path!r}; write a path such as "a.*.b"')
     shape = _Template(
         address.url,
         address.host,

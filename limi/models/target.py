@@ -125,7 +125,7 @@ class Target:
     ) -> Target:
         """The same target once its model has seen real rows, with notes on what they showed.
 
-        A model that decides otherwise than by a score above 0.5 is asked for its decisions from
+        A model that does not decide by a score above 0.5 is asked for its decisions from
         then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
         to three times; fewer where they would take more than these seconds.
         """
@@ -158,9 +158,7 @@ class Target:
         given = rows.copy()
         first = self.score(rows)
         if not np.array_equal(rows, given, equal_nan=True):
-            raise BadModel(
-                "the model changes the rows it is given; let it work on a copy of its input"
-            )
+            raise BadModel("the model changes its input; make it work on a copy")
         decided = self.decide(rows)
         if decided is None:
             return n
@@ -172,9 +170,9 @@ class Target:
         steady = again is not None and np.array_equal(decided, again)
         if steady and not self.rule.differ(first, self.score(rows)).any():
             raise BadModel(
-                f"the model's own decisions differ from the side of its scores for "
+                "the model's own decisions differ from the side of its scores for "
                 f"{int(wrong.sum())} of {n} rows; settle the target on real rows first, so that "
-                "decisions are asked for"
+                "its decisions are used"
             )
         return 4 * n if steady else 3 * n
 
@@ -220,8 +218,8 @@ def bind(
     text = _text_columns(target.shown)
     if takes == "matrix" and text:
         raise BadModel(
-            f"the model takes numbers only, but these columns hold text: {spell(text)}; "
-            "give the table as the model was trained on it, or wrap both in a Python function"
+            f"the model takes only numbers, but these columns hold text: {spell(text)}; give the "
+            "table that the model was trained on, or wrap both in a Python function"
         )
     return target
 
@@ -242,8 +240,8 @@ def _count_out(
             if n_columns == len(columns):
                 return columns
     raise BadModel(
-        f"the model wants {n_columns} columns and the table has {len(names)} beside "
-        f"the target: {spell(names)}; {_fit(n_columns, names, protected, unlikely)}"
+        f"the model needs {n_columns} columns, but the table has {len(names)} besides the target: "
+        f"{spell(names)}; {_fit(n_columns, names, protected, unlikely)}"
     )
 
 
@@ -253,11 +251,11 @@ def _fit(
     """What to add to a command so that as many columns are left as the model wants."""
     excess = len(names) - n_columns
     if excess < 0:
-        return "give the table with all columns that the model was trained on"
+        return "give a table with all columns that the model was trained on"
     labels = [name for name in names if names_target(name) and name not in protected]
     likely = [*unlikely, *(name for name in reversed(labels) if name not in unlikely)]
     if len(likely) < excess:
-        return f"say which ones it takes: {SAME_COMMAND}--only COLUMN,COLUMN,..."
+        return f"name the ones it takes: {SAME_COMMAND}--only COLUMN,COLUMN,..."
     left_out = " ".join(f"--drop {shlex.quote(name)}" for name in likely[:excess])
     return f"if it does not take {spell(map(repr, likely[:excess]))}: {SAME_COMMAND}{left_out}"
 
@@ -268,8 +266,8 @@ def _refuse_left_out(wanted: Sequence[str], left_out: Sequence[str]) -> None:
     if lacking:
         given = shlex.quote(",".join(wanted))
         raise BadModel(
-            f"the model wants {spell(map(repr, lacking))}, which --drop or --only left out; "
-            f"try: {SAME_COMMAND}--only {given}"
+            f"the model needs {spell(map(repr, lacking))}, which --drop or --only left out; try: "
+            f"{SAME_COMMAND}--only {given}"
         )
 
 
@@ -279,9 +277,9 @@ def _hint_at_one_hot(absent: Sequence[str], names: Sequence[str]) -> str:
     if len(made) < len(absent):
         return ""
     return (
-        "; they look as if they were made from these, so save the model in one pipeline with the "
-        "step that makes them, or write a Python function that makes them and asks the model "
-        "(--model python:FILE.py:NAME)"
+        "; they seem to be made from these, so save the model in one pipeline with the step that "
+        "makes them, or write a Python function that makes them and asks the model (--model "
+        "python:FILE.py:NAME)"
     )
 
 
@@ -298,8 +296,8 @@ def _match(wanted: Sequence[str], names: Sequence[str]) -> list[str]:
     absent = [name for name, places in zip(wanted, found, strict=True) if len(places) != 1]
     if absent:
         raise BadModel(
-            f"the model wants the columns {spell(absent)} that the table lacks; "
-            f"the table has {spell(names)}{_hint_at_one_hot(absent, names)}"
+            f"the model needs the columns {spell(absent)}, which the table lacks; it has "
+            f"{spell(names)}{_hint_at_one_hot(absent, names)}"
         )
     return [place for (place,) in found]
 

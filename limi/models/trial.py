@@ -236,7 +236,7 @@ def _sample(frame: Frame, names: Sequence[str]) -> Frame:
 @contextmanager
 def _start(library: str) -> Iterator[subprocess.Popen[bytes]]:
     if not sys.executable or getattr(sys, "frozen", False):
-        raise _unstarted("this program is not run by a Python of its own")
+        raise _unstarted("no Python interpreter could be found for the trial")
     # Not from the folder one is in, which may hold files named like Python's own.
     command = [sys.executable, "-P", "-c", _START, json.dumps(sys.path), library]
     quiet = None if os.environ.get("LIMI_DEBUG", "0") not in ("", "0") else subprocess.DEVNULL
@@ -255,13 +255,13 @@ def _start(library: str) -> Iterator[subprocess.Popen[bytes]]:
 
 def _verdict(process: subprocess.Popen[bytes], job: _Job, library: str) -> None:
     """Wait for the trial's answer, and raise what it means."""
-    refused = f"{job.work.uri} was not opened: tried in a process of its own, it"
+    refused = f"{job.work.uri} was not opened: in a trial in a separate process, it"
     try:
         said, _ = process.communicate(pickle.dumps(job, protocol=5), timeout=job.seconds)
     except subprocess.TimeoutExpired:
         raise BadModel(
-            f"{refused} did not open and answer {job.work.asked} within {job.seconds:g} "
-            f"seconds; the file is damaged or made to hang, or {SECONDS} must allow it more"
+            f"{refused} did not open and answer {job.work.asked} within {job.seconds:g} seconds; "
+            f"the file is damaged or malicious, or needs more time (set {SECONDS})"
         ) from None
     if not said.startswith(_READY):
         raise _unstarted(f"it ended with {_ending(process.returncode)}")
@@ -271,7 +271,7 @@ def _verdict(process: subprocess.Popen[bytes], job: _Job, library: str) -> None:
     except (KeyError, TypeError, ValueError):
         raise BadModel(
             f"{refused} crashed {library.partition('.')[0]} ({_ending(process.returncode)}); the "
-            "file is damaged or made to crash: save the model again"
+            "file is damaged or malicious; save the model again"
         ) from None
     if kind == _MEMORY:
         if job.gigabytes is None:
@@ -281,7 +281,7 @@ def _verdict(process: subprocess.Popen[bytes], job: _Job, library: str) -> None:
                 f"than {job.gigabytes:.3g} GB of memory",
                 f"{GIGABYTES} must allow it more",
             )
-        raise BadModel(f"{refused} took more {most}; the file is damaged or made to, or {other}")
+        raise BadModel(f"{refused} took more {most}; the file is damaged or malicious, or {other}")
     if kind != _PASSED:
         raise _ERRORS.get(kind, BadModel)(words)
 
@@ -295,8 +295,8 @@ _ERRORS: dict[str, type[LimiError]] = {
 
 def _unstarted(why: str) -> InvalidInput:
     return InvalidInput(
-        f"a model's file is first tried in a process of its own, and none could be started: {why}; "
-        f"with {SECONDS}=0 files are opened untried, which is for files that you know"
+        f"a model file is first tried in a separate process, which could not be started: {why}; "
+        f"{SECONDS}=0 opens files without a trial, so use it only for files that you know"
     )
 
 
@@ -319,9 +319,7 @@ def _setting(name: str, usual: float | None) -> float | None:
     except ValueError:
         number = math.nan
     if not 0 <= number < math.inf:
-        raise InvalidInput(
-            f"{name} is {text!r}; it must be a number from 0 up, where 0 means no limit"
-        )
+        raise InvalidInput(f"{name} is {text!r}; it must be 0 or more, where 0 means no limit")
     return min(number, _MOST) or None
 
 

@@ -69,14 +69,16 @@ def wrap(target: Any, decision: Decision) -> Model:
     if not decision.for_numbers and classes < 2 and objective.startswith(_NUMBERS):
         raise gives_numbers(objective)
     if decision.for_numbers and (classes > 1 or not objective.startswith((*_NUMBERS, *_GIVES))):
-        raise BadModel(f"the booster has the objective {objective!r}, which gives no numbers")
+        raise BadModel(
+            f"the booster has the objective {objective!r}, which does not return numbers"
+        )
     if not decision.for_numbers and (
         objective not in _GIVES or max(classes, 2) != len(decision.numbered)
     ):
         raise BadModel(
             f"the booster has the objective {objective!r} over {max(classes, 1)} outputs; limi "
-            f"tests decisions between {len(decision.numbered)} classes, as many as the table has "
-            f"labels, as by {spell(_GIVES)}"
+            f"tests decisions between {len(decision.numbered)} classes, one for each label of the "
+            f"table, so use an objective such as {spell(_GIVES)}"
         )
     names = target.feature_names
     coded = Coded(target) if names else None

@@ -108,14 +108,14 @@ def certify(
 ) -> Proof:
     """Prove for people of a table that nobody near them flips, or show somebody who does.
 
-    `near` says which columns of a person may move and how far: `"age=5,education=any"` or a
-    mapping; by default numbers by a tenth of their standard deviation or one step. `rows` people
-    are drawn from the table, all of them with None. A neighbourhood is cut into `max_boxes` boxes
-    at most, and what is open then goes to a solver for `seconds_each`: with `solver=True` always,
-    with False never, by default where it is installed. Without `workers` it works on as many people
-    at a time as there are cores; with them, each worker decides people on its own, with the same
-    answers. With `domain` the largest gap of scores anywhere in the table's domain is bounded too.
-    All else is as for `limi.audit`.
+    `near` says which columns of a person may move and how far: `"age=5,education=any"`, or a
+    mapping; by default numbers, by a tenth of their standard deviation or one step. `rows` people
+    are drawn from the table, or all of them with None. A neighbourhood is cut into at most
+    `max_boxes` boxes. What is still open goes to a solver for `seconds_each`: with `solver=True`
+    always, with False never, by default if it is installed. Without `workers`, the solver works on
+    as many people at a time as there are cores; with them, each worker decides people on its own,
+    with the same answers. `domain` also bounds the largest gap between scores anywhere in the
+    table's domain. Everything else is as for `limi.audit`.
     """
     start = clock()
     _check(rows, max_boxes, seconds_each, max_seconds, domain_seconds)
@@ -219,7 +219,9 @@ def _check(
     domain_seconds: float,
 ) -> None:
     if rows is not None and rows < 1:
-        raise InvalidInput(f"rows is {rows}; it is how many people to ask about, at least 1")
+        raise InvalidInput(
+            f"rows is {rows}; it is the number of people to ask about and must be at least 1"
+        )
     if max_boxes < 1:
         raise InvalidInput(f"max-boxes is {max_boxes}; it must be at least 1")
     times = {

@@ -30,7 +30,7 @@ class Store:
             blocks = tree.get("blocks")
             if not isinstance(blocks, dict) or tree.get("sha256") != _sum(blocks):
                 raise CorruptStore(
-                    f"{str(self._path)!r} is not as limi wrote it; start again with --force"
+                    f"{str(self._path)!r} was changed after limi wrote it; start again with --force"
                 )
             self._blocks = blocks
 
@@ -62,7 +62,9 @@ class Store:
         stage = np.array(known["stage"], dtype=np.int8)
         answer = np.array(known["answer"], dtype=np.int8)
         if len(answer) != len(people.rows):
-            raise CorruptStore(f"{str(self._path)!r} is of other people; start again with --force")
+            raise CorruptStore(
+                f"{str(self._path)!r} is about other people; start again with --force"
+            )
         flips = np.flatnonzero(answer == Answer.FLIPS)
         witness = np.array(
             [[np.nan if cell is None else cell for cell in row] for row in known["witness"]]

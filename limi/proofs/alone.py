@@ -24,7 +24,7 @@ _MOST = 20_000  # rows that are looked at
 
 
 def mark_alone(people: People, near: Near) -> None:
-    """Note who is proven for want of partners only.
+    """Note who is proven only because they have no partners.
 
     Where there are too many rows to look at, the proof stands: nobody there flips in any case.
     """

@@ -71,7 +71,7 @@ class Averaging:
 
 def find_averaging(target: Target) -> Averaging | None:
     """What a target's model is averaged over; None where it is not, BadModel where it is averaged
-    over other columns than the protected ones."""
+    over columns other than the protected ones."""
     native = getattr(target.model, "estimator", getattr(target.model, "function", None))
     if isinstance(native, AveragedClassifier):
         swaps = Swaps(native.values, native.weights, native.along, native.closed)
@@ -84,8 +84,8 @@ def find_averaging(target: Target) -> Averaging | None:
     if others:
         raise BadModel(
             f"the model is averaged over {spell(found.columns)} and not over {spell(others)}, so "
-            "its construction proves nothing there; average it over all protected columns, or "
-            "give the model inside"
+            "its construction proves nothing about the latter; average it over all protected "
+            "columns, or give the model inside"
         )
     return found
 

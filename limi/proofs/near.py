@@ -63,7 +63,7 @@ def parse_near(schema: Schema, rows: Rows, near: NearBy) -> Near:
         place = schema.position(name)
         _require_movable(schema, name, movable)
         if place in named:
-            raise InvalidInput(f"near names {name!r} twice; say once how far it may move")
+            raise InvalidInput(f"near names {name!r} twice; give the distance only once")
         named.add(place)
         reach[place] = _read_reach(schema.columns[place], value)
     return Near(reach, _say(schema, reach))
@@ -87,12 +87,12 @@ def _pairs(near: str | Mapping[str, Any]) -> list[tuple[str, Any]]:
 def _require_movable(schema: Schema, name: str, movable: set[int]) -> None:
     if name in schema.protected:
         raise InvalidInput(
-            f"near names {name!r}, which is protected: its values are all tried in any case; leave "
+            f"near names {name!r}, which is protected, so all its values are tried anyway; leave "
             "it out"
         )
     if schema.position(name) not in movable:
         raise InvalidInput(
-            f"near names {name!r}, which the rules derive from other columns; let those move"
+            f"near names {name!r}, which the rules derive from other columns; name those instead"
         )
 
 
@@ -105,8 +105,8 @@ def _read_reach(column: Column, value: Any) -> float:
         wide = math.nan
     if isinstance(value, bool) or not (math.isfinite(wide) and wide >= 0):
         raise InvalidInput(
-            f"near says {column.name}={value}; it must be a number from 0, how far the column may "
-            "move either way, or 'any'"
+            f"near says {column.name}={value}; it must be 'any', or 0 or more: how far the column "
+            "may move either way"
         )
     if column.kind in ("categorical", "boolean"):
         raise InvalidInput(
@@ -116,8 +116,8 @@ def _read_reach(column: Column, value: Any) -> float:
     whole = column.high - column.low if column.kind == "numerical" else column.size - 1.0
     if wide > whole:
         raise InvalidInput(
-            f"near says {column.name}={value}, which leaves the range of the column from anywhere: "
-            f"it is {whole:g} wide; write a smaller number, or {column.name}=any"
+            f"near says {column.name}={value}, which is wider than the whole range of the column "
+            f"({whole:g}); write a smaller number, or {column.name}=any"
         )
     whole_steps = _whole_steps(column, wide)
     if wide > 0 == whole_steps:

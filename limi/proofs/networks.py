@@ -91,7 +91,8 @@ class Network:
         if wrong.any():
             raise BadModel(
                 f"the layers of this network were read, but on {int(wrong.sum())} of {len(rows)} "
-                "rows they say something else than the model, so nothing can be proven of it"
+                "rows they give a different answer from the model, so nothing can be proven about "
+                "it"
             )
         return float(apart.max(initial=0.0))
 
@@ -266,8 +267,8 @@ class NetworkProof:
                 numbers is None or (np.diff(numbers) < 0).any()
             ):
                 raise InvalidInput(
-                    f"near lets {self._schema.names[j]!r} move, whose values are not in the order "
-                    "of their numbers, so that a network cannot be bounded between them"
+                    f"near lets {self._schema.names[j]!r} move, whose values are not in numerical "
+                    "order, so a network cannot be bounded between them"
                 )
         gone = np.isnan(low) | ~free
         self._low = np.where(gone, self._centre, low)

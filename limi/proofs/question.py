@@ -99,7 +99,7 @@ def part_people(schema: Schema, near: Near, rows: Rows) -> tuple[Index, Rows, Ro
             names = spell(schema.names[k] for k in followed)
             raise InvalidInput(
                 f"near lets {names} move, which other columns follow by the rules, in more than "
-                f"{_MOST_PARTS} ways for a person; let them move less"
+                f"{_MOST_PARTS} ways for one person; let them move less"
             )
         index = np.repeat(np.arange(len(person)), counts)
         nth = np.arange(len(index)) - np.repeat(np.cumsum(counts) - counts, counts)

@@ -36,7 +36,7 @@ def require_solver() -> Any:
     try:
         from ortools.sat.python import cp_model
     except ImportError:
-        raise missing("ortools", "certify", "deciding what bounds leave open") from None
+        raise missing("ortools", "certify", "deciding what the bounds leave open") from None
     return cp_model
 
 

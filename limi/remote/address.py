@@ -56,19 +56,19 @@ def parse(place: str, form: str, *, known: Sequence[str] = (), named: bool = Fal
         raise InvalidInput(f"{_cut(place)!r} is not an http or https address; write {form}")
     if parts.username is not None or parts.password is not None:
         raise InvalidInput(
-            f"the address of {host!r} holds a user or a password, which would be shown; give it as "
-            '--header "Authorization: Basic $TOKEN" with TOKEN in the environment'
+            f"the address of {host!r} holds a user name or password, which would be shown; give "
+            'it as --header "Authorization: Basic $TOKEN" with TOKEN in the environment'
         )
     check_address(bare)
     name, mark, text = fragment.partition("?")
     if not named and not mark and "=" in name:
         name, text = "", name
     if named and not name:
-        raise InvalidInput(f"{_cut(place)!r} names no model behind a #; write {form}")
+        raise InvalidInput(f"{_cut(place)!r} does not name a model after a #; write {form}")
     if name and not named:
         raise InvalidInput(
-            f"{_cut(place)!r} has {_cut(name)!r} behind the #, where no model is to be named; "
-            f"write {form}"
+            f"{_cut(place)!r} has {_cut(name)!r} after the #, but no model is named there; write "
+            f"{form}"
         )
     options = dict(parse_qsl(text, keep_blank_values=True))
     for option in options:

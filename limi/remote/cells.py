@@ -146,7 +146,10 @@ def _read_numbers(name: str, values: NDArray[Any]) -> tuple[NDArray[Any], NDArra
         return values, values.view(np.int64)
     gaps = np.isnan(values)
     if np.isinf(values).any():
-        raise BadTable(f"column {name!r} holds infinite values, which JSON cannot say")
+        raise BadTable(
+            f"column {name!r} holds infinite values, which JSON cannot represent; replace them by "
+            "missing or by a finite number"
+        )
     cells = values.astype(object)
     cells[gaps] = None
     values[gaps] = np.nan  # all kinds of NaN are one missing cell

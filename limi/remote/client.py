@@ -84,7 +84,7 @@ class Client:
                 if not 300 <= status < 400:
                     return self._judge(request, status, headers, body)
                 request = self._redirected(request, status, headers.get("location", ""))
-            raise BadModel(f"{self.host} redirects in a circle; give the address that answers")
+            raise BadModel(f"{self.host} redirects in a loop; give the final address")
         except httpx.TimeoutException as error:
             raise Failed("no answer in time", too_large=_is_of_answer(error)) from None
         except httpx.TransportError as error:
@@ -127,8 +127,8 @@ class Client:
                 size += len(part)
                 if size > _MOST_BYTES:
                     raise BadModel(
-                        f"{self.host} answers with more than {_MOST_BYTES >> 20} MB; that is no "
-                        "list of decisions"
+                        f"{self.host} answers with more than {_MOST_BYTES >> 20} MB, which cannot "
+                        "be a list of decisions; is the address right?"
                     )
             self._drop_surplus(response.extensions.get("network_stream"))
             return response.status_code, response.headers, b"".join(parts)
@@ -153,7 +153,7 @@ class Client:
             if "html" in headers.get("content-type", ""):
                 raise BadModel(
                     f"{self.host} answers with a web page{self._words(body)} instead of decisions; "
-                    "is the path right, and does it take a --header to log in?"
+                    "is the path right, and does it need a --header to log in?"
                 )
             return body
         if status == 413:
@@ -166,14 +166,14 @@ class Client:
         said = self._words(body)
         if status in (401, 403):
             return (
-                f"{self.host} refuses to be asked (status {status}{said}); give the right "
+                f"{self.host} refuses access (status {status}{said}); give the right "
                 '--header, such as "Authorization: Bearer $TOKEN"'
             )
         if status in (404, 405):
             path = urlsplit(request.url).path or "/"
             return (
-                f"{self.host} knows no {request.method} {path} (status {status}{said}); is the "
-                "address right, and the kind of server?"
+                f"{self.host} does not know {request.method} {path} (status {status}{said}); are "
+                "the address and the kind of server right?"
             )
         return f"{self.host} refuses the rows (status {status}{said})"
 
@@ -194,13 +194,13 @@ class Client:
             where = f"{to.scheme}://{to.netloc}" if to.netloc else "nowhere"
             where = self._headers.scrub(one_line(where))
             raise BadModel(
-                f"{self.host} redirects to {where}; rows are sent to the named address alone, so "
-                "name the other one if you trust it"
+                f"{self.host} redirects to {where}; limi sends rows only to the address you name, "
+                "so name the other one if you trust it"
             )
         if status not in (307, 308) and request.method != "GET":
             raise BadModel(
-                f"{self.host} redirects (status {status}) to {shown!r}, where nothing can be sent; "
-                "is it a login page? Give the address that answers"
+                f"{self.host} redirects (status {status}) to {shown!r}, which limi does not "
+                "follow; is it a login page? Give the final address"
             )
         return replace(request, url=there)
 
@@ -210,8 +210,8 @@ class Client:
         while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 raise BadModel(
-                    f"the certificate of {self.host} does not hold ({cause.verify_message}); name "
-                    "the host that it was made for, or have its authority known to this machine "
+                    f"the certificate of {self.host} is not valid ({cause.verify_message}); use "
+                    "the host name it was issued for, or make its authority known to this machine "
                     "(SSL_CERT_FILE)"
                 ) from None
             if isinstance(cause, ssl.SSLError) and cause.reason in _NOT_TLS:
@@ -237,7 +237,7 @@ def _make(headers: Headers, timeout: float, concurrency: int, limit: threading.l
     try:
         sent = httpx.Headers({"User-Agent": "limi", **headers.values})
     except (TypeError, ValueError):
-        raise InvalidInput("a --header holds characters that no header can have") from None
+        raise InvalidInput("a --header holds characters that are not allowed in a header") from None
     return httpx.Client(
         headers=sent,
         timeout=timeout,

@@ -3,7 +3,7 @@
 Several requests are in flight; memory and count are touched by the asking thread alone. A request
 that fails is tried again after a while; an answer that cannot be read may have been spoiled on
 the way, so that is tried again as well, and believed when it happens every time. Where nothing
-answers any more, Unreachable ends the run, which can be resumed.
+answers any longer, Unreachable ends the run, which can be resumed.
 """
 
 from __future__ import annotations
@@ -142,8 +142,8 @@ class Exchange:
             return np.array(answers)
         except ValueError:
             raise BadModel(
-                f"{self.shape.host} answers with lists of different lengths; every row needs as "
-                "many numbers"
+                f"{self.shape.host} answers with lists of different lengths; every row needs the "
+                "same number of values"
             ) from None
 
     def _read_lacking(self, frame: Any, blocks: list[_Block]) -> Iterator[_Part]:
@@ -341,15 +341,15 @@ class Exchange:
                     raise _TooLarge from None
                 if kind == TOO_LARGE:
                     raise BadModel(
-                        f"{self.shape.host} says that a single row is too large (413)"
+                        f"{self.shape.host} says that even a single row is too large (413)"
                     ) from None
             except Malformed as error:
                 why, kind = self._headers.scrub(str(error)), "an answer that cannot be read"
                 malformed += 1
                 if malformed >= _MOST_MALFORMED:
                     raise BadModel(
-                        f"{self.shape.host} answers with {why}, {malformed} times in a row; is it "
-                        "the server that was meant, and the path?"
+                        f"{self.shape.host} answers with {why}, {malformed} times in a row; are "
+                        "the server and the path right?"
                     ) from None
             else:
                 with self._lock:
@@ -370,27 +370,27 @@ class Exchange:
     def _look(self, tries: int) -> None:
         """Unreachable where others have given up, or this request should."""
         if self._stop.is_set() and tries > 1:
-            raise Unreachable(f"{self.shape.host} was not asked again, because the run ends")
+            raise Unreachable(f"{self.shape.host} was not asked again, because the run is ending")
         if tries > (_MOST_TRIES if self._answered else _FIRST_TRIES):
             raise self._unreachable(max(self.tally.failures, key=self.tally.failures.__getitem__))
 
     def _unreachable(self, why: str) -> Unreachable:
         if not self._answered:
             return Unreachable(
-                f"{self.shape.host} gives no answer ({why}); is the address right, and does the "
-                "server run?"
+                f"{self.shape.host} does not answer ({why}); is the address right, and is the "
+                "server running?"
             )
         return Unreachable(
-            f"{self.shape.host} gives no answers any more ({why}); all that it gave is kept, and "
-            "the same command with --resume goes on"
+            f"{self.shape.host} no longer answers ({why}); its answers so far are kept, so repeat "
+            "the command with --resume to continue"
         )
 
     def _pause(self, tries: int, why: str, after: float | None) -> None:
         """Wait longer each time, by chance so that requests do not come all at once."""
         if after is not None and after > _LONGEST_WAIT:
             raise Unreachable(
-                f"{self.shape.host} asks to be left alone for {after:,.0f} seconds ({why}); all "
-                "that it gave is kept, and the same command with --resume goes on"
+                f"{self.shape.host} asks for a pause of {after:,.0f} seconds ({why}); its answers "
+                "so far are kept, so repeat the command with --resume to continue"
             )
         if after:
             with self._lock:

@@ -162,7 +162,7 @@ class Memory:
             for (joined,) in file.execute(f"SELECT keys {mine} AND answers IS NULL", which):
                 self._unanswered.update(self._split(joined))
         elif self.run:
-            # A run that starts anew counts anew; what was answered before stays known.
+            # A run that starts again counts again; what was answered before stays known.
             with file:
                 file.execute("UPDATE requests SET run = '' WHERE run = ?", (self.run,))
         (self._version,) = file.execute("PRAGMA data_version").fetchone()
@@ -181,8 +181,8 @@ class Memory:
             named, answers = self._split(joined), _unpack(packed)
             if len(answers) != len(named):
                 raise CorruptStore(
-                    f"the cache {str(self.path)!r} is damaged: a request of {len(named)} rows does "
-                    "not have as many answers; name another file with --cache, or remove it"
+                    f"the cache {str(self.path)!r} is damaged: a request of {len(named)} rows has "
+                    "a different number of answers; name another file with --cache, or remove it"
                 )
             self._keep(named, answers)
             self._read.add(number)
@@ -231,7 +231,7 @@ class Memory:
                 ) from None
             if isinstance(error, sqlite3.OperationalError) and what == "written":
                 raise FailedWrite(
-                    f"the cache {name} cannot be written: {error}; what was answered before is kept"
+                    f"the cache {name} cannot be written: {error}; the answers so far are kept"
                 ) from None
             raise CorruptStore(
                 f"the cache {name} cannot be {what}: {error}; name another file with --cache, or "
@@ -304,6 +304,6 @@ def _unpack(packed: Any) -> list[Any]:
 
 def _strange(path: Path) -> InvalidInput:
     return InvalidInput(
-        f"{str(path)!r} is not a cache of limi, so nothing is written into it; name another file "
-        "with --cache"
+        f"{str(path)!r} is not a limi cache, so limi does not write to it; name another file with "
+        "--cache"
     )

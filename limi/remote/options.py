@@ -34,12 +34,14 @@ class Remote:
     def __post_init__(self) -> None:
         if not 1 <= self.concurrency <= _MOST_AT_ONCE:
             raise InvalidInput(
-                f"concurrency is {self.concurrency}; it is the number of requests in flight, from "
-                f"1 to {_MOST_AT_ONCE}"
+                f"concurrency is {self.concurrency}; the number of requests in flight must lie "
+                f"between 1 and {_MOST_AT_ONCE}"
             )
         for name in ("price", "timeout", "backoff"):
             value = getattr(self, name)
             if value is not None and not 0 <= value < math.inf:
-                raise InvalidInput(f"{name} is {value}; it must be a number from 0 up")
+                raise InvalidInput(f"{name} is {value}; it must be 0 or more")
         if not self.timeout:
-            raise InvalidInput("timeout is 0; give the seconds that a server may stay silent")
+            raise InvalidInput(
+                "timeout is 0; give the number of seconds that a server may stay silent"
+            )

@@ -75,7 +75,9 @@ class Prompts:
         try:
             text: str = template.render({**shown, "person": shown})
         except UndefinedError as error:
-            raise InvalidInput(f"the template {self.name!r} asks for more: {error}") from None
+            raise InvalidInput(
+                f"the template {self.name!r} needs a value that is not there: {error}"
+            ) from None
         except Exception as error:  # what a template does is as manifold as a program
             raise InvalidInput(
                 f"the template {self.name!r} cannot be filled: {reason(error)}"
@@ -111,7 +113,7 @@ def read_prompts(name: str) -> Prompts:
         text = files("limi.remote").joinpath("templates", f"{name}.toml").read_text("utf-8")
     elif not is_file(name) and not Path(name).suffix:
         raise InvalidInput(
-            f"there is no template {name!r}; {nearest(name, READY)}, or a file such as mine.toml"
+            f"unknown template {name!r}; {nearest(name, READY)}, or a file such as mine.toml"
         )
     else:
         text = read_text(name, "a template of prompts, such as template=mine.toml")
@@ -131,7 +133,7 @@ def read_prompts(name: str) -> Prompts:
         tree.get("system", ""),
     )
     if not isinstance(prompts.system, str):
-        raise InvalidInput(f"system in {name!r} is {prompts.system!r}; it must be a text")
+        raise InvalidInput(f"system in {name!r} is {prompts.system!r}; it must be text")
     both = set(prompts.favorable) & set(prompts.unfavorable)
     if both:
         raise InvalidInput(f"{name!r} calls {spell(sorted(both))} favorable and unfavorable")
@@ -144,12 +146,14 @@ def _words(name: str, tree: Mapping[str, Any], key: str) -> tuple[str, ...]:
     words = tuple(word.casefold() for word in _texts(name, tree, key))
     for word in words:
         if not _WORD.fullmatch(word):
-            raise InvalidInput(f"{key} in {name!r} has {word!r}; give single words, without signs")
+            raise InvalidInput(
+                f"{key} in {name!r} has {word!r}; give single words, without punctuation"
+            )
     return words
 
 
 def _texts(name: str, tree: Mapping[str, Any], key: str) -> tuple[str, ...]:
     given: Sequence[Any] = tree.get(key, ())
     if not isinstance(given, list) or not given or not all(isinstance(t, str) for t in given):
-        raise InvalidInput(f"{name!r} must have {key}, a list of texts")
+        raise InvalidInput(f"{name!r} must have {key}, a list of words")
     return tuple(given)

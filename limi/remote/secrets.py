@@ -59,8 +59,9 @@ def check_address(url: str) -> None:
             continue
         if _DELICATE.search(name) or _RANDOM.fullmatch(value):
             raise InvalidInput(
-                f"{name!r} in the address is given in plain text, which would be kept with the "
-                f"command; put it into the environment and write '?{name}=$NAME' in single quotes"
+                f"{name!r} in the address is given in plain text, which would be stored with the "
+                f"command; put it into an environment variable and write '?{name}=$NAME' in single "
+                "quotes"
             )
 
 
@@ -81,10 +82,10 @@ def expand(
                 'Bearer $TOKEN"'
             )
         if _FIXED.fullmatch(name):
-            raise InvalidInput(f"the header {name!r} is limi's own to set; leave it out")
+            raise InvalidInput(f"the header {name!r} is set by limi; leave it out")
         values[name] = _fill(name, value, environment, hidden)
     keys = {
-        name: _take(f"the address takes ${name}", name, environment, hidden)
+        name: _take(f"the address reads ${name}", name, environment, hidden)
         for name in _IN_ADDRESS.findall(url)
     }
     return Headers(values, hidden, keys)
@@ -99,14 +100,14 @@ def _fill(name: str, value: str, environment: Mapping[str, str], hidden: dict[st
 
     def replaced(match: re.Match[str]) -> str:
         variable = match[1] or match[2]
-        return _take(f"the header {name!r} takes ${variable}", variable, environment, hidden)
+        return _take(f"the header {name!r} reads ${variable}", variable, environment, hidden)
 
     filled = _NAME.sub(replaced, value)
     if filled == value and (_DELICATE.search(name) or _RANDOM.fullmatch(value)):
         raise InvalidInput(
-            f"the header {name!r} is given in plain text, which would be kept with the command; "
-            f"put it into the environment and write --header '{name}: $NAME' in single quotes, "
-            f"which the shell leaves as they are, or '{name}: @FILE'"
+            f"the header {name!r} is given in plain text, which would be stored with the command; "
+            f"put it into an environment variable and write --header '{name}: $NAME' in single "
+            f"quotes, so that the shell does not expand it, or '{name}: @FILE'"
         )
     return filled
 
@@ -114,16 +115,15 @@ def _fill(name: str, value: str, environment: Mapping[str, str], hidden: dict[st
 def _take(who: str, variable: str, environment: Mapping[str, str], hidden: dict[str, str]) -> str:
     secret = environment.get(variable, "").strip()
     if not secret:
-        raise InvalidInput(
-            f"{who} from the environment, where it is not set; export {variable}=..."
-        )
+        raise InvalidInput(f"{who} from the environment, but it is not set; export {variable}=...")
     return _keep(f"${variable}", secret, hidden)
 
 
 def _keep(shown: str, secret: str, hidden: dict[str, str]) -> str:
     if not secret.isprintable() or not secret.isascii():
         raise InvalidInput(
-            f"{shown} holds characters that no header can have; it must be plain text on one line"
+            f"{shown} holds characters that are not allowed in a header; it must be plain text on "
+            "one line"
         )
     if len(secret) >= _SHORTEST:
         hidden[secret] = shown

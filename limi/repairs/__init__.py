@@ -1,8 +1,8 @@
 """Repair: average a model over protected values, or train it again, and see whether it holds.
 
 Every way that a model allows is measured alike, several times with some rows held out, before and
-after side by side; the models that are kept are made from all rows and searched anew by other
-means than the run's. Findings that join the table's rows get a label and a recipe.
+after side by side; the models that are kept are made from all rows and searched again with
+another method, generator and seed. Findings that join the table's rows get a label and a recipe.
 """
 
 from __future__ import annotations

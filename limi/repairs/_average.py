@@ -62,17 +62,17 @@ def average(
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
 ) -> AveragedClassifier | AveragedFunction:
-    """A model whose answers are the mean over the protected values, so that no decision depends on
-    them: a `limi.AveragedClassifier` for fitted classifiers, else a function of a frame that
-    returns scores.
+    """A model whose answers are averaged over the protected values, so that no decision depends on
+    them: a `limi.AveragedClassifier` for a fitted classifier, otherwise a function that takes a
+    frame and returns scores.
 
-    With a table (`frame`) partners are those that could exist by its schema and rules: what must go
-    along changes too. `weights` are `"table"` (how common values are in it), `"uniform"`, or
-    numbers by column and value, with which no table is needed. Of a number with more than `points`
-    values the table's quantiles are taken, or the values that `protected` names (`age=20-80:10`).
-    `scale` says whether probabilities or log-odds are averaged; of several classes all are. A model
-    that gives labels alone is averaged by vote, and a regressor's numbers by their mean, as a
-    function.
+    With a table (`frame`), partners are those that could exist by its schema and rules: what must
+    change along with a protected value changes too. `weights` are `"table"` (how common each value
+    is in it), `"uniform"`, or numbers by column and value, which need no table. A number with more
+    than `points` values is averaged over quantiles of the table, or over the values that
+    `protected` names (`age=20-80:10`). `scale` says whether probabilities or log-odds are averaged;
+    with several classes, all of them are. A model that only returns labels is averaged by vote, and
+    a regressor's numbers by their mean, as a function.
     """
     check_scale(scale)
     if frame is None:
@@ -98,7 +98,7 @@ def average(
 def check_scale(scale: str) -> None:
     """InvalidInput where nobody knows what that is."""
     if scale not in ("probability", "log-odds"):
-        raise InvalidInput(f"scale is {scale!r}; it is 'probability' or 'log-odds'")
+        raise InvalidInput(f"scale is {scale!r}; it must be 'probability' or 'log-odds'")
 
 
 def average_target(
@@ -205,7 +205,7 @@ def _average_alone(
     """Without a table: the values are those that weights are given for."""
     if not isinstance(weights, Mapping):
         raise InvalidInput(
-            "without a table nobody knows the protected values; give the table as the second "
+            "without a table, the protected values are not known; give the table as the second "
             "argument, or weights such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
     named = [protected] if isinstance(protected, str) else _listed(protected)
@@ -254,7 +254,7 @@ def _listed(protected: Any) -> list[str]:
 def _values(weights: Mapping[str, Mapping[Any, float]], name: str) -> list[Any]:
     if name not in weights or not isinstance(weights[name], Mapping):
         raise InvalidInput(
-            f"weights give no numbers for the values of {name!r}; give some for every protected "
+            f"the weights do not cover the values of {name!r}; give some for every protected "
             "column, such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
     return [np.asarray(value).item() for value in weights[name]]

@@ -147,7 +147,9 @@ class Comparison:
             found[f"{name}_alone"] = (
                 self._flips(target, self.schema.unruled, people, asked)
                 if self.has_rules
-                else RepairFigure(None, reason="nothing goes along, so it is the same question")
+                else RepairFigure(
+                    None, reason="nothing goes along with it, so it is the same question"
+                )
             )
         return {name: found[name] for name in COMPARED} if self.terms.is_sided else found
 
@@ -174,7 +176,7 @@ class Comparison:
 
     def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
         if not len(people):
-            return RepairFigure(None, reason="hardly any of them keeps the rules of the table")
+            return RepairFigure(None, reason="hardly any of them keep the rules of the table")
         some = people[: self._affordable(asked)]
         return _figure(check_population(target.score, schema, some, self.terms.rule)[1])
 
@@ -186,7 +188,7 @@ class Comparison:
         self, target: Scorer, pairs: tuple[Rows, Rows] | None, asked: int
     ) -> RepairFigure:
         if pairs is None:
-            return RepairFigure(None, reason=self.no_twins or "no single column explains a part")
+            return RepairFigure(None, reason=self.no_twins or "no single column explains any of it")
         people, twins = (side[: self._affordable(asked)] for side in pairs)
         return _share(self.terms.rule.differ(target.score(people), target.score(twins)))
 
@@ -266,7 +268,7 @@ def rank_auc(scores: Scores, truth: Truth) -> RepairFigure:
     wanted = truth == 1
     n_wanted, n_other = int(wanted.sum()), int((~wanted).sum())
     if not n_wanted or not n_other:
-        return RepairFigure(None, reason="the rows hold one label only")
+        return RepairFigure(None, reason="the rows hold only one label")
     ranks = rankdata(scores)[wanted].sum()
     area = float((ranks - n_wanted * (n_wanted + 1) / 2) / (n_wanted * n_other))
     one, two = area / (2 - area), 2 * area**2 / (1 + area)
@@ -293,7 +295,7 @@ def _share(hits: Mask) -> RepairFigure:
 
 def _figure(rate: Rate) -> RepairFigure:
     if not rate.n:
-        return RepairFigure(None, reason="nobody could be asked")
+        return RepairFigure(None, reason="no one could be asked about")
     return RepairFigure(rate.estimate, rate.low, rate.high)
 
 

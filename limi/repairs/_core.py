@@ -189,7 +189,7 @@ def compare_groups(
     if not privileged:
         column = problem.schema[problem.schema.protected[0]]
         raise InvalidInput(
-            "label privileged needs the privileged values; state them, for example "
+            "the label 'privileged' needs the privileged values; name them, for example "
             f"--privileged {column.name}={column.show(problem.schema.protected_codes[0][0])}"
         )
     # Looked up now, so that an hour's work does not end in a refusal.
@@ -430,7 +430,7 @@ class Work:
 
     @cached_property
     def _people(self) -> Groups | None:
-        """The groups that gains and losses are told by; None where they are too small."""
+        """The groups by which gains and losses are reported; None where they are too small."""
         try:
             return find_groups(self.problem.schema, self.problem.rows)
         except InvalidInput:
@@ -469,7 +469,7 @@ class Work:
         problem, original = self.problem, self.problem.target
         self.steps.next(f"fitting {fresh.generator} for fresh checks")
         other = _verify.fit_again(fresh.generator, problem, fresh.seed)
-        self.steps.next(f"searching both models anew by {fresh.method}")
+        self.steps.next(f"searching both models again with {fresh.method}")
         most = max(1, measurable_rows(problem.schema, 1, MOST_QUERIES))
         search = _verify.search_again(
             problem,

@@ -71,7 +71,7 @@ Figures = dict[str, RepairFigure]
 
 
 class Scorer(Protocol):
-    """Whatever can be measured: a target, or one that is shown other rows than it was given."""
+    """Whatever can be measured: a target, or one that is shown other rows."""
 
     def score(self, rows: Rows) -> Scores:
         """One score per row; above 0.5 is favorable."""
@@ -139,8 +139,9 @@ class RepairGroups:
         for name, split in self.splits.items():
             if len(split.codes) != 1:
                 raise InvalidInput(
-                    f"the privileged group is {self.words}; labels by it need one privileged value "
-                    f"of {name}, such as {name}={schema[name].show(schema[name].low)}"
+                    f"the privileged group is {self.words}; labels from it need a single "
+                    f"privileged value of {name}, such as "
+                    f"{name}={schema[name].show(schema[name].low)}"
                 )
             (found[name],) = split.codes
         return found
@@ -168,8 +169,8 @@ def groups(
 
 
 _UNASKED = (
-    "not stated, so chosen as `limi metrics` does: of each protected column, the group with the "
-    "highest selection rate by the tested model's own decisions"
+    "not given, so chosen as in `limi metrics`: for each protected column, the group that the "
+    "tested model selects most often"
 )
 
 
@@ -214,7 +215,7 @@ class Yardstick:
     ) -> Figures:
         """A model's figures; groups are compared on rows that it was not trained on.
 
-        Where rules say what goes along with a protected value, flips are told both ways.
+        Where rules say what goes along with a protected value, flips are reported both ways.
         """
         labels, schema = self.problem.labels, self.problem.schema
         assert labels is not None
@@ -247,9 +248,9 @@ class Yardstick:
         rows: Rows = getattr(self, population)
         if isinstance(target, Blinded) and schema is not self.problem.schema:
             # What goes along is hidden from it too, so that who breaks with that is somebody else.
-            return RepairFigure(None, reason="it takes nothing that goes along either")
+            return RepairFigure(None, reason="it does not take what goes along with it either")
         if not len(rows):
-            return RepairFigure(None, reason="hardly any of them keeps the rules of the table")
+            return RepairFigure(None, reason="hardly any of them keep the rules of the table")
         return _figure(check_population(target.score, schema, rows, self.problem.target.rule)[1])
 
 

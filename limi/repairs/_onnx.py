@@ -33,8 +33,8 @@ def export(model: AveragedClassifier, example: Any) -> bytes:
         raise missing("skl2onnx", "export", "writing an ONNX model") from None
     if model.reads == "margin":
         raise InvalidInput(
-            f"{type(model.model).__name__} gives no probabilities, and margins are not written as "
-            "ONNX; the model is in the skops file"
+            f"{type(model.model).__name__} returns no probabilities, and limi does not write "
+            "margins as ONNX; the model is in the skops file"
         )
     inner = _convert(model.model, example)
     graph = _Graph(onnx.compose.add_prefix(inner, _INNER), model)

@@ -81,15 +81,15 @@ def make_table(
         raise InvalidInput(
             f"the model does not take {_both(schema.protected)}, so there is nothing to average: "
             "its answers do not depend on it; limi test --twin shows what goes along with it in "
-            "other columns, and --keep names columns that may differ"
+            "other columns, and --keep names the columns that may differ"
         )
     cells = choose_cells(schema, rows, points) if only is None else only
     counted = read_weights(schema, cells, weights, rows)
     taken, refused = _find_taken(target, rows, cells)
     if not counted[taken].sum() > 0:
         raise InvalidInput(
-            "the values that the model takes count nothing by these weights; give weights for "
-            "others, or weights='uniform'"
+            "these weights are 0 for every value that the model accepts; give other weights, or "
+            "weights='uniform'"
         )
     cells, counted = cells[taken], counted[taken] / counted[taken].sum()
     builder = _Builder(target, rows[0], cells)
@@ -139,8 +139,8 @@ def read_weights(schema: Schema, cells: Rows, weights: Weights, rows: Rows) -> N
         return counts / total if total else np.full(len(cells), 1 / len(cells))
     if isinstance(weights, str) or not isinstance(weights, Mapping):
         raise InvalidInput(
-            f"weights are {weights!r}; they are 'table', 'uniform', or numbers by column and "
-            "value, such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
+            f"weights are {weights!r}; use 'table', 'uniform', or numbers by column and value, "
+            "such as {'sex': {'Male': 0.5, 'Female': 0.5}}"
         )
     counted = np.ones(len(cells))
     for name in weights:
@@ -174,12 +174,14 @@ def _read_column(
         here = codes == column.code(value)
         if not here.any():
             raise InvalidInput(
-                f"a weight is given for {value!r} of {name!r}, which is none of the values that "
+                f"a weight is given for {value!r} of {name!r}, which is not one of the values that "
                 f"are averaged over; {nearest(str(value), [column.show(c) for c in codes])}"
             )
         counted[here] += weight
     if not math.isclose(counted.sum(), 1, abs_tol=_ROUNDING):
-        raise InvalidInput(f"the weights of {name!r} sum to {counted.sum():g}; they must sum to 1")
+        raise InvalidInput(
+            f"the weights of {name!r} sum to {counted.sum():g}; they must add up to 1"
+        )
     return counted
 
 
@@ -217,7 +219,7 @@ def _find_taken(target: Target, rows: Rows, cells: Rows) -> tuple[Index, tuple[s
             refused.append(number)
             why = why or str(error)
     if not taken:
-        raise BadModel(f"the model answers under none of the protected values: {why}")
+        raise BadModel(f"the model answers for none of the protected values: {why}")
     if not refused:
         return np.array(taken), ()
     names = ", ".join(_name(schema, cells[refused]))
@@ -242,7 +244,7 @@ class _Builder:
     """Looks up what the rules say, and writes it in the model's own cells."""
 
     target: Target
-    example: Rows  # (d,), for the columns that a lookup does not speak of
+    example: Rows  # (d,), for the columns that a lookup does not cover
     cells: Rows  # (K, p)
 
     @property
@@ -381,7 +383,7 @@ class _Builder:
             grid = self._grid(by)
             if grid is None:
                 notes.append(
-                    f"the rule {constraint.text!r} looks at columns with too many values to list, "
+                    f"the rule {constraint.text!r} involves columns with too many values to list, "
                     "so partners that break it were averaged over too"
                 )
                 continue

@@ -66,7 +66,7 @@ def mix(recipe: str, training: Training, chosen: Chosen, rng: Rng) -> Extra:
 def get(recipe: str) -> Recipe:
     """A recipe by its name."""
     if recipe not in RECIPES:
-        raise InvalidInput(f"there is no recipe {recipe!r}; {nearest(recipe, RECIPES)}")
+        raise InvalidInput(f"unknown recipe {recipe!r}; {nearest(recipe, RECIPES)}")
     return RECIPES[recipe]
 
 

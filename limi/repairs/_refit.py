@@ -75,8 +75,8 @@ def refit_of(problem: Problem, fit: Fit | None = None) -> Refit:
     if fit is not None:
         if not callable(fit):
             raise InvalidInput(
-                f"fit is {fit!r}; it must be a function of a frame and labels that returns a "
-                "fitted model"
+                f"fit is {fit!r}; it must be a function that takes a frame and labels and returns "
+                "a fitted model"
             )
         return _ByFunction(problem, fit)
     model = problem.target.model
@@ -84,8 +84,8 @@ def refit_of(problem: Problem, fit: Fit | None = None) -> Refit:
         # Described now, so that an hour's work does not end in a refusal.
         return _ByModel(problem, model, model.describe_refit())
     raise InvalidInput(
-        f"limi cannot train {problem.model_name} again by itself; give a function of a frame and "
-        "its labels that returns a fitted model, as --fit FILE.py:NAME (fit=... in Python)"
+        f"limi cannot retrain {problem.model_name} by itself; give a function that takes a frame "
+        "and its labels and returns a fitted model, as --fit FILE.py:NAME (fit=... in Python)"
     )
 
 

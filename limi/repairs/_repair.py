@@ -72,23 +72,23 @@ def repair(
     `how` is `"average"` (nothing is trained: answers are averaged over the protected values),
     `"drop"` (trained without the protected columns), `"copies"` (with every row under every
     protected value), `"pairs"` (a network with a penalty on partners' scores), `"findings"` (with
-    the run's findings), or `"all"`: each of them that the model allows, side by side, as
-    `Repairs` with the one to take. `"findings"` alone gives a `Repair`, which has `sweep` too.
+    the run's findings), or `"all"`: every one that the model allows, side by side, as `Repairs`
+    with a recommendation. `"findings"` by itself returns a `Repair`, which also has `sweep`.
 
-    `preset` is of the findings: `"best"`, `"strong"` for narrower group gaps at more accuracy lost,
-    or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added, as a
-    share of the rows trained on) replace what it says. `fit` is a function of a frame and its
-    labels that returns a fitted model; scikit-learn estimators and benchmark models need none.
-    `privileged` states whose decisions the others' are compared with, as `"sex=Male"`.
+    `preset` is for findings: `"best"`, `"strong"` for narrower group gaps at a higher cost in
+    accuracy, or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added,
+    as a share of the training rows) override it. `fit` is a function that takes a frame and its
+    labels and returns a fitted model; scikit-learn estimators and benchmark models do not need it.
+    `privileged` names the group that others are compared with, as `"sex=Male"`.
 
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
-    Classes and numbers are repaired alike, always as `Repairs`; numbers cost their error, as a part
-    of that of always saying the median.
-    Each of the seeds (three; one where nothing is trained) holds out other rows, or measures on
-    `test`, a frame with the target column. The model that is kept is made from all rows.
-    `held_out=0` trains on everything, as the paper does.
+    Models of classes and numbers are repaired in the same way, always as `Repairs`; for numbers,
+    the cost is their error, as a share of the error of always predicting the median. Each seed
+    (three, or one if nothing is trained) holds out different rows, or measures on `test`, a frame
+    with the target column. The model that is kept is made from all rows. `held_out=0` trains on
+    everything, as the paper does.
 
     `workers` and `cluster` are those of `limi.audit`: a worker trains and measures a seed, or a
     model that is kept, with the same results.
@@ -136,9 +136,11 @@ def repair(
 
 def _no_sweep(result: Result, sided: bool) -> InvalidInput:
     if sided:
-        return InvalidInput("a sweep is over fractions of findings; ask for it with --how findings")
+        return InvalidInput(
+            "a sweep tries several fractions of findings; use it with --how findings"
+        )
     return InvalidInput(
-        "a sweep draws favorable decisions against accuracy, and the decision here is "
+        "a sweep plots favorable decisions against accuracy, but the decision here is "
         f"{str(result.problem.target.rule)!r}; leave --sweep out"
     )
 
@@ -178,8 +180,8 @@ def _check_sight(result: Result) -> None:
         names = " or ".join(result.problem.schema.protected)
         raise InvalidInput(
             f"the model does not take {names}, so no decision depends on it and there is nothing "
-            "to average or to drop; limi test --twin shows what goes along with it in other "
-            "columns, and --keep names columns that may differ"
+            "to average or drop; limi test --twin shows what goes along with it in other columns, "
+            "and --keep names the columns that may differ"
         )
 
 

@@ -34,8 +34,8 @@ def require(native: Any) -> None:
     if _is_estimator(native) and not find_spec("skops"):
         raise MissingDependency(
             "writing a repaired scikit-learn model without code needs the package skops, which is "
-            "not installed; try: pip install 'limi[skops]', or --no-model to keep the figures and "
-            "the added rows alone"
+            "not installed; try: pip install 'limi[skops]', or use --no-model to keep only the "
+            "figures and the added rows"
         )
 
 

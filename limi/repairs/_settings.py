@@ -79,21 +79,19 @@ class Settings:
         label = self.mixing.label
         if label not in _labels.POLICIES:
             raise InvalidInput(
-                f"there is no way to label {label!r}; {nearest(label, _labels.POLICIES)}"
+                f"unknown way to label {label!r}; {nearest(label, _labels.POLICIES)}"
             )
 
     def _check_numbers(self) -> None:
         if not 1 <= self.seeds <= _MOST_SEEDS:
-            raise InvalidInput(
-                f"seeds is {self.seeds}; at least one is needed, and {_MOST_SEEDS:,} at most"
-            )
+            raise InvalidInput(f"seeds is {self.seeds}; it must lie between 1 and {_MOST_SEEDS:,}")
         check_seed(self.seed)
         if not 0 <= self.held_out <= 0.5:
             raise InvalidInput(f"held-out is {self.held_out:g}; it must lie between 0 and 0.5")
         if not 0 <= self.max_accuracy_loss <= 1:
             raise InvalidInput(
-                f"max-accuracy-loss is {self.max_accuracy_loss:g}; it is a share of the rows, such "
-                "as 0.01 for one point"
+                f"max-accuracy-loss is {self.max_accuracy_loss:g}; it must be a share of the rows, "
+                "such as 0.01 for one point"
             )
 
 
@@ -102,7 +100,7 @@ def choose_preset(
 ) -> Preset:
     """A preset by its name, with what was given beside it in place of its own."""
     if name not in PRESETS:
-        raise InvalidInput(f"there is no preset {name!r}; {nearest(name, PRESETS)}")
+        raise InvalidInput(f"unknown preset {name!r}; {nearest(name, PRESETS)}")
     usual = PRESETS[name]
     return replace(
         usual,
@@ -127,7 +125,7 @@ def check_run(result: Result) -> None:
     check_labels(result)
     if not len(result.found):
         raise InvalidInput(
-            "the run has no findings to repair with; search longer, or leave the model as it is"
+            "the run has no findings to train with; search longer, or leave the model as it is"
         )
 
 
@@ -144,20 +142,23 @@ def check_labels(result: Result) -> None:
         )
     if rule.kind == "number" and problem.known:
         raise InvalidInput(
-            f"the run compared scores of a classifier ({str(rule)!r}), and a classifier is "
-            "repaired by its decisions; test it without --decision, or with a threshold"
+            f"the run compared scores of a classifier ({str(rule)!r}), but a repair needs its "
+            "decisions; test it without --decision, or with a threshold"
         )
     if labels is None:
         if len(np.unique(truth[~np.isnan(truth)])) < 2:
-            raise BadTable("the target column holds one value only; nothing can be learned from it")
+            raise BadTable(
+                "the target column holds only one value, so nothing can be learned from it"
+            )
         return
     if len(problem.known) > 2:
         raise InvalidInput(
-            f"some of the {len(problem.known)} labels of the target column are favorable, and limi "
-            "trains models of two labels, or of all classes; test the model with --decision class"
+            f"some of the {len(problem.known)} labels of the target column are favorable, but limi "
+            "trains models with two labels, or with all classes; test the model with --decision "
+            "class"
         )
     if len(np.unique(labels[labels >= 0])) < 2:
-        raise BadTable("the target column holds one label only; a model needs both to be trained")
+        raise BadTable("the target column holds only one label; training needs both")
 
 
 def check_threshold(result: Result, averaging: Averaging) -> None:
@@ -166,13 +167,12 @@ def check_threshold(result: Result, averaging: Averaging) -> None:
     if averaging.same_share and rule.kind != "favorable":
         raise InvalidInput(
             f"the decision is {str(rule)!r}, so there is no share of favorable decisions to keep; "
-            "leave the same share out"
+            "leave out --same-share"
         )
     if averaging.same_share and isinstance(rule, Favorable) and rule.threshold is not None:
         raise InvalidInput(
-            f"the run decides by {str(rule)!r}, a threshold of its own, which a model's file does "
-            "not hold; repair without the same share, and the report names the threshold that "
-            "keeps it"
+            f"the run decides by {str(rule)!r}, a threshold that a model file does not hold; "
+            "repair without --same-share, and the report names the threshold that keeps the share"
         )
 
 
@@ -180,8 +180,8 @@ def check_policy(result: Result, mixing: Preset) -> None:
     """Refuse labels of findings that only models of two labels can give."""
     if result.problem.target.rule.kind != "favorable" and mixing.label in ("ensemble", "drop"):
         raise InvalidInput(
-            f"findings labelled by {mixing.label!r} are favorable or not, and the decision here is "
-            f"{str(result.problem.target.rule)!r}; label them by vote or privileged "
+            f"findings labelled by {mixing.label!r} are either favorable or not, but the decision "
+            f"here is {str(result.problem.target.rule)!r}; label them by vote or privileged "
             "(--label vote)"
         )
 
@@ -189,6 +189,6 @@ def check_policy(result: Result, mixing: Preset) -> None:
 def _check_fraction(fraction: float) -> None:
     if not 0 < fraction <= 1:
         raise InvalidInput(
-            f"fraction is {fraction:g}; it must lie above 0 and be at most 1, as a share of the "
-            f"rows trained on, such as {PAPER_FRACTION:g}"
+            f"fraction is {fraction:g}; it is a share of the training rows, above 0 and at most 1, "
+            f"such as {PAPER_FRACTION:g}"
         )

@@ -37,7 +37,7 @@ score = load_averaged(Path(__file__).with_name("averaging.json"))
 
 
 _RETURNS = {
-    "favorable": "a favorable score a row, above 0.5 favorable",
+    "favorable": "a favorable score for each row; above 0.5 is favorable",
     "class": "the shares of votes for each class, in sorted order",
     "number": "a number for each row",
 }
@@ -47,7 +47,8 @@ def require_onnx(how: str = "all") -> None:
     """Refuse where no ONNX file could be written."""
     if how not in ("all", "average", "drop"):
         raise InvalidInput(
-            f"--how {how} writes no ONNX file; averaged and dropped classifiers are written so"
+            f"--how {how} writes no ONNX file; only averaged and dropped classifiers can be "
+            "written as ONNX"
         )
     if find_spec("skl2onnx") is None:
         raise missing("skl2onnx", "export", "writing an ONNX model")
@@ -71,7 +72,9 @@ def files(
 
 def _as_onnx(problem: Problem, made: Made) -> bytes:
     if not isinstance(made.native, AveragedClassifier):
-        raise InvalidInput("only averaged and dropped classifiers of scikit-learn are written so")
+        raise InvalidInput(
+            "only averaged and dropped scikit-learn classifiers can be written as ONNX"
+        )
     return _onnx.export(made.native, made.target.present(problem.rows[:1]))
 
 
@@ -86,7 +89,7 @@ def _own_files(problem: Problem, made: Made) -> tuple[dict[str, Content], list[s
     if stored is not None:
         found[stored[0]] = stored[1]
     else:
-        notes.append("the model is of a kind that limi has no file without code for")
+        notes.append("limi cannot write this kind of model to a file without code")
     return found, notes
 
 
@@ -95,7 +98,7 @@ def _as_function(
 ) -> tuple[dict[str, Content], list[str]]:
     """A Python file that asks the model where it is, and what it is averaged over.
 
-    A model that was trained anew is written beside it.
+    A model that was trained again is written beside it.
     """
     found: dict[str, Content] = {}
     place = problem.model_name
@@ -103,14 +106,14 @@ def _as_function(
         stored = _saving.store(inner)
         if stored is None:
             return {}, [
-                "the model was trained anew, and is of a kind that limi has no file without code "
-                "for; it is `.model` of the result"
+                "the model was retrained, and limi cannot write this kind to a file without code; "
+                "it is `.model` of the result"
             ]
         found = dict([stored])
         place = f"{models.kind_of_file(stored[0])}:{stored[0]}"
     elif problem.model_sha256 is None and ":" not in problem.model_name:
         return {}, [
-            "the model was given in memory, so that no file can name it; the averaged one is "
+            "the model was given in memory, so no file can name it; the averaged model is "
             "`.model` of the result"
         ]
     swaps, rule = native.swaps, problem.target.rule

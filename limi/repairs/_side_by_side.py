@@ -1,4 +1,4 @@
-"""Repairs side by side: every way that a model allows, measured alike and searched anew alike."""
+"""Repairs side by side: every way that a model allows, measured alike and searched again alike."""
 
 from __future__ import annotations
 
@@ -694,13 +694,13 @@ def recommend(
             why = _word(one, max_accuracy_loss, terms)
         elif one not in fewest:
             why = (
-                f"{_still(one)} of fresh people still flip, and with "
-                f"{best.how} {'none' if _flips(best) == 0 else _percent(best.people.shares[1])}"
+                f"{_still(one)} of fresh people still flip; with {best.how}, "
+                f"{'none' if _flips(best) == 0 else _percent(best.people.shares[1])}"
             )
         elif one not in near:
             why = f"{terms.tell_more(one.loss.value - best.loss.value)} {best.how}"
         elif one.asked > best.asked:
-            why = f"as good as {best.how}, but asks the model {one.asked} times for an answer"
+            why = f"as good as {best.how}, but asks the model {one.asked} times per answer"
         else:
             why = f"as good as {best.how}, but takes longer to make"
         explained.append(replace(one, why=why))
@@ -718,7 +718,7 @@ def _flips(one: Tried) -> float:
 def _praise(
     best: Tried, fewest: Sequence[Tried], near: Sequence[Tried], n_tried: int, terms: Terms
 ) -> str:
-    told = "it removes the flips" if _flips(best) == 0 else "it leaves fewest flips"
+    told = "it removes the flips" if _flips(best) == 0 else "it leaves the fewest flips"
     if n_tried == 1:
         return told if _flips(best) == 0 else "it makes flips rarer"
     if len(fewest) == 1:

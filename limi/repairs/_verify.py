@@ -1,8 +1,8 @@
 """Does a repair hold for people that nobody repaired it with?
 
 Findings that a model was trained on prove nothing. So the original and the repaired model are
-searched anew, by another method, with another generator and another seed than the run's, and asked
-for the same fresh people.
+searched again, with a method, a generator and a seed that the run did not use, and asked about the
+same fresh people.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _reduce(share: float) -> str:
 
 @dataclass(frozen=True)
 class Fresh:
-    """By what other means than the run's both models are checked."""
+    """With which means, different from the run's, both models are checked."""
 
     method: str
     generator: str
@@ -196,7 +196,7 @@ class Fresh:
     @staticmethod
     def beside(method: str, generator: str | None, seed: int, *, light: bool = False) -> Fresh:
         """Means that a run did not use, as far as what is installed allows; with `light` the
-        generator is the usual one, fitted anew."""
+        generator is the usual one, fitted again."""
         used = kind_of(generator)
         chosen = DEFAULT_GENERATOR if light else fresh_generator(used)
         return Fresh(fresh_method(method), chosen, seed + FRESH_SEED, used != "" and chosen != used)
@@ -314,7 +314,7 @@ def judge(
     told = terms.tell_excess(loss.value, loss.on, max_accuracy_loss)
     if loss.low > max_accuracy_loss:
         return Verdict("too costly", f"{told} (flips {flips})")
-    return Verdict("inconclusive", f"{told}, though on so few rows that may be chance")
+    return Verdict("inconclusive", f"{told}, though with so few rows that may be chance")
 
 
 def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> Verdict:

@@ -81,7 +81,7 @@ def check_how(how: str) -> tuple[str, ...]:
     if how == "all":
         return HOWS
     if how not in WAYS:
-        raise InvalidInput(f"there is no way to repair {how!r}; {nearest(how, ['all', *WAYS])}")
+        raise InvalidInput(f"unknown way to repair {how!r}; {nearest(how, ['all', *WAYS])}")
     return (how,)
 
 
@@ -189,8 +189,7 @@ def _why_no_pairs(work: Work) -> str:
         return ""
     return (
         "a penalty on pairs of scores needs a network that limi trains itself (benchmark:dnn), or "
-        "a fit function that takes partners and strength beside the frame and its labels; other "
-        "models learn from copies"
+        "a fit function that also takes partners and strength; other models learn from copies"
     )
 
 
@@ -200,7 +199,7 @@ def _why_no_findings(work: Work) -> str:
 
 WAYS = {
     "average": Way(
-        "the model as it is, its answers averaged over the protected values",
+        "the model unchanged, with its answers averaged over the protected values",
         _average,
         trains=False,
         exact=True,
@@ -208,7 +207,7 @@ WAYS = {
     "drop": Way("trained again without the protected columns", _drop, exact=True),
     "copies": Way("trained again with every row under every protected value", _copies, cost=3),
     "pairs": Way(
-        "trained again with a penalty on the distance of partners' scores",
+        "trained again with a penalty on the distance between partners' scores",
         _pairs,
         cost=2,
         why_not=_why_no_pairs,

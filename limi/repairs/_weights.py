@@ -27,8 +27,8 @@ def parse_weights(given: Sequence[str]) -> Weights:
         column, is_column, told = text.partition("=")
         if not is_column or not column or column in found:
             raise InvalidInput(
-                f"--weights is {text!r}; give table, uniform, or for each column once the share of "
-                f"every value, such as {_EXAMPLE}"
+                f"--weights is {text!r}; give table, uniform, or the share of every value of each "
+                f"column, such as {_EXAMPLE}"
             )
         pairs = [_share(column, one) for one in told.split(",")]
         found[column] = dict(pairs)
@@ -46,6 +46,6 @@ def _share(column: str, text: str) -> tuple[str, float]:
         return value, float(share)
     except ValueError:
         raise InvalidInput(
-            f"--weights gives {column!r} {text!r}; after each value stands a colon and what it "
-            f"counts, such as {_EXAMPLE}"
+            f"--weights gives {column!r} {text!r}; write a colon and its share after each value, "
+            f"such as {_EXAMPLE}"
         ) from None

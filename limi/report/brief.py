@@ -62,7 +62,9 @@ def print_brief(summary: Summary, console: Console) -> None:
     if step.command:
         # A line that is not broken can be copied.
         console.print(Text(f"  {wording.clean(step.command)}"), soft_wrap=True)
-    console.print(_text("--full shows all of it, limi explain what the words mean.", "dim"))
+    console.print(
+        _text("--full shows the whole report; limi explain says what the words mean.", "dim")
+    )
 
 
 def _cut(console: Console, most: int, *blocks: RenderableType) -> int:

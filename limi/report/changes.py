@@ -65,14 +65,14 @@ def sentence(told: Replay, *, back: bool = False) -> str:
         parts = [f"{count(counts[SAME] + counts[TURNED])} flip under the earlier model too"]
         parts.append(f"{count(counts[GONE])} are new")
         if counts[UNASKED]:
-            parts.append(f"{count(counts[UNASKED])} could not be asked")
+            parts.append(f"{count(counts[UNASKED])} could not be asked about")
         return clean(f"Of {count(len(told))} findings of {told.run}, {both(parts)}.")
     parts = [f"{count(counts[SAME])} still flip"]
     if counts[TURNED]:
         parts.append(f"{count(counts[TURNED])} flip the other way round")
     parts.append(f"{count(counts[GONE])} no longer flip")
     if counts[UNASKED]:
-        parts.append(f"{count(counts[UNASKED])} could not be asked")
+        parts.append(f"{count(counts[UNASKED])} could not be asked about")
     words = both(parts)
     return clean(f"Of {count(len(told))} findings of {told.run}, asked of {told.model}, {words}.")
 

@@ -28,15 +28,15 @@ __all__ = [
     "tell",
 ]
 
-_AS_IS = "Each person was decided as if they had each value, with all else as it is."
+_AS_IS = "Each person was decided as if they had each value, with everything else unchanged."
 _WITH = (
-    "Each person was decided as if they had each value, with what goes along with it by the rules "
-    "of the table and all else as it is."
+    "Each person was decided as if they had each value, with what the rules of the table change "
+    "along with it, and everything else unchanged."
 )
 _CHANCE = (
-    "P-values (McNemar's exact test) are corrected for all comparisons of this report: at most one "
-    "report in twenty calls anyone favored where nobody is. Intervals of differences hold "
-    "together. Naming nobody does not prove that all are treated alike."
+    "P-values (McNemar's exact test) are corrected for all comparisons of this report: at most "
+    "one report in twenty calls anyone favored where nobody is. Intervals of differences hold "
+    "together. Naming nobody does not prove that everybody is treated alike."
 )
 BAND = "The band of a curve holds for all its values at once."
 
@@ -89,7 +89,7 @@ def chance(summary: Summary) -> str:
 
 def plain_title(summary: Summary) -> str:
     """What the papers' question is called beside that of the rules."""
-    return "If nothing went along" if wording.along_words(summary) else "Rules aside"
+    return "If nothing else changed with it" if wording.along_words(summary) else "Rules aside"
 
 
 def only_protected(summary: Summary, population: str | None = None) -> list[FavoredTable]:
@@ -157,8 +157,8 @@ def _verdicts(table: WhatIf) -> list[str]:
         return [f"That is no more than chance explains ({chance}), so nobody is called favored."]
     if not favored:
         return [
-            f"None of the {words.count(table.n_pairs)} pairs of values differs by more than "
-            "chance explains, so nobody is called favored."
+            f"None of the {words.count(table.n_pairs)} pairs of values differ by more than chance "
+            "explains, so nobody is called favored."
         ]
     lines = [
         f"{wording.over(table, pair, 'is favored over')}: {wording.points(pair)} "
@@ -194,15 +194,15 @@ def lacking(summary: Summary) -> str:
     moved = summary.steadiness.get("moved_by", {})
     if moved.get("other batches") and sum(moved.values()) == moved["other batches"]:
         return (
-            "Not measured: the model's answers depend on the other rows of a batch, so the same "
+            "Not measured: the model's answers depend on the other rows in a batch, so the same "
             "people cannot be compared under two values."
         )
     if not any(name in summary.rates for name in _PEOPLE):
         return (
-            "Not measured: it takes people whom no search has chosen, and there is no rate of real "
-            "or natural rows."
+            "Not measured: this needs people whom no search has chosen, and no rate of real or "
+            "natural rows was measured."
         )
-    return "Not measured: this run is of an earlier limi; test again to see who is favored."
+    return "Not measured: an earlier limi made this run; test again to see who is favored."
 
 
 def space_out(values: Sequence[AsIf], most: int = 12) -> list[AsIf]:

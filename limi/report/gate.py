@@ -21,17 +21,19 @@ HEADINGS = ("answer", "rule", "value", "from - to", "rows", "queries")
 _STOPS = {
     "queries": "the budget of queries is spent",
     "seconds": "the time is up",
-    "rows": "there are no more rows to ask",
-    "baseline": "all rows that the baseline kept are asked; test the earlier model again with a "
-    "larger --rate-rows to compare more of them",
+    "rows": "there are no more rows to ask about",
+    "baseline": (
+        "all rows that the baseline kept have been asked about; test the earlier model again with "
+        "a larger --rate-rows to compare more of them"
+    ),
 }
 _ANSWERS = {Answer.PASS: "pass", Answer.FAIL: "FAIL", Answer.INCONCLUSIVE: "open"}
 
 
 def sentence(gate: Gate) -> str:
     """The answer, and how sure it is."""
-    cost = f"{count(gate.queries)} queries; any wrong answer has a chance of {_percent(gate.error)}"
-    cost += " at most"
+    cost = f"{count(gate.queries)} queries; "
+    cost += f"the chance of any wrong answer is at most {_percent(gate.error)}"
     if gate.answer == Answer.PASS:
         kept = "the rule is kept" if len(gate.rules) == 1 else "all rules are kept"
         return f"Pass: {kept} ({cost})."
@@ -40,8 +42,8 @@ def sentence(gate: Gate) -> str:
         return f"Fail: {names} {'is' if len(gate.failed) == 1 else 'are'} broken ({cost})."
     left = [judged.rule.text for judged in gate.rules if judged.answer == Answer.INCONCLUSIVE]
     return (
-        f"Inconclusive: {both(left, '; ')} {'is' if len(left) == 1 else 'are'} neither kept nor "
-        f"broken beyond doubt, and {_STOPS[gate.stop]} ({cost})."
+        f"Inconclusive: {both(left, '; ')} {'is' if len(left) == 1 else 'are'} neither clearly "
+        f"kept nor clearly broken, and {_STOPS[gate.stop]} ({cost})."
     )
 
 
@@ -88,16 +90,16 @@ def why(judged: Judged) -> str:
     rule, known = judged.rule, judged.estimate
     rows = f"{count(known.n)} {name_population(rule.population)}"
     if not known.n:
-        told = f"nothing is known yet of {name_population(rule.population)}"
+        told = f"nothing is known yet about {name_population(rule.population)}"
     elif rule.against_baseline:
         told = f"{value(judged)} against the baseline on {rows}"
     elif rule.measure == "rate":
         told = f"{count(known.hits or 0)} of {rows} flip"
     elif rule.measure == "worst_region_rate":
-        told = f"{count(known.hits or 0)} of {rows} of the worst region flip"
+        told = f"{count(known.hits or 0)} of {rows} in the worst region flip"
     elif rule.measure == "score_gap":
         told = (
-            f"of {rows}, {rule.percentile:g} % have scores at most {value(judged)} apart when only "
+            f"{rule.percentile:g} % of {rows} have scores at most {value(judged)} apart when only "
             "protected values change"
         )
     else:

@@ -21,16 +21,22 @@ __all__ = ["Line", "limits", "lines", "render", "sentence"]
 _SHOWN = 12  # pairs of each kind
 
 _LIMITS = (
-    "A count of flips alone is not evidence: random moves of the same size flip decisions as well, "
-    "which is what the floor shows.",
-    "Apparent attributes are what scorers see. Nothing here is about a person's own gender, or a "
-    "cause of it.",
-    "A start and its twin are relatives rather than one person: the whole face changes a little.",
-    "The images are the generator's, and can be told from photographs. What holds for them need "
-    "not hold for the people that a system will see.",
+    "A count of flips is not evidence by itself: random moves of the same size also flip "
+    "decisions, which is what the floor shows.",
+    "Apparent attributes are what scorers see. Nothing here says anything about a person's actual "
+    "gender, or about causes.",
+    (
+        "A start and its twin look like relatives rather than one person: the whole face changes a "
+        "little."
+    ),
+    "A generator made the images, and they can be told apart from photographs. What holds for "
+    "them need not hold for the people that a system will see.",
     "Scorer and judge learned from the same photographs, so what both get wrong in the same way "
-    "stays unseen.",
-    "Where nothing stands out, an effect smaller than the smallest dose seen may still be there.",
+    "goes unnoticed.",
+    (
+        "If nothing stands out, there may still be an effect smaller than the smallest dose that "
+        "was seen."
+    ),
 )
 
 
@@ -57,8 +63,8 @@ def sentence(result: ImageResult) -> str:
     held = f" with {both(kept)} held" if kept and result.procedure.conditioned else ""
     if result.verdict == "unknown":
         return (
-            f"The score rises by {size} {moved}{held}, and without a placebo nobody knows what a "
-            "random move of that size does."
+            f"The score rises by {size} {moved}{held}, but without a placebo there is no telling "
+            "what a random move of that size does."
         )
     if effect.seen:
         return (
@@ -67,14 +73,14 @@ def sentence(result: ImageResult) -> str:
         )
     if result.excess.seen:
         return (
-            f"Decisions flip {_points(result.excess.excess)} more often than by random moves of "
+            f"Decisions flip {_points(result.excess.excess)} more often than under random moves of "
             f"the same size when {result.protected} changes{held}, in both directions alike."
         )
     smallest = result.smallest_dose
     would = (
-        "it would have seen none of the planted doses"
+        "this run would have seen none of the planted doses"
         if smallest is None
-        else f"it would have seen an effect of {smallest.added:.2f}"
+        else f"this run would have seen an effect of {smallest.added:.2f}"
     )
     return (
         f"Nothing stands out from random moves of the same size: the score changes by {size} "
@@ -96,7 +102,7 @@ def lines(result: ImageResult) -> list[Line]:
         Line(
             "floor of the effect",
             "none" if math.isnan(effect.floor) else f"{effect.floor:.2f}",
-            "what 95 of 100 random directions of the same pixel distance stay within",
+            "the range that 95 of 100 random moves of the same pixel distance stay within",
         ),
         Line("direction", _share(effect.direction), "of twins go the way of the mean effect"),
         Line(

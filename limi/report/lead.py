@@ -83,12 +83,14 @@ def _pooled(rates: list[Rate]) -> Rate:
 def _found(summary: Summary) -> str:
     if not wording.searched(summary) or not summary.findings:
         return ""
-    made_up = f"{words.count(summary.findings)} made-up people whose decision flips, not real ones"
+    made_up = (
+        f"{words.count(summary.findings)} generated people whose decision flips, not real ones"
+    )
     if summary.real_people:
         return (
             f"{words.count(summary.findings)} people whose decision flips; "
             f"{words.count(summary.real_people)} of them, or their partners, equal a row of the "
-            "table, and the others are made up."
+            "table, and the others are generated."
         )
     none = "; none equals a row of the table" if summary.real_people == 0 else ""
     return f"{made_up}{none}."

@@ -123,8 +123,8 @@ def _unknown_families(tree: Tree, known: set[str]) -> Iterator[Section]:
 def _what_if_section(tables: list[Tree]) -> Section:
     return Section(
         "Who is favored",
-        "The same people, all decided as if they had each value of a column, all else as it "
-        "is; p-values are corrected for all comparisons of the report.",
+        "The same people, all decided as if they had each value of a column, with everything else "
+        "unchanged; p-values are corrected for all comparisons in the report.",
         list(_what_if(tables)),
     )
 

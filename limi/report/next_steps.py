@@ -27,24 +27,27 @@ class NextStep:
 def next_step(summary: Summary) -> NextStep:
     """The one thing that would tell or help most after a run."""
     if summary.blind:
-        return NextStep("See what carries the difference, and try the model without it.", "")
+        return NextStep(
+            "See which columns carry the difference, and try the model without them.", ""
+        )
     if not summary.findings or not wording.searched(summary):
         return _try_again(summary)
     folder = option_of(summary.command, "--out")
     if folder is None:
         return NextStep(
-            "Keep the findings and their page, to ask a newer model again or to repair this one.",
+            "Keep the findings and their report, to ask a newer model about them or to repair "
+            "this one.",
             _with(summary.command, "--out", "run"),
         )
     if summary.target is None:
         return NextStep(
-            "Name the column with the true answers, to see accuracy, also by group, and to try "
-            "repairs.",
+            "Name the column with the true answers, to see accuracy (overall and by group) and to "
+            "try repairs.",
             _in_place(_with(summary.command, "--target", "COLUMN")),
         )
     quoted, repaired = shlex.quote(folder), shlex.quote(f"{folder.rstrip('/')}-repaired")
     return NextStep(
-        "See what a repair would change, for whom, and at which cost in accuracy.",
+        "See what a repair would change, for whom, and at what cost in accuracy.",
         f"limi repair {quoted} --out {repaired}",
     )
 
@@ -71,7 +74,7 @@ def _try_again(summary: Summary) -> NextStep:
     if summary.stop == "interrupted":
         again = summary.command or _UNNAMED
         resumed = _with(again, "--resume") if option_of(again, "--out") else again
-        return NextStep(f"{done} The run was interrupted; it can go on.", resumed)
+        return NextStep(f"{done} The run was interrupted; it can be continued.", resumed)
     if why := _why_another_method(summary):
         return NextStep(
             f"{done} {why}", _in_place(_with(summary.command, "--method", BUDGETED_METHOD))
@@ -87,7 +90,7 @@ def _try_again(summary: Summary) -> NextStep:
     if summary.stop == "seconds":
         cost = words.seconds(float(_MORE * max(now, 1)))
     return NextStep(
-        f"{done} A try that tells more, with {_MORE} times as much, takes {cost}.",
+        f"{done} A longer search, with {_MORE} times the budget, takes {cost}.",
         _in_place(_with(summary.command, option, str(_MORE * max(int(now), 1)))),
     )
 
@@ -97,12 +100,13 @@ def _why_another_method(summary: Summary) -> str:
     method = summary.method
     if summary.stop == "exhausted":
         return (
-            f"The method {method} had nothing left to check; another one may, for about the same."
+            f"The method {method} had nothing left to check; another method may, at about the same "
+            "cost."
         )
     if summary.stop == "rules":
         return (
-            f"Hardly a row that {method} proposes keeps the rules of the table; {BUDGETED_METHOD} "
-            "proposes rows like the table's, for about the same."
+            f"Hardly any row that {method} proposes keeps the rules of the table; "
+            f"{BUDGETED_METHOD} proposes rows like the table's, at about the same cost."
         )
     known = [(name, rate) for name, rate in wording.listed_rates(summary) if rate.estimate > 0]
     if method == BUDGETED_METHOD or not known:
@@ -110,7 +114,7 @@ def _why_another_method(summary: Summary) -> str:
     name, rate = known[0]
     return (
         f"Of {wording.population(name)} {wording.percent(rate).estimate} % flip, so there is "
-        f"something to find, and {BUDGETED_METHOD} needs fewer queries for it."
+        f"something to find, and {BUDGETED_METHOD} needs fewer queries to find it."
     )
 
 

@@ -19,12 +19,12 @@ from limi.system import words
 
 __all__ = ["Matrix", "OutcomeWords", "aid", "tables"]
 
-_SAME = "The same people, all decided as if they had each value, with all else as it is."
+_SAME = "The same people, all decided as if they had each value, with everything else unchanged."
 _INTERVALS = (
-    "Intervals are 95 % ones by order statistics, which hold whatever the distribution; an end "
-    "that so few people cannot tell is open. Beyond the people asked, a generalised Pareto "
-    "distribution of the widest differences is the estimate (peaks over threshold), with the "
-    "interval of all such curves that the differences allow."
+    "The 95 % intervals use order statistics, which hold whatever the distribution; an end is "
+    "open if there are too few people to determine it. Beyond the people asked about, the "
+    "estimate is a generalised Pareto distribution fitted to the widest differences (peaks over "
+    "threshold), with the interval of all such curves that fit."
 )
 _MOST_CELLS = 12  # classes of a matrix
 _MOST_MOVES = 8  # told of one that is larger
@@ -119,7 +119,7 @@ def _tell_tail(tail: Tail | None) -> str:
     if tail is None:
         return ""
     if not tail.levels:
-        return f" Nothing is estimated of people beyond these: {tail.reason}."
+        return f" Nothing is estimated beyond these people: {tail.reason}."
     levels = words.both(
         [
             f"1 of {words.count(round(1 / (1 - level.share)))} is {wording.figure(level.value)} or "
@@ -128,8 +128,9 @@ def _tell_tail(tail: Tail | None) -> str:
         ]
     )
     return (
-        f" Beyond these an estimate: of such people {levels}, by the "
-        f"{words.count(tail.exceedances)} who are more than {wording.figure(tail.threshold)} apart."
+        f" Estimated beyond these: of such people, {levels}, by the "
+        f"{words.count(tail.exceedances)} who are more than {wording.figure(tail.threshold)} "
+        "apart."
     )
 
 
@@ -157,9 +158,9 @@ def _tell_moves(summary: Summary, column: str, people: str, moves: Moves) -> str
     mine, theirs = f"{column} {moves.value}", f"{column} {moves.other}"
     same = f"Of the same {words.count(moves.n)} {people}"
     if not moves.moved:
-        return f"{same} none has another class as {mine} than as {theirs}."
+        return f"{same} none has a different class as {mine} than as {theirs}."
     told = f"{same} {words.count(moves.moved)} ({wording.share(moves.moved, moves.n)}) "
-    told += f"{'has' if moves.moved == 1 else 'have'} another class as {mine} than as {theirs}"
+    told += f"{'has' if moves.moved == 1 else 'have'} a different class as {mine} than as {theirs}"
     if summary.ordered:
         better = sum(sum(row[:place]) for place, row in enumerate(moves.counts))
         worse = moves.moved - better
@@ -176,7 +177,7 @@ def _tell_moves(summary: Summary, column: str, people: str, moves: Moves) -> str
         shown = "; ".join(f"{a} to {b}: {words.count(n)}" for n, a, b in cells[:_MOST_MOVES])
         told += f". From {mine} to {theirs}: {shown}"
         if len(cells) > _MOST_MOVES:
-            told += f" and {len(cells) - _MOST_MOVES} moves more"
+            told += f" and {len(cells) - _MOST_MOVES} more moves"
     return f"{told}."
 
 
@@ -202,8 +203,8 @@ def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
     if "demographic_parity_difference" in gaps:
         points = 100 * gaps["demographic_parity_difference"]
         lines.append(
-            f"demographic parity difference: {points:.1f} points in the class in which groups "
-            f"differ most, {_widest_class(summary, outcome)}"
+            f"demographic parity difference: {points:.1f} points in the class where groups differ "
+            f"most, {_widest_class(summary, outcome)}"
         )
     if "accuracy_score_difference" in gaps:
         shares = "; ".join(

@@ -230,7 +230,7 @@ class Plots:
         dots = charts.dots(self._summary.pictures.get("score_pairs"))
         if kind == "class":
             raise InvalidInput(
-                "the decision is a class, so there are no scores to plot; result.findings has "
+                "the decision is a class, so there are no scores to plot; see result.findings for "
                 "the classes of each pair"
             )
         if not dots:

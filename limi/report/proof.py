@@ -20,7 +20,7 @@ _ANSWERS = {
     "proven": "proven: nobody near them flips",
     "flips": "somebody near them flips",
     "undecided": "undecided: time or effort ran out",
-    "alone": "no partner by the rules, so nothing to prove",
+    "alone": "no partner that keeps the rules, so nothing to prove",
 }
 _STAGES = {
     "person": "asking the model about the person",
@@ -32,9 +32,9 @@ _STAGES = {
 }
 _LIMITS = (
     "A proof is about the neighbourhood that was named, the protected values that were tried, and "
-    "this very model; it says nothing of people further away, of other columns, or of how the "
-    "model came about. It is not a certificate of fairness.",
-    "Where the decision depends on the last digits of a sum, the model itself was asked.",
+    "exactly this model; it says nothing about people further away, about other columns, or about "
+    "how the model was made. It is not a certificate of fairness.",
+    "If a decision depends on the last digits of a sum, the model itself was asked.",
 )
 
 
@@ -44,11 +44,14 @@ def sentence(tree: Tree) -> str:
     n = tree["people"] - answers["alone"]
     names = words.either(list(tree["protected"]))
     if not n:
-        return f"By the rules of the table none of these people has a partner with another {names}."
+        return (
+            "By the rules of the table, none of these people have a partner with a different "
+            f"{names}."
+        )
     told = (
         f"For {words.count(answers['proven'])} of {words.count(n)} people "
         f"({_percent(answers['proven'] / n)}) it is proven that nobody near them is decided "
-        f"differently for another {names}; near {words.count(answers['flips'])} "
+        f"differently with another {names}; near {words.count(answers['flips'])} "
         f"({_percent(answers['flips'] / n)}) somebody is"
     )
     if answers["undecided"]:
@@ -61,7 +64,7 @@ def bounds(tree: Tree) -> str:
     low, high = tree["population_interval"]
     at_least, at_most = tree["flip_share_at_least"], tree["flip_share_at_most"]
     between = (
-        f"{_percent(at_most)} of these people at most (proven)"
+        f"{_percent(at_most)} of these people, at most (proven)"
         if at_least != at_most
         else f"{_percent(at_most)} of these people (proven)"
     )
@@ -82,7 +85,7 @@ def facts(tree: Tree) -> list[_Fact]:
     shown = [
         _Fact("near means", tree["near"].replace(",", ", ")),
         _Fact("people who flip themselves", words.count(tree["flips_themselves"])),
-        _Fact("largest gap of scores of a person", f"{tree['largest_gap_of_a_person']:.3f}"),
+        _Fact("largest gap between a person's scores", f"{tree['largest_gap_of_a_person']:.3f}"),
         _Fact(
             "largest gap near a person, at most (proven)",
             f"{tree['largest_gap_near_a_person_at_most']:.3f}",
@@ -108,8 +111,8 @@ def remarks(tree: Tree) -> list[str]:
     return [
         *([f"Decided by {parts}."] if by else []),
         _say_reading(tree),
-        f"{words.count(tree['queries'])} queries of the model"
-        + ("; every flip was shown by it." if tree["answers"]["flips"] else "."),
+        f"{words.count(tree['queries'])} queries to the model"
+        + ("; the model itself confirmed every flip." if tree["answers"]["flips"] else "."),
         *tree["notes"],
     ]
 
@@ -117,8 +120,8 @@ def remarks(tree: Tree) -> list[str]:
 def _say_reading(tree: Tree) -> str:
     if tree["read_within"] is None:
         return (
-            f"This is a {tree['kind']}: where the same is put into it for a row and for its "
-            "partner, it gives both the same answer, whatever the model inside."
+            f"This is a {tree['kind']}: a row and its partner get the same answer if they put the "
+            "same into it, whatever the model inside."
         )
     return (
         f"The {tree['kind']} was read to within {tree['read_within']:.1e} of its own scores; "

@@ -41,21 +41,21 @@ _ROWS = {
     "uniform": ("flips, uniform", "every combination of values (IF_r); lower is better"),
     "natural": ("flips, natural", "people of a generator; lower is better"),
     "real_only_protected": (
-        "flips, real, protected alone",
-        "if only the protected values changed, and nothing along",
+        "flips, real, protected only",
+        "if only the protected values changed, and nothing else with them",
     ),
     "natural_only_protected": (
-        "flips, natural, protected alone",
-        "if only the protected values changed, and nothing along",
+        "flips, natural, protected only",
+        "if only the protected values changed, and nothing else with them",
     ),
-    "spd": ("SPD", "gap of the groups' shares of favorable decisions; lower is better"),
-    "aod": ("AOD", "mean gap of their true and false favorable rates; lower is better"),
+    "spd": ("SPD", "gap between the groups' shares of favorable decisions; lower is better"),
+    "aod": ("AOD", "mean gap between their true and false favorable rates; lower is better"),
 }
 _SHARES = tuple(name for name in _ROWS if name not in ("spd", "aod"))
 
 _LIMITS = (
-    "Flips are measured for the protected values of the run and for the named populations, and say "
-    "nothing of others; a low rate is not a certificate of fairness.",
+    "Flips are measured for the protected values of the run and for the named populations, and "
+    "say nothing about others; a low rate is not a certificate of fairness.",
     "A repaired model is another model: its other properties (calibration, errors by group) need "
     "the same care as those of the first.",
     "Group gaps are averages over people who differ in more than the protected value.",
@@ -123,17 +123,19 @@ def heading(tree: Tree) -> str:
 
 
 def means(tree: Tree) -> str:
-    """By what other means than the run's the fresh checks were made."""
+    """With which means, different from the run's, the fresh checks were made."""
     used = tree["fresh"]
     generator = (
         f"another generator ({used['generator']})"
         if used["other_generator"]
-        else f"the generator {used['generator']}, fitted anew for want of one that is surely "
-        "another than the run's (transport needs torch),"
+        else (
+            f"the generator {used['generator']}, fitted again because no other generator was "
+            "available (transport needs torch),"
+        )
     )
     return (
-        f"Both models were searched by another method ({used['method']}), with {generator} and "
-        "another seed than those of the run, and asked for the same fresh people."
+        f"Both models were searched with a different method ({used['method']}), with {generator} "
+        "and a different seed from the run's, and asked about the same fresh people."
     )
 
 
@@ -150,7 +152,7 @@ def fresh(tree: Tree) -> list[str]:
     own = tree["own_findings"]
     still = own["after"] / own["rows"] if own["rows"] else 0.0
     told.append(
-        f"Of the run's own findings {still:.1%} still flip; that alone would prove nothing."
+        f"Of the run's own findings {still:.1%} still flip; by itself, that would prove nothing."
     )
     return told
 
@@ -162,8 +164,8 @@ def remarks(tree: Tree) -> list[str]:
         "Before is the same kind of model, trained again on the same rows without findings; the "
         "fresh checks below ask the original itself.",
         f"{heading(tree)}: the same model trained with everybody's protected cells held at one "
-        "value. By itself it cannot flip; what it costs is what a repair has to beat. Other "
-        "columns may still stand for the protected ones.",
+        "value. It cannot flip by construction, so a repair has to beat what it costs. Other "
+        "columns may still stand in for the protected ones.",
         f"Groups: {groups['privileged']} against all others ({groups['why']}); people whose "
         "protected cell is missing belong to neither.",
     ]
@@ -266,8 +268,10 @@ def render(tree: Tree) -> str:
             picture=_picture(tree),
             moved=_repair_page.moved_bars("after", moved, only_changed=False),
             moved_title="Who gains and who loses a favorable decision",
-            moved_aid="Decisions with findings beside those without them, of people that were "
-            f"not trained on where there are such, by group{seeds}.",
+            moved_aid=(
+                f"Decisions with findings compared with those without them, by group{seeds}; of "
+                "people who were not trained on, if there are any."
+            ),
             moved_heads=(),
             moved_lines=(),
             heads=("before", "after", "change", heading(tree)),
@@ -319,8 +323,8 @@ def _answers(tree: Tree) -> list[tuple[str, str]]:
 def _next_step(tree: Tree) -> NextStep:
     if not _is_good(tree):
         return NextStep(
-            "Compare it with the other ways to repair this model: leave --how out, or say "
-            "--how all.",
+            "Compare it with the other ways to repair this model: leave out --how, or use --how "
+            "all.",
             "",
         )
     if tree["model_file"] is None:
@@ -362,14 +366,14 @@ def _picture(tree: Tree) -> _repair_page.Picture | None:
     if drawn is None:
         return None
     many = tree["settings"]["seeds"] > 1
-    dots = "A small dot is a seed, a large one their mean" if many else "A dot is a model"
+    dots = "A small dot is one seed, a large dot the mean of them" if many else "A dot is a model"
     fractions = " Each mark is a share of findings that was added." if swept else ""
     return _repair_page.Picture(
         drawn,
         _ROWS[on][0],
         f"{_ROWS[on][0]}, %",
         f"{dots}; the ring is the model as before.{fractions} Down and to the right is better."
-        + (" The dashed line: more may not be lost." if drawn.limit is not None else ""),
+        + (" The dashed line marks the most that may be lost." if drawn.limit is not None else ""),
         tuple(
             (name, f"{_value('natural', side['natural'])} flip, accuracy {_value(on, side[on])}")
             for name, side, _ in known
@@ -396,22 +400,22 @@ def _done(tree: Tree) -> list[str]:
 def _measure_on(settings: Tree) -> str:
     times = settings["seeds"]
     mean = (
-        f"Means over {times} seeds with 95 % intervals: Student's over the seeds or, marked * "
-        "where they are wider, the seeds' own over rows (exact for shares), averaged and not "
-        "pooled: the seeds ask the same rows, so together they know no more rows than one."
+        f"Means over {times} seeds with 95 % intervals: Student's over the seeds or, if wider and "
+        "marked *, each seed's own interval over rows (exact for shares), averaged and not "
+        "pooled, because all seeds ask about the same rows."
         if times > 1
         else "One seed, with 95 % intervals over the rows."
     )
     if settings["held_out"]:
         return (
             f"{mean} Each seed holds out {settings['held_out']:.0%} of the rows and trains on the "
-            "rest, without (before) and with (after) findings; accuracy, SPD and AOD are of the "
-            "held-out rows unless said otherwise."
+            "rest, without (before) and with (after) findings; accuracy, SPD and AOD are measured "
+            "on the held-out rows unless stated otherwise."
         )
     on = (
-        "; accuracy, SPD and AOD are of a test table"
+        "; accuracy, SPD and AOD are measured on a test table"
         if settings["held_out"] is None
-        else "; accuracy, SPD and AOD are of those rows too"
+        else "; accuracy, SPD and AOD are measured on those rows too"
     )
     return f"{mean} Trained on all rows, without (before) and with (after) findings{on}."
 
@@ -424,7 +428,7 @@ def _use(tree: Tree, quote: Callable[[str], str] = str) -> str:
     """How the model's file is used; `quote` marks what is typed."""
     if tree["model_file"] is None:
         added = quote("added.parquet")
-        return f"The model was not written; train it again on the table and {added} together."
+        return f"The model was not written; retrain it on the table and {added} together."
     return f"{quote(_test(tree))} tests it again; it is data without code."
 
 

@@ -40,30 +40,36 @@ _SHARES = (
 )
 _NAMES = {
     "accuracy": ("accuracy", "share of decisions that are right; higher is better"),
-    "auc": ("AUC", "how well scores put people in order; higher is better"),
-    "calibration": ("calibration error", "how far scores and shares lie apart; lower is better"),
+    "auc": ("AUC", "how well scores rank people; higher is better"),
+    "calibration": (
+        "calibration error",
+        ("how far scores and actual shares are apart; lower is better"),
+    ),
     "favorable": ("favorable decisions", "share of people who get one"),
     "real": ("flips, real people", "rows of the table"),
     "natural": ("flips, natural people", "people of a generator"),
-    "real_alone": ("flips, real, alone", "if only the value changed, and nothing with it"),
-    "natural_alone": ("flips, natural, alone", "if only the value changed, and nothing with it"),
-    "twins": ("changed as a twin", "people decided differently as their twin of another group"),
-    "twins_kept": ("changed as a twin, kept", "where one column may differ between the groups"),
-    "spd": ("SPD", "gap of the groups' shares of favorable decisions"),
+    "real_alone": ("flips, real, alone", "if only the value changed, and nothing else with it"),
+    "natural_alone": (
+        "flips, natural, alone",
+        ("if only the value changed, and nothing else with it"),
+    ),
+    "twins": ("changed as a twin", "people decided differently as their twin in another group"),
+    "twins_kept": ("changed as a twin, kept", "if one column may differ between the groups"),
+    "spd": ("SPD", "gap between the groups' shares of favorable decisions"),
     "opportunity": ("equal opportunity", "gap among people whose true label is favorable"),
     "mean_absolute_error": ("mean absolute error", "in the unit of the target; lower is better"),
     "demographic_parity_difference": (
         "demographic parity difference",
-        "gap of the groups' shares in the class in which they differ most",
+        "gap between the groups' shares in the class where they differ most",
     ),
-    "accuracy_score_difference": ("accuracy difference", "gap of the groups' accuracies"),
+    "accuracy_score_difference": ("accuracy difference", "gap between the groups' accuracies"),
     "mean_prediction_difference": (
         "mean prediction difference",
-        "gap of the groups' mean predictions, in the unit of the target",
+        "gap between the groups' mean predictions, in the unit of the target",
     ),
     "mean_absolute_error_difference": (
         "mean absolute error difference",
-        "gap of the groups' mean errors, in the unit of the target",
+        "gap between the groups' mean errors, in the unit of the target",
     ),
 }
 
@@ -71,13 +77,13 @@ _FIRST = (
     *("accuracy", "mean_absolute_error", "favorable", "real", "natural", "spd"),
     *("demographic_parity_difference", "mean_prediction_difference"),
 )
-"""Figures that are asked for first."""
+"""The figures that people ask about first."""
 
 RULE = (
-    "Of the repairs that make flips rarer and lose no more accuracy than is allowed, the one with "
-    "fewest flips is taken; of several with as few, the one that loses least accuracy (losses "
-    "within 0.1 points are equal); then the one that asks the model least for an answer, then the "
-    "quickest to make."
+    "Among the repairs that make flips rarer and lose no more accuracy than allowed, limi "
+    "recommends the one with the fewest flips; among equals, the one that loses the least "
+    "accuracy (losses within 0.1 points are equal), then the one that asks the model least per "
+    "answer, then the quickest to make."
 )
 
 _LEVEL = 0.05  # an error rate under which a difference counts as one
@@ -86,9 +92,9 @@ _UNKNOWN: Tree = {"value": None}
 _LIMITS = (
     "Flips are measured for the protected values of the run and for the named populations; a low "
     "rate is not a certificate of fairness.",
-    "No repair of this kind changes that other columns go with the protected one: a person and "
-    "their twin of another group may still be decided differently. limi test --twin says through "
-    "which columns, and with --keep what remains where some of them may differ.",
+    "No repair of this kind changes the fact that other columns go along with the protected one: "
+    "a person and their twin in another group may still be decided differently. limi test --twin "
+    "says through which columns, and --keep shows what remains if some of them may differ.",
     "Group gaps are averages over people who differ in more than the protected value.",
 )
 
@@ -148,7 +154,7 @@ def lines(tree: Tree, *, only_first: bool = False) -> list[Line]:
             for how, side in sides
         )
         found.append(Line(label, aid, cells))
-    found.append(_count_line(tree, "questions", "asked of the model for one answer", _asked))
+    found.append(_count_line(tree, "questions", "questions to the model for one answer", _asked))
     if not only_first:
         found.append(_count_line(tree, "seconds", "to make it, on average", _seconds))
     return found
@@ -194,7 +200,7 @@ def moved_words(tree: Tree) -> tuple[str, str]:
         return f"Who gets another {tree['run']['target']}: more and less", "more / less"
     if kind == "class":
         if tree["run"]["ordered"]:
-            return "Who gets a better class and who a worse one", "better / worse"
+            return "Who gets a better class, and who a worse one", "better / worse"
         return "Who gets another class", "another class"
     return "Who gains and who loses a favorable decision", "gain / lose"
 
@@ -206,11 +212,11 @@ def rule(tree: Tree) -> str:
     most = tree["settings"]["max_accuracy_loss"]
     allowed = wording.figure(most * tree["settings"]["loss_scale"])
     return (
-        "Of the repairs that make flips rarer and whose mean error rises by no more than is "
-        f"allowed ({allowed}: {100 * most:g} % of the error of always saying the median), the one "
-        "with fewest flips is taken; of several with as few, the one that errs least (differences "
-        "of 0.1 % of that are equal); then the one that asks the model least for an answer, then "
-        "the quickest to make."
+        "Among the repairs that make flips rarer and raise the mean error by no more than allowed "
+        f"({allowed}: {100 * most:g} % of the error of always predicting the median), limi "
+        "recommends the one with the fewest flips; among equals, the one with the smallest error "
+        "(differences of 0.1 % of that are equal), then the one that asks the model least per "
+        "answer, then the quickest to make."
     )
 
 
@@ -249,8 +255,10 @@ def remarks(tree: Tree) -> list[str]:
         f"Groups of SPD and equal opportunity: {groups['privileged']} against all others "
         f"({groups['why']})."
         if _kind(tree) == "favorable"
-        else "Group differences are the largest between two values of a protected column, by the "
-        "names that Fairlearn has for them."
+        else (
+            "Group differences are the largest between two values of a protected column, under "
+            "the names that Fairlearn uses."
+        )
     )
     return [one for one in told if one]
 
@@ -278,7 +286,8 @@ def _share_words(tree: Tree) -> list[str]:
         if share["was_moved"]:
             found.append(
                 f"{one['how']} decides above {at:.3g}, so that as many people as before get a "
-                "favorable decision; chosen on half of the rows measured on, without their labels."
+                "favorable decision; the threshold was chosen on half of these rows, without "
+                "their labels."
             )
         elif share["p_value"] < _LEVEL:
             keeps = "" if at is None else f" A threshold of {at:.3g} keeps it (--same-share)."
@@ -302,12 +311,12 @@ def _twin_words(tree: Tree) -> str:
     ]
     if not raised:
         return (
-            "No repair raised the share of people who are decided differently as their twin beyond "
-            "its interval, and none is meant to lower it: other columns carry it."
+            "No repair raised the share of people who are decided differently as their twin "
+            "beyond its interval, and none is meant to lower it, because other columns carry it."
         )
     return (
         f"{' and '.join(raised)} raised the share of people who are decided differently as their "
-        "twin: other columns have taken over what the protected ones said."
+        "twin: other columns have taken over the role of the protected ones."
     )
 
 
@@ -317,10 +326,10 @@ def _kept_words(tree: Tree) -> str:
     if not kept or before["twins_kept"]["value"] is None:
         return ""
     return (
-        f"Of the columns that go with the protected ones, {kept} explains most: where it may "
-        f"differ between the groups (limi test --twin --keep {shlex.quote(kept)}), "
-        f"{_show('twins_kept', before)} are decided differently as their twin, and not "
-        f"{_show('twins', before)}. Whether it may differ is for you to say."
+        f"Of the columns that go with the protected ones, {kept} explains most: if it may differ "
+        f"between the groups (limi test --twin --keep {shlex.quote(kept)}), "
+        f"{_show('twins_kept', before)} are decided differently as their twin, instead of "
+        f"{_show('twins', before)}. Whether it may differ is for you to decide."
     )
 
 
@@ -328,8 +337,8 @@ def fresh(tree: Tree) -> list[str]:
     """What the fresh checks found."""
     used = tree["fresh"]
     told = [
-        f"Every model was searched by another method ({used['method']}), with the generator "
-        f"{used['generator']} and another seed than those of the run, and asked for the same fresh "
+        f"Every model was searched with a different method ({used['method']}), with the generator "
+        f"{used['generator']} and a different seed from the run's, and asked about the same fresh "
         "people."
     ]
     for one in tree["tried"]:
@@ -350,10 +359,10 @@ def files(tree: Tree) -> list[str]:
 def use(tree: Tree) -> list[str]:
     """How the files of the model are used."""
     told = list(tree.get("model_notes", ()))
-    told += [f"It is tested again by: {command}" for command in _test_commands(tree)]
+    told += [f"To test it again: {command}" for command in _test_commands(tree)]
     others = [one["how"] for one in tree["tried"] if one["how"] != tree["recommended"]]
     if tree["model_files"] and others:
-        told.append(f"To have another of these models instead: --how {' or '.join(others)}.")
+        told.append(f"To get another of these models instead: --how {' or '.join(others)}.")
     return told
 
 
@@ -528,14 +537,14 @@ def next_step(tree: Tree) -> NextStep:
     if tree["recommended"] is None:
         most = tree["settings"]["max_accuracy_loss"]
         return NextStep(
-            "Say how much accuracy a repair may cost, if it may be more than "
-            f"{100 * most:g} points (--max-accuracy-loss), or see where decisions flip most and "
-            "what goes with it (limi report).",
+            f"Allow a higher cost in accuracy, if it may be more than {100 * most:g} points "
+            "(--max-accuracy-loss), or see where decisions flip most and what goes with it (limi "
+            "report).",
             "",
         )
     commands = _test_commands(tree)
     if not commands:
-        return NextStep("Train the model that way; no file of it was written.", "")
+        return NextStep("Train the model that way; limi wrote no file for it.", "")
     return NextStep("Test the repaired model as you would any other.", commands[0])
 
 
@@ -547,7 +556,7 @@ def _facts(tree: Tree) -> list[tuple[str, str]]:
         ("Rows of the table", words.count(settings["rows"])),
     ]
     if best is not None:
-        told.append(("Questions for an answer", _asked(best)))
+        told.append(("Questions per answer", _asked(best)))
         told.append(("Seconds to make it", _seconds(best)))
     return told
 
@@ -594,9 +603,13 @@ def _picture(tree: Tree) -> _repair_page.Picture | None:
 
 def _picture_aid(tree: Tree, limited: bool) -> str:
     better = "left" if _kind(tree) == "number" else "right"
-    seeds = "A small dot is a seed, a large one their mean" if tree["settings"]["seeds"] > 1 else ""
+    seeds = (
+        ("A small dot is one seed, a large dot the mean of them")
+        if tree["settings"]["seeds"] > 1
+        else ""
+    )
     what = seeds or "A dot is a model"
-    beyond = " The dashed line: more may not be lost." if limited else ""
+    beyond = " The dashed line marks the most that may be lost." if limited else ""
     return f"{what}; the ring is the model as it is. Down and to the {better} is better.{beyond}"
 
 
@@ -619,7 +632,7 @@ def _measured_on(settings: Tree, kind: str) -> str:
     times = settings["seeds"]
     if not settings["trained_again"]:
         return (
-            "The model cannot be trained again, so it is measured as it is, on rows of the table "
+            "The model cannot be trained again, so it is measured unchanged, on rows of the table "
             "that it may have been trained on."
         )
     measured = {

@@ -28,7 +28,9 @@ def render(gate: Gate, file: str, text: str | None = None) -> str:
     described: dict[str, str] = {}
     for judged in gate.failed:
         metric = f"limi/{judged.rule.metric}"
-        described[metric] = f"The gate bounds {judged.rule.metric}, and the model exceeds it."
+        described[metric] = (
+            f"The gate limits {judged.rule.metric}, and the model exceeds the limit."
+        )
         place = _place(file, text, judged)
         results.append(_result(metric, why(judged), place, _key(gate, judged), _numbers(judged)))
         for region in judged.broken_in:

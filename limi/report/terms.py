@@ -7,8 +7,10 @@ from limi.errors import InvalidInput, nearest
 __all__ = ["TERMS", "explain", "known_terms"]
 
 TERMS: dict[str, str] = {
-    "flip": "A decision that changes when only a protected value changes (with rules, also what "
-    "must go along with it) and everything else stays as it is.",
+    "flip": (
+        "A decision that changes when only a protected value changes (with rules, also what must "
+        "change along with it) and everything else stays the same."
+    ),
     "finding": "A row that flips, with its partner; the model was asked about both twice. A "
     "search goes looking for findings, so their number does not say how common flips are.",
     "partner": "The same row with another protected value, about which the model decides "
@@ -22,8 +24,10 @@ TERMS: dict[str, str] = {
     "held-out rows": "Rows that the model has not seen, given with --held-out.",
     "natural rows": "Rows drawn from a generator that imitates the table: people who could be in "
     "it but are not real.",
-    "uniform rows": "Rows drawn evenly from everything that the columns allow; most of them could "
-    "be nobody.",
+    "uniform rows": (
+        "Rows drawn evenly from everything that the columns allow; most of them could not be real "
+        "people."
+    ),
     "favorable": "The decision that people want, such as a loan that is granted.",
     "favored": "A group is favored if the same people are decided favorably more often under its "
     "value, by more than chance explains.",

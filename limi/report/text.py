@@ -203,7 +203,8 @@ def _find(summary: Summary) -> Iterator[RenderableType]:
         )
     elif not summary.findings:
         yield Text(
-            "Finding nothing is not a certificate of fairness: it speaks of the rows checked."
+            "Finding nothing is not a certificate of fairness: it says something only about the "
+            "rows checked."
         )
 
 
@@ -297,7 +298,7 @@ def _findings(summary: Summary) -> Iterator[RenderableType]:
         yield grid
         yield Text(" ")
     if shown:
-        yield Text("Each is a pair of rows that are alike in all other columns.", style="dim")
+        yield Text("Each is a pair of rows that are the same in all other columns.", style="dim")
 
 
 def _tell(summary: Summary, example: Example) -> Text:

@@ -109,7 +109,7 @@ class TwinWords:
 
 def title(summary: Summary) -> str:
     """What the section is called."""
-    return f"Twins: what goes with {both(summary.protected)}"
+    return f"Twins: what goes along with {both(summary.protected)}"
 
 
 def tell(summary: Summary) -> TwinWords | None:
@@ -144,7 +144,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         ("Gap between the groups, in points", f"{100 * abs(first.gap):.1f}"),
     ]
     if math.isfinite(first.coverage):
-        told.append(("Of it twins account for", f"{100 * first.coverage:.0f} %"))
+        told.append(("Part that twins account for", f"{100 * first.coverage:.0f} %"))
     if twins.placebo is not None:
         told.append(
             (f"Flips with shuffled {both(twins.protected)}", _percent(twins.placebo.estimate))
@@ -163,7 +163,7 @@ def _alone(summary: Summary, twins: Twins) -> str:
         told = f"If {names} alone changed: {_flip(rates.get(twins.population))}{unseen}."
     if rules is not None and rules.along and not summary.blind:
         with_all = _flip(summary.rates.get(twins.population))
-        told += f" With what must go along with it ({both(rules.along)}): {with_all}."
+        told += f" With what must change along with it ({both(rules.along)}): {with_all}."
     return told
 
 
@@ -183,8 +183,8 @@ def _way(twins: Twins, direction: Direction) -> Way:
     kept_bars, kept_ticks = _kept_bars(direction)
     return Way(
         f"{direction.group}, as twins with {direction.goal}",
-        f"If everything that goes with {names} in this table changed too: {first[0]} of people "
-        f"with {direction.group} would be decided {first[1]} as their twins with "
+        f"If everything that goes along with {names} in this table changed too: {first[0]} of "
+        f"people with {direction.group} would be decided {first[1]} as their twins with "
         f"{direction.goal}, and {second[0]} {second[1]}.",
         _evidence(twins, direction),
         _carried(direction),
@@ -218,10 +218,10 @@ def _lines(twins: Twins) -> tuple[list[Line], str]:
     ]
     low, high = (f"{100 * end:.0f}" for end in WELL_MEASURED)
     told = (
-        "Gain, lose: percent of these people who are decided favorably, or unfavorably, only as "
-        "their twins, with 95 % intervals. Of the gap: how many percent of the difference between "
-        "the two groups' shares of favorable decisions these twins account for; outside "
-        f"{low} to {high} it is not measured well."
+        "Gain, lose: the percentage of these people who are decided favorably, or unfavorably, "
+        "only as their twins, with 95 % intervals. Of the gap: the percentage of the difference "
+        "between the two groups' shares of favorable decisions that these twins account for; "
+        f"outside {low} to {high} it is not measured well."
     )
     alone = [f"{count(way.no_twin)} with {way.group}" for way in ways if way.no_twin]
     if alone:
@@ -389,13 +389,13 @@ def _caution(twins: Twins) -> str:
     names = both(twins.protected)
     told = (
         "Twins are statistical counterparts under an order of the columns. They show what the "
-        f"model does with what goes together in this table, not what {names} causes."
+        f"model does with values that go together in this table, not what {names} causes."
     )
     known = [d.agreement for d in twins.directions if math.isfinite(d.agreement)]
     if known:
         told += (
-            f" Single pairs are illustrations: another draw gives {100 * (1 - min(known)):.0f} % "
-            "of people another verdict."
+            " Single pairs are illustrations: another draw would change the verdict for "
+            f"{100 * (1 - min(known)):.0f} % of people."
         )
     return told
 

@@ -79,29 +79,32 @@ __all__ = [
 
 _LIMITS = (
     "Flips found are facts about this model: the two rows of a pair can be put to it again.",
-    "A low rate is not a certificate of fairness. It speaks of the named population and of the "
-    "protected values that were tried, and of nothing else.",
+    "A low rate is not a certificate of fairness. It is about the named population and the "
+    "protected values that were tried, and about nothing else.",
     "Findings are distinct rows that a search went looking for. Their number grows with the "
     "budget; only a rate says how common flips are.",
 )
 _ALONE = (
-    "A flip changes the protected columns alone and leaves columns that depend on them as they "
-    "are. It shows that the model uses these values, not what would have happened to a person."
+    "A flip changes only the protected columns and leaves columns that depend on them unchanged. "
+    "It shows that the model uses these values, not what would have happened to a person."
 )
 _ALONG = (
-    "A flip changes the protected columns and what the rules say goes along with them, and leaves "
-    "all else as it is. It shows how the model treats these values together, not what would have "
-    "happened to a person."
+    "A flip changes the protected columns and what the rules change along with them, and leaves "
+    "everything else unchanged. It shows how the model treats these values together, not what "
+    "would have happened to a person."
 )
 
 ATN = (
-    "Average tabular naturalness (ATN): how much the columns of a set of rows, alone and in pairs, "
-    "are like the table's; from 0 to 1, the higher the more alike. Small sets reach less, so all "
-    "are compared at the same number of rows."
+    "Average tabular naturalness (ATN): how much the columns of a set of rows, one by one and in "
+    "pairs, look like the table's; from 0 to 1, and higher is more alike. Small sets score lower, "
+    "so all are compared at the same number of rows."
 )
 
 
-ANYTIME = "the number of rows depended on flips, so the interval is one that holds at any stop"
+ANYTIME = (
+    "the number of rows depended on the flips, so the interval is one that holds whenever the "
+    "search stops"
+)
 
 TOO_FEW = "The findings were too few to be judged as a set."
 
@@ -228,7 +231,9 @@ def answer(summary: Summary) -> Answer:
                 )
             if is_unsteady(summary.steadiness) and not summary.noise:
                 times = summary.steadiness["times"]
-                evidence += f"; only flips seen {times} times of {times} count, as answers move"
+                evidence += (
+                    f"; only flips seen {times} times out of {times} count, because answers vary"
+                )
             if plain := only_protected(summary, name):
                 evidence += f"; {percent(plain).estimate} % {plain_question(summary)[1]}"
             if rate.estimate == 0 and summary.findings:
@@ -237,7 +242,7 @@ def answer(summary: Summary) -> Answer:
     if not searched(summary):
         return Answer(
             "Nothing",
-            f"is known of rows that {would}",
+            f"is known about rows that {would}",
             "not searched, and no rate measured: no time was left",
         )
     noun = "row was" if summary.findings == 1 else "rows were"
@@ -251,13 +256,13 @@ def _would(summary: Summary) -> str:
     """What a flip is, in the words of the rule."""
     what = summary.target or "number"
     if summary.kind == "class":
-        return f"would get another {summary.target or 'class'}"
+        return f"would get a different {summary.target or 'class'}"
     if summary.kind == "number" and summary.decision.startswith("bands"):
-        return f"would fall into another band of {what}"
+        return f"would fall into a different band of {what}"
     if summary.kind == "number":
         least = summary.decision.removeprefix("difference > ")
         amount = f"{figure(float(least.removesuffix('%')))}{' %' if least.endswith('%') else ''}"
-        return f"would get another {what}, by more than {amount},"
+        return f"would get a {what} that differs by more than {amount}"
     return "would be decided differently"
 
 
@@ -294,7 +299,7 @@ def rates_aid(summary: Summary) -> list[str]:
         told.insert(
             0,
             "Whether the model was trained on the rows of your table is not known; if it was, new "
-            "people flip a little more often. Rows it has not seen are given with --held-out FILE.",
+            "people flip a little more often. Give rows it has not seen with --held-out FILE.",
         )
     return told
 
@@ -319,7 +324,7 @@ def change_along(summary: Summary) -> str:
     """What has to happen for a flip in this run, with what must go along."""
     plain = change(list(summary.protected))
     if along_words(summary):
-        return f"{plain.removeprefix('only ')} with what goes along"
+        return f"{plain.removeprefix('only ')} with what goes along with it"
     return f"{plain} to what the rules allow" if _has_two_questions(summary) else plain
 
 
@@ -332,7 +337,7 @@ def plain_question(summary: Summary) -> tuple[str, str]:
     """The name of the papers' question beside that of the rules, and what it asks."""
     asks = f"if {change(list(summary.protected))}"
     if along_words(summary):
-        return "nothing along", asks if "only" in asks else f"{asks} and nothing along"
+        return "nothing else", asks if "only" in asks else f"{asks} and nothing else with it"
     return "rules aside", f"{asks}, whatever the rules say"
 
 
@@ -365,8 +370,8 @@ def tell_rules(summary: Summary) -> list[str]:
         told.append(_two_questions(summary, rules))
     elif _has_two_questions(summary):
         told.append(
-            "The first rate asks about partners that keep the rules of the table. The one below it "
-            "asks about those that could not exist as well, as the papers do."
+            "The first rate asks about partners that keep the rules of the table. The one below "
+            "it also asks about those that could not exist, as the papers do."
         )
     for name, n in rules.breaking.items():
         if n:
@@ -382,12 +387,12 @@ def tell_rules(summary: Summary) -> list[str]:
             have = "has" if n == 1 else "have"
             told.append(
                 f"{count(n)} of the {population(name)} {have} no partner that could exist, and "
-                f"{'is' if n == 1 else 'are'} in no rate."
+                f"{'is' if n == 1 else 'are'} left out of every rate."
             )
     if any(n >= _MANY_ALONE * (n + summary.rates[name].n) for name, n in alone):
         told.append(
-            "Many people have no partner. A role or a derived column in the schema says what would "
-            "change along, so that they have one: see docs/roles.md."
+            "Many people have no partner. A role or a derived column in the schema says what "
+            "changes along with the protected value, so that they have one: see docs/roles.md."
         )
     for name, kept in rules.kept.items():
         if kept < 1 and name not in summary.unmeasured:
@@ -437,13 +442,19 @@ def rule_facts(summary: Summary) -> list[tuple[str, str]]:
             (
                 "refused",
                 f"{count(rules.refused)} of {count(rules.proposed)} rows that the search proposed "
-                "broke a rule; they were not asked and cost nothing",
+                "broke a rule; the model was not asked about them, so they cost nothing",
             )
         )
     if rules.closed:
         partners = "1 partner" if rules.closed == 1 else f"{count(rules.closed)} partners"
         facts.append(
-            ("no partner", f"{partners} would break a rule that the row keeps, and were not asked")
+            (
+                "no partner",
+                (
+                    f"{partners} would break a rule that the row keeps, so the model was not asked "
+                    "about them"
+                ),
+            )
         )
     return facts
 
@@ -466,7 +477,11 @@ def listed_rates(summary: Summary) -> list[tuple[str, Rate]]:
 def alone(summary: Summary, name: str) -> list[tuple[str, str, Rate]]:
     """With several protected columns, those of a population for each alone: name, aid and rate."""
     rates = summary.rates_by_column
-    asks = "changed with what goes along, and no other" if along_words(summary) else "alone changed"
+    asks = (
+        ("changed with what goes along with it, and no other")
+        if along_words(summary)
+        else "alone changed"
+    )
     return [
         (f"only {column}", f"if {column} {asks}", rates[column][name])
         for column in rates
@@ -572,8 +587,10 @@ def places_aid(summary: Summary) -> str:
     sure = (
         "No other region was tried."
         if found.tried == 1
-        else f"P-values are corrected for the {count(found.tried)} regions tried (Holm); the "
-        "intervals hold all at once, with 95 % confidence."
+        else (
+            f"P-values are corrected for the {count(found.tried)} regions tried (Holm); the "
+            "intervals hold together, with 95 % confidence."
+        )
     )
     those = "this region is" if len(found.rules) == 1 else "together these regions are"
     holds = "holds" if len(found.rules) == 1 else "hold"
@@ -774,7 +791,7 @@ def how_natural(example: Example) -> str:
     """How usual both rows of a finding are among the table's; empty where it is not known.
 
     >>> how_natural(Example((), 0.2, 0.7, "", naturalness=0.41, partner_naturalness=0.004))
-    'the row as usual as 41 % of real rows, its partner as 0.4 %'
+    'the row is as usual as 41 % of real rows, its partner as 0.4 %'
     """
     if example.naturalness is None or example.partner_naturalness is None:
         return ""
@@ -782,7 +799,7 @@ def how_natural(example: Example) -> str:
         f"{100 * value:.0f} %" if value >= 0.02 else f"{100 * value:.1f} %"
         for value in (example.naturalness, example.partner_naturalness)
     )
-    return f"the row as usual as {own} of real rows, its partner as {other}"
+    return f"the row is as usual as {own} of real rows, its partner as {other}"
 
 
 def volume(summary: Summary) -> str:
@@ -844,18 +861,21 @@ def steadiness(tree: dict[str, Any]) -> str:
         return f"{asked}: always the same answer"
     shown = percent(rate_of(tree["decisions_moved"], tree["rows"]))
     return (
-        f"{asked}: {count(tree['decisions_moved'])} got another decision "
-        f"({shown.estimate} %, {shown.low} to {shown.high}), {count(tree['scores_moved'])} "
-        "another score"
+        f"{asked}: {count(tree['decisions_moved'])} got a different decision ({shown.estimate} %, "
+        f"{shown.low} to {shown.high}), {count(tree['scores_moved'])} a different score"
     )
 
 
 _MOVED_BY = {
-    "asking again": "from one asking to the next (is dropout left on, or a threshold drawn by "
-    "chance? fix its seed, or switch to eval mode)",
-    "another order": "with the order of the rows (does it draw by position?)",
-    "other batches": "with the other rows of a batch (does it standardise or rank within it? batch "
-    "norm belongs in eval mode)",
+    "asking again": (
+        "from one call to the next (is dropout left on, or a threshold drawn at random? Fix its "
+        "seed, or switch to eval mode)"
+    ),
+    "another order": "with the order of the rows (does it draw random numbers by position?)",
+    "other batches": (
+        "with the other rows in a batch (does it standardise or rank within a batch? Batch norm "
+        "belongs in eval mode)"
+    ),
 }
 
 
@@ -865,10 +885,10 @@ def unsteady(tree: dict[str, Any]) -> str:
         return ""
     cause = next((words for by, words in _MOVED_BY.items() if tree["moved_by"].get(by)), "")
     return (
-        f"the model does not always answer the same: {steadiness(tree)}. Its answers move {cause}. "
-        "So a row counts as flipping, and a finding is kept, only where both sides kept their "
-        f"decision {tree['times']} times, in other orders and batches; what flips less surely is "
-        "left out, and the same seed may find others"
+        f"the model does not always give the same answer: {steadiness(tree)}. Its answers vary "
+        f"{cause}. So a row counts as flipping, and a finding is kept, only if both sides kept "
+        f"their decision {tree['times']} times, in different orders and batches; what flips less "
+        "reliably is left out, and the same seed may find other rows"
     )
 
 

@@ -6,7 +6,7 @@ that it does not matter in which batches rows were asked, which depends on the c
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
 they must be such as the model may give, and it is asked again for a sample of its answers. A
-record that a kill cut short at the end is asked anew. Where one is damaged, the log is cut behind
+record that a kill cut short at the end is asked again. Where one is damaged, the log is cut behind
 the last good record, and that is said: what stood there is asked again.
 """
 
@@ -99,7 +99,7 @@ class AnswerLog:
         try:
             writing.append(self._log.fileno(), _record(hashes, scores))
         except OSError as error:
-            advice = "go on with --resume from elsewhere"
+            advice = "continue elsewhere with --resume"
             raise writing.refusal("the answers of the model", error, advice) from None
 
     @property
@@ -108,10 +108,10 @@ class AnswerLog:
         told = [self._damage] if self._damage else []
         if not self.replayed:
             return told
-        ends = "found that its answers move by themselves" if self._moves else "found the same"
+        ends = "showed that its answers vary by themselves" if self._moves else "found the same"
         told.append(
             f"the run was resumed: {self.replayed:,} answers are from the log of the run before; "
-            f"asking the model again for some of them, {self.asked_again:,} queries beside the "
+            f"asking the model again for some of them, {self.asked_again:,} queries outside the "
             f"budget, {ends}"
         )
         return told
@@ -129,8 +129,8 @@ class AnswerLog:
         wrong = np.flatnonzero(self._decision.moved(now, known))
         if len(wrong) and not self._moves:
             raise CorruptStore(
-                "the answers in the log of the unfinished run are not the model's: asked again for "
-                f"one of them it says {now[wrong[0]]:.6g}, and the log {known[wrong[0]]:.6g}; "
+                "the log of the unfinished run does not match the model: asked again about one "
+                f"row, the model says {now[wrong[0]]:.6g}, but the log says {known[wrong[0]]:.6g}; "
                 "start again with --force"
             )
 
@@ -244,14 +244,14 @@ def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
         if not decision.allows(given).all():
             raise CorruptStore(
                 f"the log of the unfinished run has answers in record {n_records:,} that are not "
-                f"{decision.allowed}; it is not of this model, so start again with --force"
+                f"{decision.allowed}, so it belongs to another model; start again with --force"
             )
         hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
         scores.append(given.astype(np.float64))
         end += _START + len(rest)
     damage = (
         f"the log of the run before was damaged at record {n_records:,} ({why}), so it was cut "
-        f"behind the last good one; what stood in its last {size - end:,} bytes was asked again"
+        f"after the last good one; what was in its last {size - end:,} bytes was asked again"
     )
     return _Held(end, np.concatenate(hashes), np.concatenate(scores), damage if why else "")
 

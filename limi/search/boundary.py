@@ -34,7 +34,7 @@ _BLOCK, _GRAM_BLOCK = 1024, 4096  # latents at once
 _THINNED = 10  # one of so many latents makes the first guess
 _WORTH_THINNING = 1000  # latents that a first guess needs
 _TOLERANCE = 1e-10  # of the gradient, relative to its first length
-_CALIBRATED = 1e-8  # the same for the calibrated plane, whose latents are drawn anew at every step
+_CALIBRATED = 1e-8  # the same for the calibrated plane, whose latents are drawn again at every step
 
 Labelled = Callable[[], Iterator[tuple[Any, Any]]]
 """Latents and which of them are decided favorably, chunk by chunk, from the first each time."""
@@ -74,14 +74,14 @@ def fit(latents: Latents, favorable: Any, *, C: float = 1.0) -> Boundary:
     n_favorable = int(favorable.sum())
     if n < 2 or n_favorable in (0, n):
         raise InvalidInput(
-            f"a boundary needs latents of both decisions; given were {n_favorable} favorable and "
+            f"a boundary needs latents with both decisions; there were {n_favorable} favorable and "
             f"{n - n_favorable} unfavorable ones"
         )
     solve = _newton if isinstance(latents, np.ndarray) else _newton_of_tensors
     weights, steps, inside = solve(latents, favorable, C)
     length = math.sqrt(float((weights[:-1] ** 2).sum()))
     if not (math.isfinite(length) and length > 0):
-        raise InvalidInput("the latents of both decisions coincide, so no plane parts them")
+        raise InvalidInput("the latents of both decisions coincide, so no plane separates them")
     notes = () if inside else ("the two decisions are separable in latent space with a margin",)
     normal = weights[:-1] / length
     return Boundary(_like(normal, latents), float(weights[-1]) / length, steps, notes)
@@ -114,7 +114,7 @@ def calibrate(labelled: Labelled, *, C: float = 1.0) -> Boundary:
     assert weights is not None
     length = _length(weights[:-1])
     if not (math.isfinite(length) and length > 0):
-        raise InvalidInput("the latents of both decisions coincide, so no plane parts them")
+        raise InvalidInput("the latents of both decisions coincide, so no plane separates them")
     return Boundary(_like(weights[:-1] / length, some), float(weights[-1]) / length, steps)
 
 
@@ -125,7 +125,7 @@ def between(first: Boundary, second: Boundary, share: float) -> Boundary:
     normal = (1 - share) * first.normal + share * second.normal
     length = math.sqrt(float((normal**2).sum()))
     if not length > 0:
-        raise InvalidInput("the two planes face each other, so there is none between them")
+        raise InvalidInput("the two planes face each other, so no plane lies between them")
     offset = (1 - share) * first.offset + share * second.offset
     return Boundary(normal / length, offset / length, first.steps, first.notes)
 

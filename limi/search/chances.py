@@ -7,7 +7,7 @@ chances are equal. Evidence is the capital of a bettor against that coin, who st
 spreads her bets evenly over all coins that favor the side which was seen to be favored first: with
 equal chances its mean is at most 1 at every time, so one may look after every round.
 
-Which pairs count is told by the evidence of all of them together (the e-value procedure of
+Which pairs count is decided by the evidence of all of them together (the e-value procedure of
 Benjamini and Hochberg, due to Wang and Ramdas): of the pairs that count, a share of `error` at
 most is false in the mean, whatever the pairs have to do with each other; where no pair has two
 different chances, the probability of any finding is at most that.

@@ -187,7 +187,7 @@ def _join_bits(parts: Sequence[Checked]) -> NDArray[np.uint8]:
 
 def query_cost(schema: Schema, rows: Rows, known: Distinct) -> NDArray[np.int64]:
     """How many queries each row adds: all combinations at the first row of a key, and mixtures
-    where a row's own protected values are none of the combinations."""
+    where a row's own protected values are not one of the combinations."""
     cost = mixture_counts(schema, rows)
     cost[known.first] += len(schema.combinations)
     if schema.enforcer is not None and schema.enforcer.binding:

@@ -202,8 +202,8 @@ class _Flight:
         done = ~np.isnan(self.scores[keys]) | self._closed[keys]
         asked = np.take_along_axis(done, following, axis=1)
         best = following[np.arange(len(keys)), asked.argmin(axis=1)]
-        # Where a row's own value is none of the combinations, one of these stands for it: rows of
-        # one key may bring several such values.
+        # Where a row's own value is not one of the combinations, one of these stands for it: rows
+        # of one key may bring several such values.
         base = np.where(self._first_own[keys] >= 0, self._first_own[keys], best)
         return np.where(self._asked[keys] == 0, base, best)
 

@@ -67,7 +67,7 @@ class _Asking:
 
     @property
     def forks(self) -> bool:
-        """All but what makes frames does, or is opened anew."""
+        """All but what makes frames does, or is opened again."""
         return self.target.codec.forks
 
     @property
@@ -76,7 +76,7 @@ class _Asking:
         return self.opened or self
 
     def arrive(self) -> _Asking:
-        """The same target, opened anew where its library does not outlive a fork."""
+        """The same target, opened again where its library does not outlive a fork."""
         model = self.target.model
         if not isinstance(model, Reopens):
             return self
@@ -105,7 +105,7 @@ class _Asking:
 
 @dataclass(frozen=True)
 class _Look:
-    """A part of a search that a scout shall look at."""
+    """A part of a search that a scout should look at."""
 
     search: int  # which one
     scout: bytes | None  # of a worker that has none yet
@@ -238,8 +238,8 @@ class Spread:
             raise error
         if len(rows) < 2 * _FEWEST:
             raise BadModel(
-                f"a worker {_describe(error)} when it asked the model for {len(rows)} rows, and "
-                "for more before; use fewer --workers, or a machine with more memory"
+                f"a worker {_describe(error)} when it asked the model about {len(rows)} rows, and "
+                "about more rows before; use fewer --workers, or a machine with more memory"
             ) from None
         half = len(rows) // 2
         return np.concatenate(self._ask(what, [rows[:half], rows[half:]]))
@@ -252,4 +252,4 @@ class Spread:
 
 
 def _describe(error: BaseException) -> str:
-    return "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    return "ran out of memory" if isinstance(error, MemoryError) else "was killed"

@@ -131,7 +131,7 @@ class Study:
     def scale(self, name: str) -> Scale:
         """The study's own sizes over those that all studies share."""
         if name not in SCALES:
-            raise InvalidInput(f"there is no scale {name!r}; {nearest(name, SCALES)}")
+            raise InvalidInput(f"unknown scale {name!r}; {nearest(name, SCALES)}")
         given = _merge(_shared_scales().get(name, {}), self._scales.get(name, {}))
         return Scale(
             name=name,

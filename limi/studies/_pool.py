@@ -35,7 +35,7 @@ class Failure:
 class Pool(Generic[Job]):
     """Workers that outlive a list of jobs, because starting one takes seconds.
 
-    One worker works in this process. More are processes started anew, or those of an executor, so
+    One worker works in this process. More are processes started again, or those of an executor, so
     `work` and the jobs must be picklable. They end with the block, whatever ends it.
     """
 

@@ -3,7 +3,7 @@
 Most follow the paper's protocol in the pieces of `limi.repairs`: all rows are trained on and
 measured on, and the model before is the target itself. Cells that name a way (`how`) follow that of
 `limi repair`: their seed holds out some rows, the model before is trained on the others, and what
-is right is counted on those held out. None is checked anew by other means, as `limi repair` does.
+is right is counted on those held out. None is checked again by other means, as `limi repair` does.
 """
 
 from __future__ import annotations

@@ -73,8 +73,9 @@ def run(
     """Run the cells of studies that have no result yet, or one of other settings or versions.
 
     Results lie below `out`; with `kept`, each study's results are also written there as one file,
-    and a cell that is done there is not run again. `fresh` runs every cell anew, `only` those whose
-    name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*". `device` is where generators
+    and a cell that is done there is not run again. `fresh` runs every cell again, `only` those
+    whose name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*". `device` is where
+    generators
     that can are trained, and where LIMI searches if its target can be there too.
     """
     start = time.perf_counter()
@@ -297,7 +298,7 @@ class _Book:
 
 
 def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
-    """Why a table cannot be had, for those that cannot."""
+    """Why a table is not available, for those that cannot."""
     absent = {}
     faces = {cell.table for cell in cells if cell.kind == "images"}
     defined = {cell.table: cell for cell in cells if cell.kind == "bench"}

@@ -37,8 +37,8 @@ from limi.types import Rows
 __all__ = ["Need", "Workshop", "natural_people", "needs_of", "rows_of"]
 
 _MOST_ROWS = 10_000  # of the table, to measure how often a target's decisions flip
-_ONE_BY_ONE, _LONG_ENOUGH = 300, 3.0  # rows of the plain loop, and seconds
-_PEOPLE = 1_000_003  # a seed of its own
+_ONE_BY_ONE, _LONG_ENOUGH = 300, 3.0  # rows of the plain loop; seconds
+_PEOPLE = 1_000_003  # its own seed
 
 Made = Literal["model", "generator", "facts"]
 

@@ -134,7 +134,7 @@ def _restore(kept: _Kept) -> None:
 
 
 def _open(stream: TextIO | None, number: int) -> TextIO | None:
-    """A standard stream, anew where foreign code has closed it; its file is still open."""
+    """A standard stream, again where foreign code has closed it; its file is still open."""
     if not getattr(stream, "closed", False):
         return stream
     with suppress(OSError):

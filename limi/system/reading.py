@@ -43,7 +43,7 @@ def regular(path: str | Path, what: str = "a file") -> Path:
 
 
 def read_text(path: str | Path, what: str = "a text file") -> str:
-    """The text of a regular file; InvalidInput where it cannot be had."""
+    """The text of a regular file; InvalidInput if it cannot be read."""
     path = regular(path, what)
     try:
         return path.read_text(encoding="utf-8-sig")

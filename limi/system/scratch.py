@@ -72,6 +72,6 @@ class Scratch(Generic[_Item]):
 def _refusal(error: OSError) -> FailedWrite:
     why = error.strerror or str(error)
     return FailedWrite(
-        f"what does not fit into memory cannot be kept in {tempfile.gettempdir()!r}: {why}; make "
-        "room there, or let TMPDIR name another folder"
+        f"limi cannot write what does not fit into memory to {tempfile.gettempdir()!r}: {why}; "
+        "make room there, or set TMPDIR to another folder"
     )

@@ -1,4 +1,4 @@
-"""Text and JSON that are safe to show, whatever the data they speak of hold.
+"""Text and JSON that are safe to show, whatever data they are about.
 
 Names of files and columns, cells, and what a library says may hold characters that steer a
 terminal (ESC and its 8-bit kin), start a line, turn the writing around, or cannot be encoded at

@@ -1,7 +1,7 @@
 """The one way in which limi writes a file: beside its place, then renamed.
 
 A reader finds the old file or the new one, each whole. A draft has a name that nobody can foresee,
-is always created anew, and is locked while it is written: the one that a killed program left is
+is always created again, and is locked while it is written: the one that a killed program left is
 told by its free lock, and removed by the next program that writes into the folder.
 """
 
@@ -73,8 +73,8 @@ def absolute(path: str | Path) -> Path:
         return Path(path).absolute()
     except FileNotFoundError:
         raise InvalidInput(
-            f"{_show(path)} cannot be found, because the folder you are in does not exist any "
-            "more; go to another one"
+            f"{_show(path)} cannot be found, because the folder you are in no longer exists; "
+            "change to another one"
         ) from None
 
 
@@ -101,7 +101,7 @@ def place(path: str | Path, *, replace: bool = True) -> Path:
             )
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise InvalidInput(
-                f"the folder {_show(path.parent)} may not be written to; name another place"
+                f"the folder {_show(path.parent)} is not writable; name another place"
             )
         if not replace and path.exists():
             raise InvalidInput(f"{_show(path)} exists already; replace it with --force")
@@ -240,7 +240,7 @@ def sweep(folder: Path) -> None:
 
 
 def refusal(what: str | Path, error: OSError, advice: str = "name another place") -> LimiError:
-    """The error for a path or words that cannot be written: the user's to mend, or the system's."""
+    """The error for a path or words that cannot be written: the user's to fix, or the system's."""
     words = _show(what) if isinstance(what, Path) else what
     why = error.strerror or str(error)
     if error.errno in _OF_THE_PATH:
@@ -330,7 +330,7 @@ def _check_kind(path: Path) -> None:
     if stat.S_ISLNK(mode):
         # Who planted it, and what it leads to when it is used, nobody knows.
         raise InvalidInput(
-            f"{_show(path)} is a link to {_show(os.readlink(path))}; name that file itself"
+            f"{_show(path)} is a link to {_show(os.readlink(path))}; name that file directly"
         )
     if not stat.S_ISREG(mode):
         kind = next((words for is_kind, words in _KINDS if is_kind(mode)), "something else")

@@ -30,7 +30,7 @@ __all__ = [
     "make_axes",
 ]
 
-MOST_BROKEN = 0.002  # of the rows that a rule speaks of
+MOST_BROKEN = 0.002  # of the rows that a rule is about
 LEAST_EXPECTED = 50  # rows that would break it by chance
 MOST_OF_EXPECTED = 0.01  # rows that break it, of those
 

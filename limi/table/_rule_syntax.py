@@ -204,7 +204,7 @@ def call_rule(name: object) -> str:
 
 
 def find_names(text: str) -> set[str]:
-    """The columns that a rule speaks of, whether there are such columns or not.
+    """The columns that a rule names, whether there are such columns or not.
 
     >>> sorted(find_names("age >= 18 implies {1: 2}[sex] == 2"))
     ['age', 'sex']
@@ -277,7 +277,7 @@ def _read_tokens(text: str) -> list[_Token]:
         found = _TOKENS.match(text, at)
         if found is None:
             hint = _INSTEAD.get(text[at], "write names with such characters in backquotes")
-            raise InvalidInput(f"character {at + 1}, {text[at]!r}, means nothing there; {hint}")
+            raise InvalidInput(f"character {at + 1}, {text[at]!r}, is not allowed there; {hint}")
         if found.lastgroup != "space":
             tokens.append(_Token(str(found.lastgroup), found[0], at + 1))
         at = found.end()
@@ -348,7 +348,7 @@ class _Parser:
         if token.kind == "end":
             raise InvalidInput(f"the rule ends where {expected} is expected")
         raise InvalidInput(
-            f"{token.text!r} stands at character {token.at}, where {expected} is expected"
+            f"{token.text!r} is at character {token.at}, where {expected} is expected"
         )
 
     def _deeper(self) -> None:
@@ -480,7 +480,8 @@ class _Parser:
             return constant
         if not _is_number(constant.value):
             raise InvalidInput(
-                f"{constant.value!r} is not a number, so nothing is -{constant.value!r}"
+                f"{constant.value!r} is not a number, so it cannot be negated as "
+                f"-{constant.value!r}"
             )
         return Constant(-constant.value)
 
@@ -508,7 +509,7 @@ def _is_number(value: Value) -> TypeGuard[int | float]:
 def _unescape(text: str) -> str:
     plain = _ESCAPES.sub(_plain, text)
     if not is_text(plain):
-        raise InvalidInput("a text of the rule holds half a character")
+        raise InvalidInput("a text in the rule holds half a character")
     return plain
 
 
@@ -517,5 +518,5 @@ def _plain(found: re.Match[str]) -> str:
     if len(escape) == 5:
         return chr(int(escape[1:], 16))
     if escape not in _ESCAPED:
-        raise InvalidInput(f"a text of the rule holds \\{escape}; write \\\\ for a backslash")
+        raise InvalidInput(f"a text in the rule holds \\{escape}; write \\\\ for a backslash")
     return _ESCAPED[escape]

@@ -155,7 +155,7 @@ class _Reader:
             case syntax.Arithmetic(sign, left, right):
                 return _calculate(sign, _as_number(self._read(left)), _as_number(self._read(right)))
         raise InvalidInput(
-            "a condition stands where a number or a column is expected; join conditions with "
+            "a condition is used where a number or a column is expected; join conditions with "
             "'and', 'or' or 'implies'"
         )
 
@@ -225,7 +225,7 @@ class _Reader:
                 places = {code: column.code(value) for code, value in results.items()}
                 return Compare(sign, codes, _make_table(position, source, places))
         if column.level_numbers is None:
-            raise InvalidInput(f"column {column.name!r} holds text, which is compared with numbers")
+            raise InvalidInput(f"column {column.name!r} holds text but is compared with numbers")
         return Compare(sign, Table(left.position, np.append(column.level_numbers, np.nan)), right)
 
     def _find_among(self, value: _Operand, choices: tuple[syntax.Constant, ...]) -> Condition:
@@ -248,8 +248,8 @@ def _hold_true(operand: Cells | _Levels) -> Condition:
             true = column.positions.get(True, -1)
             return Compare("==", Cells(operand.position, whole=True), Number(float(true)))
     raise InvalidInput(
-        "a column stands where a condition is expected; compare it with something, as in "
-        "'age >= 18'"
+        "a column is used where a condition is expected; compare it with something, as in 'age >= "
+        "18'"
     )
 
 
@@ -261,9 +261,9 @@ def _as_number(operand: _Operand) -> Quantity:
         case _Levels(position, column):
             if column.kind != "ordered" or column.level_numbers is None:
                 raise InvalidInput(
-                    f"column {column.name!r} is {column.kind} and holds no numbers; give its "
-                    f"values numbers: {{{syntax.quote_value(column.levels[0])}: 1, ...}}"
-                    f"[{syntax.quote_name(column.name)}]"
+                    f"column {column.name!r} is {column.kind} and holds no numbers; map its values "
+                    f"to numbers: {{{syntax.quote_value(column.levels[0])}: 1, "
+                    f"...}}[{syntax.quote_name(column.name)}]"
                 )
             return Table(position, np.append(column.level_numbers, np.nan))
         case _Choices(_, column, _):
@@ -273,7 +273,7 @@ def _as_number(operand: _Operand) -> Quantity:
 
 def _as_constant(value: Value) -> float:
     if isinstance(value, (str, bool)):
-        raise InvalidInput(f"{value!r} stands where a number is expected")
+        raise InvalidInput(f"{value!r} is used where a number is expected")
     return float(value)
 
 
@@ -311,7 +311,7 @@ def _require_order(column: Column, other: _Operand) -> None:
         )
     if isinstance(other, _Levels) and other.column.levels != column.levels:
         raise InvalidInput(
-            f"columns {column.name!r} and {other.column.name!r} list different values, so theirs "
+            f"columns {column.name!r} and {other.column.name!r} list different values, so they "
             "have no common order"
         )
 

@@ -50,8 +50,8 @@ class Enforcer:
             if name in computed:
                 sources = next(d.sources for d in rules.derived if d.column == name)
                 raise InvalidInput(
-                    f"column {name!r} is derived from {spell(sources)} and cannot change by "
-                    f"itself; protect {spell(map(repr, sources))} instead"
+                    f"column {name!r} is derived from {spell(sources)} and cannot change on its "
+                    f"own; protect {spell(map(repr, sources))} instead"
                 )
         for role in rules.roles:
             if role.column in computed:
@@ -282,8 +282,8 @@ class _BoundRole:
         if not 0 < moved.size <= _MOST_LEVELS:
             raise InvalidInput(
                 f"column {moved.name!r} cannot have a role: it has "
-                f"{f'{moved.size:,} values' if moved.size else 'any number of values'}, and a "
-                f"role takes {_MOST_LEVELS:,} at most"
+                f"{f'{moved.size:,} values' if moved.size else 'any number of values'}, but a role "
+                f"can have at most {_MOST_LEVELS:,}"
             )
         self.given, self.moved = schema.position(given.name), schema.position(moved.name)
         self._axis = _Axis.of(schema, moved.name)
@@ -296,8 +296,8 @@ class _BoundRole:
         base = next((v for v in self.values if all(v in thing for thing in things)), None)
         if base is None:
             raise InvalidInput(
-                f"the role of {moved.name!r} for {given.name!r} names no value of {given.name!r} "
-                "for all its things; give each a level under one and the same value"
+                f"the role of {moved.name!r} for {given.name!r} has no value of {given.name!r} "
+                "that all its things share; give each a level under one common value"
             )
         forward = np.empty((1 + len(self.values), moved.size + 1))
         forward[:, :-1] = np.arange(moved.size)
@@ -374,7 +374,7 @@ def _check_missing(derived: Derived, schema: Schema) -> None:
     if missing and not schema[derived.column].missing:
         raise InvalidInput(
             f"column {derived.column!r} is derived from {missing[0]!r}, which may be missing, but "
-            "may not be missing itself"
+            "cannot be missing itself"
         )
 
 
@@ -448,7 +448,7 @@ class _Steps:
         if schema[name].kind != "numerical":
             raise InvalidInput(
                 f"column {derived.column!r} has steps of {name!r}, which is {schema[name].kind}; "
-                "steps are of a numerical column"
+                "only a numerical column has steps"
             )
         _check_missing(derived, schema)
         goal = schema[derived.column]

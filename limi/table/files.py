@@ -52,7 +52,7 @@ def read(path: str | Path, *, fit_rows: int | None = None, most_cells: int = MOS
         raise InvalidInput(f"fit-rows is {fit_rows}; it must be at least 1")
     try:
         frame, notes = _read_any(path, fit_rows, most_cells)
-    except (LimiError, MemoryError, ImportError):  # of pandas itself, for want of memory
+    except (LimiError, MemoryError, ImportError):  # of pandas itself, when memory runs out
         raise
     except Exception as error:  # parsers have an exception for each kind of damage
         said = str(error).strip().partition("\n")[0] or type(error).__name__
@@ -158,7 +158,7 @@ def infer(
         if column is not None:
             found.append(column)
     if not found:
-        raise BadTable("every cell is missing in every column; a table needs people")
+        raise BadTable("every cell of the table is missing; give a table with values")
     return Schema(
         tuple(found), guessed=frozenset(column.name for column in found if column.name not in kinds)
     )

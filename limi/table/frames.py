@@ -220,8 +220,8 @@ def plain(value: Any) -> Value:
         )
     if isinstance(value, int) and abs(value) > LARGEST:
         raise BadTable(
-            "a cell holds a whole number of more than 300 digits, which no model takes for a "
-            "number; store the column as text"
+            "a cell holds a whole number of more than 300 digits, too large for a number; store "
+            "the column as text"
         )
     if isinstance(value, (bool, str, int, float)):
         return value
@@ -301,8 +301,8 @@ def _level_codes(
     why = ""
     if any(unknown):
         why = (
-            f"column {column.name!r} holds {values[unknown.index(True)]!r}, which is none of its "
-            f"{len(column.levels)} levels: {spell(column.levels)}"
+            f"column {column.name!r} holds {values[unknown.index(True)]!r}, which is not one of "
+            f"its {len(column.levels)} levels: {spell(column.levels)}"
         )
     return codes[positions], np.array([*unknown, False])[positions], why
 

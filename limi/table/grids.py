@@ -55,8 +55,8 @@ def choose_missing_values(
         shown = ", ".join(f"{value:g}" for value in grid)
         told.append(
             f"{name!r} was named without values, so {len(grid)} of the table's were chosen: "
-            f"{shown}; others are named in a list, {name}={grid[0]:g},{grid[-1]:g}, or as a range "
-            f"with a step, {name}=LOW-HIGH:STEP"
+            f"{shown}; choose others with a list, {name}={grid[0]:g},{grid[-1]:g}, or a range with "
+            f"a step, {name}=LOW-HIGH:STEP"
         )
     return pairs, tuple(told)
 

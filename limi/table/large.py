@@ -64,8 +64,8 @@ def read_parts(
     if len(rows) < sample.n_seen:
         notes.append(
             f"it has {sample.n_seen:,} rows, of which {len(rows):,} were drawn at random: the "
-            "generator is fitted to these, and rates and metrics of the table are those of the "
-            "sample, with its intervals; what columns may hold was read from all rows"
+            "generator is fitted to these, and rates and metrics come from this sample, with its "
+            "intervals; the values that columns may hold were read from all rows"
         )
         note_whole(
             people,
@@ -230,8 +230,8 @@ class _Numbers(_Noted):
         self._sketch.add(numbers)
         if pa.types.is_integer(self.kind) and max(-self._low, self._high) > _LARGEST_EXACT:
             self.left_out = (
-                "holds whole numbers beyond 2^53, which are names and not quantities, so it was "
-                "left out; store it as text if the model takes it"
+                "holds whole numbers beyond 2^53, which look like identifiers rather than "
+                "quantities, so it was left out; store it as text if the model takes it"
             )
 
     def _note_odd(self, there: Any, numbers: NDArray[np.float64], what: str) -> None:
@@ -298,8 +298,8 @@ class _Levels(_Noted):
             if self.left_out or n > self._most:
                 self._known = None
                 self.left_out = (
-                    f"holds about {n:,} different values, which name people and do not describe "
-                    f"them (more than {self._most:,}), so it was left out"
+                    f"holds about {n:,} different values, which identify people rather than "
+                    f"describe them (more than {self._most:,}), so it was left out"
                 )
 
     def witnesses(self) -> Any:

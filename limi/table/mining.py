@@ -1,7 +1,7 @@
 """Rules that the rows of a table keep by themselves: suggestions with their counts.
 
 Nothing is enforced by being found. A suggestion is written down if at most 0.2 % of the rows that
-it speaks of break it, if at least 50 rows would were its columns independent, and if a hundred
+it is about break it, if at least 50 rows would were its columns independent, and if a hundred
 times as many would as do. Two columns of a shuffled table never agree so far.
 """
 
@@ -47,7 +47,7 @@ class _Suggestion:
 
     text: str
     name: str
-    support: int  # rows that it speaks of
+    support: int  # rows that it is about
     broken: int
     expected: float  # rows that would break it by chance
     form: int = 0  # of two that say the same, the lower is easier to read
@@ -182,7 +182,7 @@ def _find_sums(
     cells: Mapping[int, NDArray[np.float64]],
     mixed: Mapping[int, NDArray[np.float64]],
 ) -> Iterator[tuple[_Suggestion, set[int]]]:
-    """Sums with the columns that they speak of, found on a few rows and counted on all."""
+    """Sums with the columns that they involve, found on a few rows and counted on all."""
     n = len(next(iter(cells.values()))) if cells else 0
     glance = slice(None, None, max(1, n // _GLANCE))
     short = {p: column[glance] for p, column in cells.items()}

@@ -51,7 +51,7 @@ class NeverSeen:
             value, finds = f"about {self.value}", "looks for rules"
             counted += f" among the {self.near:,} people nearest to it"
         return (
-            f"{100 * self.share:.0f} % of partners hold a combination that the table never or "
+            f"{100 * self.share:.0f} % of partners have a combination that the table never or "
             f"hardly ever has: {self.column} {self.cell} with {self.protected} {value} "
             f"({counted}); {command} {finds}"
         )
@@ -133,7 +133,7 @@ def _who_holds(schema: Schema, rows: Rows, number: int, places: Index) -> list[I
         at = int(np.searchsorted(ascending, code))
         away = np.abs(ascending[max(0, at - wanted) : at + wanted] - code)
         reach = float(np.partition(away, wanted - 1)[wanted - 1]) if wanted else 0.0
-        # All of them who are equally far, and the last digits must not part them.
+        # All of them who are equally far, and the last digits must not separate them.
         reach += 1e-9 * (1 + reach)
         start, end = np.searchsorted(ascending, [code - reach, code + reach])
         held.append(order[start:end])

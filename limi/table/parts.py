@@ -110,7 +110,7 @@ def find_parts(place: str | Path) -> Parts:
     families = {part.name.lower().endswith(TEXT) for part in known}
     if len(families) > 1:
         raise InvalidInput(
-            f"{str(place)[:160]!r} holds both text and Parquet files; a table is of one kind"
+            f"{str(place)[:160]!r} holds both text and Parquet files; keep only one kind"
         )
     files = tuple(regular(part, "a CSV or Parquet file") for part in known)
     n_fixed = len(path.parts) if path.is_dir() else _count_fixed(path)
@@ -118,7 +118,7 @@ def find_parts(place: str | Path) -> Parts:
     keys = {tuple(name for name, _ in pairs) for pairs in values}
     if len(keys) > 1:
         raise BadTable(
-            f"the files of {str(place)[:160]!r} lie in folders of different columns: "
+            f"the files of {str(place)[:160]!r} are in folders with different columns: "
             f"{spell(' / '.join(names) or 'none' for names in sorted(keys))}"
         )
     return Parts(files, values)
@@ -172,15 +172,15 @@ class _ParquetParts:
             if set(schema.names) != set(schemas[0].names):
                 odd = sorted(set(schema.names) ^ set(schemas[0].names))
                 raise BadTable(
-                    f"the files {files[0].name!r} and {path.name!r} of one table have other "
-                    f"columns; not in both: {spell(map(repr, odd))}"
+                    f"the files {files[0].name!r} and {path.name!r} belong to one table but have "
+                    f"different columns; not in both: {spell(map(repr, odd))}"
                 )
         try:
             schema = pa.unify_schemas(schemas, promote_options="permissive")
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             said = str(error).partition("\n")[0]
             raise BadTable(
-                f"the files of the table keep a column in types that do not go together: {said}"
+                f"the files of the table store a column in types that do not match: {said}"
             ) from None
         schema = schema.with_metadata(schemas[0].metadata)
         for name, kind in _folder_types(values).items():

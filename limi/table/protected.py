@@ -33,16 +33,16 @@ def parse(
             raise InvalidInput(f"protected column {name!r} was given no values; list two or more")
         if len(codes) < 2:
             raise InvalidInput(
-                f"protected column {name!r} has one value only ({column.show(codes[0])}); "
-                "a flip needs at least two"
+                f"protected column {name!r} has only one value ({column.show(codes[0])}); a flip "
+                "needs at least two"
             )
         choices[name] = codes
     if not choices:
         raise InvalidInput("no protected column was named; name one, for example 'sex'")
     if len(choices) == len(schema):
         raise InvalidInput(
-            f"every column is protected ({spell(map(repr, choices))}); at least one must stay as "
-            "it is"
+            f"every column is protected ({spell(map(repr, choices))}); leave at least one column "
+            "unprotected"
         )
     return choices
 

@@ -116,15 +116,15 @@ def tell_aside(found: Mapping[str, Recognised], names: Collection[str]) -> tuple
     for words, those in _by_kind(found, names):
         verb, them = ("hold", "they are") if len(those) > 1 else ("holds", "it is")
         told.append(
-            f"{spell(map(repr, those))} {verb} {words}, so {them} neither generated nor changed "
-            f"nor given to the model; to use {'one' if len(those) > 1 else 'it'}, write "
+            f"{spell(map(repr, those))} {verb} {words}, so {them} not generated, changed or given "
+            f"to the model; to use {'one' if len(those) > 1 else 'it'}, write "
             f"{found[those[0]].line} into a schema.toml"
         )
     labels = [name for name in names if found[name].role == "label"]
     if labels:
         told.append(
             f"no --target was named, and {labels[0]!r} looks like the label, so it is not given to "
-            f"the model; --target {labels[0]} tells accuracy too (target= in Python)"
+            f"the model; --target {labels[0]} also measures accuracy (target= in Python)"
         )
     return tuple(told)
 

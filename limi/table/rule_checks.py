@@ -35,10 +35,10 @@ def set_target_aside(schema: Schema, target: str | None) -> tuple[Schema, tuple[
         return schema, ()
     if target in schema.protected:
         raise InvalidInput(
-            f"{target!r} is the target column; a protected column is one the model takes"
+            f"{target!r} is the target column; a protected column must be one that the model takes"
         )
     rest = schema.select([name for name in schema.names if name != target])
-    why = f"it speaks of {target!r}, which the model decides; rules are about what a model sees"
+    why = f"it mentions {target!r}, which the model decides; rules are about what a model sees"
     return rest, describe_lost(schema.rules, rest.rules, why)
 
 
@@ -58,7 +58,7 @@ def describe_lost(before: Rules, after: Rules, why: str) -> tuple[str, ...]:
         return ()
     if len(lost) == 1:
         return (f"{lost[0]} has no effect, because {why}",)
-    why = why.replace("it speaks of", "they speak of")
+    why = why.replace("it mentions", "they mention")
     return (f"{both(lost)} have no effect, because {why}",)
 
 
@@ -67,7 +67,7 @@ def add_constraints(
 ) -> Schema:
     """The schema with more constraints: a list of rules, or a mapping from names to rules.
 
-    A rule without a name is named by its own text. None may speak of the target.
+    A rule without a name is named by its own text. None may mention the target.
     """
     if isinstance(wanted, str):
         wanted = [wanted]
@@ -90,8 +90,8 @@ def _require_input(name: str, rule: str, target: str) -> None:
         raise InvalidInput(f"{call_rule(name)}: {error}") from None
     if target in names:
         raise InvalidInput(
-            f"{call_rule(name)} speaks of {target!r}, the target column; the model decides it, "
-            "and rules are about what a model sees: take it out of the rule"
+            f"{call_rule(name)} mentions {target!r}, the target column, which the model decides; "
+            "rules are about what a model sees, so take it out of the rule"
         )
 
 
@@ -125,10 +125,10 @@ def _describe_broken(constraint: Constraint, count: int, schema: Schema, rows: R
         other = int(Constraint.read(constraint.name, turned, schema).broken(rows).sum())
         if other <= MOST_BROKEN * n:
             return (
-                f"{said}; did you mean it the other way round, {turned!r}, which "
+                f"{said}; did you mean the reverse, {turned!r}, which "
                 f"{'1 row breaks' if other == 1 else f'{other:,} rows break'}?"
             )
-    return f"{said}; a rule is for what nearly every row keeps, so mend it or leave it out"
+    return f"{said}; nearly every row should keep a rule, so fix it or leave it out"
 
 
 def _require_derived(schema: Schema, rows: Rows) -> None:
@@ -150,7 +150,7 @@ def _require_derived(schema: Schema, rows: Rows) -> None:
         ]
         raise InvalidInput(
             f"column {derived.column!r} is derived from {spell(derived.sources)}, but {count:,} of "
-            f"{len(rows):,} rows ({100 * count / len(rows):.0f} %) hold another value: with "
-            f"{spell(sources)} it is {column.show(held[at])}, not {column.show(computed[at])}; "
-            "mend its values or leave it out"
+            f"{len(rows):,} rows ({100 * count / len(rows):.0f} %) hold a different value: with "
+            f"{spell(sources)} it is {column.show(held[at])}, not {column.show(computed[at])}; fix "
+            "its values or leave it out"
         )

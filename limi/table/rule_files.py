@@ -97,7 +97,7 @@ def read_rules(tree: Mapping[str, Any], schema: Schema, name: str) -> Rules:
 def _section(tree: Mapping[str, Any], section: str) -> dict[str, Any]:
     found = tree.get(section, {})
     if not isinstance(found, dict):
-        raise InvalidInput(f"[{section}] must be a table, as in the example of the docs")
+        raise InvalidInput(f"[{section}] must be a table, as in the example in the docs")
     return found
 
 

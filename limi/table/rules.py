@@ -58,19 +58,19 @@ class Derived:
     def _check_lookup(self, where: str) -> None:
         if any(len(cells) != len(self.sources) for cells, _ in self.lookup):
             raise InvalidInput(
-                f"{where} is derived from {spell(self.sources)}; each of its values needs as many "
-                "levels as these are columns"
+                f"{where} is derived from {spell(self.sources)}; each of its values needs one "
+                "level for each of these columns"
             )
 
     def _check_steps(self, where: str) -> None:
         if len(self.sources) != 1:
             raise InvalidInput(
-                f"{where} has steps of {spell(self.sources)}; steps are of one column"
+                f"{where} has steps of {spell(self.sources)}; steps need exactly one column"
             )
         if len(self.values) != len(self.steps) + 1:
             raise InvalidInput(
                 f"{where} has {len(self.steps)} steps and {len(self.values)} values; it needs one "
-                "value more than steps: what lies below the first, between any two, above the last"
+                "value more than steps: below the first, between each two, and above the last"
             )
         if list(self.steps) != sorted(set(self.steps)):
             raise InvalidInput(f"{where} has steps that do not ascend: {spell(self.steps)}")
@@ -92,13 +92,13 @@ class Role:
     def __post_init__(self) -> None:
         where = f"the role of {self.column!r} for {self.protected!r}"
         if self.protected == self.column:
-            raise InvalidInput(f"{where} names one column twice; a role is of another column")
+            raise InvalidInput(f"{where} names one column twice; a role needs another column")
         if not self.things:
             raise InvalidInput(f"{where} names no levels")
         for thing in self.things:
             twice = find_repeated(value for value, _ in thing)
             if twice:
-                raise InvalidInput(f"{where} gives {spell(twice)} two levels for one thing")
+                raise InvalidInput(f"{where} gives {spell(twice)} two levels of the same thing")
             if len(thing) < 2:
                 raise InvalidInput(
                     f"{where} has a thing with {len(thing)} levels; it needs at least two, under "
@@ -121,13 +121,18 @@ class Rules:
     def __post_init__(self) -> None:
         twice = find_repeated(name for name, _ in self.constraints)
         if twice:
-            raise InvalidInput(f"constraints must have different names; twice: {spell(twice)}")
+            raise InvalidInput(f"constraints must have different names; used twice: {spell(twice)}")
         twice = find_repeated(derived.column for derived in self.derived)
         if twice:
-            raise InvalidInput(f"a column is derived in one way; in two: {spell(twice)}")
+            raise InvalidInput(
+                f"each column can be derived in only one way; derived twice: {spell(twice)}"
+            )
         twice = find_repeated(f"{role.column} for {role.protected}" for role in self.roles)
         if twice:
-            raise InvalidInput(f"a column has one role for a protected one; two: {spell(twice)}")
+            raise InvalidInput(
+                "each column can have only one role for a protected column; two for: "
+                f"{spell(twice)}"
+            )
         _ = self.in_order  # a circle has none
 
     def __bool__(self) -> bool:

@@ -87,13 +87,11 @@ class Column:
     def _check_range(self) -> None:
         if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
             raise InvalidInput(
-                f"column {self.name!r} has the range {self.low} to {self.high}; "
-                "low must be finite and at most high"
+                f"column {self.name!r} has the range {self.low} to {self.high}; both must be "
+                "finite, and low must not exceed high"
             )
         if not (math.isfinite(self.step) and self.step >= 0):
-            raise InvalidInput(
-                f"column {self.name!r} has step {self.step}; use 0 or a number above"
-            )
+            raise InvalidInput(f"column {self.name!r} has step {self.step}; it must be 0 or more")
         steps = (self.high - self.low) / (self.step or 1.0)
         if not (math.isfinite(steps) and (steps <= _LARGEST_EXACT or not self.step)):
             raise InvalidInput(
@@ -156,13 +154,13 @@ class Column:
                 ) from None
             if not self.low <= number <= self.high:
                 raise InvalidInput(
-                    f"{value!r} lies outside column {self.name!r}, which runs from "
+                    f"{value!r} is outside the range of column {self.name!r}, which runs from "
                     f"{self.show(self.low)} to {self.show(self.high)}"
                 )
             steps = (number - self.low) / self.step if self.step else 0.0
             if not math.isclose(steps, round(steps), abs_tol=1e-6):
                 raise InvalidInput(
-                    f"{value!r} is not a value of column {self.name!r}, which goes in steps of "
+                    f"{value!r} is not a value of column {self.name!r}, which has steps of "
                     f"{self.step:g} from {self.show(self.low)}"
                 )
             return number

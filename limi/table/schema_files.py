@@ -110,11 +110,11 @@ def _dump_mined(mined: Mined) -> list[str]:
     """Mined rules with their counts, and what was seen but is not a rule yet, in comments."""
     caution = [f"# {clean(mined.caution)}"] if mined.caution else []
     if not (mined.rules or mined.remarks or mined.possible):
-        return ["", "# No rules were found that the rows keep.", *caution]
+        return ["", "# No rules were found that the rows follow.", *caution]
     lines = [
         "",
-        "# Found in the rows, for you to judge: delete what is chance or custom, keep what cannot",
-        "# be otherwise. Counts are of the rows that a rule speaks of: how many break it, and how",
+        "# Found in the rows, for you to judge: delete coincidences and habits, keep what cannot",
+        "# be otherwise. Counts are of the rows that a rule is about: how many break it, and how",
         "# many would if its columns had nothing to do with each other.",
         *caution,
         *dump_rules(mined.rules, mined.comments),
@@ -151,7 +151,7 @@ def parse(text: str, name: str = "the schema") -> Schema:
 def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
     """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred.
 
-    Excluded columns stand last where the file or its rules may speak of them: who asked for the
+    Excluded columns stand last where the file or its rules may mention them: who asked for the
     schema says what becomes of that (`rule_checks.set_target_aside`).
     """
     path = Path(path)
@@ -249,7 +249,7 @@ def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
             _hold_to(tree, _SDV_SEVERAL, name)
             if len(tree["tables"]) != 1:
                 raise InvalidInput(
-                    f"{name!r} describes {len(tree['tables'])} tables; limi tests one table"
+                    f"{name!r} describes {len(tree['tables'])} tables; limi tests a single table"
                 )
             tree = next(iter(tree["tables"].values()))
         _hold_to(tree, _SDV_SINGLE, name)
@@ -279,7 +279,7 @@ def _sdv_kind(name: str, column: str, sdtype: str) -> Kind | None:
 
 
 def _hold_to(tree: dict[str, Any], known: set[str], where: str) -> None:
-    """InvalidInput for the first name that is none of the known ones, with the nearest of those."""
+    """InvalidInput for the first name that is not known, with the nearest of those."""
     odd = sorted(tree.keys() - known)
     if odd:
         raise InvalidInput(f"{where} has {odd[0]!r}; {nearest(odd[0], known)}")
@@ -292,8 +292,8 @@ def _column(key: str, table: Any, name: str) -> Column:
     idle = sorted(table.keys() & (_OF_LEVELS if table["kind"] == "numerical" else _OF_NUMBERS))
     if idle and table["kind"] in get_args(Kind):
         raise InvalidInput(
-            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which means nothing "
-            "there; a numerical column has low, high and step, any other has levels and labels"
+            f"{name}: column {key!r} is {table['kind']} and has {idle[0]!r}, which does not apply; "
+            "a numerical column has low, high and step, any other has levels and labels"
         )
     for field in ("levels", "labels"):
         if not isinstance(table.get(field, []), list):

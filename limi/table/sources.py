@@ -68,7 +68,7 @@ def _split(table: str) -> tuple[str, str]:
 def _read_sqlite(file: str, name: str) -> Any:
     import pandas as pd
 
-    path = regular(file, "a database of SQLite, as sqlite:FILE:TABLE")
+    path = regular(file, "an SQLite database, as sqlite:FILE:TABLE")
     try:
         # Of a file that is read only, nothing is written beside it, no matter how it was left.
         opened = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
@@ -87,14 +87,14 @@ def _read_sqlite(file: str, name: str) -> Any:
             opened.close()
     except (sqlite3.Error, pd.errors.DatabaseError) as error:
         said = str(error).partition("\n")[0]
-        raise BadTable(f"{str(path)!r} cannot be read as a database of SQLite: {said}") from None
+        raise BadTable(f"{str(path)!r} cannot be read as an SQLite database: {said}") from None
 
 
 def _read_duckdb(query: str) -> Any:
     try:
         import duckdb
     except ImportError:
-        raise missing("duckdb", _EXTRA, "a query of DuckDB") from None
+        raise missing("duckdb", _EXTRA, "a DuckDB query") from None
     try:
         opened = duckdb.connect(
             config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}
@@ -103,7 +103,7 @@ def _read_duckdb(query: str) -> Any:
             statements = opened.extract_statements(query)
             if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                 raise InvalidInput(
-                    'a query of DuckDB is one SELECT, such as duckdb:"SELECT * FROM '
+                    'a DuckDB query must be a single SELECT, such as duckdb:"SELECT * FROM '
                     "'people.parquet' WHERE year = 2025\""
                 )
             return opened.execute(statements[0]).df()
@@ -111,7 +111,7 @@ def _read_duckdb(query: str) -> Any:
             opened.close()
     except duckdb.Error as error:
         said = str(error).strip().partition("\n")[0]
-        raise BadTable(f"the query of DuckDB fails: {said[:300]}") from None
+        raise BadTable(f"the DuckDB query fails: {said[:300]}") from None
 
 
 def read_sheet(path: Path) -> tuple[Any, list[str]]:
@@ -128,7 +128,6 @@ def read_sheet(path: Path) -> tuple[Any, list[str]]:
     if not others:
         return frame, []
     return frame, [
-        f"its first sheet {str(first)!r} was read, and {spell(map(repr, others))} "
-        f"{'were' if len(others) > 1 else 'was'} not; save another one as a file of its own to "
-        "test it"
+        f"only its first sheet {str(first)!r} was read, not {spell(map(repr, others))}; to test "
+        "another sheet, save it as a separate file"
     ]

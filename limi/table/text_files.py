@@ -73,7 +73,7 @@ def tell_encoding(encoding: str) -> list[str]:
     if encoding in ("utf-8", "utf-8-sig"):
         return []
     return [
-        f"it is not in UTF-8 and was read as {encoding}; if names or cells look wrong, save it as "
+        f"it is not UTF-8 and was read as {encoding}; if names or cells look wrong, save it as "
         "UTF-8"
     ]
 
@@ -109,8 +109,8 @@ def _read(path: Path, encoding: str) -> tuple[Any, list[str]]:
     )
     if not isinstance(frame.index, pd.RangeIndex):
         raise BadTable(
-            f"{str(path)!r} has rows with more cells than the header has names; "
-            "is there a separator at the end of the lines, or a name missing?"
+            f"{str(path)!r} has rows with more cells than the header has names; do the lines end "
+            "with a separator, or is a name missing?"
         )
     notes = tell_renamed(header, list(frame.columns))
     frame, dropped = _drop_counter(frame, header)
@@ -134,8 +134,8 @@ def read_header(path: Path, encoding: str) -> tuple[list[str], str]:
         lines = [first, *itertools.islice(file, _LOOKED_AT)]
     if _is_binary("".join(lines), guessed=encoding in _GUESSED):
         raise BadTable(
-            f"{str(path)!r} cannot be read as a table: it is not text; give a CSV file, or name "
-            "it after what it is (.parquet, .feather)"
+            f"{str(path)!r} cannot be read as a table: it is not text; give a CSV file, or use the "
+            "file ending that matches its format (.parquet, .feather)"
         )
     try:
         records = {mark: list(csv.reader(lines, delimiter=mark)) for mark in _SEPARATORS}
@@ -173,7 +173,7 @@ def as_written(version: str) -> dict[str, Any]:
 
 
 def tell_renamed(header: list[str], names: list[str]) -> list[str]:
-    """Sentences on columns that pandas named otherwise than the file."""
+    """Sentences on columns that pandas named differently from the file."""
     renamed = [
         f"{new!r}" for old, new in zip(header, names, strict=False) if old and str(old) != str(new)
     ]

@@ -45,7 +45,7 @@ class _File:
                 if not isinstance(frame.index, pd.RangeIndex):
                     raise BadTable(
                         f"{str(self.path)!r} has rows with more cells than the header has names; "
-                        "is there a separator at the end of the lines, or a name missing?"
+                        "do the lines end with a separator, or is a name missing?"
                     )
                 yield frame
 
@@ -110,8 +110,9 @@ class TextParts:
             if seen and list(found) != list(seen):
                 odd = [repr(name) for name in [*found, *seen] if (name in found) != (name in seen)]
                 raise BadTable(
-                    f"the files {files[0].name!r} and {path.name!r} of one table have other "
-                    f"columns{'; not in both: ' + spell(odd) if odd else ', or in another order'}"
+                    f"the files {files[0].name!r} and {path.name!r} belong to one table but "
+                    "have different columns"
+                    f"{'; not in both: ' + spell(odd) if odd else ', or in a different order'}"
                 )
             for name, one in found.items():
                 both = seen.setdefault(name, _Seen())

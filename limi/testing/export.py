@@ -67,9 +67,9 @@ def export(
     asks, `KIND:PLACE`; by default the run's own.
     """
     if pairs < 1:
-        raise InvalidInput(f"--pairs is {pairs}; keep at least one")
+        raise InvalidInput(f"--pairs is {pairs}; keep at least one pair")
     if allow < 0:
-        raise InvalidInput(f"--allow is {allow}; allow none (0) or more")
+        raise InvalidInput(f"--allow is {allow}; it must be 0 or more")
     place = writing.absolute(folder)
     named = [_place(place / name, force) for name in (MODULE, PAIRS)]
     opened = Run.at(run)
@@ -81,8 +81,8 @@ def export(
     schema, frame, found = open_findings(opened)
     if not len(found):
         raise InvalidInput(
-            f"the run {str(run)!r} found nothing, so there is no pair to keep as a test; "
-            "limi.testing.assert_flip_rate tests a model without findings"
+            f"the run {str(run)!r} found nothing, so there is no pair to keep as a test; use "
+            "limi.testing.assert_flip_rate to test a model without findings"
         )
     rule = problem.target.rule
     chosen = choose(found, pairs, rule)
@@ -169,8 +169,8 @@ def write_module(
     ask = ", ".join(["MODEL", *options])
     about = (
         f"{len(kept):,} pairs of people whom a model decided differently when only {protected} "
-        f"changed, with what goes along: {about}. Written by limi; edit it as you "
-        "like. The pairs are a table with one pair in each row, which any tool reads."
+        f"changed, with what goes along with it: {about}. Written by limi; edit it as you like. "
+        "The pairs are a table with one pair in each row, which any tool reads."
     )
     text = _TEMPLATE.format(
         about=_comment(about),
@@ -202,7 +202,7 @@ def _checked(text: str) -> str:
     if held != _STATEMENTS:
         raise InvalidInput(
             "the names of the model and of the protected columns cannot be written into a test; "
-            "name the model with --model KIND:PLACE from a path of plain letters"
+            "name the model with --model KIND:PLACE from a path of plain characters"
         )
     return text
 

@@ -115,7 +115,7 @@ def decoding_is_a_function(generator: Generator) -> None:
     assert np.array_equal(given, latents), "decode changed its input"
     _same(generator, rows[::-1], generator.decode(latents[::-1].copy()), "order matters")
     alone = np.concatenate([generator.decode(latents[i : i + 1]) for i in range(5)])
-    _same(generator, rows[:5], alone, "a latent alone gives another row")
+    _same(generator, rows[:5], alone, "a latent decoded by itself gives another row")
     many = generator.decode(np.concatenate([_latents(generator, 1500, seed=5), latents]))
     _same(generator, rows, many[1500:], "a latent among many gives another row")
 

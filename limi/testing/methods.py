@@ -73,13 +73,13 @@ def members_are_what_they_promise(make: MakeMethod, make_task: MakeTask) -> None
     kind = type(method)
     settings = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     assert isinstance(method.needs, frozenset)
-    assert method.needs <= CAPABILITIES, f"it needs what no task has: {method.needs}"
+    assert method.needs <= CAPABILITIES, f"it needs what no task offers: {method.needs}"
     assert method.population in (None, "real", "uniform")
     assert not settings & MEMBERS - {"name"}, "a setting must not be called like a member"
     for offer in ("explore", "exploit", "most_rows", "scores"):
         assert callable(vars(kind).get(offer, len)), f"{offer} must be a method"
     for name, preset in members.presets(kind).items():
-        assert set(preset) <= settings, f"the preset {name!r} has settings that are none"
+        assert set(preset) <= settings, f"the preset {name!r} has settings that do not exist"
         dataclasses.replace(method, **preset)  # type: ignore[type-var]
     assert isinstance(members.is_exhaustive(method), bool)
     assert isinstance(members.stops_on_flips(method), bool)

@@ -88,7 +88,7 @@ class Asked:
             [
                 f"{len(self):,} of {len(self.flips):,} pairs of people are decided differently "
                 f"when only {either(list(self.pairs.schema.protected))} changes, with what goes "
-                "along",
+                "along with it",
                 *(f"  {self._line(int(place))}" for place in strongest),
                 *(["  ..."] if len(places) > _SHOWN else []),
             ]

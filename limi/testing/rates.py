@@ -37,14 +37,14 @@ def assert_flip_rate(
     __tracebackhide__ = True  # pytest shows the line of the test
     if population not in _POPULATIONS:
         raise InvalidInput(
-            f"there is no population {population!r}; {nearest(population, _POPULATIONS)}"
+            f"unknown population {population!r}; {nearest(population, _POPULATIONS)}"
         )
     if inconclusive not in ("fail", "pass"):
-        raise InvalidInput(f'inconclusive is {inconclusive!r}; it is "fail" or "pass"')
+        raise InvalidInput(f'inconclusive is {inconclusive!r}; it must be "fail" or "pass"')
     if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not 0 < at_most < 1:
         raise InvalidInput(
-            f"at_most is {at_most!r}; it is a share above 0 and below 1, such as 0.01 for one in a "
-            "hundred"
+            f"at_most is {at_most!r}; it must be a share between 0 and 1, such as 0.01 for one in "
+            "a hundred"
         )
     rule = f"{_POPULATIONS[population]}_rate <= {100 * at_most:.10f} %"
     answer = gate(model, frame, rule, protected=protected, **options)
@@ -58,6 +58,6 @@ def assert_flip_rate(
 def _explain(answer: Gate) -> str:
     lines = [words.sentence(answer), *(words.why(judged) for judged in answer.rules)]
     if answer.answer == Answer.INCONCLUSIVE:
-        lines.append('Allow more with max_queries=, or say inconclusive="pass".')
+        lines.append('Allow more with max_queries=, or pass inconclusive="pass".')
     lines += [f"  {words.example(found, answer)}" for found in answer.examples]
     return "\n".join(lines)

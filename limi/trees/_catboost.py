@@ -36,12 +36,13 @@ def of_json(model: dict[str, Any], favorable: int) -> Read:
     if model.get("features_info", {}).get("categorical_features"):
         raise BadModel(
             "the CatBoost model takes categories, which it turns into statistics of the training "
-            "rows; nothing can be proven of it: train it on numbers (an OrdinalEncoder before it)"
+            "rows; nothing can be proven about it: train it on numbers (an OrdinalEncoder before "
+            "it)"
         )
     if "oblivious_trees" not in model:
         raise BadModel(
             "the CatBoost model has trees that are not symmetric (grow_policy); nothing can be "
-            "proven of it"
+            "proven about it"
         )
     infos = model["features_info"]["float_features"]
     place_of = {info["feature_index"]: info["flat_feature_index"] for info in infos}
@@ -63,7 +64,7 @@ def _tree(tree: dict[str, Any], place_of: dict[int, int], up: set[int], scale: f
     splits = tree["splits"] or []
     depth = len(splits)
     if any(split["split_type"] != "FloatFeature" for split in splits):
-        raise BadModel("the CatBoost model asks for more than numbers; nothing can be proven of it")
+        raise BadModel("the CatBoost model uses more than numbers; nothing can be proven about it")
     values = np.array(tree["leaf_values"], dtype=np.float64)
     if len(values) != 1 << depth:
         raise BadModel("the CatBoost model has several outputs; proofs are about two labels")

@@ -33,7 +33,7 @@ def read(native: Any, favorable: int) -> Read:
     objective, _, settings = header.get("objective", "none").partition(" ")
     if objective not in _OBJECTIVES:
         raise BadModel(
-            f"the booster has the objective {objective!r}; proofs can be had for "
+            f"the booster has the objective {objective!r}; proofs are possible for "
             f"{spell(_OBJECTIVES)}"
         )
     told = dict(word.split(":", 1) for word in settings.split() if ":" in word)

@@ -111,8 +111,8 @@ def _ensemble(told: dict[str, Any], model: OnnxModel) -> Ensemble:
     after = told.get("post_transform", b"NONE").decode()
     if len(labels) != 2 or after not in ("NONE", "LOGISTIC") or "nodes_values" not in told:
         raise BadModel(
-            f"the graph's trees decide between {len(labels)} classes with {after} behind them; "
-            "proofs can be had for two classes, as float32 shares or with LOGISTIC"
+            f"the graph's trees decide between {len(labels)} classes with {after} after them; "
+            "proofs are possible for two classes, as float32 shares or with LOGISTIC"
         )
     favorable = model.answers.decision.favored(labels)
     assert isinstance(favorable, int)
@@ -163,8 +163,8 @@ def _tree(
     if not np.isin(modes, known).all():
         odd = spell(sorted(set(modes.tolist()) - set(known)))
         raise BadModel(
-            f"the graph's trees ask in a way that cannot be read ({odd}), so nothing can be proven "
-            "of it"
+            f"the graph's trees compare in a way that limi cannot read ({odd}), so nothing can be "
+            "proven about it"
         )
     leaf, larger = modes == "LEAF", np.isin(modes, _LARGER)
     true, false = (place[np.array(told[f"nodes_{n}nodeids"])[here]] for n in ("true", "false"))
@@ -175,7 +175,7 @@ def _tree(
     for node in np.flatnonzero(modes == "BRANCH_EQ"):
         number = numbers[node]
         if number < 0 or number % 1 or number > 1e6:
-            raise BadModel("the graph's trees compare with == what is not a category")
+            raise BadModel("the graph's trees use == on something that is not a category")
         goes = np.zeros(int(number) + 1, dtype=bool)
         goes[-1] = True
         sets[int(node)] = Categories(goes, exact=True)

@@ -23,7 +23,7 @@ _AS_IT_IS = ("passthrough", "drop")
 def part(estimator: Any) -> tuple[Steps, Any, tuple[int, ...] | None]:
     """What is done to rows first, the estimator that decides, and which columns are encoded.
 
-    Columns are told by their places; None stands for any of them.
+    Columns are given by position; None stands for any of them.
     """
     before: list[Any] = []
     jumps: tuple[int, ...] | None = ()

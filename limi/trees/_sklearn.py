@@ -68,7 +68,7 @@ def _read_boosting(native: Any, favorable: int, numbers: Callable[[Any], NDArray
     if start != "zero" and type(start).__name__ != "DummyClassifier":
         raise BadModel(
             f"the gradient boosting starts from a {type(start).__name__} (init), which is not made "
-            "of trees; nothing can be proven of it"
+            "of trees; nothing can be proven about it"
         )
     sign = 1.0 if favorable == 1 else -1.0
     base = float(native._raw_predict_init(np.zeros((1, native.n_features_in_), np.float32))[0, 0])

@@ -31,7 +31,7 @@ def read(native: Any, favorable: int) -> Read:
     objective, gradient = learner["objective"]["name"], learner["gradient_booster"]
     if objective not in _OBJECTIVES:
         raise BadModel(
-            f"the booster has the objective {objective!r}; proofs can be had for "
+            f"the booster has the objective {objective!r}; proofs are possible for "
             f"{spell(_OBJECTIVES)}"
         )
     if gradient["name"] == "gblinear":

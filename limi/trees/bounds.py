@@ -183,7 +183,7 @@ def _bound(lattice: Lattice, boxes: Boxes, paired: bool) -> Bounded:
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of leaves that a row and its partner can reach together, of trees that part them."""
+    """Pairs of leaves that a row and its partner can reach, of trees that separate the two."""
 
     n: int
     box: Ints
@@ -287,7 +287,7 @@ class _Weighed:
 
 
 def _weigh(lattice: Lattice, pairs: _Pairs, top: Floats, bottom: Floats) -> _Weighed:
-    """What pairs of leaves allow; top and bottom are the sums of trees that do not part them."""
+    """What pairs of leaves allow; top and bottom sum up trees that do not separate the two."""
     ensemble, n = lattice.ensemble, pairs.n
     place = pairs.box * ensemble.n_trees + ensemble.tree_of[pairs.own]
     mine, theirs = ensemble.value[pairs.own], ensemble.value[pairs.theirs]

@@ -146,9 +146,9 @@ class Lattice:
         if (apart > self.ensemble.slack).any():
             raise BadModel(
                 f"the columns of this {self.ensemble.kind} were cut where its trees ask, but "
-                f"{int((apart > self.ensemble.slack).sum())} of {len(rows)} rows came out "
-                "otherwise than the trees say, so nothing can be proven of it; does its "
-                "preprocessing change the order of a column?"
+                f"{int((apart > self.ensemble.slack).sum())} of {len(rows)} rows gave results that "
+                "differ from the trees, so nothing can be proven about it; does its preprocessing "
+                "change the order of a column?"
             )
 
     @cached_property
@@ -362,8 +362,8 @@ class _Probe:
             moved = ~same.all(axis=0)
             if (home[moved] >= 0).any():
                 raise BadModel(
-                    "the model's preprocessing makes a number from several columns, so nothing can "
-                    "be proven of it"
+                    "the model's preprocessing makes a number from several columns, so nothing "
+                    "can be proven about it"
                 )
             home[moved] = j
         return home
@@ -386,7 +386,8 @@ class _Probe:
             return replace(axis, last=np.flatnonzero(turns).astype(np.float64))
         if whole:
             raise BadModel(
-                f"column {schema.names[j]!r} has too many values to be part of the rules of a proof"
+                f"column {schema.names[j]!r} has too many values to take part in the rules of a "
+                "proof"
             )
         if not len(nodes):
             return axis
@@ -451,8 +452,8 @@ class _Probe:
         ends = self._features(j, np.array([schema.low[j], schema.high[j]]))[:, features]
         if not (ends[0] <= ends[1]).all():
             raise BadModel(
-                f"the model's preprocessing turns the order of column {schema.names[j]!r} around, "
-                "so nothing can be proven"
+                f"the model's preprocessing reverses the order of column {schema.names[j]!r}, so "
+                "nothing can be proven"
             )
 
     def answer(self, j: int, axis: Axis, tests: Ints) -> _Answers:

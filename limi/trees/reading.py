@@ -96,8 +96,8 @@ class Reading:
         if wrong.any():
             raise BadModel(
                 f"the trees of this {self.ensemble.kind} were read, but on {int(wrong.sum())} of "
-                f"{len(rows)} rows they say something else than the model, so nothing can be "
-                "proven of it; is something done to their answer that limi does not know?"
+                f"{len(rows)} rows they give a different answer from the model, so nothing can be "
+                "proven about it; is their answer processed in a way that limi does not know?"
             )
         return float(apart.max(initial=0.0))
 
@@ -107,7 +107,7 @@ def read_trees(target: Target) -> Reading:
     rule = target.rule
     if not isinstance(rule, Favorable):
         raise BadModel(
-            f"proofs are about favorable decisions, and the decision here is {str(rule)!r}; name "
+            f"proofs are about favorable decisions, but the decision here is {str(rule)!r}; name "
             "favorable labels, or a threshold such as --decision 'score > 0.3'"
         )
     found = _read(target.model)
@@ -131,8 +131,8 @@ def _read(model: Any) -> Read:
     if isinstance(model, SklearnModel):
         if model.reads != "probability" or model.own is not None:
             raise BadModel(
-                "proofs need a model that decides by its probability, and this one has a way of "
-                "its own; give the model inside, with its threshold as --decision 'score > T'"
+                "proofs need a model that decides by its probability, but this one decides in its "
+                "own way; give the model inside, with its threshold as --decision 'score > T'"
             )
         before, last, jumps = part(model.estimator)
         first = model.prepare
@@ -160,15 +160,13 @@ def _read_native(native: Any, favorable: int, first: Callable[[Any], Any] | None
 
 def _favorable(model: Any) -> int:
     if not isinstance(model.favorable_column, int):
-        raise BadModel(
-            "proofs are about decisions between two labels, and this model has more of them"
-        )
+        raise BadModel("proofs are about decisions between two labels, but this model has more")
     return model.favorable_column
 
 
 def _no_trees(name: str) -> BadModel:
     return BadModel(
-        f"proofs need a model made of trees, and this one is of type {name}; those that can be "
+        f"proofs need a model made of trees, but this one is of type {name}; those that can be "
         f"read are {KINDS} (and plain networks of linear layers and ReLUs)"
     )
 

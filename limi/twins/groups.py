@@ -116,8 +116,8 @@ def find_groups(schema: Schema, rows: Rows) -> Groups:
     if enough.sum() < 2:
         largest = [int(count) for count in np.sort(counts)[::-1][:2]]
         raise InvalidInput(
-            f"twins need two groups of at least {FEWEST} people each, and those of "
-            f"{', '.join(schema.protected)} with most people have {largest[0]} and "
+            f"twins need two groups of at least {FEWEST} people each, but the largest of "
+            f"{', '.join(schema.protected)} have {largest[0]} and "
             f"{largest[1] if len(largest) > 1 else 0}; give a larger table, or fewer protected "
             "columns or values"
         )

@@ -155,16 +155,16 @@ def check_keep(schema: Schema, keep: Sequence[str]) -> None:
     for name in keep:
         if name not in schema.names:
             raise InvalidInput(
-                f"the column {name!r} that may differ is not among those of the table that the "
-                f"model takes; {nearest(name, schema.names)}"
+                f"the column {name!r} to keep is not one that the model takes; "
+                f"{nearest(name, schema.names)}"
             )
         if name in schema.protected:
             raise InvalidInput(
-                f"{name!r} is protected and cannot be kept: a twin differs in it; keep columns "
-                "that groups may differ in, such as hours of work"
+                f"{name!r} is protected and cannot be kept, because a twin differs in it; keep "
+                "columns in which groups may differ, such as hours of work"
             )
     if len(set(keep)) != len(keep):
-        raise InvalidInput(f"the columns to keep name one twice: {spell(keep)}")
+        raise InvalidInput(f"the columns to keep include one twice: {spell(keep)}")
 
 
 def require_generator(name: str) -> None:
@@ -172,8 +172,8 @@ def require_generator(name: str) -> None:
     if not _can_make(name):
         able = [other for other in generators.names() if _can_make(other)]
         raise InvalidInput(
-            f"the generator {name!r} cannot make twins: it must find the latents of given rows "
-            f"and take the columns in an order; these can: {spell(able)}"
+            f"the generator {name!r} cannot make twins: it cannot find the latents of given rows, "
+            f"or has no order of columns; these can: {spell(able)}"
         )
 
 

@@ -231,7 +231,7 @@ class _Inquiry:
         return [pair for g in known for pair in ((g, best), (best, g))]
 
     def ask_placebo(self) -> bool:
-        """The same between groups drawn at random: protected values shuffled, learned anew.
+        """The same between groups drawn at random: protected values shuffled, learned again.
 
         What the model sees of a person's own group stays as it is.
         """
@@ -462,9 +462,9 @@ class _Inquiry:
         compared = {way.own for way in self.ways}
         left = [name for number, name in enumerate(names) if number not in compared]
         if left:
-            notes.append(f"not compared, because there are many groups: {', '.join(left)}")
+            notes.append(f"not compared, because there are too many groups: {', '.join(left)}")
         if missing:
-            notes.append(f"the budget left no room for {', '.join(missing)}")
+            notes.append(f"the budget was too small for {', '.join(missing)}")
         return replace(
             blank,
             groups=groups,

@@ -42,7 +42,7 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_
 
 
 class Killed(LimiError):
-    """A worker was ended from outside, every time that it was given a job."""
+    """A worker was killed every time that it was given a job."""
 
     exit_code = 4
 
@@ -140,7 +140,7 @@ def cannot_travel(error: BaseException) -> InvalidInput:
 
 
 def unpack(message: bytes) -> Work:
-    """The work that another process has packed; work that fails where it cannot be had here."""
+    """The work that another process has packed; work that fails if it cannot be opened here."""
     try:
         return arrive(pickle.loads(message))  # noqa: S301 (the process that hires us wrote it)
     except LimiError as error:

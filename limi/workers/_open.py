@@ -24,12 +24,11 @@ def count_workers(wanted: int | str | None) -> int:
         number = int(wanted)
     except ValueError:
         raise InvalidInput(
-            f"workers is {wanted!r}; it is a number, or {AUTO} for one on each core"
+            f"workers is {wanted!r}; it must be a number, or {AUTO} for one per core"
         ) from None
     if not 1 <= number <= _MOST:
         raise InvalidInput(
-            f"workers is {number}; use at least 1 and at most {_MOST:,}, or {AUTO} for one on each "
-            "core"
+            f"workers is {number}; use at least 1 and at most {_MOST:,}, or {AUTO} for one per core"
         )
     return number
 
@@ -55,8 +54,8 @@ def check_cluster(cluster: str | None) -> None:
         return
     if cluster != _RAY and not cluster.startswith(f"{_RAY}://"):
         raise InvalidInput(
-            f"cluster is {cluster!r}; it is {_RAY} (that of RAY_ADDRESS, or one that is started "
-            f"here), or {_RAY}://HOST:PORT"
+            f"cluster is {cluster!r}; write {_RAY} (the cluster in RAY_ADDRESS, or a local one), "
+            f"or {_RAY}://HOST:PORT"
         )
 
 

@@ -80,9 +80,8 @@ class _Process:
             return self.pipe.recv()
         except (EOFError, OSError):
             raise Killed(
-                f"a worker was ended from outside (exit code {self._ended()}), each time that it "
-                "was given the same job; was the memory full? Use fewer --workers, or a smaller "
-                "--max-batch"
+                f"a worker was killed (exit code {self._ended()}) every time it was given the same "
+                "job; did memory run out? Use fewer --workers, or a smaller --max-batch"
             ) from None
 
     @property
@@ -110,7 +109,7 @@ class _Pooled(_Process):
         self._process = context.Process(target=_serve_pooled, args=(theirs, given), daemon=True)
         with warnings.catch_warnings():
             # Python warns of forking while threads run. The child uses none of them, and what does
-            # not outlive a fork is opened anew there, or is not forked.
+            # not outlive a fork is opened again there, or is not forked.
             warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
             self._process.start()
         theirs.close()  # else its end would never be seen
@@ -182,7 +181,7 @@ def _serve_pooled(pipe: Connection, work: Work | bytes) -> None:
 
 
 def main() -> None:
-    """The life of a worker that was started anew."""
+    """The life of a worker that was started again."""
     _end_with(sys.stdin.buffer.read)
     pipe = Connection(int(sys.argv[2]))
     with settle():

@@ -85,8 +85,8 @@ class RayCluster:
             there = self._ray.get(actor.versions.remote(), timeout=_READY_SECONDS)
         except self._ray.exceptions.GetTimeoutError:
             raise InvalidInput(
-                f"no worker of the cluster stood ready within {_READY_SECONDS:g} seconds; each "
-                "needs one CPU: is anything free?"
+                f"no worker of the cluster was ready within {_READY_SECONDS:g} seconds; each needs "
+                "one CPU: is one free?"
             ) from None
         except Exception as error:
             raise InvalidInput(
@@ -109,8 +109,9 @@ def require_same(here: dict[str, str], there: dict[str, str]) -> None:
         theirs = there.get(name, "none")
         if mine != theirs:
             raise InvalidInput(
-                f"the cluster has {name} {theirs}, and this machine {name} {mine}; findings are "
-                "promised to be the same for the same versions alone: install one on both"
+                f"the cluster has {name} {theirs}, but this machine has {name} {mine}; findings "
+                "are only guaranteed to be the same with the same versions, so install one of "
+                "them on both"
             )
 
 
@@ -157,8 +158,8 @@ class _Actor:
             return Failed(MemoryError())
         except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError):
             raise Killed(
-                "a worker of the cluster was ended from outside, each time that it was given the "
-                "same job; was its memory full? Use fewer --workers, or a smaller --max-batch"
+                "a worker of the cluster was killed every time it was given the same job; did "
+                "memory run out there? Use fewer --workers, or a smaller --max-batch"
             ) from None
 
     def end(self) -> None:
@@ -188,8 +189,8 @@ def _require_reachable(address: str) -> None:
         host = port = None
     if not host or not port or parts.scheme not in ("", "ray"):
         raise InvalidInput(
-            f"the cluster {address!r} is not an address; write ray://HOST:PORT (usually "
-            "10001), or ray for that of RAY_ADDRESS or one that is started here"
+            f"the cluster {address!r} is not an address; write ray://HOST:PORT (usually 10001), or "
+            "ray for the cluster in RAY_ADDRESS or a local one"
         )
     try:
         with socket.create_connection((host, port), timeout=TIMEOUT):

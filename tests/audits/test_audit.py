@@ -142,7 +142,7 @@ def test_a_generator_can_be_an_object_or_a_file_and_must_fit(tmp_path):
     one = audit(generator=fitted, **given)
     two = audit(generator=tmp_path / "people.trees", **given)
     pd.testing.assert_frame_equal(one.findings, two.findings)
-    with pytest.raises(InvalidInput, match="fitted to other columns"):
+    with pytest.raises(InvalidInput, match="fitted to columns that differ"):
         audit(frame=FRAME[FRAME.age < 60], generator=fitted, **given)
     with pytest.raises(InvalidInput, match="did you mean 'trees'"):
         audit(generator="tress", **given)
@@ -318,7 +318,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same(tmp_path):
     assert (tmp_path / "run.partial" / "journal.bin").exists()
     with pytest.raises(InvalidInput, match="--resume"):
         audit(well, out=tmp_path / "run", **given)
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         audit(well, out=tmp_path / "run", resume=True, seed=9, **given)
     resumed = audit(well, out=tmp_path / "run", resume=True, **given)
     whole = audit(well, **given)
@@ -396,7 +396,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ({"favorable": "maybe"}, InvalidInput, "not in the target column"),
         ({"favorable": None}, InvalidInput, "say which one people want"),
         ({"method": "limmi"}, InvalidInput, "unknown method"),
-        ({"frame": FRAME.assign(sex="F")}, InvalidInput, "one value only"),
+        ({"frame": FRAME.assign(sex="F")}, InvalidInput, "only one value"),
         ({"frame": FRAME.assign(ok="yes")}, BadTable, "has 1 different value "),
         (
             {"frame": FRAME.assign(ok=FRAME["job"].astype(str)), "favorable": None},
@@ -404,14 +404,14 @@ def test_a_place_that_cannot_be_written(tmp_path):
             "say which ones people want, one or several",
         ),
         ({"frame": FRAME[:0]}, BadTable, "empty"),
-        ({"frame": FRAME.drop(columns="job")}, BadModel, "wants the columns job"),
+        ({"frame": FRAME.drop(columns="job")}, BadModel, "needs the columns job"),
         ({"frame": FRAME.assign(job=1)}, BadModel, "the model raised"),
-        ({"model": object()}, InvalidInput, "is not a model that limi knows"),
+        ({"model": object()}, InvalidInput, "is not a model that limi recognises"),
         ({"model": LogisticRegression()}, BadModel, "not a fitted classifier"),
         ({"model": lambda f: np.full(len(f), np.nan)}, BadModel, "NaN or infinite"),
         ({"model": lambda f: np.zeros(3)}, BadModel, "3 answers for"),
         ({"model": lambda f: np.zeros((len(f), 3))}, BadModel, "returned 3 values per row"),
-        ({"model": lambda f: f["job"].astype(str)}, BadModel, "was expected; return two labels"),
+        ({"model": lambda f: f["job"].astype(str)}, BadModel, "return two labels"),
         ({"model": lambda f: f["age"].astype(float)}, BadModel, "must lie in"),
         ({"max_rows": 0}, InvalidInput, "above 0"),
         ({"max_queries": 1}, InvalidInput, "one row costs 2 queries"),
@@ -479,7 +479,7 @@ def test_a_changed_function_cannot_take_over_an_unfinished_run(tmp_path, monkeyp
         limi.audit("python:m.py:f", few(), **given)
     assert (tmp_path / "run.partial").exists()
     (tmp_path / "m.py").write_text("def f(x):\n    return (x['a'] > 3).to_numpy() * 1.0\n")
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         limi.audit("python:m.py:f", few(), resume=True, **given)
 
 
@@ -487,7 +487,7 @@ def test_force_replaces_nothing_but_runs(tmp_path, monkeypatch):
     kept = tmp_path / "thesis"
     kept.mkdir()
     (kept / "thesis.txt").write_text("years of work")
-    with pytest.raises(InvalidInput, match="holds other files"):
+    with pytest.raises(InvalidInput, match="holds files that are not part of"):
         audit_few(few(), out=kept, force=True)
     assert (kept / "thesis.txt").read_text() == "years of work"
     monkeypatch.chdir(kept)

@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_is_one_sentence(tmp_path):
     with pytest.raises(InvalidInput, match="cannot be written"), Draft.at(tmp_path / "file" / "a"):
         pass
     assert names(tmp_path) == ["file", "loop"]
-    with pytest.raises(InvalidInput, match="holds the folder you are in"):
+    with pytest.raises(InvalidInput, match="contains the folder you are in"):
         Draft.at("/")
 
 
@@ -121,7 +121,7 @@ def test_a_run_is_written_from_a_folder_that_is_gone(tmp_path):
         check=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
-    assert "the folder you are in does not exist any more" in shown.stdout
+    assert "the folder you are in no longer exists" in shown.stdout
     assert names(tmp_path) == ["run"]
 
 
@@ -157,7 +157,9 @@ def test_force_spares_a_folder_that_holds_more_than_a_run(tmp_path, name, made):
     made(place / name)
     before = names(place)
     for given in ({"force": True}, {"force": True, "resume": True}):
-        with pytest.raises(InvalidInput, match=r"holds other files than|no unfinished run"):
+        with pytest.raises(
+            InvalidInput, match=r"holds files that are not part of|no unfinished run"
+        ):
             Draft.at(place, **given)
     assert names(place) == before
     assert names(tmp_path) == ["run"]
@@ -178,7 +180,7 @@ def test_force_spares_files_that_are_only_called_like_ours(tmp_path, files):
     place.mkdir()
     for name, text in files.items():
         (place / name).write_text(text)
-    with pytest.raises(InvalidInput, match="holds other files than a run"):
+    with pytest.raises(InvalidInput, match="holds files that are not part of a limi run"):
         Draft.at(place, force=True)
     assert {path.name: path.read_text() for path in place.iterdir()} == files
 
@@ -214,7 +216,7 @@ def test_what_lies_beside_is_not_touched(tmp_path):
 def test_a_foreign_folder_where_the_draft_should_be_is_left_alone(tmp_path, made, given):
     made(tmp_path / "run.partial")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(InvalidInput, match=r"holds other files than that; move it"):
+    with pytest.raises(InvalidInput, match=r"holds other files; move it"):
         Draft.at(tmp_path / "run", **given)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -223,7 +225,7 @@ def test_a_foreign_folder_where_the_draft_should_be_is_left_alone(tmp_path, made
 def test_a_draft_with_something_foreign_is_left_alone(tmp_path, stranger):
     folder = killed(tmp_path / "run")
     (folder / stranger).write_text("mine")
-    with pytest.raises(InvalidInput, match="holds other files than that"):
+    with pytest.raises(InvalidInput, match="holds other files"):
         Draft.at(tmp_path / "run", force=True)
     assert names(folder) == sorted(["journal.bin", "manifest.json", stranger])
 
@@ -289,7 +291,7 @@ def test_an_unfinished_run_is_neither_overwritten_nor_forgotten(tmp_path):
     folder = killed(tmp_path / "run", files=["report.html", ".limi-0123456789abcdef.partial"])
     with pytest.raises(InvalidInput, match="--resume, or start again with --force"):
         Draft.at(tmp_path / "run")
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         attempt(tmp_path / "run", lambda draft: draft.settle_on(OTHER), resume=True)
     assert (folder / "journal.bin").read_bytes() == b"LJ02"
     with Draft.at(tmp_path / "run", resume=True) as draft:
@@ -355,7 +357,7 @@ def test_an_interrupted_run_is_taken_up_from_its_folder(tmp_path):
     interrupted(place)
     assert names(tmp_path) == ["run"]
     # A resumed run that fails at once leaves the folder as it was.
-    with pytest.raises(InvalidInput, match="other settings"):
+    with pytest.raises(InvalidInput, match="different settings"):
         attempt(place, lambda draft: draft.settle_on(OTHER), resume=True)
     assert names(tmp_path) == ["run"]
     assert (place / "journal.bin").read_bytes() == b"LJ02 answers"

@@ -67,7 +67,7 @@ def test_the_rate_of_people_comes_from_rows_the_model_has_not_seen(plain, held):
     assert rates["held-out"].n == len(NEW)
     assert rates["held-out"].estimate == pytest.approx(flips(NEW).mean())
     assert plain.rates["real"].estimate == pytest.approx(flips(TRAINED).mean())
-    assert rates["real"].reason == "held-out rows were given, and are measured instead"
+    assert rates["real"].reason == "held-out rows were given and measured instead"
     assert {name: rates[name] for name in ("natural", "uniform")} == {
         name: plain.rates[name] for name in ("natural", "uniform")
     }
@@ -134,7 +134,7 @@ def test_a_run_is_held_to_them_and_opens_with_them(held, tmp_path):
 
     given = {"out": tmp_path / "run", "max_batch": 200}
     assert audit(held_out=NEW, **given, on_progress=stop).stop == "interrupted"
-    with pytest.raises(InvalidInput, match="other settings, data or model"):
+    with pytest.raises(InvalidInput, match="different settings, data or model"):
         audit(held_out=NEW[:-1], **given, resume=True)
     assert audit(held_out=NEW, **given, resume=True).rates == result.rates
 
@@ -174,7 +174,7 @@ def test_a_few_rows_that_the_table_does_not_know_are_left_out_and_noted():
     [
         (NEW.drop(columns="job"), "do not fit the table: the table lacks the column 'job'"),
         (NEW[:0], "do not fit the table: there are none"),
-        (NEW.assign(ok="maybe"), "target column 'ok' holds 'maybe', where the table's holds 'yes'"),
+        (NEW.assign(ok="maybe"), "target column 'ok' holds 'maybe', while the table's holds 'yes'"),
         (NEW.assign(job="pilot"), r"held-out rows \(new.csv\) do not fit the table: column 'job'"),
         (NEW.assign(age="old"), "do not fit the table: column 'age' is numerical in the schema"),
         ([1, 2], "a table was expected, not list"),

@@ -71,7 +71,7 @@ def test_counts_are_of_all_and_the_rest_of_a_stated_sample(both):
     counted = [s.metrics["effectiveness"]["findings"] for s in (one, other)]
     assert counted[0] == counted[1]
     note = f"there are {other.findings:,} findings, more than fit in memory"
-    assert any(note in told and "those of 100, drawn at random" in told for told in other.notes)
+    assert any(note in told and "come from 100 drawn at random" in told for told in other.notes)
     assert note in (place / "spilled" / "report.html").read_text()
     assert note not in json.dumps(one.as_dict())
     assert set(map(tuple, spilled.found.rows)) < set(map(tuple, whole.found.rows))
@@ -110,4 +110,4 @@ def test_answers_that_move_are_confirmed_as_in_memory(table, monkeypatch):
     assert 0 < one.summary.findings == other.summary.findings
     pd.testing.assert_frame_equal(one.findings, other.findings)
     for run in runs:
-        assert "otherwise when findings were asked again" in " ".join(run.summary.notes)
+        assert "not when findings were asked about again" in " ".join(run.summary.notes)

@@ -97,13 +97,17 @@ def test_a_run_without_findings_opens_too(tmp_path):
         ({"table": FRAME.assign(job="pilot")}, BadTable, "the frame is not the one that the run"),
         ({"table": FRAME.assign(age="old")}, BadTable, "the frame is not the one that the run"),
         ({"table": FRAME[:0]}, BadTable, "the table is empty"),
-        ({"table": people(seed=1)}, BadTable, "the frame holds other rows than the run tested"),
+        (
+            {"table": people(seed=1)},
+            BadTable,
+            "the frame has different rows from what the run tested",
+        ),
         ({"table": "none.csv"}, InvalidInput, "there is no file 'none.csv'"),
         ({"model": lambda f: f["wage"]}, BadModel, "the model raised KeyError"),
         (
             {"model": lambda f: 1 - model(f)},
             BadModel,
-            "the model answers otherwise than in the run",
+            "the model gives answers that differ from those in the run",
         ),
         ({"model": LogisticRegression()}, BadModel, "the model does not fit the run"),
         ({"model": "skops:none.skops"}, InvalidInput, "there is no file 'none.skops'"),
@@ -246,7 +250,7 @@ def test_a_moved_table_or_model_can_be_named(filed, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("column", "told"), [("income", "other rows than"), ("ok", "other labels than")]
+    ("column", "told"), [("income", "different rows from"), ("ok", "different labels from")]
 )
 def test_a_changed_table_is_refused(filed, tmp_path, column, told):
     folder, _ = filed
@@ -270,7 +274,7 @@ def test_a_changed_model_is_refused(filed, tmp_path):
         limi.reopen(folder / "out", model=f"skops:{tmp_path / 'other.skops'}")
     # A folder that knows no sum of its model is held to the scores it wrote.
     unknown = copied(filed, tmp_path, model_sha256=None)
-    with pytest.raises(BadModel, match="answers otherwise than in the run"):
+    with pytest.raises(BadModel, match="gives answers that differ from those in the run"):
         limi.reopen(unknown, model=f"skops:{tmp_path / 'other.skops'}")
 
 

@@ -75,16 +75,20 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
     summary = real[0].summary
     shown = text.render(summary)
     page = html.render(summary)
-    for words in ("nothing along", "If nothing went along", "changed with what goes along"):
+    for words in (
+        "nothing else",
+        "If nothing else changed with it",
+        "changed with what goes along",
+    ):
         assert words in shown.replace("\n  ", " ").replace("\n", " ")
-    assert "nothing along" in page
+    assert "nothing else" in page
     # The example is the role of most people: of a hundred husbands and ten wives it is a husband.
     counts = pd.concat([frame_of()["tie"], frame_of()["title"]]).value_counts()
     first, becomes = list(summary.rules.roles[0].levels.values())
     assert counts[first] == max(counts[["Wife", "Husband", "Ms", "Mr"]]) >= counts[becomes]
     assert f" {first} as sex " in wording.tell_rules(summary)[0]
     assert f"{becomes} as sex " in wording.tell_rules(summary)[0]
-    assert "what the rules say goes along" in wording.limits(summary)[-1]
+    assert "what the rules change along" in wording.limits(summary)[-1]
     assert dict(wording.rule_facts(summary))["rules"] == "5 constraints, 2 derived columns, 2 roles"
     example = summary.examples[0]
     assert "tie" in {field.name for field in example.fields if field.changed}
@@ -98,7 +102,7 @@ def test_where_nothing_goes_along_the_two_questions_have_words_of_their_own(real
     assert "% if only sex changed, whatever the rules say" in told.evidence
     shown = text.render(fewer)
     assert "rules aside" in shown
-    assert "nothing along" not in shown
+    assert "nothing else changed" not in shown
     assert "Many people have no partner." in shown
     assert "Rules aside" in html.render(fewer)
     harmless = replace(fewer, rules=replace(fewer.rules, only_protected={}, alone={}))
@@ -279,8 +283,8 @@ def test_each_of_several_protected_columns_has_both_rates_too():
     assert alone["sex"]["real"] == plain.rates_by_column["sex"]["real"]
     assert plain.rates_by_column_only_protected == plain.rates_by_column
     shown = " ".join(text.render(result.summary).split())
-    assert "if sex changed with what goes along, and no other" in shown
-    assert "if sex alone changed, nothing along" in shown
-    assert "if age alone changed, nothing along" in html.render(result.summary)
+    assert "if sex changed with what goes along with it, and no other" in shown
+    assert "if sex alone changed, nothing else" in shown
+    assert "if age alone changed, nothing else" in html.render(result.summary)
     again = Summary.from_dict(json.loads(json.dumps(result.summary.as_dict())))
     assert again.rules == result.summary.rules

@@ -74,7 +74,7 @@ def test_every_method_ends_in_time(table, method):
     assert summary.stop == "seconds"
     assert summary.findings > 20
     assert {"real", "natural", "uniform"} == set(summary.rates)
-    assert "rows, because the time was up" in summary.cut["search"]
+    assert "rows, because time ran out" in summary.cut["search"]
     assert summary.cut["search"] in summary.notes
     spent = {name: phase["seconds"] for name, phase in summary.phases.items()}
     assert sum(spent.values()) == pytest.approx(took, abs=0.01)
@@ -130,7 +130,7 @@ def test_a_model_that_slows_down_ends_in_time_and_keeps_what_was_confirmed(table
     assert took <= 15 + 500 * 0.009  # one batch
     summary = result.summary
     assert summary.findings > 20
-    assert "no time to ask for them again" in summary.cut["second_check"]
+    assert "no time to ask about them again" in summary.cut["second_check"]
     assert summary.cut["second_check"] in text.render(summary).replace("\n    ", " ")
     for _, row in result.findings.iterrows():
         partner = row.copy()
@@ -145,7 +145,7 @@ def test_a_search_that_had_no_time_says_so(table):
     assert took <= 1.5 + 0.2
     summary = result.summary
     assert (summary.findings, summary.rows_checked, summary.stop) == (0, 0, "seconds")
-    assert "no time left to search" in summary.cut["search"]
+    assert "no time was left to search" in summary.cut["search"]
     assert "not searched" in text.render(summary)
     assert "not searched" in html.render(summary)
     assert summary.as_dict()["cut"]["search"] == summary.cut["search"]
@@ -169,14 +169,14 @@ def test_rates_say_on_how_many_rows_they_were_measured(table):
     told = result.summary.cut["rates"]
     n = result.rates["uniform"].n
     assert n < 8_000
-    assert f"{n:,} rows at most, not on 8,000: rates get a fifth of --max-seconds" in told
+    assert f"at most {n:,} rows, not on 8,000: rates get a fifth of --max-seconds" in told
     given = {"max_seconds": None, "method": "themis", "generator": None}
     result, _ = audit(table, clock, Slow(clock), max_rows=50, **given)
     assert "rates" not in result.summary.cut
     result, _ = audit(table, clock, Slow(clock), max_queries=9_000, **given)
     assert "a fifth of --max-queries" in result.summary.cut["rates"]
     result, _ = audit(table, clock, Slow(clock), max_rows=50, rate_rows=200_000, **given)
-    assert "a rate asks 250,000 questions at most" in result.summary.cut["rates"]
+    assert "a rate takes at most 250,000 questions" in result.summary.cut["rates"]
 
 
 @pytest.mark.parametrize(("method", "population"), [("real", "real"), ("themis", "uniform")])

@@ -111,7 +111,12 @@ def test_the_report_says_goes_with_and_never_what_it_must_not(result, draw):
     for never in ("counterfactual", "because of"):
         assert never not in words
     if draw is not html.snippet:
-        for said in ("goes with sex", "carried by", "statistical counterparts", "shuffled sex"):
+        for said in (
+            "goes along with sex",
+            "carried by",
+            "statistical counterparts",
+            "shuffled sex",
+        ):
             assert said in words
         assert "as their twins with sex male" in words
 
@@ -158,10 +163,10 @@ def test_a_budget_that_is_too_small_is_told_with_one_that_would_do(frame):
     table = frame.drop(columns="id")
     told = limi.audit(Lender(), table, max_queries=500, **GIVEN).twins
     assert not told.directions
-    assert "they take 600 at least, for which --max-queries 750 would do" in told.reason
+    assert "they take at least 600, for which --max-queries 750 is enough" in told.reason
     assert not limi.audit(Lender(), table, max_queries=750, **GIVEN).twins.reason
     told = limi.audit(Lender(), table, max_queries=2000, **GIVEN).twins
-    assert "up to 104,400; --max-queries 140,000 would do" in told.notes[-1]
+    assert "up to 104,400; --max-queries 140,000 is enough" in told.notes[-1]
     told = limi.audit(Lender(), table, max_queries=140_000, **GIVEN).twins
     assert not any("--max-queries" in note for note in told.notes)
 
@@ -246,8 +251,12 @@ def test_groups_under_forty_people_are_refused(frame):
     [
         (lambda f: f[["sex"]], InvalidInput, "has no key column 'id'"),
         (lambda f: f[["id", "age"]], InvalidInput, "has a column 'sex'"),
-        (lambda f: f[["id", "sex"]][:-5], BadTable, "5 of 1,200 people of the table are not in"),
-        (lambda f: pd.concat([f[["id", "sex"]]] * 2), BadTable, "several rows of one key 'id'"),
+        (
+            lambda f: f[["id", "sex"]][:-5],
+            BadTable,
+            "5 of 1,200 people in the table are missing from",
+        ),
+        (lambda f: pd.concat([f[["id", "sex"]]] * 2), BadTable, "several rows with the same 'id'"),
     ],
 )
 def test_a_table_of_protected_columns_that_does_not_fit(frame, apart, error, words):

@@ -65,7 +65,7 @@ def test_a_model_that_treats_values_alike_accuses_nobody(method):
     said = everything(result)
     assert "is favored over" not in said
     assert "; favors " not in said
-    assert "None of the 10 pairs of values differs by more than chance explains" in said
+    assert "None of the 10 pairs of values differ by more than chance explains" in said
     assert not any(key in tree for key in ("directions", "losers"))
     assert "losers" not in tree["metrics"]["severity"]
     # Of the findings there are counts, and a word on what they are not.
@@ -219,7 +219,7 @@ def test_a_folder_that_told_directions_by_findings_can_be_read():
         rule |= {"flips": 9, "favored": direction}
     old = Summary.from_dict(tree)
     said = " ".join(text.render(old).split())
-    assert "this run is of an earlier limi; test again to see who is favored" in said
+    assert "an earlier limi made this run; test again to see who is favored" in said
     assert "is favored over" not in said
     assert "favors sex Male" not in said
     html.render(old)
@@ -249,7 +249,7 @@ def test_a_model_that_ranks_within_a_batch_is_not_compared_under_values():
         ranks, applicants(), protected=["sex"], max_rows=300, generator=None, method="real"
     )
     assert result.summary.what_if == ()
-    assert "depend on the other rows of a batch" in favored.lacking(result.summary)
+    assert "depend on the other rows in a batch" in favored.lacking(result.summary)
 
 
 def test_few_queries_leave_the_other_values_of_findings_unasked():

@@ -86,7 +86,7 @@ def test_what_cannot_be_is_said(change, told):
         ("", "defines no target and no method"),
         ("x = 1", "has 'x'"),
         ("targets = 3", "write \\[\\[targets\\]\\]"),
-        ("defaults = 3\n[[targets]]\n", "not a table"),
+        ("defaults = 3\n[[targets]]\n", "must be a table"),
         ("[[targets", "not a TOML file"),
         ("[[methods]]\nname = 'guidde'", "did you mean 'guided'"),
         ("[[methods]]\nname = 'mine'\nmethod = 'limi'\nsettings = {nothing = 1}", "no setting"),

@@ -76,7 +76,7 @@ def test_a_blend_without_effect_never_flips(tmp_path):
 
 
 def test_a_rate_that_is_higher_than_the_models_is_refused(tmp_path, few_people):
-    with pytest.raises(InvalidInput, match="state a lower rate"):
+    with pytest.raises(InvalidInput, match="ask for a lower rate"):
         target(tmp_path, recipe="nearly_fair", settings={"kind": "logistic", "rate": 0.9})
     assert not list(tmp_path.iterdir())
 

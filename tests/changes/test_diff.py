@@ -147,10 +147,12 @@ def test_another_model_than_the_run_tested_is_refused(untried, tmp_path):
 
 def test_an_earlier_model_that_answers_otherwise_than_in_the_run_is_refused(runs, tmp_path):
     """A live function has no sum, and two functions of one file have the same."""
-    with pytest.raises(BadModel, match=r"answers otherwise than in the run .* --before KIND:PLACE"):
+    with pytest.raises(
+        BadModel, match=r"gives answers that differ from those in the run .* --before KIND:PLACE"
+    ):
         ask(runs, before_model=by_sex(30, favors="f"))
     newer = people().assign(tenure=np.arange(400) % 5)
-    with pytest.raises(BadModel, match="answers otherwise than in the run"):
+    with pytest.raises(BadModel, match="gives answers that differ from those in the run"):
         ask(runs, before_model=by_sex(5), table=newer, generator=None)
     path = tmp_path / "two.py"
     path.write_text(
@@ -160,7 +162,9 @@ def test_an_earlier_model_that_answers_otherwise_than_in_the_run_is_refused(runs
     options = OPTIONS | {"generator": None, "rate_rows": 50, "trust_pickle": True}
     limi.audit(f"python:{path}:old", people(60), out=tmp_path / "run", **options)
     more = {"table": people(60), "rows": 50, "trust_pickle": True, "model": by_sex(5)}
-    with pytest.raises(BadModel, match=r"two.py:other' answers otherwise than in the run"):
+    with pytest.raises(
+        BadModel, match=r"two.py:other' gives answers that differ from those in the run"
+    ):
         limi.diff(tmp_path / "run", before_model=f"python:{path}:other", **more)
     told = limi.diff(tmp_path / "run", before_model=f"python:{path}:old", **more)
     assert told.populations[0].change.before.estimate == 1.0

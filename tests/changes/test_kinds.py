@@ -218,9 +218,9 @@ def test_the_page_of_an_opened_run_holds_all_findings(place, kind):
 
 
 def test_answers_of_another_kind_are_refused(place):
-    with pytest.raises(InvalidInput, match="was decided by 'class', which compares other answers"):
+    with pytest.raises(InvalidInput, match="used 'class', which compares different answers"):
         limi.replay(place / "class", held["newer_price"], decision="difference > 2")
-    with pytest.raises(InvalidInput, match="which compares other answers"):
+    with pytest.raises(InvalidInput, match="which compares different answers"):
         limi.diff(place / "number", place / "class")
     told = limi.replay(place / "number", held["newer_price"], decision="difference > 60")
     assert told.counts[GONE] == len(told)

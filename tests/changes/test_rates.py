@@ -120,4 +120,4 @@ def test_too_few_changes_are_told_as_such():
     before = np.arange(100) < 5
     found = changed_regions(SCHEMA, rows, before, ~before & False, np.random.default_rng(0))
     assert found.changed == ()
-    assert found.reason.startswith("5 of 100 rows no longer flip and 0 newly do; it takes 30")
+    assert found.reason.startswith("5 of 100 rows no longer flip and 0 newly do; at least 30")

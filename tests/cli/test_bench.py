@@ -121,7 +121,7 @@ def test_a_file_adds_targets_and_methods(limi, tmp_path):
     [
         (["table", "--measure", "nothing"], "there is no measure 'nothing'"),
         (["table", "--budget", "7"], "no result has a budget of 7 queries"),
-        (["table", "--scale", "huge"], "there is no scale 'huge'"),
+        (["table", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "--only", "nothing"], "no cell is called 'nothing'"),
         (["run", "--workers", "0"], "use at least one"),
         (["list", "--add", "none.toml"], "cannot be read"),

@@ -102,7 +102,11 @@ def test_a_diff_compares_a_run_with_a_model_and_with_a_run(here, limi):
     [
         (("replay", "gone", "--model", AFTER), 2, "there is no run folder"),
         (("replay", "run", "--model", AFTER, "--out", "x.csv"), 2, "must end in .parquet"),
-        (("replay", "run", "--model", AFTER, "--schema", "s.toml"), 2, "name that with --table"),
+        (
+            ("replay", "run", "--model", AFTER, "--schema", "s.toml"),
+            2,
+            "name the table with --table",
+        ),
         (("replay", "run", "--model", AFTER, "--fill", "x"), 2, "write --fill COLUMN=VALUE"),
         (("diff", "run"), 2, "name a second run, or the newer model"),
         (("diff", "run", "--model", AFTER), 2, "name it: --before python:model.py:before"),

@@ -198,7 +198,7 @@ def test_rules_are_mined_written_and_used(folder, limi):
     code, out, _ = limi("schema", "people.csv", "--mine", "--protected", "sex")
     assert code == 0
     assert "[protected]" in out
-    assert "# No rules were found that the rows keep." in out
+    assert "# No rules were found that the rows follow." in out
     (folder / "p.toml").write_text(out)
     few = ["--favorable", "yes", "--max-rows", "10", "--rate-rows", "0"]
     code, told, _ = limi(*TEST, *few, "--schema", "p.toml", "--json")
@@ -224,11 +224,11 @@ def test_no_mined_rule_speaks_of_the_target(folder, limi):
     code, _, err = limi("schema", "people.csv", "--target", "okay")
     assert (code, "did you mean 'ok'" in err) == (4, True)
     code, _, err = limi(*FULL, "--constraint", 'ok == "yes" implies age > 3')
-    assert (code, "speaks of 'ok', the target column" in err) == (2, True)
+    assert (code, "mentions 'ok', the target column" in err) == (2, True)
     text = limi("schema", "people.csv")[1].replace("format = 1", "")
     rule = "[constraints]\nodd = 'ok == \"yes\" implies age > 3'\n"
     (folder / "s.toml").write_text(text + rule)
-    told = "constraint 'odd' has no effect, because it speaks of 'ok'"
+    told = "constraint 'odd' has no effect, because it mentions 'ok'"
     code, out, _ = limi(*FULL, "--schema", "s.toml", "--max-rows", "10", "--json")
     assert (code, told in " ".join(json.loads(out)["notes"])) == (0, True)
     words = ["fit", "people.csv", "--target", "ok", "--schema", "s.toml", "--out", "g.limi"]
@@ -298,7 +298,11 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--model", "model.py"], 2, "KIND:PLACE"),
         ([*FULL, "--model", "pyton:model.py:approve"], 2, "did you mean 'python'"),
         ([*FULL, "--model", "python:model.py:aprove"], 2, "did you mean 'approve'"),
-        ([*FULL, "--model", "python:model.py:not_a_function"], 2, "is not a model that limi knows"),
+        (
+            [*FULL, "--model", "python:model.py:not_a_function"],
+            2,
+            "is not a model that limi recognises",
+        ),
         ([*FULL, "--model", "python:none.py:f"], 2, "there is no file"),
         ([*FULL, "--model", "python:model.py:nan"], 4, "NaN or infinite"),
         ([*FULL, "--model", "python:model.py:broken"], 4, "the model raised KeyError"),
@@ -326,7 +330,7 @@ def test_a_model_that_answers_at_random_is_told_and_accused_of_nothing(folder, l
     code, out, err = limi(*FULL, "--model", "python:model.py:noisy", "--method", "real")
     assert code == 0, err
     assert out.startswith("0 % of real rows")
-    assert "the model does not always answer the same:" in " ".join(out.split())
+    assert "the model does not always give the same answer:" in " ".join(out.split())
 
 
 def test_held_out_rows_and_what_a_function_answers(folder, limi):
@@ -342,7 +346,7 @@ def test_held_out_rows_and_what_a_function_answers(folder, limi):
     for words, code in ((["--held-out", "none.csv"], 2), (["--output", "run"], 2)):
         got, out, err = limi(*given, *words)
         assert (got, out) == (code, "")
-    assert "label or score (the run folder is out)" in " ".join(err.split())
+    assert "label or score (the run folder is --out)" in " ".join(err.split())
     people.drop(columns="sex").to_csv(folder / "new.csv", index=False)
     code, out, err = limi(*given, "--held-out", "new.csv")
     assert (code, out) == (4, "")

@@ -64,7 +64,7 @@ def served(monkeypatch, untried):
     [
         (("gone",), "is not a run folder"),
         (("people.parquet",), "name the model: --model KIND:PLACE"),
-        (("run", "--protected", "sex"), "is a run, which says it itself"),
+        (("run", "--protected", "sex"), "is a run, which already knows it"),
         (("run", "--host", "0.0.0.0"), "--token is needed"),
         (("run", "--token", "short"), "16 printable ASCII"),
         (("run", "--port", "70000"), "port is 70000"),
@@ -119,7 +119,7 @@ def test_a_record_is_repeated_by_a_command(limi, place, monkeypatch, untried):
     (place / "altered.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     code, out, _ = limi("explore", "run", "--replay", "--record", "altered.jsonl", *asks)
     assert code == 1
-    assert "1 of 2 questions have the same answer, 1 another" in " ".join(out.split())
+    assert "1 of 2 questions got the same answer, 1 a different one" in " ".join(out.split())
 
 
 def test_bookmarks_are_told_by_the_report(limi, place, monkeypatch):

@@ -246,5 +246,5 @@ def test_personal_data_that_will_be_shown_are_named_before_a_run_even_in_a_pipe(
     given = ("test", "court.csv", "--model", "python:model.py:by_case", "--protected", "sex")
     code, _, err = limi(*given, "--plan", "--show-personal")
     assert code == 0
-    assert words(err).startswith("Warning: personal data are shown and written")
+    assert words(err).startswith("Warning: columns with personal data that the model takes")
     assert "'c_case_number' (identifiers)" in words(err)

@@ -258,8 +258,8 @@ def test_a_generator_is_found_though_the_model_wanders(folder, call):
         (["--generator", "tres"], "did you mean 'trees'"),
         (["--method", "natural", "--generator", "none"], "needs generator"),
         (["--max-queries", "1"], "one row costs"),
-        (["--method", "adf", "--set", "gradient=exact"], "needs a target with gradients"),
-        (["--generator", "g.limi"], "fitted to other columns"),
+        (["--method", "adf", "--set", "gradient=exact"], "needs a model with gradients"),
+        (["--generator", "g.limi"], "fitted to columns that differ"),
     ],
 )
 def test_a_usage_error_leaves_nothing(folder, call, words, sentence):
@@ -345,7 +345,7 @@ def test_a_folder_that_is_gone(folder):
         (folder / "gone").mkdir(exist_ok=True)
         done = limited(leave, *words, cwd=folder / "gone")
         assert done.returncode in (2, 4), (words, done.stderr)
-        assert "the folder you are in does not exist any more" in done.stderr
+        assert "the folder you are in no longer exists" in done.stderr
         assert "Traceback" not in done.stderr
     assert not (folder / "out").exists()
 
@@ -402,7 +402,7 @@ def test_folders_that_may_not_be_looked_into(shared, call, monkeypatch):
             with without_power():
                 code, said = call(*words)
             assert code == 2, (words, said)
-            assert "Permission denied" in said or "may not be written" in said
+            assert "Permission denied" in said or "is not writable" in said
     finally:
         folder.chmod(0o755)
         (folder / "shut").chmod(0o755)

@@ -67,7 +67,9 @@ def test_a_model_at_the_limit_is_inconclusive_with_exit_code_3_or_what_is_wished
     words = (*EDGE, "--rule", "real_rate <= 10 %", "--max-queries", "900")
     code, out, _ = limi(*words)
     assert code == 3
-    assert out.startswith("Inconclusive: real_rate <= 10 % is neither kept nor broken")
+    assert out.startswith(
+        "Inconclusive: real_rate <= 10 % is neither clearly kept nor clearly broken"
+    )
     assert "the budget of queries is spent" in out
     # A table whose rows are all asked leaves nothing open.
     assert limi(*words[:-1], "2000")[0] == 0
@@ -177,7 +179,7 @@ def test_init_takes_what_is_typed(folder, limi):
         (("people.csv",), "--model is missing"),
         (("people.csv", "--model", "onnx:m.onnx", "--target", "gone"), "'gone'"),
         (("people.csv", "--model", "onnx:m.onnx", "--protected", "gone"), "'gone'"),
-        (("plain.csv", "--model", "onnx:m.onnx"), "no column of the table looks like"),
+        (("plain.csv", "--model", "onnx:m.onnx"), "limi cannot tell which column"),
         (
             ("plain.csv", "--model", "onnx:m.onnx", "--target", "b"),
             "which label of 'b' people want",
@@ -250,7 +252,7 @@ def test_two_outputs_are_two_files_and_none_is_an_input(folder, limi):
     for words, says in (
         (("--junit", "x", "--sarif", "./x"), "--sarif names"),
         (("--out", "people.csv"), "which is the table of this command"),
-        (("--markdown", "-", "--json"), "both be standard output"),
+        (("--markdown", "-", "--json"), "both write to standard output"),
         (("--junit", "gone/j.xml"), "there is no folder"),
     ):
         code, out, err = limi(*FAIR, *rule, *words)

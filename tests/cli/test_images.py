@@ -101,7 +101,7 @@ def test_a_run_that_failed_goes_on_where_it_stopped(limi, home, words):
     assert (home / "later.partial").is_dir()
     code, _, err = limi(*words("later", "broken", "--resume", "--seed", "1"))
     assert code == 2
-    assert "other settings, data or model" in err
+    assert "different settings, data or model" in err
     (home / "fail").unlink()
     (home / "calls.txt").write_text("")
     code, _, err = limi(*words("later", "broken", "--resume"))
@@ -160,7 +160,7 @@ def test_generators_and_scorers_are_fitted_to_files(limi, home, words):
     ("more", "code", "words_of_it"),
     [
         (("--protected", "age"), 2, "no column 'age'"),
-        (("--generator", "stylegan"), 2, "there is no generator 'stylegan'"),
+        (("--generator", "stylegan"), 2, "unknown generator 'stylegan'"),
         (("--generator", "pggan:none.pth"), 2, "there is no file 'none.pth'"),
         (("--target", "pickle:model.pkl"), 2, "not of the form KIND:PLACE"),
         (("--images", "nowhere"), 2, "there is no file 'nowhere'"),

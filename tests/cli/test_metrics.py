@@ -122,5 +122,5 @@ def test_a_run_of_an_earlier_limi_is_told_apart(limi, folder):
     (old / "summary.json").write_text(json.dumps(tree))
     code, _, err = limi("metrics", "old")
     assert code == 4
-    assert "run it again" in err
+    assert "run the test again" in err
     assert limi("report", "old")[0] == 0

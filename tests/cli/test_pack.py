@@ -47,9 +47,9 @@ def test_a_pack_is_written_checked_and_refused_once_touched(place, limi, monkeyp
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("pack",), 2, "name a run and the file to write"),
-        (("pack", "run"), 2, "name a run and the file to write"),
-        (("pack", "run", "--verify", "x"), 2, "leave RUN and --out out"),
+        (("pack",), 2, "name a run and a file to write"),
+        (("pack", "run"), 2, "name a run and a file to write"),
+        (("pack", "run", "--verify", "x"), 2, "leave out RUN and --out"),
         (("pack", "--verify", "gone.zip"), 2, "there is no file 'gone.zip'"),
         (("pack", "--verify", "run"), 2, "'run' is a folder"),
         (("pack", "gone", "--out", "x.zip"), 2, "there is no run folder"),

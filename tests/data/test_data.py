@@ -316,7 +316,7 @@ def test_a_wrong_meps_file_is_refused(tmp_path):
     ("arguments", "words"),
     [
         ({"name": "adlut"}, "did you mean 'adult'"),
-        ({"name": "credit", "part": "test"}, "test rows exist for adult, adult-hours, census"),
+        ({"name": "credit", "part": "test"}, "there are test rows for adult, adult-hours, census"),
         ({"name": "census", "part": "both"}, "part is 'both'"),
         ({"name": "adult", "domain": "paper"}, "census, credit, bank, meps"),
         ({"name": "census", "domain": "papers"}, "did you mean 'paper'"),

@@ -97,7 +97,7 @@ def test_the_texts_say_what_was_and_was_not_tested_and_claim_nothing(packed):
     assert "Protected column sex: f, m" in readme
     assert "no generator was given" in readme or "natural rows" in readme
     assert "limi test people.csv --model x | <b>" in readme
-    assert "claims no conformity" in readme
+    assert "does not claim conformity" in readme
     assert "your" not in readme
     for heading in ("## Bias, Risks, and Limitations", "## Evaluation", "### Results"):
         assert heading in files["model-card.md"]
@@ -128,8 +128,8 @@ def test_whoever_repeats_a_run_has_its_settings_though_a_limi_toml_held_them(pac
     ):
         assert words in part, words
     # The model is a function: there is no sum of it.
-    assert "and so has no sum" in part
-    assert "their sums" not in part
+    assert "and therefore has no checksum" in part
+    assert "their checksums" not in part
     shutil.copytree(run, tmp_path / "run")
     for name in ("summary.json", "manifest.json"):
         _edit(name, _put("command", value=""))(tmp_path / "run")
@@ -140,7 +140,7 @@ def test_whoever_repeats_a_run_has_its_settings_though_a_limi_toml_held_them(pac
     part = readme[readme.index("## How to repeat it") : readme.index("## Files")]
     assert "started from Python: call `limi.audit`" in part
     assert "limi.toml" not in part
-    assert "their sums stand above" in part
+    assert "their checksums are above" in part
 
 
 def test_findings_go_along_on_request_alone(run, packed, tmp_path):
@@ -234,16 +234,16 @@ def _huge_manifest(files):
         (_grow, "README.md was altered"),
         (_lose, "it lacks report.html"),
         (_add, r"it holds more.txt, which its pack.json does not list"),
-        (_climb, r"names a file '\.\./evil.txt'"),
-        (_nest, "names a file 'a/b.txt'"),
+        (_climb, r"a file named '\.\./evil.txt'"),
+        (_nest, "a file named 'a/b.txt'"),
         (_drop_manifest, "it has no pack.json"),
         (_manifest(format=99), "packed by a newer limi"),
         (_manifest(format="x"), "has no format"),
-        (_manifest(files=[]), "lists no sums"),
-        (_manifest(files={"x": 1}), "lists no sums"),
+        (_manifest(files=[]), "lists no checksums"),
+        (_manifest(files={"x": 1}), "lists no checksums"),
         (_relist(_empty), "it lacks README.md, report.html"),
         (_relist(_lose), "it lacks report.html"),
-        (_relist(_add), "it holds more.txt, which no pack does"),
+        (_relist(_add), "it holds more.txt, which does not belong in a pack"),
         (_break_manifest, "cannot be read"),
         (_deep_manifest, "cannot be read"),
         (_huge_manifest, "larger than a megabyte"),

@@ -163,6 +163,6 @@ def test_no_path_leads_to_a_file(browser, path):
 
 def test_a_port_that_is_taken_is_one_sentence():
     taken = bind("127.0.0.1", 0)
-    with pytest.raises(InvalidInput, match="nothing can listen at"):
+    with pytest.raises(InvalidInput, match="limi cannot listen on"):
         bind("127.0.0.1", taken.getsockname()[1])
     taken.close()

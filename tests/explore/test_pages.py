@@ -140,7 +140,7 @@ def test_the_walk_alike_and_twins_are_answered(browser):
 def test_a_cell_that_cannot_be_is_a_sentence(browser):
     answer = browser.post("/person/f0/ask", {"cell-0": "1000"})
     assert answer.status_code == 400
-    assert "outside column 'age'" in answer.text.replace("&#39;", "'")
+    assert "outside the range of column 'age'" in answer.text.replace("&#39;", "'")
 
 
 # -- regions, map, two models ----------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_two_models_stand_side_by_side(opened):
     both = browser.x.both
     assert both.still == 0
     assert both.findings == len(browser.x.found)
-    assert "Mended: flip with the first alone" in told
+    assert "Fixed: flip with the first model only" in told
     real = both.matches[0]
     frame = people().loc[lambda f: (f.age >= 20) | (f.job == "clerk")]
     assert real.disagree.sum() == ((decide(frame) > 0.5) != (decide_evenly(frame) > 0.5)).sum()

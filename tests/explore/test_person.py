@@ -56,7 +56,7 @@ def test_broken_rules_are_told_in_their_own_words(opened):
 @pytest.mark.parametrize(
     ("position", "text", "words"),
     [
-        (0, "200", "outside column 'age'"),
+        (0, "200", "outside the range of column 'age'"),
         (0, "30.5", "steps of 1"),
         (0, "old", "is not a number"),
         (0, "", "cannot be missing"),

@@ -92,7 +92,7 @@ def test_a_table_whose_rows_were_all_asked_has_a_rate_without_doubt():
         assert (result.answer, result.stop) == (answer, "decided")
         known = result.rules[0].estimate
         assert (known.low, known.value, known.high, known.n) == (truth, truth, truth, 400)
-        assert "known exactly" in known.note
+        assert "this is exact" in known.note
     seven = frame(1_000)
     at_limit = ask(flips_below(7), "real_rate <= 0.7 %", frame=seven)
     assert (at_limit.answer, at_limit.rules[0].estimate.hits) == (Answer.PASS, 7)
@@ -127,7 +127,7 @@ def test_a_model_whose_answers_move_is_asked_without_workers():
 
 @pytest.mark.parametrize(
     ("given", "words"),
-    [({"workers": 0}, "workers is 0"), ({"workers": 2, "device": "cuda"}, "use one of both")],
+    [({"workers": 0}, "workers is 0"), ({"workers": 2, "device": "cuda"}, "use one or the other")],
 )
 def test_workers_that_cannot_be_are_refused_before_the_model_is_asked(given, words):
     with pytest.raises(InvalidInput, match=words):
@@ -148,12 +148,12 @@ def test_a_table_may_be_too_small_to_decide_what_is_measured_on_a_part_of_it():
 
 @pytest.mark.parametrize("max_queries", [1, 10, 82])
 def test_a_budget_that_is_too_small_for_a_single_row_is_refused(max_queries):
-    says = f"max-queries is {max_queries}; .* give at least 83"
+    says = f"max-queries is {max_queries}; .* allow at least 83"
     with pytest.raises(InvalidInput, match=says):
         ask(flips_below(0), "uniform_rate <= 1 %", max_queries=max_queries)
     result = ask(flips_below(0), "uniform_rate <= 1 %", max_queries=83)
     assert (result.answer, result.queries <= 83) == (Answer.INCONCLUSIVE, True)
-    with pytest.raises(InvalidInput, match="give at least 81"):
+    with pytest.raises(InvalidInput, match="allow at least 81"):
         ask(selects, "spd <= 0.1", max_queries=80)
     assert ask(selects, "spd <= 0.1", max_queries=81).queries <= 81
 
@@ -266,7 +266,7 @@ def test_a_model_whose_answers_move_counts_only_what_is_seen_every_time():
 
     result = ask(coin, "uniform_rate <= 20 %", max_queries=20_000)
     assert result.answer == Answer.PASS
-    assert any("another score" in note for note in result.notes)
+    assert any("a different score" in note for note in result.notes)
 
 
 def test_people_of_whom_no_partner_could_exist_are_in_no_rate():
@@ -288,7 +288,7 @@ def test_a_model_that_takes_no_protected_column_flips_nobody():
     assert result.answer == Answer.PASS
     assert result.rules[0].estimate.hits == 0
     assert [note for note in result.notes if "does not take" in note] == [
-        "the model does not take sex, so that changing it flips nothing and 'uniform_rate <= 2 %' "
+        "the model does not take sex, so changing it flips nothing and 'uniform_rate <= 2 %' "
         "passes by definition; limi test --twin shows what it does with everything that goes "
         "along with sex, and a rule on spd bounds how far apart the groups' shares of "
         "favorable decisions are"
@@ -345,7 +345,7 @@ def test_with_another_seed_only_counts_are_compared(runs):
 
 
 def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
-    with pytest.raises(InvalidInput, match="another table or other protected values"):
+    with pytest.raises(InvalidInput, match="a different table or different protected values"):
         ask(flips_below(100), RULE, baseline=runs / "other")
     with pytest.raises(InvalidInput, match="there is no run folder"):
         ask(flips_below(100), RULE, baseline=runs / "none")
@@ -353,7 +353,7 @@ def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
     with pytest.raises(InvalidInput, match="drew its natural rows with the generator None"):
         ask(flips_below(100), natural, baseline=runs / "run", generator="trees")
     held = "held_out_rate no worse than baseline by 1 point"
-    with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
+    with pytest.raises(InvalidInput, match="has no rate for held-out rows"):
         ask(flips_below(100), held, baseline=runs / "run", held_out=frame(50))
 
 
@@ -390,7 +390,7 @@ def test_a_baseline_that_took_no_protected_column_flipped_nobody(tmp_path):
     same = ask(flips_below(0), "uniform_rate <= 2 %", frame=people, schema=schema)
     assert fair.rules[0].estimate.high == same.rules[0].estimate.high
     held = "held_out_rate no worse than baseline by 1 point"
-    with pytest.raises(InvalidInput, match="has no rate of held-out rows"):
+    with pytest.raises(InvalidInput, match="has no rate for held-out rows"):
         ask(flips_below(100), held, held_out=people[:50], **more)
 
 
@@ -418,9 +418,9 @@ def test_settings_that_cannot_be_are_refused(more, says):
 
 
 def test_natural_rows_need_a_generator_and_held_out_rows_must_be_given():
-    with pytest.raises(InvalidInput, match="about natural rows, which a generator draws"):
+    with pytest.raises(InvalidInput, match="about natural rows, which need a generator"):
         ask(flips_below(0), "natural_rate <= 1 %")
-    with pytest.raises(InvalidInput, match="about held-out rows, and there are none"):
+    with pytest.raises(InvalidInput, match="about held-out rows, but there are none"):
         ask(flips_below(0), "held_out_rate <= 1 %")
 
 

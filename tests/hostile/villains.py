@@ -63,7 +63,7 @@ def says_two_things() -> None:
 
 @villain()
 def did_not_foresee() -> None:
-    sys.stderr.write("limi: an error that limi did not foresee: x; LIMI_DEBUG=1 shows where\n")
+    sys.stderr.write("limi: unexpected error: x; LIMI_DEBUG=1 shows where\n")
     sys.exit(4)
 
 

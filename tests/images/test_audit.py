@@ -144,7 +144,7 @@ def test_scorers_and_generators_of_ones_own(people):
     assert result.searched["valid"] > 50
     assert result.groups == ("gender below 0.5", "gender above 0.5")
     assert any("no truth" in note for note in result.notes)
-    assert any("no judge" in note for note in result.notes)
+    assert any("nothing but the scorer" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
     [
         ({"protected": ""}, "name one protected attribute"),
         ({"truth": "gender"}, "named twice"),
-        ({"protected": "age"}, "no labels of 'age'"),
+        ({"protected": "age"}, "no labels for 'age'"),
         ({"generator": "egenfaces"}, "did you mean 'eigenfaces'"),
         ({"preset": "papr"}, "did you mean 'paper'"),
         ({"step": "lest"}, "did you mean 'least'"),
@@ -198,7 +198,7 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
         ({"cases": 10.5}, "cases is 10.5"),
         ({"plant": None}, "plant is None"),
         ({"step": 3}, "step is 3"),
-        ({"preset": 3}, "there is no preset 3"),
+        ({"preset": 3}, "unknown preset 3"),
         ({"scorers": None}, "scorers is None"),
         ({"budget": 5}, "budget is int"),
         ({"device": "cuda:99"}, "the device 'cuda:99' cannot be used"),
@@ -218,8 +218,8 @@ def test_what_cannot_be_is_told_in_a_sentence(people, changed, words):
         (lambda x: x[..., 0], None, None, "the shape .800, 16, 16."),
         (lambda x: x[:, :4], None, None, "16 x 4, smaller than 8 x 8"),
         (None, lambda x: x[:10], None, "the shape .10,. for 800 images"),
-        (None, lambda x: 5 * x, None, "not all 0 and 1"),
-        (None, lambda x: np.where(x, np.nan, 0), None, "not all 0 and 1"),
+        (None, lambda x: 5 * x, None, "not all 0, 1 or -1"),
+        (None, lambda x: np.where(x, np.nan, 0), None, "not all 0, 1 or -1"),
         (None, None, np.ones(800, dtype=bool), "some of each"),
         (None, None, np.zeros(800, dtype=bool), "some of each"),
     ],
@@ -261,7 +261,7 @@ class Generator:
     ("generator", "words"),
     [
         (Generator(decode="raises"), "decode raised RuntimeError: no memory"),
-        (Generator(decode="shrinks"), "16 x 16 at first and of 8 x 8 now"),
+        (Generator(decode="shrinks"), "16 x 16 at first, and of 8 x 8 now"),
         (Generator(drawn="nan"), "latents that are NaN"),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_generator_of_ones_own_that_fails_is_told_in_a_sentence(generator, wor
 def test_what_no_judge_looked_at_is_said(people):
     some = {**KNOWN, "cases": 60}
     result = audit_images(look_at_mouth, images=people, judge={"gender": look_at_mouth}, **some)
-    assert "no judge looked at smile but the scorer that made the twins" in result.notes
+    assert "nothing but the scorer that made the twins has judged smile" in result.notes
 
 
 def test_a_generator_of_another_size_than_the_photographs_is_refused(people):

@@ -116,7 +116,7 @@ def test_a_store_that_takes_nothing_is_one_sentence(store, run, monkeypatch):
 
     monkeypatch.setattr(mlflow, "log_params", refuse)
     with pytest.raises(
-        FailedWrite, match=r"^MLflow did not take the run: RuntimeError: the disk is"
+        FailedWrite, match=r"^MLflow did not accept the run: RuntimeError: the disk is"
     ):
         integration.log_result(run[0])
     assert mlflow.active_run() is None
@@ -236,12 +236,12 @@ def test_metrics_are_better_when_they_are_lower(store):
     from mlflow.models import MetricThreshold
 
     wanted = {"real_rate": MetricThreshold(threshold=0.01, greater_is_better=True)}
-    with pytest.raises(InvalidInput, match="say greater_is_better=False"):
+    with pytest.raises(InvalidInput, match="set greater_is_better=False"):
         integration.validate("models:/x/1", people(), protected="sex", validation_thresholds=wanted)
 
 
 def test_a_model_that_is_not_there_is_one_sentence(store, estimator):
-    with pytest.raises(InvalidInput, match="cannot be had from MLflow"):
+    with pytest.raises(InvalidInput, match="cannot be loaded from MLflow"):
         ask("models:/gone/1", estimator, thresholds(threshold=0.5))
 
 

@@ -66,7 +66,7 @@ def gives_an_array(evidence):
         (writes, AssertionError, "it was changed"),
         (forgets_the_empty_run, IndexError, "out of bounds"),
         (names_what_is_not_there, AssertionError, "the words name what the entry lacks"),
-        (gives_an_array, ValueError, "where a number would do"),
+        (gives_an_array, ValueError, "return a number"),
     ],
 )
 def test_the_suite_notices(measure, error, says):

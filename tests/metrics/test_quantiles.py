@@ -90,12 +90,12 @@ def test_a_lower_threshold_that_does_not_fit_gives_way_to_a_higher_one():
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        (np.arange(499.0), "it takes 500 people or more, and there are 499"),
-        (np.empty(0), "it takes 500 people or more, and there are 0"),
+        (np.arange(499.0), "at least 500 people are needed, and there are 499"),
+        (np.empty(0), "at least 500 people are needed, and there are 0"),
         (np.repeat([0.0, 7.0], [960, 40]), "40 of 1,000 people lie beyond the difference that"),
         (np.zeros(1000), "0 of 1,000 people lie beyond"),
         (np.repeat([0.0, 1.0, 2.0, 5.0], 250), "0 of 1,000 people lie beyond"),
-        (np.repeat(np.arange(20.0), 500), "follow no smooth curve"),
+        (np.repeat(np.arange(20.0), 500), "do not follow a smooth curve"),
     ],
 )
 def test_what_cannot_be_told_is_said(values, says):

@@ -151,7 +151,7 @@ def test_no_flips_give_no_rules():
     rows = people(500)
     found = rules_of(rows, np.zeros(500, dtype=bool))
     assert found.rules == ()
-    assert found.reason.startswith("0 of 500 rows flip; it takes 30")
+    assert found.reason.startswith("0 of 500 rows flip; at least 30")
 
 
 def test_few_flips_are_said_to_be_few():
@@ -643,7 +643,7 @@ def test_a_small_query_budget_says_that_flips_are_too_few():
     result = audited(max_queries=300)
     assert result.where() == []
     assert result.summary.where is not None
-    assert "it takes 30 to learn rules" in result.summary.where.reason
+    assert "at least 30 are needed to learn rules" in result.summary.where.reason
     assert result.summary.where.reason in text.render(result.summary).replace("\n  ", " ")
 
 

@@ -59,7 +59,7 @@ def test_a_model_of_0_and_1_means_the_favorable_label_by_1_and_says_so():
     ("decision", "classes", "error", "says"),
     [
         (Decision(), ["a", "b"], InvalidInput, "'a', 'b'; say which one is favorable"),
-        (Decision("c"), ["a", "b"], InvalidInput, "'c' is none of the model's classes"),
+        (Decision("c"), ["a", "b"], InvalidInput, "'c' is not one of the model's classes"),
         (Decision(1), [0, 1, 2], BadModel, "3 classes (0, 1, 2); limi tests decisions between two"),
         (Decision(1), [1], BadModel, "one class only (1)"),
     ],
@@ -127,12 +127,12 @@ def test_a_label_means_the_same_alone_and_among_others(decision):
         (Decision(), [-3.0, 0.2], BadModel, "scores from -3 to 0.2"),
         (Decision(), [[0.1, 0.2, 0.7]] * 2, BadModel, "3 values per row"),
         (Decision(), np.zeros((2, 2, 2)), BadModel, "several values per row"),
-        (Decision(), [[0.9, 0.9], [0.1, 0.2]], BadModel, "do not sum to 1"),
+        (Decision(), [[0.9, 0.9], [0.1, 0.2]], BadModel, "do not add up to 1"),
         (Decision(), ["a", "b"], InvalidInput, "say which answer is favorable"),
-        (WORDS, ["bad", "fine"], BadModel, "'fine' where 'bad', 'good' was expected"),
+        (WORDS, ["bad", "fine"], BadModel, "'fine' instead of 'bad', 'good'"),
         (WORDS, ["bad", None], BadModel, "missing labels"),
-        (Decision("x"), ["a", "b"], BadModel, "'a', 'b' where 'x' was expected"),
-        (Decision(1, (1, 2)), [0, 1], BadModel, "0 where 1, 2 was expected"),
+        (Decision("x"), ["a", "b"], BadModel, "'a', 'b' instead of 'x'"),
+        (Decision(1, (1, 2)), [0, 1], BadModel, "0 instead of 1, 2"),
     ],
 )
 def test_answers_that_are_no_decisions(decision, raw, error, says):
@@ -172,7 +172,7 @@ def test_real_answers_settle_what_floats_are(decision, raw, settled):
         (Decision(0), [0.0, 1.0], "all 0.0, 1.0, so they may be labels or scores: as a label 0.0"),
         (Decision("0", (0, 1)), [1.0, 1.0], "as a label 1.0 is unfavorable, as a score favorable"),
         (Decision(False, (False, True)), [[0.0], [0.0]], "as a label 0.0 is favorable, as a score"),
-        (Decision(2, (1, 2)), [1.0, 1.0], "say which they are with --output label or --output"),
+        (Decision(2, (1, 2)), [1.0, 1.0], "say which with --output label or --output"),
     ],
 )
 def test_floats_that_could_be_either_are_asked_about(decision, raw, says):
@@ -190,9 +190,9 @@ def test_what_the_user_says_they_are_is_what_they_are():
     assert Answers(Decision(0, (0, 1), "score")).read(floats, 2).tolist() == [0, 1]
     assert Answers(Decision(0, (0, 1), "score")).read([0, 1], 2).tolist() == [0, 1]
     assert Answers(Decision(0, (0, 1), "score")).read([True, False], 2).tolist() == [1, 0]
-    with pytest.raises(BadModel, match="answers 'bad' where output=\"score\" promises numbers"):
+    with pytest.raises(BadModel, match="answers 'bad' but output=\"score\" promises numbers"):
         Answers(Decision("good", ("bad", "good"), "score")).read(["bad", "good"], 2)
-    with pytest.raises(BadModel, match=r"answers 0\.3.* where 0, 1 was expected"):
+    with pytest.raises(BadModel, match=r"answers 0\.3.* instead of 0, 1"):
         Answers(Decision(0, (0, 1), "label")).read([0.3, 0.7], 2)
 
 
@@ -209,7 +209,7 @@ def test_notes_on_how_answers_were_read():
     assert "read as scores of 0, the favorable label" in note
     assert Answers(Decision(0, (0, 1), "score")).notes([0.2, 0.8]) == ()
     (note,) = Answers(Decision("bad", ("bad", "good"))).notes([0, 1])
-    assert note == "the model answers 0, 1 where the table has 'bad', 'good'; 1 was read as 'bad'"
+    assert note == "the model answers 0, 1 while the table has 'bad', 'good'; 1 was read as 'bad'"
 
 
 def test_three_labels_are_too_many():
@@ -282,7 +282,7 @@ def test_one_output_beyond_the_unit_interval_is_a_logit():
 
 
 def test_one_output_within_the_unit_interval_is_not_guessed():
-    with pytest.raises(InvalidInput, match="probabilities or logits; say which"):
+    with pytest.raises(InvalidInput, match="probabilities or logits"):
         Outputs(1).settle([0.2, 0.7])
 
 

@@ -307,7 +307,7 @@ def test_a_model_made_otherwise_is_trained_anew(empty_cache, caplog, name, value
     _edit(empty_cache, name, value)
     with caplog.at_level(logging.INFO, "limi.models.benchmark"):
         benchmark.train("credit", "svm")
-    assert f"made with another {name}" in caplog.text
+    assert f"made with a different {name}" in caplog.text
     assert json.loads((empty_cache / "credit-svm-0.json").read_text())[name] != value
 
 
@@ -342,7 +342,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
         ("dnn", "adult", "the table 'adult'.*census, credit, bank, meps"),
         ("dnm", "credit", "did you mean 'dnn'"),
         ("svm?seed=first", "credit", "not a whole number"),
-        ("svm?seed=-1", "credit", "0 or a whole number above"),
+        ("svm?seed=-1", "credit", "0 or a positive whole number"),
         ("svm?sed=1", "credit", "did you mean 'seed'"),
     ],
 )

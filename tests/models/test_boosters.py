@@ -47,7 +47,7 @@ def test_a_linear_booster():
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' and gives numbers"),
+        (lambda: trained("reg:squarederror"), "objective 'reg:squarederror' and returns numbers"),
         (
             lambda: trained("multi:softprob", num_class=3),
             "objective 'multi:softprob' over 3 outputs",
@@ -84,16 +84,14 @@ def test_text_where_numbers_were_trained_on_is_refused():
     model = xgboost.XGBClassifier(n_estimators=2).fit(numbers(), truth())
     frame = numbers().assign(grade=people().grade.map(str))
     for given in (frame, frame.astype({"grade": "category"})):
-        with pytest.raises(
-            BadModel, match="trained on numbers in grade, where the table holds text"
-        ):
+        with pytest.raises(BadModel, match="trained on numbers in grade, but the table holds text"):
             bound(model, given)
 
 
 def test_a_value_that_the_model_never_saw_is_named():
     frame = people().assign(city=people().city.replace("Ulm", "Jena"))
     with pytest.raises(
-        BadModel, match="column 'city' holds 'Jena', which the model was not trained"
+        BadModel, match="column 'city' holds 'Jena', which the model has never seen"
     ):
         bound(xgboost_model(), frame)
 
@@ -132,7 +130,7 @@ def test_a_model_without_stored_categories_takes_the_tables_own(tmp_path):
     np.testing.assert_allclose(
         scored(place, typed()), model.predict_proba(typed())[:, 1], atol=1e-6
     )
-    with pytest.raises(BadModel, match="where the table holds text"):
+    with pytest.raises(BadModel, match="but the table holds text"):
         bound(place, people())
 
 
@@ -151,7 +149,7 @@ def test_a_model_without_stored_categories_takes_the_tables_own(tmp_path):
             lambda: lightgbm.train(
                 {"objective": "regression", "verbose": -1}, lightgbm.Dataset(numbers(), truth()), 2
             ),
-            "objective 'regression' and gives numbers",
+            "objective 'regression' and returns numbers",
         ),
         (
             lambda: (
@@ -205,13 +203,13 @@ def test_a_category_column_that_no_tree_uses():
     expected = model.predict_proba(frame)[:, 1]
     text = frame.astype({"sex": str, "only": str})
     np.testing.assert_allclose(scored(model.booster_, text), expected, atol=1e-9)
-    with pytest.raises(BadModel, match="2 columns of categories and the table has 1"):
+    with pytest.raises(BadModel, match="2 categorical columns, but the table has 1"):
         scored(model.booster_, text.assign(only=1))
 
 
 def test_text_in_a_lightgbm_column_of_numbers_is_refused():
     model = lightgbm.LGBMClassifier(n_estimators=2, verbose=-1).fit(numbers(), truth())
-    with pytest.raises(BadModel, match="trained on numbers in grade, where the table holds text"):
+    with pytest.raises(BadModel, match="trained on numbers in grade, but the table holds text"):
         bound(model, numbers().assign(grade=people().grade.map(str)))
 
 
@@ -225,11 +223,11 @@ def test_a_threshold_set_on_the_model_decides(tmp_path):
     target = bound(f"catboost:{tmp_path / 'a.cbm'}", whole(), favorable="good")
     scores = target.score(target.codec.encode(whole()))
     assert np.array_equal(scores > 0.5, model.predict_proba(whole())[:, 1] > 0.8)
-    assert "a threshold of its own" in target.notes[0]
+    assert "its own threshold" in target.notes[0]
 
 
 def test_missing_categories_are_refused_with_a_way_out():
-    with pytest.raises(BadModel, match="no missing cells in categories, but city may have them"):
+    with pytest.raises(BadModel, match="not accept missing categories, but city may have them"):
         bound(catboost_model(), people(), favorable="good")
 
 
@@ -242,7 +240,7 @@ def test_an_array_model_of_catboost():
 
 def test_text_in_a_catboost_column_of_numbers_is_refused():
     model = catboost_model()
-    with pytest.raises(BadModel, match="trained on numbers in age, where the table holds text"):
+    with pytest.raises(BadModel, match="trained on numbers in age, but the table holds text"):
         bound(model, whole().assign(age=whole().age.map(str)), favorable="good")
 
 

@@ -51,7 +51,7 @@ def test_a_function_or_a_model_of_a_file(file, name):
 @pytest.mark.parametrize(
     ("place", "error", "says"),
     [
-        ("target.py", InvalidInput, "names no function; write python:FILE.py:NAME"),
+        ("target.py", InvalidInput, "does not name a function; write python:FILE.py:NAME"),
         ("{folder}/absent.py:decide", InvalidInput, "there is no file"),
         ("{folder}/target.py:deside", InvalidInput, "no function 'deside'; did you mean 'decide'?"),
         ("{folder}/target.py:number", InvalidInput, "int is not a model"),
@@ -85,7 +85,7 @@ def test_an_unknown_wish_is_refused():
         return 0
 
     function.takes = "tensor"
-    with pytest.raises(InvalidInput, match="takes='tensor' is unknown; it is one of frame, matrix"):
+    with pytest.raises(InvalidInput, match="takes='tensor' is unknown; use one of frame, matrix"):
         models.wrap(function)
 
 

@@ -137,7 +137,7 @@ def test_a_threshold_of_its_own_is_found_and_noted():
     target = bound(model, numbers(), favorable="good")
     rows = target.codec.encode(numbers())
     assert target.model.reads == "label"
-    assert "its decisions were asked for, so scores are 0 or 1" in target.notes[0]
+    assert "its decisions were used, and scores are 0 or 1" in target.notes[0]
     assert np.array_equal(target.score(rows) > 0.5, model.predict(numbers()) == "good")
     assert len(before.settled(rows).settled(rows).notes) == 1
 
@@ -195,14 +195,14 @@ def test_more_columns_than_the_model_wants_and_another_order_do_no_harm():
         (
             LinearRegression().fit(numbers(), truth()),
             BadModel,
-            "LinearRegression is a regressor and gives numbers",
+            "LinearRegression is a regressor and returns numbers",
         ),
         (LogisticRegression, InvalidInput, "the class LogisticRegression is not a model"),
-        (42, InvalidInput, "int is not a model that limi knows"),
+        (42, InvalidInput, "int is not a model that limi recognises"),
         (
             DecisionTreeClassifier().fit(numbers(), people().grade + 4),
             InvalidInput,
-            "favorable label 1 is none of the model's classes",
+            "favorable label 1 is not one of the model's classes",
         ),
         (DummyClassifier().fit(numbers(), np.ones(400)), BadModel, "one class only (1.0)"),
         (
@@ -219,11 +219,11 @@ def test_what_cannot_be_tested_is_said(model, error, says):
 
 
 def test_a_table_without_the_models_columns_is_refused():
-    with pytest.raises(BadModel, match="wants the columns hours, grade that the table lacks"):
+    with pytest.raises(BadModel, match="needs the columns hours, grade, which the table lacks"):
         bound(pipeline(), people().drop(columns=["hours", "grade"]), favorable="good")
 
 
 def test_an_array_model_wants_its_number_of_columns():
     model = GaussianNB().fit(numbers().to_numpy(), truth())
-    with pytest.raises(BadModel, match="wants 3 columns and the table has 2"):
+    with pytest.raises(BadModel, match="needs 3 columns, but the table has 2"):
         bound(model, numbers()[["age", "grade"]])

@@ -221,7 +221,7 @@ def test_trees_of_an_ensemble_take_the_columns_that_it_takes(kind, tmp_path):
     tree.tree_.__setstate__(state)
     tree.n_features_in_ = 1000
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="its trees take other columns than the model"):
+    with pytest.raises(BadModel, match="its trees do not take the same columns as the model"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
     del model.n_features_in_  # then scikit-learn checks no columns at all
     sio.dump(model, tmp_path / "a.skops")
@@ -233,7 +233,7 @@ def test_boosting_writes_one_number_a_row(tmp_path):
     model = TREES["boosting"]().fit(numbers(), truth())
     model.estimators_ = np.repeat(model.estimators_, 50, axis=1)
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="its trees are not one for each class"):
+    with pytest.raises(BadModel, match="it does not have one tree for each class"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
 
 
@@ -259,7 +259,7 @@ def test_boosting_of_several_classes_writes_one_number_for_each(tmp_path, damage
     assert np.array_equal(read.decide(numbers()), model.predict(numbers()) == labels[0])
     damage(model)
     sio.dump(model, tmp_path / "a.skops")
-    with pytest.raises(BadModel, match="its trees are not one for each class"):
+    with pytest.raises(BadModel, match="it does not have one tree for each class"):
         models.load(f"skops:{tmp_path / 'a.skops'}", **wanted)
 
 
@@ -271,8 +271,8 @@ def test_boosting_of_several_classes_writes_one_number_for_each(tmp_path, damage
         ("left", 0, "lead nowhere"),
         ("feature_idx", 10**9, "lead nowhere"),
         ("feature_idx", -1, "lead nowhere"),
-        ("is_categorical", 1, "ask for categories"),
-        ("bitset_idx", 10**6, "ask for categories"),
+        ("is_categorical", 1, "use categories"),
+        ("bitset_idx", 10**6, "use categories"),
     ],
 )
 def test_gradient_boosting_that_leads_nowhere_is_not_walked(field, value, says, tmp_path):

@@ -79,7 +79,7 @@ def test_a_name_that_a_format_has_changed_is_still_found():
 
 def test_a_name_that_two_columns_could_mean_is_not_guessed():
     function = _with(lambda given: given["a b"], columns=["a_b"])
-    with pytest.raises(BadModel, match="wants the columns a_b that the table lacks"):
+    with pytest.raises(BadModel, match="needs the columns a_b, which the table lacks"):
         target_of(function, pd.DataFrame({"a b": [1, 2], "a-b": [0, 1]}))
 
 
@@ -158,14 +158,14 @@ def test_the_answers_of_a_foreign_model_are_checked(answer, says):
 
 def test_columns_that_do_not_fit_are_refused_before_the_first_call():
     wants = _with(lambda given: 1 / 0, columns=["age", "height"])
-    with pytest.raises(BadModel, match="wants the columns height that the table lacks"):
+    with pytest.raises(BadModel, match="needs the columns height, which the table lacks"):
         target_of(wants)
     numbers = _with(lambda given: 1 / 0, takes="matrix")
-    with pytest.raises(BadModel, match="takes numbers only, but these columns hold text: sex"):
+    with pytest.raises(BadModel, match="takes only numbers, but these columns hold text: sex"):
         target_of(numbers)
     foreign = Raw(0)
     foreign.n_columns = 2
-    with pytest.raises(BadModel, match="wants 2 columns and the table has 4 beside the target"):
+    with pytest.raises(BadModel, match="needs 2 columns, but the table has 4 besides the target"):
         target_of(foreign)
 
 
@@ -219,7 +219,7 @@ def test_a_model_that_writes_into_its_rows_is_refused():
 
     frame = pd.DataFrame({"age": [20, 30], "wage": [1.0, 2.0]})
     target = target_of(Writes(None), frame)
-    with pytest.raises(BadModel, match="changes the rows it is given"):
+    with pytest.raises(BadModel, match="changes its input"):
         target.contract(rows_of(target, frame))
 
 

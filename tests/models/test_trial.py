@@ -145,7 +145,7 @@ def test_errors_are_those_of_the_file_itself(tmp_path):
     with pytest.raises(BadModel, match="cannot be read as an ONNX model"):
         prepared(f"onnx:{tmp_path / 'a.onnx'}")
     uri = saved(tmp_path)
-    with pytest.raises(BadModel, match="the model wants 3 columns and the table has 2"):
+    with pytest.raises(BadModel, match="the model needs 3 columns, but the table has 2"):
         prepared(uri, table().drop(columns="member"), protected=["age"])
     with pytest.raises(InvalidInput, match="favorable label 'x' is not in the target"):
         prepared(uri, favorable="x")
@@ -164,7 +164,7 @@ def test_a_file_that_crashes_its_library_is_one_sentence(tmp_path):
     with pytest.raises(BadModel) as caught:
         prepared(crashing(tmp_path / "a.json"))
     said = str(caught.value)
-    assert "was not opened: tried in a process of its own, it crashed xgboost (SIGSEGV)" in said
+    assert "was not opened: in a trial in a separate process, it crashed xgboost (SIGSEGV)" in said
     assert "\n" not in said
 
 
@@ -292,7 +292,7 @@ def test_the_folder_one_is_in_brings_no_code_along(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", [trial.SECONDS, trial.GIGABYTES])
 def test_limits_are_numbers(name, value, tmp_path, monkeypatch):
     monkeypatch.setenv(name, value)
-    with pytest.raises(InvalidInput, match=f"{name} is '{value}'; it must be a number from 0 up"):
+    with pytest.raises(InvalidInput, match=f"{name} is '{value}'; it must be 0 or more"):
         prepared(saved(tmp_path))
 
 
@@ -313,7 +313,7 @@ def test_a_limit_of_0_is_none(gigabytes, tmp_path, monkeypatch, starts):
 def test_where_no_process_can_be_started_it_is_said(python, tmp_path, monkeypatch):
     uri = saved(tmp_path)
     monkeypatch.setattr(sys, "executable", python)
-    with pytest.raises(InvalidInput, match=r"none could be started: .*LIMI_MODEL_SECONDS=0"):
+    with pytest.raises(InvalidInput, match=r"could not be started: .*LIMI_MODEL_SECONDS=0"):
         prepared(uri)
 
 

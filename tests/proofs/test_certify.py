@@ -269,7 +269,7 @@ def test_what_was_stored_is_not_taken_on_trust(boosted, tmp_path, monkeypatch):
     tree = json.loads(stored.read_text())
     tree["blocks"]["0"]["answer"] = [1] * 30
     stored.write_text(json.dumps(tree))
-    with pytest.raises(CorruptStore, match="not as limi wrote it"):
+    with pytest.raises(CorruptStore, match="changed after limi wrote it"):
         limi.certify(*boosted, rows=60, out=tmp_path / "run", resume=True, **TOLD)
 
 
@@ -301,15 +301,15 @@ def test_a_proof_has_a_page_of_plain_text(boosted):
     ("near", "words"),
     [
         ("sex=any", "protected"),
-        ("age=500", "leaves the range"),
-        ("age=-1", "number from 0"),
-        ("age=nan", "number from 0"),
+        ("age=500", "wider than the whole range"),
+        ("age=-1", "0 or more"),
+        ("age=nan", "0 or more"),
         ("age=0.4", "less than a step of the column.*1 or more"),
         ("age", "COLUMN=NUMBER"),
         ("ag=1", "there is no column 'ag'"),
         ("age=1,age=2", "twice"),
         ("age=0,age=2", "twice"),
-        ({"age": True}, "number from 0"),
+        ({"age": True}, "0 or more"),
     ],
 )
 def test_neighbourhoods_that_cannot_be_are_told(boosted, near, words):

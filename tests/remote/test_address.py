@@ -36,7 +36,7 @@ def test_a_path_is_not_doubled():
         ("http://a..b/", "is not an address"),
         (f"http://{'a' * 70}/", "is not an address"),
         ("http://[::1", "is not an address"),
-        ("http://h#x", "no model is to be named"),
+        ("http://h#x", "no model is named there"),
         ("http://h#?foo=1", "unknown option 'foo'"),
     ],
 )
@@ -66,5 +66,5 @@ def test_a_key_in_an_address_is_given_by_name():
 
 
 def test_a_model_must_be_named_where_the_server_has_several():
-    with pytest.raises(InvalidInput, match="names no model"):
+    with pytest.raises(InvalidInput, match="does not name a model"):
         parse("http://h", "oip:http://HOST#MODEL", named=True)

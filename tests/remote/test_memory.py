@@ -66,7 +66,7 @@ def test_nothing_is_written_into_what_is_not_a_cache(tmp_path):
     file.close()
     for path in (text, other):
         before = path.read_bytes()
-        with pytest.raises(InvalidInput, match="not a cache of limi"):
+        with pytest.raises(InvalidInput, match="not a limi cache"):
             Memory("model", path)
         assert path.read_bytes() == before
     with pytest.raises(InvalidInput, match="no folder"):
@@ -81,7 +81,7 @@ def test_a_cache_of_another_version_or_with_damage_is_refused(tmp_path):
     with sqlite3.connect(path) as file:
         file.execute("UPDATE requests SET answers = '[0.5, 0.5]'")
     file.close()
-    with pytest.raises(CorruptStore, match="as many answers"):
+    with pytest.raises(CorruptStore, match="a different number of answers"):
         Memory("model", path)
     with sqlite3.connect(path) as file:
         file.execute("UPDATE requests SET answers = '{'")

@@ -166,7 +166,7 @@ def test_a_replay_notices_that_a_server_answers_by_chance(app, address, table, t
     rng = np.random.default_rng(0)
     with serving(App(lambda frame: rng.random(len(frame)))) as other:
         told = package.replay(tmp_path / "run", f"mlflow:{other}", table=table)
-    assert any("got another score when they were asked again" in note for note in told.notes)
+    assert any("got a different score when they were asked again" in note for note in told.notes)
     assert (told.outcome == "no longer flips").mean() > 0.9
 
 
@@ -301,7 +301,7 @@ def test_a_server_that_goes_away_leaves_a_run_that_can_be_resumed(
         code, out, err = limi(*words)
         assert code == 130
         assert "--resume" in err
-        assert "gives no answers" in out or "left alone" in out
+        assert "does not answers" in out or "asks for a pause" in out
         known = app.asked
         app.before = None
         code, out, err = limi(*words, "--resume")
@@ -341,17 +341,17 @@ REQUEST = 'url = "http://127.0.0.1:1/x"\n[body]\na = "{records}"\n[answer]\nscor
 @pytest.mark.parametrize(
     ("model", "more", "code", "words"),
     [
-        ("mlflow:{}/nowhere", (), 4, "knows no POST /nowhere/invocations"),
-        ("oip:{}#other", (), 4, "knows no GET /v2/models/other"),
-        ("oip:{}", (), 2, "names no model"),
-        ("oip:{}#credit?form=heap", (), 2, "cannot have the form 'heap'"),
-        ("csv:{}/csv#header=yes", (), 4, "gives no answer"),
+        ("mlflow:{}/nowhere", (), 4, "does not know POST /nowhere/invocations"),
+        ("oip:{}#other", (), 4, "does not know GET /v2/models/other"),
+        ("oip:{}", (), 2, "does not name a model"),
+        ("oip:{}#credit?form=heap", (), 2, "unknown form 'heap'"),
+        ("csv:{}/csv#header=yes", (), 4, "does not answer"),
         ("mlflow:ftp://h", (), 2, "not an http or https address"),
         ("mlflow:{}", ("--header", "Authorization: Bearer $NOT_SET_HERE"), 2, "is not set"),
-        ("mlflow:{}", ("--cache", "people.csv"), 2, "not a cache of limi"),
+        ("mlflow:{}", ("--cache", "people.csv"), 2, "not a limi cache"),
         ("mlflow:{}", ("--concurrency", "0"), 2, "concurrency is 0"),
         ("mlflow:{}", ("--price", "-1"), 2, "price is -1"),
-        ("mlflow:{}", ("--max-queries", "10"), 2, "asked 100 rows at least"),
+        ("mlflow:{}", ("--max-queries", "10"), 2, "asked about at least 100 rows"),
         ("mlflow:{}#columns=age,sexx", (), 4, "sexx"),
         ("demo:income", ("--concurrency", "2"), 2, "for a model behind an address"),
         ("request:none.toml", (), 2, "there is no file"),
@@ -378,11 +378,11 @@ def test_bad_input_is_one_sentence(
     [
         ("a = ", "not valid TOML"),
         ('urll = "x"', "did you mean 'url'"),
-        ('[body]\na = "{records}"', "names no address"),
+        ('[body]\na = "{records}"', "has no address"),
         (REQUEST.replace("{records}", "all"), "no row would be sent"),
         (REQUEST.replace("[answer]", "[ answers ]"), "did you mean 'answer'"),
-        (REQUEST.replace("scores", "score"), "must say where the answers stand"),
-        ('per = "table"\n' + REQUEST, "it is .batch. or .row."),
+        (REQUEST.replace("scores", "score"), "must say where the answers are"),
+        ('per = "table"\n' + REQUEST, "it must be .batch. or .row."),
         ('method = "GET"\n' + REQUEST, "nown: POST, PUT"),
         ("columns = 3\n" + REQUEST, "must be a list of names"),
     ],
@@ -413,7 +413,7 @@ def test_where_rows_go_is_said_before_they_do(app, address, table, tmp_path, lim
     )
     limi(*COMMAND, "--model", f"mlflow:{address}/nowhere")
     host = address.removeprefix("http://")
-    assert (f"rows are sent to {host} to be decided there, and nowhere else", 0) in told
+    assert (f"rows are sent to {host}, and nowhere else", 0) in told
 
 
 @pytest.mark.parametrize("path", ["result.-99.p", "result.\u00b2.p", "result.99.p"])
@@ -452,9 +452,9 @@ def says(*inputs):
 @pytest.mark.parametrize(
     ("kind", "column", "words"),
     [
-        ("INT64", "wealth", r"'wealth' is INT64, and the table has -?\d\.\d+ there"),
-        ("INT32", "job", r"'job' is INT32, and the table has '\w+' there"),
-        ("FP32", "job", r"'job' is FP32, and the table has '\w+' there"),
+        ("INT64", "wealth", r"'wealth' to be INT64, but the table has -?\d\.\d+ there"),
+        ("INT32", "job", r"'job' to be INT32, but the table has '\w+' there"),
+        ("FP32", "job", r"'job' to be FP32, but the table has '\w+' there"),
     ],
 )
 def test_cells_are_never_bent_to_the_type_that_a_server_wants(

@@ -42,14 +42,14 @@ def test_a_plain_header_that_holds_no_secret_is_taken():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("Authorization: Bearer $TOKEN", "TOKEN from the environment, where it is not set"),
-        ("Authorization: Bearer $BLANK", "BLANK from the environment, where it is not set"),
+        ("Authorization: Bearer $TOKEN", "TOKEN from the environment, but it is not set"),
+        ("Authorization: Bearer $BLANK", "BLANK from the environment, but it is not set"),
         ("Authorization: Bearer abcdef", "plain text"),
         ("X-Api-Key: abc", "plain text"),
         ("X-Other: 9f8e7d6c5b4a39281706", "plain text"),
         ("Authorization", "not of the form"),
-        ("Host: elsewhere", "limi's own"),
-        ("X-Odd: $ODD", "characters that no header can have"),
+        ("Host: elsewhere", "set by limi"),
+        ("X-Odd: $ODD", "characters that are not allowed in a header"),
         ("X-Key: @/no/such/file", "there is no file"),
     ],
 )

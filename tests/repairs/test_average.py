@@ -549,11 +549,11 @@ def test_what_makes_no_sense_is_one_sentence(fitted, frame, told, words):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (["uniform", "table"], "for each column once"),
+        (["uniform", "table"], "the share of every value of each column"),
         (["sex=F:0.5,M"], "a colon"),
-        (["sex=F:1.0", "sex=M:1.0"], "for each column once"),
-        (["=F:1.0"], "for each column once"),
-        (["sex"], "for each column once"),
+        (["sex=F:1.0", "sex=M:1.0"], "the share of every value of each column"),
+        (["=F:1.0"], "the share of every value of each column"),
+        (["sex"], "the share of every value of each column"),
         (["sex=F:0.5,F:0.5"], "names a value twice"),
     ],
 )

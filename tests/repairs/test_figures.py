@@ -26,7 +26,7 @@ def test_the_privileged_group_is_stated_or_said():
     assert (stated.words, stated.reason) == ("sex=F", "as stated")
     unasked = _figures.groups(one)
     assert unasked.words == "sex=M"  # whom the model favors
-    assert "not stated" in unasked.reason
+    assert "not given" in unasked.reason
     lowest = _figures.groups(problem(protected=["age", "sex"]), "lowest")
     assert lowest.words == "age=20"
     assert (
@@ -51,7 +51,7 @@ def test_the_privileged_group_is_stated_as_for_metrics():
     inside = people()["age"].isin([20, 23]) & (people()["sex"] == "M")
     assert several.split(one.schema, one.rows)[0].sum() == inside.sum()
     assert _figures.groups(one, ["sex=M"]).codes(one.schema) == {"sex": 1.0}
-    with pytest.raises(InvalidInput, match="one privileged value"):
+    with pytest.raises(InvalidInput, match="a single privileged value"):
         young.codes(one.schema)
 
 

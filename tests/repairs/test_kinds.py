@@ -181,7 +181,7 @@ def test_the_page_speaks_of_errors_in_the_target_s_unit(repaired_numbers, tmp_pa
     for text in (card, shown):
         assert "the mean absolute error goes from" in text
         assert "Who gets another price: more and less" in text
-        assert "of always saying the median" in text
+        assert "of always predicting the median" in text
         assert "favorable decision" not in text
     assert "decision difference" in card
 
@@ -243,7 +243,7 @@ def test_a_model_of_several_classes_is_repaired(repaired_classes, table):
 def test_the_page_speaks_of_classes(repaired_classes, tmp_path):
     folder = repaired_classes.save(tmp_path / "out")
     shown = (folder / "report.html").read_text()
-    assert "Who gets a better class and who a worse one" in shown
+    assert "Who gets a better class, and who a worse one" in shown
     assert "demographic parity difference" in shown
     assert "favorable decision" not in shown
     assert (folder / "model.skops").exists()

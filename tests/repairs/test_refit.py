@@ -119,5 +119,5 @@ def test_a_function_without_partners_is_told_what_pairs_need():
         rate_rows=0,
         **told,
     )
-    with pytest.raises(InvalidInput, match="a fit function that takes partners and strength"):
+    with pytest.raises(InvalidInput, match="a fit function that also takes partners and strength"):
         limi.repair(result, how="pairs", fit=plain, seeds=1)

@@ -331,7 +331,7 @@ def test_an_existing_folder_is_replaced_only_if_forced(repaired, tmp_path):
     repaired.save(tmp_path / "out", force=True)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("x")
-    with pytest.raises(InvalidInput, match="holds other files"):
+    with pytest.raises(InvalidInput, match="holds files that are not part of"):
         repaired.save(tmp_path / "other", force=True)
 
 
@@ -360,7 +360,7 @@ def test_without_skops_it_says_so_before_the_work(result, repaired, monkeypatch,
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"fraction": 0}, "fraction is 0; it must lie above 0"),
+        ({"fraction": 0}, "fraction is 0; it is a share of the training rows, above 0"),
         ({"fraction": 1.5}, "fraction is 1.5"),
         ({"fraction": float("nan")}, "fraction is nan"),
         ({"sweep": [0.1, 2]}, "fraction is 2"),
@@ -371,7 +371,7 @@ def test_without_skops_it_says_so_before_the_work(result, repaired, monkeypatch,
         ({"preset": "bset"}, "did you mean 'best'"),
         ({"recipe": "pair"}, "did you mean 'pairs'"),
         ({"label": "votes"}, "did you mean 'vote'"),
-        ({"label": "privileged"}, "label privileged needs"),
+        ({"label": "privileged"}, "label 'privileged' needs"),
         ({"recipe": "copies", "sweep": True}, "no fraction to sweep"),
         ({"fit": 3}, "fit is 3"),
         ({"privileged": "sex=X"}, "not a value of column 'sex'"),
@@ -389,7 +389,7 @@ def test_nothing_found_is_nothing_to_repair_with():
     def model(frame):
         return fair.predict_proba(frame[["income", "debt"]])[:, 1]
 
-    with pytest.raises(InvalidInput, match="no findings to repair with"):
+    with pytest.raises(InvalidInput, match="no findings to train with"):
         with_findings(audited(model, frame))
 
 
@@ -429,7 +429,7 @@ def test_a_function_needs_to_be_told_how_it_is_trained():
     def model(frame):
         return inner.predict_proba(frame)[:, 1]
 
-    with pytest.raises(InvalidInput, match="cannot train model again by itself"):
+    with pytest.raises(InvalidInput, match="cannot retrain model by itself"):
         with_findings(audited(model, frame))
 
 

@@ -305,7 +305,7 @@ def test_reasons_say_what_the_others_lack():
     )
     why = {one.how: one.why for one in explained}
     assert why["drop"] == "loses 0.40 points more accuracy than average"
-    assert why["copies"] == "2 % of fresh people still flip, and with average none"
+    assert why["copies"] == "2 % of fresh people still flip; with average, none"
     assert why["findings"] == "loses 3.00 points of accuracy, more than the 1.00 allowed"
 
 
@@ -387,7 +387,7 @@ def test_the_page_says_how_the_model_is_tested_and_how_others_are_had(repairs):
     tree = {**repairs.as_dict(), "model_files": ["model.skops"], "model_notes": []}
     told = page.use(tree)
     assert told[0].endswith("--model skops:model.skops --target ok --favorable yes --protected sex")
-    assert told[1].startswith("To have another of these models instead: --how ")
+    assert told[1].startswith("To get another of these models instead: --how ")
 
 
 def test_a_page_without_a_recommendation_says_why(repairs):

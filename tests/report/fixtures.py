@@ -262,7 +262,8 @@ MANY = dataclasses.replace(
         "itself.",
         "Age was tried at all of its 74 values, so a row costs 740 queries and 2,000 rows were "
         "measured instead of 10,000.",
-        "12 rows flipped in the search but not when asked again, and were left out: their scores "
+        "12 rows flipped in the search but not when asked about again, so they were "
+        "left out: their scores "
         "lie within rounding of 0.5",
     ),
     unconfirmed=12,
@@ -448,7 +449,8 @@ FEW = dataclasses.replace(
         tried=0,
         share=0.0,
         flips=0.0,
-        reason="2 of 90 rows flip; it takes 30 to learn rules from one half of them and verify "
+        reason="2 of 90 rows flip; at least 30 are needed to learn rules from one "
+        "half of them and verify "
         "them on the other",
     ),
     naturalness={"ceiling": Likeness(0.9312, None, 412, 1)},

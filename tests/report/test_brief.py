@@ -82,7 +82,7 @@ def test_without_a_target_the_next_step_is_to_name_it():
 def test_where_flips_are_known_to_exist_another_method_is_tried_before_more_of_the_same():
     empty = dataclasses.replace(NOTHING, command="limi test a --method themis", method="themis")
     starved = next_step(dataclasses.replace(empty, stop="rules"))
-    assert "Hardly a row that themis proposes keeps the rules" in starved.words
+    assert "Hardly any row that themis proposes keeps the rules" in starved.words
     assert starved.command == "limi test a --method guided"
     known = next_step(dataclasses.replace(empty, stop="rows", rates=SEX.rates))
     assert "of real rows 12.3 % flip" in known.words.lower()

@@ -257,7 +257,7 @@ def test_what_a_reader_of_the_page_is_told():
         "The same 2,000 people of the table: 22.0 % are decided >50K as sex Female, 24.4 % as sex "
         "Male; difference 2.4 points, 1.7 to 3.2.",
         "sex Male is favored over sex Female (p under 0.001).",
-        "None of the 10 pairs of values differs by more than chance explains",
+        "None of the 10 pairs of values differ by more than chance explains",
         "age 90 is favored over age 17: 32.9 points, 28.3 to 37.6 (p under 0.001).",
         "All 74 values at once: Cochran's Q = 12.3, p = 0.006.",
         "The band of a curve holds for all its values at once.",
@@ -390,7 +390,7 @@ def test_a_clock_that_ended_the_search_promises_no_repetition():
     assert "same findings" in Reader(PAGES["sex"]).text
     timed = Reader(html.render(dataclasses.replace(SEX, stop="seconds"))).text
     assert "same findings" not in timed
-    assert "may end at another point" in timed
+    assert "may end at a different point" in timed
 
 
 def test_no_rendering_calls_a_model_fair():

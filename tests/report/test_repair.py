@@ -84,15 +84,15 @@ def test_lines_say_value_interval_and_change():
 
 
 def test_a_table_with_rules_has_lines_of_both_questions():
-    assert not any("protected alone" in line.name for line in page.lines(tree()))
+    assert not any("protected only" in line.name for line in page.lines(tree()))
     given = tree()
     for side, share in (("before", 0.05), ("after", 0.02), ("without_protected", 0.0)):
         given[side] = {**given[side], "real_only_protected": figure(share)}
     lines = {line.name: line for line in page.lines(given)}
-    both = lines["flips, real, protected alone"]
+    both = lines["flips, real, protected only"]
     assert (both.before, both.after, both.change) == ("5.00 %", "2.00 %", "-60 %")
-    assert "flips, real, protected alone" in page.card(given)
-    assert "flips, real, protected alone" in page.render(given)
+    assert "flips, real, protected only" in page.card(given)
+    assert "flips, real, protected only" in page.render(given)
 
 
 def test_zero_flips_show_how_many_there_may_be():
@@ -110,11 +110,11 @@ def test_words_follow_what_was_done():
     alone = {"method": "guided", "generator": "trees", "other_generator": False}
     told = page.card(tree(fresh=alone))
     assert "another generator" not in told
-    assert "the generator trees, fitted anew" in told
+    assert "the generator trees, fitted again" in told
     settings = {**tree()["settings"], "recipe": "copies", "findings_used": 0}
     assert "Recipe copies (preset best): no findings." in page.card(tree(settings=settings))
     settings = {**tree()["settings"], "held_out": None}
-    assert "are of a test table" in page.card(tree(settings=settings))
+    assert "are measured on a test table" in page.card(tree(settings=settings))
     shorter = {**tree()["checks"][0], "rows_after": 700}
     assert "of 5,000 rows before, 3 of 700 after" in page.card(tree(checks=[shorter]))
 

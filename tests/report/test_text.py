@@ -121,7 +121,7 @@ def test_naturalness_side_by_side():
         "real rows that flip 0.931 the table's own, for comparison (412 rows)",
     ):
         assert words in told
-    assert "from 0 to 1, the higher the more alike" in flat(shown)
+    assert "from 0 to 1, and higher is more alike" in flat(shown)
     assert "too few" not in shown
     few = text.render(FEW)
     assert "representative" not in few

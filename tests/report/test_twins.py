@@ -36,7 +36,7 @@ def test_rates_stand_beside_placebo_coverage_and_orders():
     assert "15.2 to 20.1 % over two other orders of the columns" in shown
     assert "marital_status and relationship 60 % (+/- 2)" in shown
     assert "if education and hours_per_week" in shown
-    assert "another draw gives 13 % of people another verdict" in shown
+    assert "another draw would change the verdict for 13 % of people" in shown
 
 
 def pair_of(*numbers):
@@ -54,14 +54,14 @@ def test_what_is_not_measured_well_is_called_so():
 
 def test_more_than_one_pair_of_groups_is_a_table():
     shown = said(BLIND)
-    assert shown.count("If everything that goes with sex") == 1
+    assert shown.count("If everything that goes along with sex") == 1
     assert "of the gap sex Female sex Male 17.2 (16.2-18.3)" in shown
     assert "31 " in shown.partition("of the gap sex Female")[2].partition("Gain, lose")[0]
-    assert "no gap Gain, lose: percent of these people" in shown
+    assert "no gap Gain, lose: the percentage of these people" in shown
     assert "Without a twin that keeps the constraints: 12 with" in shown
     assert "All groups" in html.render(BLIND)
     few = pair_of(0, 1)
-    assert said(few).count("If everything that goes with sex") == 2
+    assert said(few).count("If everything that goes along with sex") == 2
     assert "Gain, lose" not in said(few)
     assert "All groups" not in html.render(few)
 

@@ -67,7 +67,7 @@ def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut, sizes):
     assert journal.asked_again == min(256, journal.replayed)
     assert journal.replayed + sum(asked) == whole.queries + journal.asked_again
     assert f"{journal.replayed:,} answers" in journal.notes[0]
-    assert f"{journal.asked_again:,} queries beside the budget, found the same" in journal.notes[0]
+    assert f"{journal.asked_again:,} queries outside the budget, found the same" in journal.notes[0]
     np.testing.assert_array_equal(resumed.findings.all().rows, whole.findings.all().rows)
     np.testing.assert_array_equal(resumed.findings.all().score, whole.findings.all().score)
 
@@ -184,7 +184,9 @@ def test_scores_that_no_model_gives_are_refused(tmp_path, score):
 
 def test_scores_that_the_model_does_not_give_are_told_by_asking_again(tmp_path):
     (tmp_path / "j").write_bytes(forged([0.2, 0.1, 0.9]))
-    with pytest.raises(CorruptStore, match=r"it says 0\.4, and the log 0\.1; start again"):
+    with pytest.raises(
+        CorruptStore, match=r"the model says 0\.4, but the log says 0\.1; start again"
+    ):
         replayed(tmp_path / "j", 1)
     # Another batch may move the last digits.
     (tmp_path / "j").write_bytes(forged([0.2, 0.4 + 1e-9, 0.9]))
@@ -208,7 +210,7 @@ def test_a_model_whose_answers_move_can_be_resumed(tmp_path, kind):
         journal._sample = journal._sample[1::2]
         again = [journal.score(PEOPLE) for _ in range(3)]
     np.testing.assert_array_equal(again, known)
-    assert ("move by themselves" in journal.notes[0]) == (kind == "by chance")
+    assert ("vary by themselves" in journal.notes[0]) == (kind == "by chance")
 
 
 def test_the_sample_is_the_same_every_time_and_spread_over_the_log(tmp_path):

@@ -108,7 +108,7 @@ def test_the_shipped_suite_refuses_a_preset_of_settings_that_are_none():
     class Misspelt(Plain):
         presets: ClassVar[dict[str, dict[str, int]]] = {"released": {"m": 2}}
 
-    with pytest.raises(AssertionError, match="settings that are none"):
+    with pytest.raises(AssertionError, match="settings that do not exist"):
         members_are_what_they_promise(Misspelt, make_task)
 
 

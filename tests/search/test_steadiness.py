@@ -222,8 +222,8 @@ def test_a_model_that_tosses_coins_has_no_findings_and_no_rate():
     assert told["times"] == 10
     assert result.summary.unconfirmed > 100
     note = result.summary.notes[0]
-    assert "the model does not always answer the same" in note
-    assert "from one asking to the next" in note
+    assert "the model does not always give the same answer" in note
+    assert "from one call to the next" in note
 
 
 def test_a_steady_model_says_so_and_is_asked_no_more_than_before():
@@ -246,7 +246,7 @@ def test_a_steady_model_says_so_and_is_asked_no_more_than_before():
 
 def test_findings_of_a_model_that_depends_on_the_batch_hold_in_any_batch():
     result = audit(by_batch)
-    assert "with the other rows of a batch" in result.summary.notes[0]
+    assert "with the other rows in a batch" in result.summary.notes[0]
     merit = (FRAME.merit - FRAME.merit.mean()) / FRAME.merit.std(ddof=0)
     inside = (merit > -0.1) & (merit <= 0.4)  # flips, were the table the batch
     clear = (merit > 0.1) & (merit <= 0.2)
@@ -262,11 +262,11 @@ def test_what_moves_stands_in_text_page_and_json(tmp_path):
     told = json.loads((tmp_path / "run/summary.json").read_text())["steadiness"]
     assert told == result.summary.steadiness
     shown, page = text.render(result.summary), html.render(result.summary)
-    words = f"{told['decisions_moved']} got another decision"
+    words = f"{told['decisions_moved']} got a different decision"
     assert words in " ".join(shown.split())
     assert words in page
-    assert "as answers move" in " ".join(shown.split())
-    assert "so the same command may find others" in page
+    assert "because answers vary" in " ".join(shown.split())
+    assert "so the same command may find other rows" in page
     assert read_summary(tmp_path / "run").steadiness == told
 
 
@@ -299,7 +299,7 @@ def test_a_surprise_after_a_steady_sample_is_told_and_mended():
 
     result = audit(model, max_batch=10**6)
     assert result.summary.steadiness["scores_moved"] == 0
-    assert any("answered steadily before the run" in note for note in result.summary.notes)
+    assert any("gave steady answers before the run" in note for note in result.summary.notes)
     assert result.summary.unconfirmed > 0
 
 

@@ -177,7 +177,7 @@ def test_names_follow_the_paper_s_order_and_unknown_ones_are_refused():
     assert check_names(["rf", "dnn", "rf"]) == ["rf", "dnn"]
     with pytest.raises(InvalidInput, match="no study 'dmn'; did you mean 'dnn'"):
         load("dmn")
-    with pytest.raises(InvalidInput, match="there is no scale 'tiny'"):
+    with pytest.raises(InvalidInput, match="unknown scale 'tiny'"):
         load("dnn").scale("tiny")
 
 

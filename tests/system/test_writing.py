@@ -141,7 +141,7 @@ def test_links_are_not_written_through_and_not_replaced(tmp_path, target):
     (tmp_path / "of-others").write_text("theirs")
     link = tmp_path / "link"
     link.symlink_to(target)
-    with pytest.raises(InvalidInput, match=f"is a link to '{target}'; name that file itself"):
+    with pytest.raises(InvalidInput, match=f"is a link to '{target}'; name that file directly"):
         writing.write(link, "a")
     assert link.is_symlink()
     assert (tmp_path / "of-others").read_text() == "theirs"
@@ -197,13 +197,13 @@ def test_a_folder_that_is_gone_is_one_sentence(tmp_path):
         check=True,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     )
-    assert "the folder you are in does not exist any more" in shown.stdout
+    assert "the folder you are in no longer exists" in shown.stdout
     assert names(tmp_path) == ["a"]
 
 
 def test_a_folder_that_may_not_be_written_is_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(InvalidInput, match="may not be written to; name another place"):
+    with pytest.raises(InvalidInput, match="is not writable; name another place"):
         writing.place(tmp_path / "a")
 
 

@@ -112,8 +112,8 @@ def test_matrix_gives_numbers_for_numeric_levels():
     ("frame", "words"),
     [
         (pd.DataFrame({"a": [1.0, np.inf]}), "1 infinite values"),
-        (pd.DataFrame({"a": [np.nan, np.nan]}), "every cell is missing"),
-        (pd.DataFrame({"a": [None, None]}), "every cell is missing"),
+        (pd.DataFrame({"a": [np.nan, np.nan]}), "every cell of the table is missing"),
+        (pd.DataFrame({"a": [None, None]}), "every cell of the table is missing"),
         (pd.DataFrame({"a": [[1], [2]]}), "reads numbers, text, booleans and dates"),
         (pd.DataFrame({1: [1]}), "column names must be text"),
         (pd.DataFrame([[1, 2]], columns=["a", "a"]), "occur twice: 'a'"),

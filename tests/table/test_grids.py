@@ -56,7 +56,7 @@ def test_only_numbers_of_many_values_without_any_get_some():
     assert told[0] == {"age": [20, 30, 35, 40, 50, 55, 65, 70, 80, 85], "sex": None}
     assert told[1] == (
         "'age' was named without values, so 10 of the table's were chosen: 20, 30, 35, 40, 50, 55, "
-        "65, 70, 80, 85; others are named in a list, age=20,85, or as a range with a step, "
+        "65, 70, 80, 85; choose others with a list, age=20,85, or a range with a step, "
         "age=LOW-HIGH:STEP",
     )
     for wanted in (["grade", "sex"], ["age=20-60:20"], {"age": [20, 40]}, ["age", "age"], [3]):

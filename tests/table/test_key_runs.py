@@ -69,7 +69,7 @@ def test_a_full_disk_is_one_sentence(monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
-        with pytest.raises(FailedWrite, match=r"cannot be kept in .*No space left.*TMPDIR"):
+        with pytest.raises(FailedWrite, match=r"limi cannot write .*No space left.*TMPDIR"):
             held.append(np.arange(5, dtype=np.int32))
     held.append(np.arange(5, dtype=np.int32))
     assert held.look().tolist() == [0, 1, 2, 3, 4]

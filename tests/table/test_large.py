@@ -132,7 +132,9 @@ def test_types_go_together_across_files(tmp_path):
         pd.DataFrame({"a": cells, "b": ["x", "y"]}).to_parquet(tmp_path / f"{number}.parquet")
     assert read(tmp_path)["a"].tolist() == [1.0, 2.0, 2.5, 3.5]
     pd.DataFrame({"a": [1], "c": ["x"]}).to_parquet(tmp_path / "2.parquet")
-    with pytest.raises(BadTable, match="of one table have other columns; not in both: 'b', 'c'"):
+    with pytest.raises(
+        BadTable, match="belong to one table but have different columns; not in both: 'b', 'c'"
+    ):
         read(tmp_path)
     (tmp_path / "2.parquet").unlink()
     pd.DataFrame({"a": [1]}).to_csv(tmp_path / "3.csv")
@@ -155,7 +157,7 @@ def test_text_is_typed_by_all_of_its_files(tmp_path):
     one.write_text("a;b;c;d\n1;1,5;True;x\n2;2,25;;y\nmany;3;False;1\n;4;True;\n")
     pd.testing.assert_frame_equal(frame, read(one), check_flags=False)
     (tmp_path / "3.csv").write_text("a;b\n1;2\n")
-    with pytest.raises(BadTable, match="have other columns"):
+    with pytest.raises(BadTable, match="have different columns"):
         read(str(tmp_path / "*.csv"))
 
 

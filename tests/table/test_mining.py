@@ -284,7 +284,7 @@ def test_partners_that_hold_what_nobody_does_are_counted(people):
     assert {found.column, found.protected} == {"tie", "sex"}
     assert found.seen == 0
     words = found.describe()
-    assert f"{100 * spouses.mean():.0f} % of partners hold a combination that the table" in words
+    assert f"{100 * spouses.mean():.0f} % of partners have a combination that the table" in words
     assert "`limi schema TABLE --mine --protected sex` suggests a rule" in words
     command = "`limi schema 'my people.csv' --mine --protected sex --target paid` suggests a rule"
     assert command in found.describe("my people.csv", "paid")

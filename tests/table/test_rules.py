@@ -205,7 +205,10 @@ def derive(column, *sources, **how):
         (derive("ages", "age", steps=(25,), values=("young",)), "one value more than steps"),
         (derive("ages", "age", steps=(50, 25), values=("young", "old", "old")), "do not ascend"),
         (derive("ages", "school", steps=(1,), values=("young", "old")), "numerical column"),
-        (derive("ages", "age", "sex", steps=(1,), values=("young", "old")), "steps are of one"),
+        (
+            derive("ages", "age", "sex", steps=(1,), values=("young", "old")),
+            "steps need exactly one",
+        ),
         (derive("ages", "ages", steps=(1,), values=("young", "old")), "derived from itself"),
         (derive("ages", "age"), "needs either a value for each level"),
         (derive("ages"), "names no column"),
@@ -215,8 +218,8 @@ def derive(column, *sources, **how):
             "two values for none",
         ),
         (derive("grade", "tie", lookup=((("Wife",), 0),)), "may be missing"),
-        (derive("grade", "school", "sex", lookup=((("none",), 0),)), "as many levels"),
-        (lambda: Rules(derived=(AGES, AGES)), "one way; in two: ages"),
+        (derive("grade", "school", "sex", lookup=((("none",), 0),)), "one level for each"),
+        (lambda: Rules(derived=(AGES, AGES)), "one way; derived twice: ages"),
         (
             lambda: Rules(
                 derived=(
@@ -226,8 +229,8 @@ def derive(column, *sources, **how):
             ),
             "derived from each other: grade, school",
         ),
-        (lambda: Rules(roles=(TIE, TIE)), "one role for a protected one"),
-        (lambda: Rules(constraints=(("a", "x"), ("a", "y"))), "different names; twice: a"),
+        (lambda: Rules(roles=(TIE, TIE)), "one role for a protected column"),
+        (lambda: Rules(constraints=(("a", "x"), ("a", "y"))), "different names; used twice: a"),
         (
             lambda: Rules(
                 roles=(
@@ -256,7 +259,7 @@ def derive(column, *sources, **how):
                     ),
                 )
             ),
-            "two levels for one thing",
+            "two levels of the same thing",
         ),
         (
             lambda: Rules(
@@ -298,7 +301,7 @@ def test_rules_that_do_not_fit_are_told_in_a_sentence(rules, words):
 def test_a_derived_column_cannot_be_protected():
     said = bad(RULES, protected=["ages"])
     assert said == (
-        "column 'ages' is derived from age and cannot change by itself; protect 'age' instead"
+        "column 'ages' is derived from age and cannot change on its own; protect 'age' instead"
     )
 
 

@@ -36,10 +36,10 @@ def test_combination_of_finds_each_row_s_own():
         ({"kind": "categorical"}, "needs a list of levels"),
         ({"kind": "categorical", "levels": ("a", "a")}, "a level twice"),
         ({"kind": "categorical", "levels": ("a", "b"), "labels": ("x",)}, "2 levels and 1 labels"),
-        ({"kind": "numerical", "low": 2, "high": 1}, "at most high"),
-        ({"kind": "numerical", "low": 0, "high": float("inf")}, "at most high"),
+        ({"kind": "numerical", "low": 2, "high": 1}, "not exceed high"),
+        ({"kind": "numerical", "low": 0, "high": float("inf")}, "not exceed high"),
         ({"kind": "numerical", "low": 0, "high": 1, "step": 0.3}, "not a whole number of steps"),
-        ({"kind": "numerical", "low": 0, "high": 1, "step": -1}, "use 0 or a number above"),
+        ({"kind": "numerical", "low": 0, "high": 1, "step": -1}, "it must be 0 or more"),
     ],
 )
 def test_columns_that_make_no_sense(fields, words):

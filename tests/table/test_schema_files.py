@@ -127,7 +127,7 @@ RANGE = '[columns.x]\nkind = "numerical"\nlow = {}\nhigh = {}\nstep = {}\n'
         (COLUMN.format("[{a = 1}]"), "a level of type dict"),
         (COLUMN.format("[1" + "0" * 400 + "]"), "a level of type int"),
         (RANGE.format("1" + "0" * 400, 2, 1), "cannot be read"),
-        (RANGE.format(0, "inf", 1), "low must be finite"),
+        (RANGE.format(0, "inf", 1), "both must be finite"),
         (RANGE.format("-1e308", "1e308", 1), "narrow the range"),
         (RANGE.format("-1e308", "1e308", 0), "narrow the range"),
         (RANGE.format(0, "1e300", "1e-300"), "narrow the range"),
@@ -326,7 +326,7 @@ def test_rules_that_speak_of_the_target_are_set_aside_with_it_and_told(tmp_path)
         assert schema.names == ["a", "b"]
         assert schema.rules.constraints == (("low", "a >= b"),)
         assert notes == (
-            "constraint 'label' has no effect, because it speaks of 'y', which the "
+            "constraint 'label' has no effect, because it mentions 'y', which the "
             "model decides; rules are about what a model sees",
         )
     assert set_target_aside(schema, "y") == (schema, ())

@@ -54,7 +54,7 @@ def test_what_names_no_table_of_sqlite_is_refused(database, table, said):
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):
     (tmp_path / "people.csv").write_text("age\n1\n")
-    with pytest.raises(LimiError, match="cannot be read as a database of SQLite"):
+    with pytest.raises(LimiError, match="cannot be read as an SQLite database"):
         files.read(f"sqlite:{tmp_path / 'people.csv'}:people")
 
 
@@ -67,14 +67,14 @@ def test_a_query_of_duckdb_reads_files(tmp_path):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("create table t (a int)", "is one SELECT"),
-        ("select 1; select 2", "is one SELECT"),
-        ("copy (select 1) to '{}/out.csv'", "is one SELECT"),
-        ("install httpfs", "is one SELECT"),
-        ("attach '{}/new.db'", "is one SELECT"),
-        ("", "is one SELECT"),
-        ("select gone from nowhere", "the query of DuckDB fails"),
-        ("select", "the query of DuckDB fails"),
+        ("create table t (a int)", "must be a single SELECT"),
+        ("select 1; select 2", "must be a single SELECT"),
+        ("copy (select 1) to '{}/out.csv'", "must be a single SELECT"),
+        ("install httpfs", "must be a single SELECT"),
+        ("attach '{}/new.db'", "must be a single SELECT"),
+        ("", "must be a single SELECT"),
+        ("select gone from nowhere", "the DuckDB query fails"),
+        ("select", "the DuckDB query fails"),
         ("select 1 as a where false", "holds no rows"),
     ],
 )
@@ -91,7 +91,7 @@ def test_the_first_sheet_of_a_workbook_is_read_and_the_others_are_said(tmp_path)
         PEOPLE.to_excel(book, sheet_name="2024", index=False)
     frame = files.read(place)
     pd.testing.assert_frame_equal(frame, PEOPLE, check_dtype=False)
-    assert "its first sheet '2025' was read, and '2024' was not" in files.notes_of(frame)[0]
+    assert "only its first sheet '2025' was read, not '2024'" in files.notes_of(frame)[0]
 
 
 def test_a_damaged_workbook_is_one_sentence(tmp_path):
@@ -111,5 +111,5 @@ def test_places_of_sources_move_with_a_folder(tmp_path):
 def test_a_run_folder_does_not_run_its_query_by_itself(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
     run = Run(tmp_path, None, {"table": "duckdb:select 1", "origin": "."})
-    with pytest.raises(LimiError, match="is a query, which reads what it names"):
+    with pytest.raises(LimiError, match="is a query, which can read any file"):
         run.table()

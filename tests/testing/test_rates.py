@@ -44,10 +44,10 @@ def test_what_is_not_known_fails_unless_it_may_pass():
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ({"at_most": 1}, "a share above 0 and below 1"),
-        ({"at_most": 0}, "a share above 0 and below 1"),
-        ({"at_most": "1 %"}, "a share above 0 and below 1"),
-        ({"population": "people"}, "there is no population 'people'"),
+        ({"at_most": 1}, "a share between 0 and 1"),
+        ({"at_most": 0}, "a share between 0 and 1"),
+        ({"at_most": "1 %"}, "a share between 0 and 1"),
+        ({"population": "people"}, "unknown population 'people'"),
         ({"inconclusive": "skip"}, "inconclusive is 'skip'"),
     ],
 )

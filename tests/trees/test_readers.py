@@ -165,7 +165,7 @@ def test_a_reading_that_says_something_else_is_refused(monkeypatch):
     problem = problem_of("xgboost")
     reading = read_trees(problem.target)
     monkeypatch.setitem(reading.ensemble.__dict__, "base", reading.ensemble.base + 0.01)
-    with pytest.raises(BadModel, match="something else than the model"):
+    with pytest.raises(BadModel, match="a different answer from the model"):
         reading.conform(problem.rows)
 
 
@@ -231,7 +231,7 @@ def test_atoms_that_do_not_end_where_the_trees_do_are_refused():
     lattice = build_lattice(read_trees(problem.target), problem.rows[:1], NOTHING_WHOLE)
     lattice.conform(problem.rows)
     shifted = replace(lattice, cut=lattice.cut + 1)
-    with pytest.raises(BadModel, match="came out otherwise"):
+    with pytest.raises(BadModel, match="gave results that differ"):
         shifted.conform(problem.rows)
 
 

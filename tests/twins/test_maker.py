@@ -91,7 +91,7 @@ def test_a_column_whose_tree_knows_no_group_is_bent_until_the_groups_agree(known
     [
         (("sex",), "'sex' is protected and cannot be kept"),
         (("hour",), "'hour'.*'hours'"),
-        (("hours", "hours"), "name one twice"),
+        (("hours", "hours"), "include one twice"),
     ],
 )
 def test_what_cannot_be_kept_is_said_in_one_sentence(known, keep, said):

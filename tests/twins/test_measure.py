@@ -147,7 +147,7 @@ def test_a_budget_is_kept_and_what_it_leaves_out_is_named(known):
     assert sum(asked) == told.queries <= 3000
     assert session.queries_left == 3000 - told.queries
     assert told.directions[0].n >= 50
-    assert any("no room for" in note for note in told.notes)
+    assert any("too small for" in note for note in told.notes)
 
 
 def test_too_small_a_budget_gives_a_reason_and_no_number(known):

@@ -102,9 +102,9 @@ def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, 
 def test_other_versions_are_refused_and_both_are_named():
     here = cluster.versions()
     cluster.require_same(here, dict(here))
-    with pytest.raises(InvalidInput, match=r"limi 9\.9\.9, and this machine limi"):
+    with pytest.raises(InvalidInput, match=r"limi 9\.9\.9, but this machine has limi"):
         cluster.require_same(here, here | {"limi": "9.9.9"})
-    with pytest.raises(InvalidInput, match=r"Python 3\.1, and this machine Python"):
+    with pytest.raises(InvalidInput, match=r"Python 3\.1, but this machine has Python"):
         cluster.require_same(here, here | {"Python": "3.1"})
 
 

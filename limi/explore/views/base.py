@@ -37,7 +37,10 @@ class _Awaited:
     ready: Callable[[Any], dict[str, Any]]
 
 
-_NOTHING = _Awaited("message.html", lambda told: {"sentence": "This was answered long ago."})
+_NOTHING = _Awaited(
+    "message.html",
+    lambda told: {"sentence": "This was answered long ago and is no longer kept; ask again."},
+)
 
 
 class View:

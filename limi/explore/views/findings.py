@@ -157,7 +157,7 @@ class FindingsView(View):
         sheet = self.x.people
         if sheet is None:
             return self.message(
-                "The table is not at hand, so there are no people to show; start limi explore "
+                "The table is not available, so there are no people to show; start limi explore "
                 "with --table FILE.",
                 token,
                 status=404,

@@ -126,8 +126,8 @@ class MapView(View):
         generator = x.generator(job)
         if not isinstance(generator, Encoder):
             raise InvalidInput(
-                f"the generator {x.generator_name!r} does not find the latents of people; choose "
-                "two columns"
+                f"the generator {x.generator_name!r} cannot find the latents of people; choose two "
+                "columns"
             )
         assert x.found is not None
         rng = Stream.EXPLORE.rng(x.seed, 5)

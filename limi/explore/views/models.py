@@ -18,7 +18,7 @@ _SHOWN_PEOPLE = 25
 
 
 class ModelsView(View):
-    """What a second model mends and breaks."""
+    """What a second model fixes and breaks."""
 
     def models(self, token: str) -> Page:
         """Two models side by side."""
@@ -30,7 +30,9 @@ class ModelsView(View):
     def compare(self, token: str, *, whole: bool) -> Page:
         """Begin to compare them."""
         if self.x.other is None:
-            raise InvalidInput("there is one model; name another with --against KIND:PLACE")
+            raise InvalidInput(
+                "there is only one model; name a second one with --against KIND:PLACE"
+            )
         return self.begin(
             "Asking both models about the same people",
             "both.html",
@@ -45,8 +47,8 @@ class ModelsView(View):
 
     def _tell_match(self, match: Match) -> dict[str, Any]:
         kinds = (
-            ("Mended: flip with the first alone", match.mended),
-            ("Broken: flip with the second alone", match.broke),
+            ("Fixed: flip with the first model only", match.mended),
+            ("Broken: flip with the second model only", match.broke),
             ("Decided differently by the two", match.disagree),
         )
         n = len(match.rows)

@@ -289,7 +289,7 @@ def _refound(change: Callable[[Any], Any]) -> Callable[[Material], Case]:
 
         frame = change(pd.read_parquet(io.BytesIO(material.read("run/findings.parquet"))))
         files = {"findings.parquet": frame.to_parquet(index=False)}
-        says = "findings in|answers otherwise"
+        says = "findings in|gives answers that differ"
         return asked(material, files, 5, exits=frozenset({4}), says=says)
 
     return build
