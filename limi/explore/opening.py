@@ -57,7 +57,7 @@ def explore_run(
     remote: Remote | None = None,
 ) -> Exploration:
     """The exploration of a finished run, held to the table and the model that it tested."""
-    run = Run.at(folder)
+    run = Run.at(folder, derive=False)
     summary, meter = run.summary, Meter(_checked(max_queries))
     notes = _notes_on_hidden(summary, read_only)
     read_only = read_only or bool(notes)

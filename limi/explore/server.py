@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -32,6 +34,7 @@ _T = TypeVar("_T")
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _WAITING = 256  # connections that wait until they are answered
 _RENEWED = 10.0  # seconds between two addresses that are told anew
+_TURN = 0.001  # seconds that a thread may keep others from Python; a page takes many turns
 
 
 class _Refused(Exception):
@@ -441,6 +444,10 @@ def serve(
     """Serve until somebody stops it."""
     _import_web()
     server = _make_server(exploration, guard, tell)
+    # A page that is filtered should not wait for what is learned beside it, nor for Python to look
+    # for cycles among all that was made before the first request.
+    sys.setswitchinterval(_TURN)
+    gc.freeze()
     try:
         server.run(sockets=[sock])
     except KeyboardInterrupt:
