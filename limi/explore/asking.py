@@ -6,10 +6,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
+from limi.audits.sending import exchange_of
 from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.explore.jobs import Job
@@ -120,10 +121,17 @@ class Asker:
                 if job is not None:
                     job.asked += len(part)
                 begun = self._clock()
-                answers.append(self.target.score(part))
+                with self._watching(job):
+                    answers.append(self.target.score(part))
                 self._per_row = max((self._clock() - begun) / len(part), 1e-9)
             start += len(part)
         return np.concatenate(answers)
+
+    def _watching(self, job: Job | None) -> AbstractContextManager[None]:
+        """A block in which a server that keeps silent is left as soon as nobody waits any more, so
+        that the next question need not wait for it."""
+        exchange = exchange_of(self.target)
+        return nullcontext() if exchange is None or job is None else exchange.watched(job.look)
 
     def _at_once(self) -> int:
         if self._per_row is None:
