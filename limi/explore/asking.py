@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
-from limi.audits.sending import exchange_of
 from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.explore.jobs import Job
 from limi.models.target import Target
+from limi.remote.exchange import Exchange
 from limi.types import Index, Rows, Scores
 
 __all__ = ["Asker", "Meter", "Spent"]
@@ -68,6 +68,7 @@ class Asker:
         target: Target,
         meter: Meter,
         places: Index | None = None,
+        exchange: Exchange | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target, self.meter = target, meter
@@ -75,6 +76,7 @@ class Asker:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, float] = OrderedDict()
         self._memory = threading.Lock()  # several threads ask, and each may forget old answers
+        self._exchange = exchange  # through which a model behind an address is asked
         self._per_row: float | None = None
         self._clock = clock
 
@@ -130,8 +132,9 @@ class Asker:
     def _watching(self, job: Job | None) -> AbstractContextManager[None]:
         """A block in which a server that keeps silent is left as soon as nobody waits any more, so
         that the next question need not wait for it."""
-        exchange = exchange_of(self.target)
-        return nullcontext() if exchange is None or job is None else exchange.watched(job.look)
+        if self._exchange is None or job is None:
+            return nullcontext()
+        return self._exchange.watched(job.look)
 
     def _at_once(self) -> int:
         if self._per_row is None:
