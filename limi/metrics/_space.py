@@ -82,14 +82,17 @@ def nearest(points: Points, among: Points, k: int) -> tuple[NDArray[np.float64],
     """
     if not len(points):
         return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
-    others = np.ascontiguousarray(among.T, dtype=np.float32)
+    # Most tables lack no cells, so that the axes of missing ones are nought throughout.
+    used = np.flatnonzero(among.any(axis=0))
+    others = np.ascontiguousarray(among[:, used].T, dtype=np.float32)
     sides = np.einsum("ij,ij->j", others, others)
     distances, which = [], []
     width = max(len(among), (k + _SPARE) * among.shape[1])
     step = max(1, _BLOCK // width)
     for start in range(0, len(points), step):
         here = points[start : start + step]
-        far = here.astype(np.float32, copy=False) @ others
+        # What a point has on other axes is the same for all of them.
+        far = here[:, used].astype(np.float32, copy=False) @ others
         far *= -2
         far += sides
         near = np.sort(_find_smallest(far, min(k + _SPARE, len(among))), axis=1)
