@@ -410,12 +410,17 @@ class Served:
     def _repr_html_(self) -> str:
         from markupsafe import escape
 
-        # A notebook stands at localhost as a rule, and only the same name gets the cookie.
-        address = escape(self.address.replace("127.0.0.1", "localhost"))
+        # A notebook stands at localhost as a rule, and only the same name gets the cookie. A frame
+        # that an editor does not show has used up its address, so the link has its own.
+        framed, linked = (
+            escape(address.replace("127.0.0.1", "localhost"))
+            for address in (self.address, self.guard.add_address())
+        )
         return (
-            f"<p>limi explore, also in a tab of its own: {address} opens it once, and "
-            "<code>.address</code> is another such address.</p>"
-            f'<iframe src="{address}" width="100%" height="760" title="limi explore"></iframe>'
+            f'<p>limi explore: <a href="{linked}" target="_blank" rel="noopener noreferrer">open '
+            "it in a tab of its own</a>, also where the frame below stays empty. The link works "
+            f"once, and <code>.address</code> is another such address.<br><small>{linked}</small>"
+            f'</p><iframe src="{framed}" width="100%" height="760" title="limi explore"></iframe>'
         )
 
 
