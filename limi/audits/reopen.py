@@ -141,10 +141,13 @@ class Run:
     manifest: dict[str, Any]
 
     @staticmethod
-    def at(folder: str | Path) -> Run:
-        """The run in a folder; CorruptStore where it is damaged or newer."""
+    def at(folder: str | Path, *, derive: bool = True) -> Run:
+        """The run in a folder; CorruptStore where it is damaged or newer.
+
+        `derive` is of `Summary.from_dict`.
+        """
         folder = writing.absolute(folder)
-        return Run(folder, run_folder.read_summary(folder), _manifest(folder))
+        return Run(folder, run_folder.read_summary(folder, derive=derive), _manifest(folder))
 
     @property
     def rule(self) -> Rule:

@@ -42,8 +42,11 @@ _OTHERS = {
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def read_summary(folder: str | Path) -> Summary:
-    """The summary of a finished run; CorruptStore where the folder is none, or is newer."""
+def read_summary(folder: str | Path, *, derive: bool = True) -> Summary:
+    """The summary of a finished run; CorruptStore where the folder is none, or is newer.
+
+    `derive` is of `Summary.from_dict`.
+    """
     folder = Path(folder)
     try:
         is_there = folder.is_dir()
@@ -73,7 +76,7 @@ def read_summary(folder: str | Path) -> Summary:
         )
     try:
         with reading("summary", folder):
-            summary = Summary.from_dict(tree)
+            summary = Summary.from_dict(tree, derive=derive)
             require_fields(summary)
     except InvalidInput as error:  # numbers that metrics are derived from are none
         raise CorruptStore(f"the summary in {str(folder)!r} is damaged: {error}") from None

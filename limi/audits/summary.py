@@ -227,8 +227,9 @@ class Summary:
         return cleaned
 
     @staticmethod
-    def from_dict(tree: dict[str, Any]) -> Summary:
-        """The inverse of `as_dict`."""
+    def from_dict(tree: dict[str, Any], *, derive: bool = True) -> Summary:
+        """The inverse of `as_dict`; without `derive`, metrics that follow from others are left out,
+        which spares whoever shows no metrics the libraries that work them out."""
         known = {f.name for f in dataclasses.fields(Summary)}
         values = {name: value for name, value in tree.items() if name in known}
         # The first format had the names alone here, and stored facts twice.
@@ -257,7 +258,7 @@ class Summary:
         if tree.get("twins") is not None:
             values["twins"] = Twins.from_dict(tree["twins"])
         summary = Summary(**values)
-        if not summary.metrics or tree.get("format", 1) == 1:
+        if not derive or not summary.metrics or tree.get("format", 1) == 1:
             return summary
         return dataclasses.replace(
             summary, metrics=collect.add_derived(summary.metrics, summary.known)

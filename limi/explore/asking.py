@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.explore.jobs import Job
 from limi.models.target import Target
+from limi.remote.exchange import Exchange
 from limi.types import Index, Rows, Scores
 
 __all__ = ["Asker", "Meter", "Spent"]
@@ -67,6 +68,7 @@ class Asker:
         target: Target,
         meter: Meter,
         places: Index | None = None,
+        exchange: Exchange | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target, self.meter = target, meter
@@ -74,6 +76,7 @@ class Asker:
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, float] = OrderedDict()
         self._memory = threading.Lock()  # several threads ask, and each may forget old answers
+        self._exchange = exchange  # through which a model behind an address is asked
         self._per_row: float | None = None
         self._clock = clock
 
@@ -120,10 +123,18 @@ class Asker:
                 if job is not None:
                     job.asked += len(part)
                 begun = self._clock()
-                answers.append(self.target.score(part))
+                with self._watching(job):
+                    answers.append(self.target.score(part))
                 self._per_row = max((self._clock() - begun) / len(part), 1e-9)
             start += len(part)
         return np.concatenate(answers)
+
+    def _watching(self, job: Job | None) -> AbstractContextManager[None]:
+        """A block in which a server that keeps silent is left as soon as nobody waits any more, so
+        that the next question need not wait for it."""
+        if self._exchange is None or job is None:
+            return nullcontext()
+        return self._exchange.watched(job.look)
 
     def _at_once(self) -> int:
         if self._per_row is None:

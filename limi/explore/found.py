@@ -35,6 +35,7 @@ FIGURES = ("severity", "naturalness", "partner_naturalness")
 
 _CANDIDATES = 1_000  # the strongest findings, among which a diverse draw is made
 _MOST_DIRECTIONS = 200  # told apart; the others are one
+_MOST_COUNTED = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,21 +265,21 @@ def _assemble(
 
 def _tell_directions(schema: Schema, rule: Rule, strips: dict[str, Strip], n: int) -> Strip:
     """Whom each finding favors over whom; where nothing is favorable, from whom to whom."""
-    own, other = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    own, other = np.zeros(n, dtype=np.int32), np.zeros(n, dtype=np.int32)
     values: list[NDArray[np.float64]] = []
     for position in schema.protected_index:
         mine, theirs = strips[f"c{position}"], strips[f"p{position}"]
         known = np.unique(np.concatenate([mine.values, theirs.values]))
         values.append(known)
         for strip, total in ((mine, own), (theirs, other)):
-            places = np.searchsorted(known, strip.values)
+            where = np.searchsorted(known, strip.values).astype(np.int32)
             total *= len(known)
-            total += places if strip.places is None else places[strip.places]
-    if rule.kind == "favorable":
-        swap = ~favors(strips["score"].values)
-        own[swap], other[swap] = other[swap], own[swap].copy()
+            total += where if strip.places is None else where[strip.places]
     width = max(int(np.prod([max(len(known), 1) for known in values])), 1)
-    pairs, places = np.unique(own * width + other, return_inverse=True)
+    if rule.kind == "favorable":
+        first = favors(strips["score"].values)
+        own, other = np.where(first, own, other), np.where(first, other, own)
+    pairs, places = _number(own.astype(np.int64) * width + other, width * width)
     verb = "over" if rule.kind == "favorable" else "and"
     named = [
         f"{_name_group(schema, values, int(pair) // width)} {verb} "
@@ -290,6 +291,15 @@ def _tell_directions(schema: Schema, rule: Rule, strips: dict[str, Strip], n: in
         places = np.minimum(places, _MOST_DIRECTIONS)
     codes = np.arange(len(named), dtype=np.float64)
     return Strip.at("direction", codes, places.reshape(-1), None, named)
+
+
+def _number(codes: Index, size: int) -> tuple[Index, Index]:
+    """The codes under a size that occur, ascending, and the place of each among them."""
+    if size > _MOST_COUNTED:
+        values, places = np.unique(codes, return_inverse=True)
+        return values, places.reshape(-1)
+    occurs = np.bincount(codes, minlength=size) > 0  # counting needs no sorting
+    return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[codes]
 
 
 def _name_group(schema: Schema, values: Sequence[NDArray[np.float64]], number: int) -> str:

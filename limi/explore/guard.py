@@ -25,6 +25,8 @@ FEWEST_LETTERS = 16
 
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _MOST_SESSIONS = 64
+_MOST_SPARE = 16
+_NOTEBOOKS = "http://localhost:* http://127.0.0.1:* vscode-webview: vscode-file:"
 
 
 @dataclass(eq=False)
@@ -37,6 +39,7 @@ class Guard:
     once: bool = True  # does the token open the page only once?
     framed: bool = False  # may a notebook on this machine show the page in a frame?
     _sessions: dict[str, str] = field(default_factory=dict)
+    _spare: list[str] = field(default_factory=list)  # more tokens that open the page once each
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @staticmethod
@@ -85,11 +88,14 @@ class Guard:
     @property
     def address(self) -> str:
         """What opens the page."""
+        return self._address_of(self.token)
+
+    def _address_of(self, token: str) -> str:
         shown = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
         shown = f"[{shown}]" if ":" in shown else shown
         from urllib.parse import quote
 
-        return f"http://{shown}:{self.port}/?token={quote(self.token, safe='')}"
+        return f"http://{shown}:{self.port}/?token={quote(token, safe='')}"
 
     def admits_host(self, header: str | None) -> bool:
         """Does the Host header name this server?"""
@@ -113,9 +119,12 @@ class Guard:
     def open(self, token: str) -> str | None:
         """A new session for whoever has the token; None where it is not the one."""
         with self._lock:
-            if not self.token or not _equal(token, self.token):
+            spare = next((one for one in self._spare if _equal(token, one)), None)
+            if spare is not None:
+                self._spare.remove(spare)
+            elif not self.token or not _equal(token, self.token):
                 return None
-            if self.once:
+            elif self.once:
                 self.token = ""
             session = secrets.token_urlsafe(32)
             self._sessions[session] = secrets.token_urlsafe(32)
@@ -129,6 +138,13 @@ class Guard:
             if not self.token:
                 self.token = secrets.token_urlsafe(24)
         return self.address
+
+    def add_address(self) -> str:
+        """One more address that opens the page once, whatever becomes of the others."""
+        with self._lock:
+            self._spare.append(secrets.token_urlsafe(24))
+            del self._spare[:-_MOST_SPARE]
+            return self._address_of(self._spare[-1])
 
     def page_token(self, session: str | None) -> str | None:
         """The token that pages of a session carry; None where there is no such session."""
@@ -150,7 +166,8 @@ class Guard:
         """What every answer carries."""
         ancestors = "'none'"
         if self.framed:
-            ancestors = "http://localhost:* http://127.0.0.1:*"
+            # Pages of the web are of neither of the last two: they are windows of VS Code.
+            ancestors = _NOTEBOOKS
         return {
             "Content-Security-Policy": (
                 "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "

@@ -80,7 +80,8 @@ class Job:
         return self._stop.is_set()
 
     def cancel(self) -> None:
-        """End it as soon as the model answers; its page need not wait so long."""
+        """End it as soon as the model answers; neither its page nor, where the model is a server,
+        the next question waits so long."""
         self._stop.set()
 
     def fail(self, sentence: str) -> None:

@@ -57,7 +57,7 @@ def explore_run(
     remote: Remote | None = None,
 ) -> Exploration:
     """The exploration of a finished run, held to the table and the model that it tested."""
-    run = Run.at(folder)
+    run = Run.at(folder, derive=False)
     summary, meter = run.summary, Meter(_checked(max_queries))
     notes = _notes_on_hidden(summary, read_only)
     read_only = read_only or bool(notes)
@@ -92,7 +92,7 @@ def explore_run(
         str(folder),
         summary.model,
         summary.table,
-        None if problem is None else Asker(problem.target, meter),
+        None if problem is None else _asker_of(problem, meter),
         meter,
         Record(run.folder / RECORD if record is None else record, _now),
         Jobs(patience=timeout),
@@ -220,7 +220,7 @@ def explore_problem(
         name or problem.table_name,
         problem.model_name,
         problem.table_name,
-        Asker(problem.target, meter),
+        _asker_of(problem, meter),
         meter,
         Record(record, _now),
         Jobs(patience=timeout),
@@ -265,7 +265,7 @@ def explore_result(
 def _set_against(made: Exploration, problem: Problem, name: str) -> None:
     """Let another model be asked about the same people."""
     places = _places_of(made.schema, problem.schema, name)
-    made.other = Asker(problem.target, made.meter, places)
+    made.other = _asker_of(problem, made.meter, places)
     made.meter.asked += _sent(problem.target)
     made.other_reading = replace(made.reading, rule=problem.target.rule)
     made.other_name = name
@@ -282,6 +282,10 @@ def _places_of(schema: Schema, theirs: Schema, name: str) -> Index | None:
     if theirs.names == schema.names:
         return None
     return np.array([schema.position(column) for column in theirs.names], dtype=np.intp)
+
+
+def _asker_of(problem: Problem, meter: Meter, places: Index | None = None) -> Asker:
+    return Asker(problem.target, meter, places, exchange_of(problem.target))
 
 
 def _checked(max_queries: int | None) -> int | None:

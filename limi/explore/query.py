@@ -159,6 +159,6 @@ def _lines(
         names = (f"{facet.name}.low", f"{facet.name}.below", f"{facet.name}.high")
         changes: dict[str, Any] = dict.fromkeys(names)
         if not slot.chosen:
-            changes |= {names[0]: f"{slot.low:.12g}", names[1]: f"{slot.high:.12g}"}
+            changes |= {names[0]: f"{slot.low:.12g}", names[1]: repr(slot.high)}
         href = f"{path}?{query.replace({**changes, 'page': None}).encode()}"
         yield Line("", label, slot.n, slot.n / most, slot.chosen, href)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -32,6 +34,7 @@ _T = TypeVar("_T")
 _STATIC = {"report.css": "text/css", "explore.css": "text/css", "explore.js": "text/javascript"}
 _WAITING = 256  # connections that wait until they are answered
 _RENEWED = 10.0  # seconds between two addresses that are told again
+_TURN = 0.001  # seconds that a thread may keep others from Python; a page takes many turns
 
 
 class _Refused(Exception):
@@ -407,12 +410,17 @@ class Served:
     def _repr_html_(self) -> str:
         from markupsafe import escape
 
-        # A notebook stands at localhost as a rule, and only the same name gets the cookie.
-        address = escape(self.address.replace("127.0.0.1", "localhost"))
+        # A notebook stands at localhost as a rule, and only the same name gets the cookie. A frame
+        # that an editor does not show has used up its address, so the link has its own.
+        framed, linked = (
+            escape(address.replace("127.0.0.1", "localhost"))
+            for address in (self.address, self.guard.add_address())
+        )
         return (
-            f"<p>limi explore. To open it in its own tab: {address} "
-            "(it works once; <code>.address</code> is a new one).</p>"
-            f'<iframe src="{address}" width="100%" height="760" title="limi explore"></iframe>'
+            f'<p>limi explore: <a href="{linked}" target="_blank" rel="noopener noreferrer">open '
+            "it in its own tab</a>, also if the frame below stays empty. The link works once; "
+            f"<code>.address</code> is a new one.<br><small>{linked}</small>"
+            f'</p><iframe src="{framed}" width="100%" height="760" title="limi explore"></iframe>'
         )
 
 
@@ -441,6 +449,10 @@ def serve(
     """Serve until somebody stops it."""
     _import_web()
     server = _make_server(exploration, guard, tell)
+    # A page that is filtered should not wait for what is learned beside it, nor for Python to look
+    # for cycles among all that was made before the first request.
+    sys.setswitchinterval(_TURN)
+    gc.freeze()
     try:
         server.run(sockets=[sock])
     except KeyboardInterrupt:

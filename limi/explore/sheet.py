@@ -184,7 +184,11 @@ class Strip:
         if self.column is not None and self.column.step:
             width = max(width, self.column.step)
         first, last = math.floor(low / width), math.floor(high / width) + 1
-        return np.round(np.arange(first, last + 1) * width, 12)
+        edges = np.round(np.arange(first, last + 1) * width, 12)
+        if self.column is None and len(edges) > 2 and high == edges[-2]:
+            # A share of 1 belongs to those just below it, and not to a bin of its own.
+            edges = np.append(edges[:-2], np.nextafter(high, np.inf))
+        return edges
 
     @cached_property
     def slots(self) -> NDArray[Any]:

@@ -27,6 +27,7 @@ Codes: TypeAlias = NDArray[np.intp]
 _MOST_ENTRIES = 1 << 17  # of a table: 1 MB, about what a core's cache holds
 _MOST_TRIED = 24  # columns of a tree among which the best next one is looked for
 _SOME_SETS = 128  # sets on which it is tried
+_MIXERS = np.random.default_rng(0).integers(1 << 63, size=1 << 10, dtype=np.uint64) * 2 + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +136,21 @@ def _pack(possible: NDArray[np.bool_]) -> NDArray[np.uint64]:
 
 def _next(sets: NDArray[np.uint64], rest: dict[int, NDArray[np.uint64]]) -> int:
     """The column after which fewest sets occur, tried on some; or that with the fewest cells."""
-    if len(rest) > _MOST_TRIED:
+    if len(rest) > _MOST_TRIED or sets.shape[1] > len(_MIXERS):
         return min(rest, key=lambda column: len(rest[column]))
-    return min(rest, key=lambda column: len(_cut(sets[:_SOME_SETS], rest[column])[0]))
+    some = sets[:_SOME_SETS]
+    return min(rest, key=lambda column: _count(some, rest[column]))
+
+
+def _count(sets: NDArray[np.uint64], possible: NDArray[np.uint64]) -> int:
+    """How many distinct sets remain. Two that are mixed into one number would be counted as one,
+    which could change the order of the columns and never a leaf."""
+    remain = (sets[:, None, :] & possible[None]).reshape(-1, sets.shape[1])
+    if sets.shape[1] > 1:  # the upper bits reach few others by a product, so they go down first
+        remain = (remain ^ (remain >> np.uint64(32))) @ _MIXERS[: sets.shape[1], None]
+    mixed = remain[:, 0]
+    mixed.sort()
+    return 1 + int(np.count_nonzero(mixed[1:] != mixed[:-1]))
 
 
 def _cut(

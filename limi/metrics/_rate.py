@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
-
 __all__ = ["Rate", "Unmeasured", "clopper_pearson", "rate_of"]
 
 
@@ -47,6 +45,8 @@ def clopper_pearson(hits: int, n: int, confidence: float = 0.95) -> tuple[float,
     >>> round(low, 4), round(high, 4)
     (0.0, 0.0362)
     """
+    from scipy.special import betaincinv  # late: it takes 0.15 s
+
     tail = (1 - confidence) / 2
     low = float(betaincinv(hits, n - hits + 1, tail)) if hits else 0.0
     high = float(betaincinv(hits + 1, n - hits, 1 - tail)) if hits < n else 1.0

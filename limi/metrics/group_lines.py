@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from limi.metrics._base import Decided
 from limi.metrics._enough import FEWEST_TOLD
@@ -205,6 +204,8 @@ def _enough(hits: int, n: int) -> Rate | None:
 
 def _ratio(one: Tally, best: Tally, *, reference: bool) -> Rate | None:
     """How often a group is selected against the most selected one, with Katz's log interval."""
+    from scipy.special import ndtri  # late: it takes 0.15 s
+
     if not best.favorable:
         return None
     if reference:

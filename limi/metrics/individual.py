@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, xlogy
 
 from limi.errors import InvalidInput
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, metric
@@ -51,6 +50,8 @@ def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:
 
 def normal_bound(hits: ArrayLike, n: ArrayLike, confidence: float) -> NDArray[np.float64]:
     """Half-width by the normal approximation with a one-sided quantile, as THEMIS 2.0 has it."""
+    from scipy.special import ndtri  # late: it takes 0.15 s
+
     share, rows = np.asarray(hits) / np.asarray(n), np.asarray(n)
     width: NDArray[np.float64] = ndtri(confidence) * np.sqrt(share * (1 - share) / rows)
     return width
@@ -101,6 +102,8 @@ def generalized_entropy_error(decisions: Mask, labels: Labels, alpha: float = 2.
     >>> generalized_entropy_error(np.array([True, False]), np.array([1, 0]))
     0.0
     """
+    from scipy.special import xlogy  # late: it takes 0.15 s
+
     known = labels >= 0
     if not known.any():
         raise InvalidInput("no row has a label, so no benefit can be computed")

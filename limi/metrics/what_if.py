@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, chdtrc, ndtri
 
 from limi.errors import InvalidInput
 from limi.metrics._holm import holm
@@ -102,6 +101,8 @@ def mcnemar(only_first: ArrayLike, only_second: ArrayLike) -> NDArray[np.float64
     >>> mcnemar([5, 10], [5, 0]).tolist()
     [1.0, 0.001953125]
     """
+    from scipy.special import bdtr  # late: it takes 0.15 s
+
     one, other = (np.asarray(count, dtype=np.int64) for count in (only_first, only_second))
     return np.asarray(np.minimum(1.0, 2 * bdtr(np.minimum(one, other), one + other, 0.5)))
 
@@ -119,6 +120,8 @@ def paired_interval(
     >>> round(float(low), 4), round(float(high), 4)
     (0.0066, 0.0135)
     """
+    from scipy.special import ndtri  # late: it takes 0.15 s
+
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence is {confidence}; it must lie between 0 and 1")
     b, c, people = np.broadcast_arrays(
@@ -164,6 +167,8 @@ def cochran_q(decided: Decisions) -> tuple[float, float]:
     NaN where fewer than four people, or 24 of their decisions, tell the values apart. People on
     the edge under any value are left out.
     """
+    from scipy.special import chdtrc  # late: it takes 0.15 s
+
     n_values = decided.shape[1]
     if decided.dtype != np.bool_:
         decided = decided[(decided != 0).all(axis=1)] > 0

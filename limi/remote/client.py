@@ -101,8 +101,12 @@ class Client:
 
     def close(self) -> None:
         """Close the connections; others are opened where they are needed again."""
-        self._http.close()
+        self.end()
         self._http = self._make()
+
+    def end(self) -> None:
+        """Close the connections for good."""
+        self._http.close()
 
     def __del__(self) -> None:
         # A model that nobody holds any more leaves no connection open.

@@ -12,7 +12,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,6 +41,7 @@ _MOST_MALFORMED = 6  # answers to one request that cannot be read
 _MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
 _BLOCK = 4096  # rows that are read at once, while others are on their way
 _LANDING = 10.0  # seconds that answers on their way are waited for when a run ends
+_GLANCE = 0.1  # seconds between two looks at whether anybody still waits for the answers
 _LONGEST_PAUSE = 15.0  # seconds between two tries of a request
 _LONGEST_WAIT = 300.0  # seconds that a server may ask to be left alone
 
@@ -88,16 +89,13 @@ class Exchange:
     def __init__(self, shape: Shape, remote: Remote) -> None:
         self.shape, self.remote = shape, remote
         self._headers = expand(remote.headers, url=shape.url)
-        self._client = Client(
-            shape.host, self._headers, timeout=remote.timeout, concurrency=remote.concurrency
-        )
+        self._line = self._open_line()
         identity = "\n".join([shape.identity, *sorted(remote.headers)])
         self.memory = Memory(identity, remote.cache, run=remote.run, resume=remote.resume)
         self.tally = Tally(sent=self.memory.new, before=self.memory.new)
         self.max_queries = remote.max_queries
         self._pace = Pace(shape.most_rows)
-        self._pool: ThreadPoolExecutor | None = None
-        self._stop = threading.Event()
+        self._watch: Callable[[], None] | None = None
         self._answered = False  # did anything come back that could be used?
         self._row_of_failures = 0  # one after another, over all requests
         self._lock = threading.Lock()
@@ -126,6 +124,19 @@ class Exchange:
             yield
         finally:
             self._turns, self._first_turn = before
+
+    @contextmanager
+    def watched(self, look: Callable[[], None]) -> Iterator[None]:
+        """In this block `look` is called while answers are waited for, and may raise.
+
+        Whoever asks next does not wait for what is then on its way: that goes on by itself, on
+        connections of its own, and its answers are dropped.
+        """
+        self._watch = look
+        try:
+            yield
+        finally:
+            self._watch = None
 
     def __call__(self, frame: Any) -> NDArray[Any]:
         """The answers to rows, as the server gave them."""
@@ -184,7 +195,8 @@ class Exchange:
 
     def get(self, url: str) -> bytes:
         """What a server says of itself; tried again like any request."""
-        return bytes(self._persist(lambda: Request(url, method="GET"), lambda body: body, 0))
+        request = Request(url, method="GET")
+        return bytes(self._persist(self._line, lambda: request, lambda body: body, 0))
 
     def keep_fact(self, name: str, value: str) -> None:
         """Keep something that the server said of the model, but for secrets that it repeats."""
@@ -192,11 +204,15 @@ class Exchange:
 
     def rest(self) -> None:
         """Let go of connections, threads and the file, until something is asked again."""
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-            self._pool = None
-        self._client.close()
+        self._line.rest()
         self.memory.close()
+
+    def _open_line(self) -> _Line:
+        remote = self.remote
+        client = Client(
+            self.shape.host, self._headers, timeout=remote.timeout, concurrency=remote.concurrency
+        )
+        return _Line(client, remote.concurrency)
 
     def _count_turns(self, keys: Keys) -> NDArray[np.int64]:
         """How often each row was asked before, in this block."""
@@ -230,7 +246,7 @@ class Exchange:
                     return
                 if len(queue) < 2:
                     self._refill(queue, blocks)  # while those are on their way
-                for done in wait(flying, return_when=FIRST_COMPLETED).done:
+                for done in self._wait(flying):
                     part, number = flying.pop(done)
                     try:
                         self._keep(part, number, done.result())
@@ -244,6 +260,23 @@ class Exchange:
         except BaseException:
             self._land(flying)
             raise
+
+    def _wait(self, flying: dict[Future[list[Any]], tuple[_Part, int]]) -> set[Future[list[Any]]]:
+        """Requests that have come back, at least one."""
+        while True:
+            seconds = None if self._watch is None else _GLANCE
+            done = wait(flying, timeout=seconds, return_when=FIRST_COMPLETED).done
+            if done or self._watch is None:
+                return done
+            try:
+                self._watch()
+            except BaseException:
+                for part, _ in flying.values():
+                    self.memory.lose(part.named)
+                flying.clear()
+                self._line.leave()
+                self._line = self._open_line()
+                raise
 
     def _keep(self, part: _Part, number: int, answers: list[Any]) -> None:
         start = self.memory.end(number, part.named, answers)
@@ -276,21 +309,20 @@ class Exchange:
         return number
 
     def _submit(self, cells: Cells, alone: bool) -> Future[list[Any]]:
-        """A request on its way; one that is alone needs no other thread."""
-        if alone:
-            done: Future[list[Any]] = Future()
-            try:
-                done.set_result(self._deliver(cells))
-            except (LimiError, _TooLarge) as error:
-                done.set_exception(error)
-            return done
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.remote.concurrency, "limi-remote")
-        return self._pool.submit(self._deliver, cells)
+        """A request on its way; one that is alone needs no other thread, unless it is watched."""
+        line = self._line
+        if not alone or self._watch is not None:
+            return line.submit(lambda: self._deliver(line, cells))
+        done: Future[list[Any]] = Future()
+        try:
+            done.set_result(self._deliver(line, cells))
+        except (LimiError, _TooLarge) as error:
+            done.set_exception(error)
+        return done
 
     def _land(self, flying: dict[Future[list[Any]], tuple[_Part, int]]) -> None:
         """Keep the answers that are still on their way: they are paid for."""
-        self._stop.set()
+        self._line.stop.set()
         try:
             landed = wait(flying, timeout=min(self.remote.timeout, _LANDING)).done
             for done, (part, number) in flying.items():
@@ -300,15 +332,15 @@ class Exchange:
                 else:
                     self.memory.lose(part.named)
         finally:
-            self._stop.clear()
+            self._line.stop.clear()
 
     # -- one request --------------------------------------------------------------------
 
-    def _deliver(self, cells: Cells) -> list[Any]:
+    def _deliver(self, line: _Line, cells: Cells) -> list[Any]:
         n = len(cells)
         start = time.perf_counter()
         answers: list[Any] = self._persist(
-            lambda: self.shape.request(cells), lambda body: self._read(body, n), n
+            line, lambda: self.shape.request(cells), lambda body: self._read(body, n), n
         )
         self._pace.learn(n, time.perf_counter() - start)
         return answers
@@ -321,16 +353,16 @@ class Exchange:
             return [self._headers.scrub(one) if type(one) is str else one for one in answers]
         return answers
 
-    def _persist(self, make: Any, read: Any, n: int) -> Any:
+    def _persist(self, line: _Line, make: Any, read: Any, n: int) -> Any:
         """What one request gives, tried again where that may help."""
         malformed = 0
         for tries in count(1):
-            self._look(tries)
-            self._wait_until(self._free_at)
+            self._look(line, tries)
+            line.wait_until(self._free_at)
             self.tally.add(requests=1, again=n if tries > 1 else 0)
             after = None
             try:
-                result = read(self._client.send(make()))
+                result = read(line.client.send(make()))
             except BadModel as error:
                 raise type(error)(self._headers.scrub(str(error))) from None
             except Failed as error:
@@ -355,8 +387,9 @@ class Exchange:
                 with self._lock:
                     self._row_of_failures, self._answered = 0, True
                 return result
-            self._fail(why, kind)
-            self._pause(tries, why, after)
+            if not line.is_left:  # of what nobody waits for, nobody counts the failures
+                self._fail(why, kind)
+                self._pause(line, tries, why, after)
         raise AssertionError
 
     def _fail(self, why: str, kind: str) -> None:
@@ -367,9 +400,9 @@ class Exchange:
         if is_open:
             raise self._unreachable(why)
 
-    def _look(self, tries: int) -> None:
+    def _look(self, line: _Line, tries: int) -> None:
         """Unreachable where others have given up, or this request should."""
-        if self._stop.is_set() and tries > 1:
+        if line.is_left or (line.stop.is_set() and tries > 1):
             raise Unreachable(f"{self.shape.host} was not asked again, because the run is ending")
         if tries > (_MOST_TRIES if self._answered else _FIRST_TRIES):
             raise self._unreachable(max(self.tally.failures, key=self.tally.failures.__getitem__))
@@ -385,7 +418,7 @@ class Exchange:
             "the command with --resume to continue"
         )
 
-    def _pause(self, tries: int, why: str, after: float | None) -> None:
+    def _pause(self, line: _Line, tries: int, why: str, after: float | None) -> None:
         """Wait longer each time, by chance so that requests do not come all at once."""
         if after is not None and after > _LONGEST_WAIT:
             raise Unreachable(
@@ -397,11 +430,60 @@ class Exchange:
                 self._free_at = max(self._free_at, time.monotonic() + after)
         pause = min(self.remote.backoff * 2 ** (tries - 1), _LONGEST_PAUSE)
         pause *= 0.5 + secrets.randbelow(1000) / 1000
-        self._wait_until(time.monotonic() + pause)
+        line.wait_until(time.monotonic() + pause)
 
-    def _wait_until(self, moment: float) -> None:
+
+class _Line:
+    """Connections and threads of requests that may have to be left behind."""
+
+    def __init__(self, client: Client, concurrency: int) -> None:
+        self.client, self._concurrency = client, concurrency
+        self.stop = threading.Event()  # nothing is tried again
+        self.is_left = False
+        self._pool: ThreadPoolExecutor | None = None
+        self._flying = 0
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[], list[Any]]) -> Future[list[Any]]:
+        """Work in a thread."""
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._concurrency, "limi-remote")
+        with self._lock:
+            self._flying += 1
+        return self._pool.submit(self._run, work)
+
+    def _run(self, work: Callable[[], list[Any]]) -> list[Any]:
+        try:
+            return work()
+        finally:
+            with self._lock:
+                self._flying -= 1
+                is_last = self.is_left and not self._flying
+            if is_last:
+                self.client.end()
+
+    def wait_until(self, moment: float) -> None:
+        """Wait for a moment, or until nothing is to be tried again."""
         if (left := moment - time.monotonic()) > 0:
-            self._stop.wait(left)
+            self.stop.wait(left)
+
+    def rest(self) -> None:
+        """Let go of connections and threads, until something is asked again."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+        self.client.close()
+
+    def leave(self) -> None:
+        """Wait for nothing any more; what is on its way closes the connections when it ends."""
+        self.stop.set()
+        with self._lock:
+            self.is_left = True
+            is_idle = not self._flying
+        if self._pool is not None:
+            self._pool.shutdown(wait=False)  # queued work ends by itself, and is counted
+        if is_idle:
+            self.client.end()
 
 
 class _Block:

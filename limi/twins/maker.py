@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from limi import generators
 from limi.defaults import DEFAULT_GENERATOR
@@ -91,6 +90,8 @@ class TwinMaker:
         return np.asarray(self.groups.of(twins) == goals)
 
     def _draw(self, rows: Rows, goals: Index, rng: np.random.Generator) -> Rows:
+        from scipy.special import ndtr, ndtri  # late: it takes 0.15 s
+
         if not len(rows):
             return rows.copy()
         ranks, values, wanted = rng.spawn(3)
@@ -197,6 +198,7 @@ def _find_bends(
     rng: np.random.Generator,
 ) -> dict[int, NDArray[np.float64]]:
     """Quantiles of the ranks of each group, for columns in which they are not even."""
+    from scipy.special import ndtr  # late: it takes 0.15 s
     from scipy.stats import ks_2samp  # late, because it takes a second
 
     own = groups.of(rows)

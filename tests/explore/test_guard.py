@@ -166,3 +166,21 @@ def test_a_port_that_is_taken_is_one_sentence():
     with pytest.raises(InvalidInput, match="limi cannot listen on"):
         bind("127.0.0.1", taken.getsockname()[1])
     taken.close()
+
+
+def test_every_address_of_a_notebook_opens_the_page_once_by_itself():
+    guard = Guard.local(8000, framed=True)
+    first, second = (guard.add_address().partition("token=")[2] for _ in range(2))
+    assert guard.open(first) is not None
+    assert guard.open(first) is None
+    assert guard.open(guard.token) is not None
+    assert guard.open(second) is not None
+    assert guard.open("") is None
+
+
+def test_only_notebooks_may_frame_the_page():
+    framed = Guard.local(8000, framed=True).headers["Content-Security-Policy"]
+    ancestors = framed.partition("frame-ancestors ")[2].split()
+    assert all(
+        one.startswith(("http://localhost:", "http://127.0.0.1:", "vscode-")) for one in ancestors
+    )

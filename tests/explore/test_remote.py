@@ -56,6 +56,7 @@ def held(app, monkeypatch):
     def wait(*request):
         entered.set()
         go.wait(20)
+        go.set()  # also where nobody let it go in time
 
     app.before = wait
     yield entered, go
@@ -95,6 +96,32 @@ def test_a_server_is_waited_for_in_sight_and_a_question_can_be_cancelled(browser
     assert "cancelled after" in cancelled.text
     go.set()
     assert "data-score" in browser.settle(ask(browser, "r6")).text
+
+
+def test_the_next_question_does_not_wait_for_a_cancelled_one(browser, app, held):
+    entered, go = held
+    waiting = ask(browser, "r15")
+    assert entered.wait(20)
+    app.before = None  # the next one is answered; the first hangs until the end of this test
+    job = int(re.search(r'data-job="(\d+)"', waiting.text)[1])
+    browser.client.post(f"/job/{job}/cancel", data={"token": browser.token})
+    assert "data-score" in browser.settle(ask(browser, "r16")).text
+    assert not go.is_set()
+    again = browser.settle(ask(browser, "r15"))  # what was cancelled can be asked again
+    expected = favorable_chance(people().iloc[[15]].assign(sex="f"))[0]
+    assert score_of(again, "sex f") == pytest.approx(expected, abs=5e-4)
+
+
+def test_the_next_question_does_not_wait_for_one_that_was_given_up(browser, app, held):
+    entered, go = held
+    waiting = ask(browser, "r17")
+    assert entered.wait(20)
+    app.before = None
+    browser.x.jobs.patience = 0.0
+    assert "has not answered for 0 seconds" in browser.settle(waiting).text
+    browser.x.jobs.patience = 60.0
+    assert "data-score" in browser.settle(ask(browser, "r18")).text
+    assert not go.is_set()
 
 
 def test_a_server_that_is_silent_is_given_up_with_a_sentence(browser, held):

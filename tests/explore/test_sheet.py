@@ -96,6 +96,15 @@ def test_a_selection_is_what_a_reader_would_pick(seed, filters, by, falling):
                 assert slot.n == (cells == slot.low).sum()
 
 
+def test_a_share_of_one_stands_with_those_just_below_it():
+    cells = np.array([0.05, 0.3, 0.999, 1.0, 1.0, np.nan])
+    strip = Strip("naturalness", None, cells, None)
+    slots = strip.count(None, None).slots
+    assert [slot.n for slot in slots] == [1, 1, 0, 0, 3, 1]
+    assert strip.show(slots[-2].high) == "1"
+    assert strip.passes(Filter(low=0.8, below=float(repr(slots[-2].high)))).sum() == 3
+
+
 def test_bins_hold_every_number_once():
     sheet, frame = sheet_and_frame(0, 5_000)
     facet = sheet.select({}).facets(["figure"])[0]

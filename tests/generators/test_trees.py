@@ -16,7 +16,7 @@ from scipy.stats import kstest
 from limi import data, generators
 from limi.errors import CorruptStore, InvalidInput
 from limi.generators import _bins, _decision_diagram, trees
-from limi.generators._decision_diagram import DiagramWalk
+from limi.generators._decision_diagram import DiagramWalk, _count, _cut, _pack
 from limi.metrics.naturalness import average_tabular_naturalness, copy_shares
 from limi.table.frames import Codec
 from limi.table.rows import uniform
@@ -451,3 +451,10 @@ def test_a_file_keeps_settings_notes_and_probabilities(tmp_path):
     rows = table(100, seed=9)
     np.testing.assert_array_equal(again.log_prob(rows), generator.log_prob(rows))
     assert math.isfinite(again.log_prob(rows).sum())
+
+
+def test_sets_that_remain_are_counted_as_they_are_told_apart():
+    rng = np.random.default_rng(0)
+    for n_leaves in (2, 60, 64, 65, 190):
+        sets, possible = (_pack(rng.random((n, n_leaves)) < 0.3) for n in (90, 12))
+        assert _count(sets, possible) == len(_cut(sets, possible)[0])

@@ -54,3 +54,24 @@ def test_the_nearest_point_is_found():
     gaps = np.linalg.norm(points[:5, None] - points[None, 5:], axis=2)
     np.testing.assert_allclose(distances[:, 0], gaps.min(axis=1), rtol=1e-5)
     assert which[:, 0].tolist() == gaps.argmin(axis=1).tolist()
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 5), (40, 12), (700, 5)])
+def test_neighbours_are_as_far_as_the_nearest_of_all_distances(n, k):
+    rng = np.random.default_rng(n)
+    points = rng.integers(3, size=(60, 4)).astype(np.float32)  # so coarse that most are tied
+    among = rng.integers(3, size=(n, 4)).astype(np.float32)
+    gaps = np.sqrt(((points[:, None] - among[None]).astype(float) ** 2).sum(axis=2))
+    distances, which = nearest(points, among, k)
+    assert np.array_equal(distances, np.sort(gaps, axis=1)[:, :k])
+    assert np.array_equal(np.take_along_axis(gaps, which, axis=1), distances)
+    assert (np.diff(np.sort(which, axis=1), axis=1) > 0).all()
+    assert nearest(points[:0], among, k)[0].shape == (0, k)
+
+
+def test_equal_rows_are_equally_far_whatever_stands_beside_them():
+    rng = np.random.default_rng(0)
+    points, among = (rng.normal(size=(size, 30)).astype(np.float32) for size in (300, 900))
+    together, _ = nearest(points, among, 5)
+    alone = np.concatenate([nearest(points[i : i + 1], among, 5)[0] for i in range(0, 300, 29)])
+    assert np.array_equal(together[::29], alone)

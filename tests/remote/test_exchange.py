@@ -87,7 +87,7 @@ def test_the_server_says_how_long_to_wait(ask, app, address, monkeypatch):
     app.before = some_times(1, 429, b"", {"Retry-After": "7"})
     model, asked = ask(address, concurrency=1)
     waited = []
-    monkeypatch.setattr(model.exchange._stop, "wait", waited.append)
+    monkeypatch.setattr(model.exchange._line.stop, "wait", waited.append)
     asked(ROWS[:5])
     assert waited[-1] == pytest.approx(7.0, abs=0.5)
 
@@ -96,7 +96,7 @@ def test_a_server_that_asks_to_wait_is_left_alone_by_all_requests(ask, app, addr
     app.before = some_times(1, 429, b"", {"Retry-After": "7"})
     model, asked = ask(address, concurrency=4)
     waited = []
-    monkeypatch.setattr(model.exchange._stop, "wait", waited.append)
+    monkeypatch.setattr(model.exchange._line.stop, "wait", waited.append)
     asked(ROWS)
     asked(people(3, seed=7)[COLUMNS])
     assert sum(seconds > 5 for seconds in waited) >= 2

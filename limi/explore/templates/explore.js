@@ -109,6 +109,10 @@
     }
   });
 
+  // Where filters stand above what they filter, they are folded away until somebody wants them.
+  if (matchMedia("(max-width: 64rem)").matches)
+    for (const filters of document.querySelectorAll("details.filters")) filters.open = false;
+
   for (const form of document.querySelectorAll("form[data-auto]"))
     form.addEventListener("change", () => form.requestSubmit());
 
