@@ -54,10 +54,10 @@ def function():
         told = np.empty(len(frame))
         for place, row in enumerate(frame.to_numpy(float).tolist()):
             merit = 0.0
-            for _ in range(20):
+            for _ in range(55):
                 for number, cell in enumerate(row):
                     merit += cell * (0.01 + 0.001 * number)
-            told[place] = merit / 20
+            told[place] = merit / 55
         sexes = frame["sex"].to_numpy(float)
         return 1 / (1 + np.exp(-(told + 0.3 * sexes - 1.5)))
 
