@@ -141,7 +141,7 @@ class _Counting(Chunk):
         many calls of few rows, of which each costs what a call costs.
         """
         examined, _ = self.order()
-        lacking = (examined & (~self.decoded | self._is_open)).any(axis=0)
+        lacking: Mask = np.any(examined & (~self.decoded | self._is_open), axis=0)
         if not lacking.any() or lacking.sum() > len(lacking) // _FEW:
             return
         wanted = np.broadcast_to(lacking, self.decoded.shape)

@@ -126,10 +126,15 @@ class _Worker:
         """Of limi and Python where this actor lives."""
         return versions()
 
-    def do(self, job: Any) -> Any:
-        """The result of a job."""
+    def prepare(self) -> None:
+        """Unpack the work, before the first job waits for it."""
         if self._work is None:
             self._work = unpack(self._message)
+
+    def do(self, job: Any) -> Any:
+        """The result of a job."""
+        self.prepare()
+        assert self._work is not None
         return attempt(self._work, job)
 
 
@@ -139,6 +144,7 @@ class _Actor:
     def __init__(self, ray: Any, actor: Any, message: bytes) -> None:
         self._ray = ray
         self._actor = actor.remote(message)
+        self._actor.prepare.remote()  # while the process that hires it goes on
         self.answer: Any = None
 
     def begin(self, job: Any) -> None:
