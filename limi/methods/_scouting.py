@@ -326,7 +326,8 @@ def probe_ahead(
     long as no budget may end within a range, and workers have something to do."""
     stream, n_left = probes.latents, probes.latents.n - start
     questions = len(probes.offsets) * len(session.schema.combinations)
-    size = _first_size(ahead, n_left, questions)
+    n_paid = int(min(n_left, session.affordable / len(probes.offsets)))
+    size = _first_size(ahead, n_paid, questions)
     if n_left < 2 * size or not _fitting(session, probes, size):
         return
     task = session.task

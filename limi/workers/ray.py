@@ -8,6 +8,7 @@ its file, which every node must then have at the same place.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import socket
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from limi.errors import InvalidInput, missing
+from limi.errors import InvalidInput, MissingDependency, missing
 from limi.workers._base import Failed, Killed, Work, attempt, cannot_travel, pack, settle, unpack
 
 __all__ = ["RayCluster", "reach"]
@@ -179,6 +180,11 @@ def reach(cluster: str) -> None:
     is_joined = ray is not None and ray.is_initialized()
     if address and address not in ("local", "auto") and not is_joined:
         _require_reachable(address)
+        if address.startswith("ray://") and importlib.util.find_spec("grpc") is None:
+            raise MissingDependency(
+                f"the cluster {address} is joined by Ray's client, of which a part is not "
+                "installed; try: pip install 'ray[client]'"
+            )
 
 
 def _address(cluster: str) -> str | None:
