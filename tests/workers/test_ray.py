@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +125,7 @@ def test_what_is_no_cluster_is_refused(address):
 
 
 def test_a_client_that_lacks_a_part_is_told_before_anything_is_opened(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # no cluster is joined
     monkeypatch.setattr(cluster, "_require_reachable", lambda address: None)
     monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r"ray\[client\]"):
