@@ -1,13 +1,15 @@
-"""LIMI's probes by workers that go ahead: they draw, decode and check ranges of latents.
+"""LIMI's labels and probes by workers that go ahead: they draw, decode and ask ranges of latents.
 
 The search meets candidates in its own order, with the keys that it has seen; what a scout has
 checked of them it takes from there. Scouts hear which keys were seen some ranges ago, so that they
-lack a few candidates, which the search decodes and checks itself.
+lack a few candidates, which the search decodes and checks itself. A scout keeps in mind what it has
+asked lately and the search has not told it yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -28,13 +30,15 @@ from limi.table.rows import KeySet
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Latents, Mask, Rows, Scores
 
-__all__ = ["Probes", "at_once", "probe_ahead"]
+__all__ = ["Probes", "at_once", "label_ahead", "probe_ahead"]
 
-_LARGEST, _SMALLEST = CHUNK // 4, CHUNK // 32  # latents of a range
-_RANGES_EACH = 4  # ranges for each worker, where there are latents enough
+_LARGEST, _SMALLEST = CHUNK // 2, 128  # latents of a range
+_RANGES_EACH = 3  # ranges for each worker, where there are latents enough
 _MANY_WORKERS = 8  # of so many each looks at less, so that all have heard the news of late
 _LAST_EACH = 2  # and of what is left: ranges become smaller, so that all workers end together
-_FEW = 64  # of so many latents one: less is left to the search, which asks for it with others
+_SECONDS = 0.1  # of the model: no range is cut that takes less, because each has costs of its own
+_FEW = 32  # of so many latents one: what so few lack is asked for at once, needed or not
+_OWN = 4  # ranges whose keys a scout keeps in mind until it hears of them
 
 
 @dataclass(frozen=True)
@@ -130,14 +134,48 @@ class _Counting(Chunk):
             self.mixed[wanted] = mixture_counts(self.schema, rows)
         return rows
 
+    def catch_up(self) -> None:
+        """Decode and check all candidates of latents that lack something, if these are few.
+
+        Their candidates depend on each other's verdicts, so that the loop would ask for them in
+        many calls of few rows, of which each costs what a call costs.
+        """
+        examined, _ = self.order()
+        lacking: Mask = np.any(examined & (~self.decoded | self._is_open), axis=0)
+        if not lacking.any() or lacking.sum() > len(lacking) // _FEW:
+            return
+        wanted = np.broadcast_to(lacking, self.decoded.shape)
+        if (undecoded := wanted & ~self.decoded).any():
+            self.decode(undecoded)
+        event = np.flatnonzero(self.first(wanted & self._is_open))
+        if len(event):
+            self.n_asked += len(event)
+            self._verdicts[self._ids.reshape(-1)[event]] = self.check(event)
+
+    @property
+    def _is_open(self) -> Mask:
+        """Which candidates have a key without a verdict."""
+        verdict = np.append(self._verdicts, np.int8(0))[self._ids]
+        return np.asarray(verdict < 0)
+
 
 class _Looking(_Counting):
     """A chunk that a scout looks at."""
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, own: Iterable[KeySet], *given: Any) -> None:
         super().__init__(*given)
+        self._own = own
+        self._heard = np.zeros_like(self.old)
         self._asked = np.zeros(self.never, dtype=bool)
         self.few = self.decoded.shape[1] // _FEW
+
+    def enter(self, wanted: Mask) -> None:
+        """Enter rows and keys of candidates; what this scout has asked counts as seen."""
+        super().enter(wanted)
+        self._heard |= wanted & self.old
+        for asked in self._own:
+            fresh = wanted & ~self.old
+            self.old[fresh] = asked.contains(self.keys[fresh])
 
     def check(self, event: Index) -> Mask:
         """Check these candidates."""
@@ -150,12 +188,18 @@ class _Looking(_Counting):
         return _Scouted(
             self.decoded,
             self.keys[self.decoded],
-            self.old[self.decoded],
+            self._heard[self.decoded],
             self.mixed[self.decoded] if len(self.mixed) else self.mixed.reshape(-1),
             self._asked,
             places,
             self.told(),
         )
+
+    @property
+    def asked_keys(self) -> Keys:
+        """What was asked for, each once."""
+        keys: Keys = self.keys.reshape(self.never, -1)[self._asked]
+        return keys
 
 
 @dataclass
@@ -168,6 +212,7 @@ class _ProbeScout:
     decision: Rule
     max_batch: int
     seen: KeySet = field(default_factory=KeySet)
+    own: deque[KeySet] = field(default_factory=lambda: deque(maxlen=_OWN))
 
     def hear(self, news: Keys) -> None:
         """Keys that the search has met."""
@@ -187,9 +232,27 @@ class _ProbeScout:
             )
 
         candidates = self.probes.candidates(job.latents(self.probes.latents))
-        chunk = _Looking(self.schema, job.n, candidates, self.seen, check)
+        chunk = _Looking(self.own, self.schema, job.n, candidates, self.seen, check)
         chunk.ask()
+        chunk.catch_up()
+        asked = KeySet()
+        asked.add(chunk.asked_keys)
+        self.own.append(asked)
         return chunk.scouted()
+
+
+@dataclass(frozen=True)
+class _LabelScout:
+    """Asks for the rows of ranges as they are."""
+
+    latents: LatentStream
+
+    def hear(self, news: Any) -> None:
+        """Nothing that is told changes a label."""
+
+    def look(self, score: Callable[[Rows], Scores], job: _Range) -> Scores:
+        """Scores of what a range decodes to."""
+        return score(self.latents.decode(job.latents(self.latents)))
 
 
 class _Following(_Counting):
@@ -209,6 +272,7 @@ class _Following(_Counting):
         known = _Scouted.join(parts, sizes, self)
         self.decode(self.theirs.copy())
         self._take(*known)
+        self.catch_up()
 
     def enter(self, wanted: Mask) -> None:
         """Enter keys of candidates, and rows of those alone that no scout has decoded."""
@@ -261,27 +325,17 @@ def probe_ahead(
     """What the loop checks from a latent on, with the number of latents that it took each time; as
     long as no budget may end within a range, and workers have something to do."""
     stream, n_left = probes.latents, probes.latents.n - start
-    size = _LARGEST if ahead.n_workers < _MANY_WORKERS else _LARGEST // 2
-    size = _cut(size, n_left, _RANGES_EACH * ahead.n_workers)
+    questions = len(probes.offsets) * len(session.schema.combinations)
+    n_paid = int(min(n_left, session.affordable / len(probes.offsets)))
+    size = _first_size(ahead, n_paid, questions)
     if n_left < 2 * size or not _fitting(session, probes, size):
         return
     task = session.task
     scout = _ProbeScout(task.schema, probes, task.partner, task.decision, task.max_batch)
-    news, ranges = News(), []
-
-    def jobs() -> Iterator[_Range]:
-        counted = isinstance(stream.generator, WithTensors)
-        first, n = start, size
-        while first < stream.n:
-            # Halved and never more than it was, so that no range lies in two chunks.
-            n = _cut(n, stream.n - first, _LAST_EACH * ahead.n_workers)
-            n_here = min(n, stream.n - first)
-            drawn = None if counted else stream.part(first, n_here)
-            ranges.append(_Range(first, n_here, drawn))
-            yield ranges[-1]
-            first += n
-
-    going = ahead.go_ahead(scout, jobs(), news)
+    news = News()
+    ranges: list[_Range] = []
+    jobs = _ranges(ahead, stream, start, stream.n, size, questions, ranges)
+    going = ahead.go_ahead(scout, jobs, news)
     try:
         for brought in going:
             while brought:
@@ -297,9 +351,68 @@ def probe_ahead(
         going.close()
 
 
-def _cut(size: int, n_left: int, n_ranges: int) -> int:
-    """The size of ranges of which there should be so many in what is left, where it is enough."""
+def label_ahead(
+    session: Session, ahead: GoesAhead, stream: LatentStream, n: int
+) -> Iterator[Scores]:
+    """Scores of what the first n latents decode to, chunk by chunk; of as many chunks as workers
+    can look at."""
+    ranges: list[_Range] = []
+    size = _first_size(ahead, n, 1)
+    if n < 2 * size:
+        return
+    jobs = _ranges(ahead, stream, 0, n, size, 1, ranges)
+    going = ahead.go_ahead(_LabelScout(stream), jobs, News())
+    parts: list[Scores] = []
+    try:
+        for brought in going:
+            for scores in brought:
+                job = ranges.pop(0)
+                if scores is None:
+                    return
+                parts.append(scores)
+                end = job.start + job.n
+                if end % CHUNK == 0 or end == n:
+                    yield session.take_scores(join_parts(parts))
+                    parts = []
+    finally:
+        going.close()
+
+
+def _first_size(ahead: GoesAhead, n_left: int, questions: int) -> int:
+    """Latents of the first range, of which each has so many questions."""
+    size = _LARGEST if ahead.n_workers < _MANY_WORKERS else _LARGEST // 4
+    return _cut(size, n_left, _RANGES_EACH * ahead.n_workers, questions * ahead.per_row)
+
+
+def _ranges(
+    ahead: GoesAhead,
+    stream: LatentStream,
+    start: int,
+    end: int,
+    size: int,
+    questions: int,
+    kept: list[_Range],
+) -> Iterator[_Range]:
+    """Ranges of latents, which become smaller towards the end and are kept in their order."""
+    counted = isinstance(stream.generator, WithTensors)
+    while start < end:
+        # Halved and never more than it was, so that no range lies in two chunks.
+        seconds = questions * ahead.per_row
+        size = _cut(size, end - start, _LAST_EACH * ahead.n_workers, seconds)
+        n_here = min(size, end - start)
+        drawn = None if counted else stream.part(start, n_here)
+        kept.append(_Range(start, n_here, drawn))
+        yield kept[-1]
+        start += size
+
+
+def _cut(size: int, n_left: int, n_ranges: int, seconds: float) -> int:
+    """The size of ranges of which there should be so many in what is left, where it is enough; of
+    latents that take so many seconds each."""
+    quick = _LARGEST // 4  # of a model that needs no time the rest does
     while size > _SMALLEST and n_left < n_ranges * size:
+        if size <= quick and size // 2 * seconds < _SECONDS:
+            break
         size //= 2
     return size
 

@@ -47,7 +47,7 @@ from limi.methods._latent import (
     pieces,
     probe,
 )
-from limi.methods._scouting import Probes, at_once, probe_ahead
+from limi.methods._scouting import Probes, at_once, label_ahead, probe_ahead
 from limi.methods._tensors import Probed, unseen
 from limi.methods._tensors import probe as probe_tensors
 from limi.search import boundary as planes
@@ -256,8 +256,13 @@ class LIMI:
         n_labelled = self._n_labelled(session)
         session.enter("labels", n_labelled)
         ends = session.watch.seconds + session.watch.left / _BOUNDARY_SHARE
+        told: Iterator[Any] = iter(())
+        if session.ahead is not None and isinstance(latents, LatentStream):
+            told = label_ahead(session, session.ahead, latents, n_labelled)
         for chunk in latents.chunks(n_labelled):
-            score = _labels(session, latents, chunk, ends)
+            score = next(told, None)
+            if score is None:
+                score = _labels(session, latents, chunk, ends)
             rank = latents.ranks(sum(len(s) for s in scores), len(score))
             scores.append(score)
             self._sort(chunk[: len(score)], score, rank, sides)

@@ -19,6 +19,8 @@ __all__ = ["shares"]
 
 _FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 
+_WORTH_SORTING = 256  # rows
+
 _is_same: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
@@ -56,8 +58,25 @@ def _sum_trees(estimator: Any, inputs: Any) -> NDArray[np.float64]:
         before, forest = estimator[:-1], estimator.steps[-1][1]
         return _sum_trees(forest, before.transform(inputs) if len(before) else inputs)
     rows = estimator._validate_X_predict(inputs)
+    rows, order = _sort_alike(estimator.estimators_[0].tree_, rows)
     total = np.zeros((rows.shape[0], estimator.n_classes_))
     for tree in estimator.estimators_:
         total += tree.tree_.predict(rows)[:, : estimator.n_classes_]
     total /= len(estimator.estimators_)
-    return total
+    if order is None:
+        return total
+    told = np.empty_like(total)
+    told[order] = total
+    return told
+
+
+def _sort_alike(tree: Any, rows: Any) -> tuple[Any, NDArray[np.intp] | None]:
+    """Rows that share a leaf of a tree together, and where each of them stood.
+
+    Rows that are alike take the same ways through the other trees too: their nodes are in the cache
+    still, and the processor guesses the branches right. A row's sum is the same wherever it stands.
+    """
+    if not isinstance(rows, np.ndarray) or len(rows) < _WORTH_SORTING:
+        return rows, None
+    order = np.argsort(tree.apply(rows), kind="stable")
+    return rows[order], order

@@ -9,6 +9,7 @@ is missing the search asks for, and what is too much it leaves.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Protocol
@@ -19,8 +20,9 @@ from numpy.typing import NDArray
 from limi.search.answer_log import hash_rows
 from limi.types import Rows, Scores
 
-__all__ = ["Answered", "GoesAhead", "News", "Recorder", "Scout"]
+__all__ = ["Answered", "GoesAhead", "News", "Recorder", "Scout", "Timed"]
 
+_BUSY = 16  # times as long as alone a model takes on a machine with much else to do
 _MOST_NEWS = 64  # that wait for a scout to hear them; one that was away for longer lacks some
 
 
@@ -48,6 +50,11 @@ class GoesAhead(Protocol):
     @property
     def n_workers(self) -> int:
         """How many look at the same time."""
+        ...
+
+    @property
+    def per_row(self) -> float:
+        """Seconds of the model for one row, as far as they are known; 0 before that."""
         ...
 
     def go_ahead(
@@ -91,6 +98,26 @@ class Answered:
 
     def __init__(self, hashes: NDArray[np.int64], scores: Scores) -> None:
         self.hashes, self.scores = hashes, scores
+
+
+class Timed:
+    """A score function that keeps how many rows took how long.
+
+    Seconds are those of the processor, because a busy machine makes no model slow; of one that
+    waits for something else they are a share of those that passed.
+    """
+
+    def __init__(self, score: Callable[[Rows], Scores]) -> None:
+        self._score = score
+        self.n, self.seconds = 0, 0.0
+
+    def __call__(self, rows: Rows) -> Scores:
+        """The scores of rows."""
+        start, worked = time.perf_counter(), time.process_time()
+        scores = self._score(rows)
+        passed, worked = time.perf_counter() - start, time.process_time() - worked
+        self.n, self.seconds = self.n + len(rows), self.seconds + max(worked, passed / _BUSY)
+        return scores
 
 
 class Recorder:

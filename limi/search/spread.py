@@ -21,7 +21,7 @@ from limi.errors import BadModel
 from limi.models._base import Reopens
 from limi.models.target import Target
 from limi.models.trial import Terms
-from limi.search.ahead import News, Recorder, Scout
+from limi.search.ahead import Answered, News, Recorder, Scout, Timed
 from limi.search.answer_log import AnswerLog
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
@@ -90,7 +90,7 @@ class _Asking:
         asked = self.target.score if what == "score" else self.target.decide
         return asked(rows), time.perf_counter() - start
 
-    def _look(self, job: _Look) -> tuple[Any, Any]:
+    def _look(self, job: _Look) -> _Brought:
         """What a scout finds in a part of a search, and the answers that it got."""
         if job.scout is not None:
             self.scouts.clear()  # of searches that are over
@@ -98,9 +98,21 @@ class _Asking:
         scout = self.scouts[job.search]
         for news in job.news:
             scout.hear(news)
-        asked = Recorder(self.target.score) if job.is_logged else self.target.score
+        timed = Timed(self.target.score)
+        asked = Recorder(timed) if job.is_logged else timed
         found = scout.look(asked, job.part)
-        return found, asked.answered if isinstance(asked, Recorder) else None
+        answered = asked.answered if isinstance(asked, Recorder) else None
+        return _Brought(found, answered, timed.n, timed.seconds)
+
+
+@dataclass(frozen=True)
+class _Brought:
+    """What a scout comes back with."""
+
+    found: Any
+    answered: Answered | None  # where answers are kept
+    n: int  # rows that it has asked for ...
+    seconds: float  # ... and what they took
 
 
 @dataclass(frozen=True)
@@ -143,6 +155,11 @@ class Spread:
     def n_workers(self) -> int:
         """How many are asked at the same time; 1 while this process asks."""
         return self._crew.size if self._at_work else 1
+
+    @property
+    def per_row(self) -> float:
+        """Seconds of the model for one row in one process; 0 while that is not known."""
+        return self._per_row
 
     @property
     def again(self) -> int:
@@ -196,12 +213,17 @@ class Spread:
         self._is_ahead = True
         try:
             for results in self._crew.in_turn(jobs, brief):
-                brought = [None if isinstance(one, Failed) else one[0][0] for one in results]
-                n_failed += sum(one is None for one in brought)
-                for one in results:
-                    if log is not None and not isinstance(one, Failed):
-                        log.add(one[0][1].hashes, one[0][1].scores)
-                yield brought
+                brought: list[_Brought | None] = [
+                    None if isinstance(one, Failed) else one[0] for one in results
+                ]
+                for one in brought:
+                    if one is None:
+                        n_failed += 1
+                        continue
+                    self._learn(one.n, one.seconds)
+                    if log is not None and one.answered is not None:
+                        log.add(one.answered.hashes, one.answered.scores)
+                yield [None if one is None else one.found for one in brought]
                 if n_failed >= _MOST_FAILED:
                     return
         finally:

@@ -8,6 +8,7 @@ its file, which every node must then have at the same place.
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import socket
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
-from limi.errors import InvalidInput, missing
+from limi.errors import InvalidInput, MissingDependency, missing
 from limi.workers._base import Failed, Killed, Work, attempt, cannot_travel, pack, settle, unpack
 
 __all__ = ["RayCluster", "reach"]
@@ -68,6 +69,9 @@ class RayCluster:
             given["address"] = address
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            # Ray lets its workers give way to every other program; ours shall not wait for one that
+            # happens to run beside them.
+            os.environ.setdefault("RAY_worker_niceness", "0")
             given |= {"num_cpus": self.workers, "include_dashboard": False}
         try:
             self._ray.init(**given)
@@ -127,10 +131,15 @@ class _Worker:
         """Of limi and Python where this actor lives."""
         return versions()
 
-    def do(self, job: Any) -> Any:
-        """The result of a job."""
+    def prepare(self) -> None:
+        """Unpack the work, before the first job waits for it."""
         if self._work is None:
             self._work = unpack(self._message)
+
+    def do(self, job: Any) -> Any:
+        """The result of a job."""
+        self.prepare()
+        assert self._work is not None
         return attempt(self._work, job)
 
 
@@ -140,6 +149,7 @@ class _Actor:
     def __init__(self, ray: Any, actor: Any, message: bytes) -> None:
         self._ray = ray
         self._actor = actor.remote(message)
+        self._actor.prepare.remote()  # while the process that hires it goes on
         self.answer: Any = None
 
     def begin(self, job: Any) -> None:
@@ -174,6 +184,11 @@ def reach(cluster: str) -> None:
     is_joined = ray is not None and ray.is_initialized()
     if address and address not in ("local", "auto") and not is_joined:
         _require_reachable(address)
+        if address.startswith("ray://") and importlib.util.find_spec("grpc") is None:
+            raise MissingDependency(
+                f"the cluster {address} is joined by Ray's client, of which a part is not "
+                "installed; try: pip install 'ray[client]'"
+            )
 
 
 def _address(cluster: str) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 
 import limi
 from limi.methods import _scouting, natural, themis
+from limi.methods import limi as probing
 from limi.methods.limi import LIMI
 from limi.search import rounds, spread
 from tests.models.people import people, truth
@@ -78,6 +79,20 @@ def test_scouts_change_nothing(followed, given):
     assert audited(2, **given) == alone
     assert sum(followed) >= 256
     assert audited(8, **given) == alone
+
+
+def test_labels_are_asked_by_workers(monkeypatch):
+    alone = audited(1)
+    monkeypatch.setattr(probing, "_labels", lambda *given: pytest.fail("they were asked here"))
+    assert audited(2) == alone
+
+
+def test_the_last_ranges_of_a_slow_model_are_smaller(monkeypatch):
+    monkeypatch.setattr(_scouting, "_LARGEST", 32_768)
+    assert _scouting._cut(32_768, 400_000, 6, 0.0) == 32_768
+    assert _scouting._cut(32_768, 1000, 6, 0.0) == 8192
+    assert _scouting._cut(32_768, 1000, 6, 3e-4) == 512
+    assert _scouting._cut(32_768, 1000, 6, 1.0) == 128
 
 
 def test_where_workers_never_go_ahead_latents_are_cut_as_without_them(followed):

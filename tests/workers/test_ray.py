@@ -3,13 +3,14 @@
 import os
 import signal
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import limi
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, MissingDependency
 from limi.methods import _scouting
 from limi.methods.limi import LIMI
 from limi.search.spread import Spread
@@ -121,6 +122,14 @@ def test_nobody_at_the_address_is_one_sentence(monkeypatch):
 def test_what_is_no_cluster_is_refused(address):
     with pytest.raises(InvalidInput, match="ray://HOST:PORT"):
         open_executor(2, address)
+
+
+def test_a_client_that_lacks_a_part_is_told_before_anything_is_opened(monkeypatch):
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # no cluster is joined
+    monkeypatch.setattr(cluster, "_require_reachable", lambda address: None)
+    monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match=r"ray\[client\]"):
+        cluster.reach("ray://host:10001")
 
 
 @pytest.mark.parametrize("address", ["ray://", "ray://host", "ray://host:x", "http://host:1"])
