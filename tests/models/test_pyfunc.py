@@ -76,6 +76,14 @@ def test_what_limi_repair_ships_never_flips_and_may_be_named_by_its_file(tmp_pat
         assert again.summary.findings == 0
 
 
+@pytest.mark.parametrize("text", ["{[\x00", "[]", "3", '{"flavors": {"python_function": 3}}'])
+def test_a_folder_that_mlflow_cannot_read_is_one_sentence(text, tmp_path):
+    (tmp_path / "MLmodel").write_text(text, encoding="utf-8")
+    with pytest.raises(BadModel, match="cannot be read as a model folder of MLflow") as caught:
+        models.load(f"pyfunc:{tmp_path}", trust_pickle=True)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["absent", "empty", "file"])
 def test_other_places_are_refused(name, tmp_path):
     (tmp_path / "empty").mkdir()

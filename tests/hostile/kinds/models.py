@@ -259,8 +259,6 @@ CORPUS.each(
         "not-trusted": _mlflow(_LOADER),
         "a-pipe": _mlflow(Fifo(), "--trust-pickle"),
         "a-folder": _mlflow(Folder(), "--trust-pickle"),
-        "no-yaml": _mlflow(b"{[\x00", "--trust-pickle"),
-        "a-loader-that-is-none": _mlflow(_LOADER, "--trust-pickle"),
     },
 )
 
