@@ -60,10 +60,13 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
     # The file may import its neighbours, as it would when run as a script.
     sys.path.insert(0, str(path.resolve().parent))
     sys.modules[spec.name] = module
+    # A test leaves nothing beside the user's files, not even what Python compiled of them.
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         with at_work(lambda error: BadModel(f"running {path_text!r} raised {reason(error)}")):
             spec.loader.exec_module(module)
     finally:
+        sys.dont_write_bytecode = before
         sys.path.pop(0)
     if not hasattr(module, name):
         known = [n for n, value in vars(module).items() if accepts(value) and n[0] != "_"]

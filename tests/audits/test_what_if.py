@@ -232,7 +232,7 @@ def test_what_was_not_measured_says_why():
         none.what_if()
     assert "\n" not in str(caught.value)
     some = limi.audit(lender, frame, protected=["sex"], max_rows=200, generator=None, method="real")
-    with pytest.raises(InvalidInput, match="'natural' were not compared"):
+    with pytest.raises(InvalidInput, match="the natural people were not compared"):
         some.what_if(population="natural")
     with pytest.raises(
         InvalidInput, match="'sax' is not a protected column of the run; did you mean"

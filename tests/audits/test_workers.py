@@ -195,7 +195,7 @@ def test_what_a_model_raises_in_a_worker_is_what_it_raises_here(tmp_path):
 
 
 def test_combinations_that_make_no_sense_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="8 workers and 4 rows"):
+    with pytest.raises(InvalidInput, match="8 workers and at most 4 rows"):
         audited(tmp_path, 8, max_rows=4)
     with pytest.raises(InvalidInput, match="device is 'cuda'"):
         audited(tmp_path, 2, device="cuda")

@@ -181,12 +181,12 @@ def test_a_column_that_was_left_out_and_is_wanted_is_named_with_the_command(
     for left_out in (("--drop", "debt"), ("--only", "age,sex"), ("--only=age,sex",)):
         code, _, err = limi(*given, *left_out)
         assert code == 4
-        assert "wants 'debt', which --drop or --only left out" in words(err)
+        assert "needs 'debt', which --drop or --only left out" in words(err)
         assert words(err).endswith(f"try: limi {' '.join(given)} --only age,sex,debt")
 
 
 def test_two_protected_columns_in_one_option_get_the_two_options(people):
-    with pytest.raises(errors.InvalidInput, match=r"own: --protected sex --protected debt "):
+    with pytest.raises(errors.InvalidInput, match=r"own option: --protected sex --protected debt "):
         package.audit(counted(3), people, protected="sex, debt")
 
 

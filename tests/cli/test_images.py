@@ -88,7 +88,7 @@ def test_a_run_folder_holds_pairs_that_flip_from_their_files(limi, home, words):
     assert ((table["score"] > 0.5) != (table["twin_score"] > 0.5)).all()
     page = (run / "report.html").read_text()
     assert "img-src data:" in page
-    assert "What may not be concluded" in page
+    assert "What this does not show" in page
     assert json.loads((run / "images.json").read_text())["findings"] == told["findings"]
 
 

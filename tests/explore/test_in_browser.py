@@ -223,7 +223,7 @@ def test_a_notebook_of_this_machine_shows_the_page_in_a_cell(chromium, served, h
     frame.locator(".met").wait_for()  # a question is a POST, which asks for more than the page
     assert served.exploration.record.entries[-1]["ask"] == "person"
     with context.expect_page() as opened:  # the link beside the frame has an address of its own
-        tab.get_by_role("link", name="open it in a tab of its own").click()
+        tab.get_by_role("link", name="open it in its own tab").click()
     opened.value.locator("h1", has_text="findings").wait_for()
     context.close()
     server.shutdown()

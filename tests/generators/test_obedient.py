@@ -86,7 +86,7 @@ def test_a_generator_of_all_columns_is_completed():
 def test_a_generator_that_keeps_no_rule_is_refused(monkeypatch):
     schema = ruled(["sex"], (("never", "age > 60"),))
     made = generators.obey(Rounding(Schema(COLUMNS)), schema)
-    with pytest.raises(InvalidInput, match="of 204,800 rows that the generator rounding made 0"):
+    with pytest.raises(InvalidInput, match="of 204,800 rows that the generator rounding made, 0"):
         generators.draw(made, 10, np.random.default_rng(0))
 
 

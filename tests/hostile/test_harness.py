@@ -172,7 +172,8 @@ def test_every_kind_of_model_has_files_to_damage():
     loaded = {name for name in models.names() if "load" in vars(models.get(name))}
     # What is behind an address has no file; tests/remote has servers that misbehave.
     loaded -= {name for name in loaded if models.offers(name).by_address}
-    assert loaded == {*FILES.values(), "demo", "python"}  # one ships with limi, one is a kind
+    # One ships with limi, one is a kind of its own, and one is a folder (named cases of models).
+    assert loaded == {*FILES.values(), "demo", "python", "pyfunc"}
 
 
 def test_every_generator_has_a_file_to_damage():

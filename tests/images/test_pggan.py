@@ -126,7 +126,7 @@ class Payload:
 def test_a_planted_payload_is_refused_and_not_run(tmp_path, zipped):
     held = {"netG": weights(), "config": Payload()}
     path = save(tmp_path / "evil.pth", held, _use_new_zipfile_serialization=zipped)
-    with pytest.raises(BadModel, match=r"was refused: it asks for '[\w.]*exec'"):
+    with pytest.raises(BadModel, match=r"was refused: it loads '[\w.]*exec'"):
         pggan.load(path)
     assert not Payload.ran
 

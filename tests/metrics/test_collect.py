@@ -102,7 +102,7 @@ def test_a_number_is_cut_at_its_median_and_can_be_given_as_a_range():
     told = result.metrics()["group"]["age"]
     middle = int(FRAME.age.median())
     assert told["privileged"] == f"{middle} or more"
-    assert "halves" in told["chosen"]
+    assert "half of the table" in told["chosen"]
     rates = told["selection_rate"]
     assert rates["privileged"]["n"] == (FRAME.age >= middle).sum()
     assert rates["others"]["n"] == (FRAME.age < middle).sum()

@@ -226,7 +226,7 @@ def test_a_metric_of_another_package_that_fails_is_a_metric_without_a_number():
         """Gives a list."""
         return [1.0]
 
-    for measure, says in ((broken, "raised ZeroDivisionError: oh no"), (odd, "gives a list")):
+    for measure, says in ((broken, "raised ZeroDivisionError: oh no"), (odd, "it returns a list")):
         entry = collect._entry(declare(measure), None)[measure.__name__]
         assert entry["value"] is None
         assert says in entry["reason"]

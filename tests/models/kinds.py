@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -180,6 +181,20 @@ def joblib_file(folder: Path) -> Case:
     joblib.dump(model, folder / "model.joblib")
     given = {**WORDS, "trust_pickle": True}
     return Case(f"joblib:{folder / 'model.joblib'}", *_said(model, people()), given)
+
+
+@kind
+def pyfunc_folder(folder: Path) -> Case:
+    model, place = pipeline(), str(folder / "model")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # MLflow's own
+        import mlflow.sklearn
+
+        mlflow.sklearn.save_model(
+            model, place, serialization_format="cloudpickle", pip_requirements=[]
+        )
+    given = {**WORDS, "trust_pickle": True}
+    return Case(f"pyfunc:{place}", *_said(model, people()), given)
 
 
 def _said(model: Any, frame: pd.DataFrame) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -3,16 +3,13 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 
 import limi
 from limi import models
 from limi.errors import BadModel, InvalidInput, MissingDependency
 from tests.models.kinds import pipeline
-from tests.models.people import LABELS, people, spelled
-
-WORDS = {"favorable": "good", "labels": LABELS}
+from tests.models.people import people, spelled
 
 
 def describe(folder, **flavors):
@@ -49,18 +46,6 @@ def test_what_fails_while_it_is_opened_is_one_sentence(bomb):
     with pytest.raises(BadModel, match=r"cannot be read as a model folder of MLflow .*no model"):
         models.load(place, trust_pickle=True)
     assert owned.exists()
-
-
-def test_a_classifier_of_scikit_learn_tells_its_probabilities(tmp_path):
-    import mlflow.sklearn
-
-    model = pipeline()
-    mlflow.sklearn.save_model(
-        model, str(tmp_path / "saved"), serialization_format="cloudpickle", pip_requirements=[]
-    )
-    opened = models.load(f"pyfunc:{tmp_path / 'saved'}", trust_pickle=True, **WORDS)
-    frame = people()
-    assert np.array_equal(opened.score(frame), model.predict_proba(frame)[:, 1])
 
 
 def test_what_limi_repair_ships_never_flips_and_may_be_named_by_its_file(tmp_path):

@@ -48,6 +48,14 @@ def test_a_function_or_a_model_of_a_file(file, name):
     assert sys.path == path
 
 
+def test_nothing_is_left_beside_the_file(file, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = sorted(file.parent.rglob("*"))
+    models.load(f"python:{file}:decide")
+    assert sorted(file.parent.rglob("*")) == before
+    assert not sys.dont_write_bytecode
+
+
 @pytest.mark.parametrize(
     ("place", "error", "says"),
     [
