@@ -455,7 +455,7 @@ def test_a_class_that_the_table_never_has_is_shown_as_another(table):
     few = frame[frame.grade != "top"]
     result = find(model, few, "grade", decision="class")
     assert any("'top', which the target column never holds" in n for n in result.summary.notes)
-    with pytest.raises(InvalidInput, match="which the order low, medium, high does not have"):
+    with pytest.raises(InvalidInput, match="which the order low, medium, high lacks"):
         find(model, few, "grade", order="low,medium,high")
 
 
@@ -635,7 +635,7 @@ def test_functions_that_answer_labels_are_read_as_classes(table):
         return np.searchsorted(sorted(GRADES), label(frame))
 
     assert len(find(number, table, "grade", decision="class").findings) == len(by_label.findings)
-    with pytest.raises(BadModel, match="answers 'gold' where"):
+    with pytest.raises(BadModel, match="answers 'gold' instead of"):
         find(lambda frame: ["gold"] * len(frame), table, "grade", decision="class")
 
 

@@ -334,7 +334,7 @@ def _explain(error: BaseException) -> BaseException:
     """The error, or what to do where a block was too much for every worker that tried."""
     if not isinstance(error, (MemoryError, Killed)):
         return error
-    what = "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    what = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
     return Killed(
         f"a worker {what} while it decided {_BLOCK} people, whoever was given them; use fewer "
         "--workers, or fewer --max-boxes"

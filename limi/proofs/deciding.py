@@ -89,7 +89,7 @@ class Deciding:
 
     @property
     def forks(self) -> bool:
-        """All but what makes frames does, or is opened anew."""
+        """All but what makes frames does, or is opened again."""
         return self.target.codec.forks
 
     @property
@@ -103,7 +103,7 @@ class Deciding:
         return {name: getattr(self, name) for name in names}
 
     def arrive(self) -> Deciding:
-        """The same in this process: opened anew where its library does not outlive a fork."""
+        """The same in this process: opened again where its library does not outlive a fork."""
         model = self.target.model
         if isinstance(model, Reopens):
             return replace(self, target=replace(self.target, model=model.reopened()))._read()

@@ -106,7 +106,7 @@ def _explain(error: BaseException) -> BaseException:
     """The error, or what to do where a job was too much for every worker that tried."""
     if not isinstance(error, (MemoryError, Killed)):
         return error
-    what = "ran out of memory" if isinstance(error, MemoryError) else "was ended from outside"
+    what = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
     return Killed(
         f"a worker {what} while it trained the model again, whoever was given the job; use fewer "
         "--workers, or a machine with more memory"

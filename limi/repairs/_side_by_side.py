@@ -311,8 +311,8 @@ class _Inquiry:
 
     @property
     def is_exact(self) -> bool:
-        """Can nothing flip any more? What cannot flip needs no other generator than the usual one:
-        others take longer to import than all the rest."""
+        """Can nothing flip any more? Then the usual generator will do: others take longer to import
+        than all the rest."""
         return all(WAYS[how].exact for how in self.able)
 
     def draw_people(self, used: str | None) -> Comparison:

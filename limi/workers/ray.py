@@ -69,7 +69,7 @@ class RayCluster:
             given["address"] = address
         else:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            # Ray lets its workers give way to every other program; ours shall not wait for one that
+            # Ray lets its workers give way to every other program; ours must not wait for one that
             # happens to run beside them.
             os.environ.setdefault("RAY_worker_niceness", "0")
             given |= {"num_cpus": self.workers, "include_dashboard": False}

@@ -183,7 +183,7 @@ def test_whole_numbers_cannot_be_missing(tmp_path):
         [("y", TensorProto.FLOAT, [None, 1])],
     )
     with pytest.raises(
-        BadModel, match=r"'hours' has missing cells where the graph takes tensor\(int64\)"
+        BadModel, match=r"'hours' has missing cells, but the graph takes tensor\(int64\)"
     ):
         bound(place, frame)
 

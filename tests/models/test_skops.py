@@ -147,7 +147,7 @@ def test_files_that_are_none(tmp_path):
     with pytest.raises(BadModel, match="cannot be read as a skops file"):
         models.load(f"skops:{tmp_path / 'a.skops'}")
     sio.dump({"a": 1}, tmp_path / "b.skops")
-    with pytest.raises(InvalidInput, match="dict is not a model that limi knows"):
+    with pytest.raises(InvalidInput, match="dict is not a model that limi recognises"):
         models.load(f"skops:{tmp_path / 'b.skops'}")
 
 

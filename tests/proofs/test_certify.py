@@ -324,7 +324,7 @@ def test_more_bad_input_is_told(boosted):
         ({"seconds_each": 0.0}, "above 0"),
         ({"workers": -1}, "at least 1"),
         ({"workers": 0}, "--no-solver"),
-        ({"workers": "two"}, "it is a number"),
+        ({"workers": "two"}, "must be a number"),
     ):
         with pytest.raises(InvalidInput, match=words):
             limi.certify(*boosted, **(TOLD | told))

@@ -167,6 +167,6 @@ def test_a_cluster_that_is_not_there_is_told_before_the_model_is_opened(frame):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    for cluster, words in ((f"ray://127.0.0.1:{port}", "did not answer"), ("dask", "it is ray")):
+    for cluster, words in ((f"ray://127.0.0.1:{port}", "did not answer"), ("dask", "write ray")):
         with pytest.raises(InvalidInput, match=words):
             limi.certify("xgboost:nowhere.json", frame, rows=5, cluster=cluster, **TOLD)

@@ -31,7 +31,7 @@ def test_a_key_of_the_address_is_filled_in_as_it_is_asked():
     headers = expand([], {"KEY": "k&1=2", "5": "five"}, url=url)
     assert headers.fill(url) == "http://h/x?api_key=k%261%3D2&$format=json&v=five"
     assert headers.scrub("no k&1=2") == "no $KEY"
-    with pytest.raises(InvalidInput, match=r"address takes .KEY from the environment"):
+    with pytest.raises(InvalidInput, match=r"address reads .KEY from the environment"):
         expand([], {}, url=url)
 
 

@@ -159,8 +159,8 @@ def test_a_job_that_kills_every_worker_is_told_in_a_sentence(result):
 def test_numbers_of_workers_that_cannot_be_are_told(result):
     for told, words in (
         ({"workers": 0}, "workers is 0"),
-        ({"workers": "two"}, "it is a number"),
-        ({"cluster": "dask"}, "it is ray"),
+        ({"workers": "two"}, "must be a number"),
+        ({"cluster": "dask"}, "write ray"),
     ):
         with pytest.raises(InvalidInput, match=words):
             limi.repair(result, **told)

@@ -138,7 +138,7 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path, start):
 
 @pytest.mark.parametrize("given", ["0", "-1", 0, "many", "2.5", "5000", ""])
 def test_a_number_of_workers_that_makes_no_sense_is_refused(given):
-    with pytest.raises(InvalidInput, match="auto for one on each core"):
+    with pytest.raises(InvalidInput, match="auto for one per core"):
         count_workers(given)
 
 
