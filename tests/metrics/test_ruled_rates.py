@@ -74,7 +74,9 @@ def test_uniform_rows_that_hardly_ever_keep_the_rules_have_no_rate():
     assert 0 < kept < 0.01
     found = measure(Session(Task(strict, SCORE, people())), ["uniform"], 0, rows=50)
     assert "uniform" not in found.rates
-    assert found.under_rules.unmeasured["uniform"].startswith("fewer than 1 % of them keep the rules")
+    assert found.under_rules.unmeasured["uniform"].startswith(
+        "fewer than 1 % of them keep the rules"
+    )
 
 
 def test_first_uniform_rows_are_the_same_however_many_are_wanted():
