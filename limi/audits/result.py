@@ -187,6 +187,8 @@ class Result:
         effectively worth (at least 500), but no more than a quarter of the findings, or than the
         table has rows.
         """
+        if n is not None and n < 1:
+            raise InvalidInput(f"n is {n}; it is how many findings to draw and must be at least 1")
         chosen = draw_representative(self.problem, self.found, n, seed)
         return findings_frame(self.problem.target, self.found[chosen])
 

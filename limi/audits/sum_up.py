@@ -348,7 +348,9 @@ def _name_decisions(plan: Plan) -> tuple[str, str]:
     if problem.unfavorable is not None:
         return favorable, plan.call(problem.unfavorable)
     others = [said for label, said in names.items() if label != str(problem.favorable)]
-    return favorable, others[0] if len(others) == 1 else f"not {favorable}"
+    if len(others) == 1:
+        return favorable, others[0]
+    return favorable, f"not {favorable}" if favorable else "other"
 
 
 def _group_lines(

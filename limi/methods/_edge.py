@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from limi.decisions import Rule, round_scores
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.table.partners import change
+from limi.table.partners import change, complete
 from limi.table.rows import snap
 from limi.table.schema import Schema
 from limi.table.steps import movable, step_sizes
@@ -128,7 +128,7 @@ def walk(
     effects = _log_odds(scores).reshape(place.shape) - own[:, None]
     rows = _combine(anchors, place, value, effects, rng)
     of = np.repeat(np.arange(len(anchors)), rows.shape[1])
-    rows = rows.reshape(-1, rows.shape[2])
+    rows = complete(session.schema, rows.reshape(-1, rows.shape[2]))
     fresh = np.flatnonzero(session.unseen(rows))
     while len(fresh):
         now = fresh[_count_before(of[fresh]) < _CHECKED]
@@ -156,6 +156,10 @@ def _draw_changes(
     near, rows = session.generator.decode(latents), np.repeat(start, _CHANGES, axis=0)
     differs = (near != rows) & movable(schema)
     place = np.where(differs, rng.random(near.shape), -1.0).argmax(axis=1)
+    # A neighbour that is the same row changes nothing, wherever that is measured.
+    same = ~differs.any(axis=1)
+    place = np.where(same, movable(schema).argmax(), place)
+    near = np.where(same[:, None], rows, near)
     stepped, small = _step(schema, rows, rng)
     if stepped is not None:
         is_small = np.tile(np.arange(_CHANGES) < _SMALL, n)

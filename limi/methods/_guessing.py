@@ -8,8 +8,8 @@ whether a row is a neighbour, turns them into one probability.
 
 Flips have few large trees, because they lie in small patches: rows near an earlier finding are
 told apart by what became of others near it. Scores are smooth and have smaller trees, which are
-asked about each protected combination. Rows are learned from again when there are a third more of
-them, and guessed about without walks down the trees (`limi.trees.masks`).
+asked about each protected combination. Rows are learned from again when there are three tenths more
+of them, and guessed about without walks down the trees (`limi.trees.masks`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from limi.decisions import Bands, Difference, Numbers, Rule, favors
 from limi.search.check import Checked
 from limi.system.cores import n_free
 from limi.table.partners import change
+from limi.table.rows import fill_empty
 from limi.table.schema import Schema
 from limi.trees.histograms import plant
 from limi.trees.masks import MOST_LEAVES, MaskedTrees
@@ -107,7 +108,7 @@ class Learners:
     n_seen: int  # rows that had been asked by then
     scores: Any  # as log-odds; numbers in eighths of their spread
     flips: Any  # None where all rows were alike
-    trees: MaskedTrees | None  # of both, without walks; None where they have too many leaves
+    trees: MaskedTrees | None  # of both, without walks; None where that cannot be
 
     @staticmethod
     def fit(
@@ -134,14 +135,14 @@ class Learners:
         # OpenMP teams that wait for one another on a busy machine are slower than one thread,
         # and sums over several of them end in other digits.
         with threadpool_limits(limits=1):
-            by_scores.fit(examples, learned)
+            by_scores.fit(fill_empty(examples), learned)
             if flips.any() and not flips.all():
                 shape = _shape(schema, free, len(rows), trees, many)
                 state = int(rng.integers(2**31))
                 by_flips = HistGradientBoostingClassifier(**shape, random_state=state)
-                by_flips.fit(rows[:, free], flips)
+                by_flips.fit(fill_empty(rows[:, free]), flips)
         masked = None
-        if leaves <= MOST_LEAVES:
+        if leaves <= MOST_LEAVES and not _moves_along(schema):
             known = [plant(by_scores, np.arange(len(schema)))]
             known += [] if by_flips is None else [plant(by_flips, np.asarray(free))]
             masked = MaskedTrees.plant(schema, known, schema.protected_index)
@@ -184,6 +185,13 @@ class Learners:
                 np.minimum(lowest, predicted, out=lowest)
                 np.maximum(highest, predicted, out=highest)
         return lowest, highest, by_flips
+
+
+def _moves_along(schema: Schema) -> bool:
+    """Do other cells change with protected ones? Masks are looked up for the protected alone."""
+    if schema.enforcer is None:
+        return False
+    return bool(len(np.setdiff1d(schema.enforcer.moving_index, schema.protected_index)))
 
 
 def _as_log_odds(decision: Rule, answers: Scores) -> Values:

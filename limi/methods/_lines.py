@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.table.partners import complete
 from limi.table.rows import snap
 from limi.table.schema import Schema
 from limi.table.steps import movable
@@ -124,7 +125,8 @@ class _Line:
         """The rows of these lines with these values."""
         changed = self.rows[lines]
         changed[np.arange(len(lines)), self.column[lines]] = cells
-        return snap(self.schema, changed)
+        completed: Rows = complete(self.schema, snap(self.schema, changed))
+        return completed
 
     def cross(self, session: Session, labels: Mask) -> bool:
         """Go farther until labels change, one way and then the other; False where the budget
@@ -155,10 +157,13 @@ class _Line:
         ends."""
         while True:
             steps = np.round((self.far - self.near) / self.step)
-            wide = np.flatnonzero(np.abs(steps) > 1)  # NaN is not
+            middle = self.near + np.trunc(steps / 2) * self.step
+            # NaN is not; and in a range of few numbers there may be none between two of them.
+            between = (middle != self.near) & (middle != self.far)
+            wide = np.flatnonzero((np.abs(steps) > 1) & between)
             if not len(wide):
                 return True
-            middle = self.near[wide] + np.trunc(steps[wide] / 2) * self.step[wide]
+            middle = middle[wide]
             told = _ask(session, self.put(wide, middle))
             if told is None:
                 return False

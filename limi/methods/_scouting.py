@@ -246,13 +246,16 @@ class _LabelScout:
     """Asks for the rows of ranges as they are."""
 
     latents: LatentStream
+    max_batch: int
 
     def hear(self, news: Any) -> None:
         """Nothing that is told changes a label."""
 
     def look(self, score: Callable[[Rows], Scores], job: _Range) -> Scores:
         """Scores of what a range decodes to."""
-        return score(self.latents.decode(job.latents(self.latents)))
+        rows = self.latents.decode(job.latents(self.latents))
+        parts = range(0, len(rows), self.max_batch)
+        return np.concatenate([score(rows[at : at + self.max_batch]) for at in parts])
 
 
 class _Following(_Counting):
@@ -361,7 +364,7 @@ def label_ahead(
     if n < 2 * size:
         return
     jobs = _ranges(ahead, stream, 0, n, size, 1, ranges)
-    going = ahead.go_ahead(_LabelScout(stream), jobs, News())
+    going = ahead.go_ahead(_LabelScout(stream, session.max_batch), jobs, News())
     parts: list[Scores] = []
     try:
         for brought in going:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from limi.table.schema import Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["Points", "Space", "nearest"]
+__all__ = ["Points", "Space", "find_neighbours", "nearest"]
 
 Points: TypeAlias = NDArray[np.floating[Any]]
 
@@ -19,6 +19,7 @@ _MOST_LEVELS = 100  # of a column; rarer ones stand together at the origin
 _SPARE = 8  # candidates beyond those wanted: as many may change places in single precision
 _GROUP = 16
 _BLOCK = 1 << 20  # numbers at once
+_STEP_OF_DISTANCE = 1e-7  # of squared distances; closer ones count as equal
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,10 @@ class Space:
 def nearest(points: Points, among: Points, k: int) -> tuple[NDArray[np.float64], Index]:
     """(n, k): distances to the k nearest of `among`, nearest first, and which they are.
 
-    Products in single precision tell a few more than k candidates, and their differences in double
-    precision decide, so that equal rows are equally far whatever stands beside them. Scikit-learn
-    does the same no faster, and importing it takes longer than most of these searches.
+    Products in single precision tell a few more than k candidates, and distances of these in double
+    precision decide, so that equal rows are equally far whatever stands beside them. Which of
+    equally far ones are named may depend on the processor: `find_neighbours` is for that.
+    Scikit-learn does the same no faster, and importing it takes longer than most of these searches.
     """
     if not len(points):
         return np.empty((0, k)), np.empty((0, k), dtype=np.intp)
@@ -102,6 +104,27 @@ def nearest(points: Points, among: Points, k: int) -> tuple[NDArray[np.float64],
         distances.append(np.take_along_axis(exact, first, axis=1))
         which.append(np.take_along_axis(near, first, axis=1))
     return np.concatenate(distances), np.concatenate(which)
+
+
+def find_neighbours(points: Points, k: int) -> Index:
+    """(n, k): which k points are nearest to each of them, itself included; of those that are
+    equally near the first.
+
+    Distances in steps, numbered by point, have no ties, so that neither the processor nor the order
+    of a sum decides.
+    """
+    n = len(points)
+    points = points.astype(np.float64, copy=False)
+    sides, numbers = np.einsum("ij,ij->i", points, points), np.arange(n)
+    found = []
+    for start in range(0, n, max(1, _BLOCK // n)):
+        here = slice(start, start + max(1, _BLOCK // n))
+        far = sides[here, None] + sides - 2 * (points[here] @ points.T)
+        ranks = np.rint(far / _STEP_OF_DISTANCE).astype(np.int64) * n + numbers
+        near = np.argpartition(ranks, k - 1, axis=1)[:, :k]
+        order = np.argsort(np.take_along_axis(ranks, near, axis=1), axis=1)
+        found.append(np.take_along_axis(near, order, axis=1))
+    return np.concatenate(found)
 
 
 def _find_smallest(cells: NDArray[np.float32], n: int) -> Index:

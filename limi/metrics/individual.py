@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from limi.errors import InvalidInput
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, metric
 from limi.metrics._rate import Rate, clopper_pearson, rate_of
-from limi.metrics._space import Space, nearest
+from limi.metrics._space import Space, find_neighbours
 from limi.table.schema import Schema
 from limi.types import Labels, Mask, Rows
 
@@ -86,9 +86,8 @@ def consistency(decisions: Mask, rows: Rows, schema: Schema, *, n_neighbours: in
             f"decision per row, and at least {n_neighbours} rows"
         )
     space = Space.learn(rows, schema, schema.free_index)
-    points = space.place(rows)
     decided = np.asarray(decisions, dtype=np.float64)
-    neighbours = nearest(points, points, n_neighbours)[1]
+    neighbours = find_neighbours(space.place(rows, np.float64), n_neighbours)
     return float(1 - np.abs(decided - decided[neighbours].mean(axis=1)).mean())
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.table.rows import fill_empty
 from limi.table.schema import Schema
 from limi.types import Index, Rows
 
@@ -51,6 +52,8 @@ def representative(
         n = min(most, max(_LEAST, int(effective_number(odds))))
     if n >= len(found):
         return np.arange(len(found))
+    if n < 1:
+        return np.arange(0)
     return _draw(_rake(real, found, schema, n, odds), n, rng)
 
 
@@ -90,7 +93,7 @@ def _codes(real: NDArray[np.float64], found: NDArray[np.float64]) -> tuple[Value
         for side in (real, found)
     ]
     wanted = np.bincount(codes[0], minlength=len(values) + 2) / max(len(real), 1)
-    return wanted, codes[1]
+    return wanted, codes[1].astype(np.uint16)  # there are few values, and as many lists as columns
 
 
 def _at_most_one(weights: Values, n: int) -> Values:
@@ -150,7 +153,8 @@ def population_odds(real: Rows, found: Rows, schema: Schema, rng: np.random.Gene
         place = _bins_of(real, others)
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with threadpool_limits(limits=1):
-            classifier.fit(place(np.concatenate([real, others])), is_real, sample_weight=weight)
+            placed = fill_empty(place(np.concatenate([real, others])))
+            classifier.fit(placed, is_real, sample_weight=weight)
             odds[fold == held_out] = classifier.decision_function(place(found[fold == held_out]))
     return odds
 

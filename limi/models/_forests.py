@@ -43,7 +43,7 @@ def shares(estimator: Any, inputs: Any) -> Any:
 def _is_plain(estimator: Any) -> bool:
     """Is it a forest of scikit-learn itself, or a pipeline that ends in one, with one core?"""
     pipelines, forests = (sys.modules.get(f"sklearn.{name}") for name in ("pipeline", "ensemble"))
-    if forests is None or "predict_proba" in vars(estimator):
+    if forests is None or "predict_proba" in getattr(estimator, "__dict__", ()):
         return False
     if pipelines is not None and type(estimator) is pipelines.Pipeline:
         return _is_plain(estimator.steps[-1][1])

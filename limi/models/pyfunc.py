@@ -55,15 +55,17 @@ def _find(place: str) -> Path:
 
 
 def _open(folder: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from mlflow import pyfunc  # it sets the level of its log
+        from mlflow.models import Model as Described
+
     log = logging.getLogger("mlflow")
     before = log.level
     log.setLevel(logging.ERROR)  # it tells of versions on a terminal that is limi's
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from mlflow import pyfunc
-            from mlflow.models import Model as Described
-
             if "sklearn" in Described.load(str(folder)).flavors:
                 from mlflow import sklearn
 

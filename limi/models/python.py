@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -58,7 +59,8 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
         raise InvalidInput(f"{path_text!r} is not a Python file; write {form}")
     module = importlib.util.module_from_spec(spec)
     # The file may import its neighbours, as it would when run as a script.
-    sys.path.insert(0, str(path.resolve().parent))
+    folder = str(path.resolve().parent)
+    sys.path.insert(0, folder)
     sys.modules[spec.name] = module
     # A test leaves nothing beside the user's files, not even what Python compiled of them.
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
@@ -67,7 +69,8 @@ def attribute(place: str, form: str = "python:FILE.py:NAME") -> Any:
             spec.loader.exec_module(module)
     finally:
         sys.dont_write_bytecode = before
-        sys.path.pop(0)
+        with suppress(ValueError):  # the file may have changed the path itself
+            sys.path.remove(folder)
     if not hasattr(module, name):
         known = [n for n, value in vars(module).items() if accepts(value) and n[0] != "_"]
         raise InvalidInput(f"{path_text!r} has no function {name!r}; {nearest(name, known)}")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import pickle
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from limi.audits.hiring import want_workers
 from limi.audits.problem import Problem
@@ -58,6 +61,10 @@ class _Doing:
         return self
 
     def __call__(self, job: Any) -> Any:
+        # Estimators without a seed draw from numpy's global state, of which forks have one copy
+        # each: without this all seeds would be trained with the same numbers.
+        state = np.random.RandomState(zlib.crc32(repr(job).encode()))
+        np.random.set_state(state.get_state())  # noqa: NPY002
         return self.do(self.room, job)
 
 

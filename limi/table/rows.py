@@ -11,7 +11,17 @@ from limi.table.key_runs import DiskRuns
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Mask, Rows
 
-__all__ = ["Distinct", "KeyNumbers", "KeySet", "distinct", "group", "keys", "snap", "uniform"]
+__all__ = [
+    "Distinct",
+    "KeyNumbers",
+    "KeySet",
+    "distinct",
+    "fill_empty",
+    "group",
+    "keys",
+    "snap",
+    "uniform",
+]
 
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 divided by the golden ratio, odd
 _WORD = 1 << 64
@@ -27,6 +37,13 @@ def snap(schema: Schema, rows: Rows) -> Rows:
     for part in _parts(len(rows)):
         snapped[part] = _snap(schema, rows[part])
     return snapped
+
+
+def fill_empty(rows: Rows) -> Rows:
+    """Rows in which a column without any value is 0 throughout, so that nothing is learned of it;
+    scikit-learn's boosted trees fail where a column is missing in every row."""
+    empty = np.isnan(rows).all(axis=0)
+    return np.where(empty, 0.0, rows) if len(rows) and empty.any() else rows
 
 
 def uniform(schema: Schema, n: int, rng: np.random.Generator) -> Rows:

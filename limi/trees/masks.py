@@ -150,6 +150,8 @@ class _Bins:
             return _Bins(column, values, edges, known.missing)
         low, step = (known.low, known.step) if known.kind == "numerical" else (0.0, 1.0)
         grid = low + step * np.arange(known.size)
+        if known.kind == "numerical":
+            grid = np.round(grid, known.decimals)  # as cells are: an edge may be one of them
         looked_up = np.searchsorted(edges, grid)
         return _Bins(column, values, edges, known.missing, low, grid[-1], step, looked_up)
 
@@ -159,10 +161,7 @@ class _Bins:
             found = np.searchsorted(self.edges, cells)
         else:
             inside = np.fmin(np.fmax(cells, self.low), self.high)  # a missing cell too
-            inside -= self.low
-            if self.step != 1:
-                inside = np.rint(inside / self.step)
-            found = self.looked_up[inside.astype(np.intp)]
+            found = self.looked_up[np.rint((inside - self.low) / self.step).astype(np.intp)]
         if self.missing:
             found[np.isnan(cells)] = self.size - 1
         return found

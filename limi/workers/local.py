@@ -181,7 +181,7 @@ def _serve_pooled(pipe: Connection, work: Work | bytes) -> None:
 
 
 def main() -> None:
-    """The life of a worker that was started again."""
+    """The life of a worker that is a Python of its own."""
     _end_with(sys.stdin.buffer.read)
     pipe = Connection(int(sys.argv[2]))
     with settle():

@@ -15,7 +15,9 @@ from limi.search.budget import Budget, Stop
 from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.table.rows import uniform
-from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, schema_of, task
+from limi.table.rules import Role, Rules
+from limi.table.schema import Column, Schema
+from tests.toy import FLIPPING, MODEL, SCHEMA, Linear, Rounding, integers, schema_of, task
 
 WIDE = schema_of((0, 60), (0, 60), (0, 30), (0, 1), protected=["x3"])
 WIDE_MODEL = Linear((0.125, -0.0625, 0.0625, 1.0), -1.53125)
@@ -23,6 +25,8 @@ WIDE_MODEL = Linear((0.125, -0.0625, 0.0625, 1.0), -1.53125)
 
 AGES = schema_of((0, 60), (0, 60), (0, 30), (1, 9), protected=["x3"])
 AGE_MODEL = Linear((0.125, -0.0625, 0.0625, 0.125), -1.53125)
+
+GAPPY = Column(name="gap", kind="numerical", low=0, high=9, step=1, missing=True)
 
 ROUGH = schema_of(*[(0, 9)] * 12, (0, 1), protected=["x12"])
 
@@ -102,6 +106,33 @@ def test_guesses_are_those_of_a_walk_down_each_tree(flips):
     huge = Learners.fit(AGES, memory, 2, 2_000, np.random.default_rng(2))  # more than masks hold
     assert huge.trees is None
     assert huge.guess(asked).shape == (900, 2)
+
+
+def test_what_goes_along_with_a_protected_value_goes_along_in_guesses():
+    role = Role(protected="sex", column="kin", things=(((0, 1), (1, 2)),))
+    columns = (integers("a", 0, 60), integers("kin", 0, 2), integers("sex", 0, 1))
+    schema = Schema(columns, rules=Rules(roles=(role,))).protect(["sex"])
+
+    def score(rows):
+        return np.where(rows[:, 1] == 2, 0.9, 0.1)
+
+    rows = uniform(schema, 900, np.random.default_rng(0))
+    memory = Memory(schema, 1_000, AS_DECIDED)
+    memory.add(check_rows(score, schema, rows, keep_scores=True))
+    learners = Learners.fit(schema, memory, 6, 40, np.random.default_rng(2))
+    expected = learners.guess(rows)[:, 0] > 0
+    assert np.array_equal(expected, check_rows(score, schema, rows).flips)
+
+
+def test_a_column_that_was_missing_in_every_row_asked_is_not_learned_from():
+    schema = Schema((integers("a", 0, 60), GAPPY, integers("sex", 0, 1))).protect(["sex"])
+    rows = uniform(schema, 200, np.random.default_rng(0))
+    rows[:, 1] = np.nan
+    memory = Memory(schema, 1_000, AS_DECIDED)
+    memory.add(check_rows(lambda r: r[:, 0] / 60, schema, rows, keep_scores=True))
+    learners = Learners.fit(schema, memory, 3, 8, np.random.default_rng(2))
+    whole = uniform(schema, 50, np.random.default_rng(1))
+    assert np.isfinite(learners.guess(whole)).all()
 
 
 def test_it_learns_from_every_value_asked():

@@ -11,6 +11,7 @@ from limi.search.engine import run
 from limi.search.session import Session
 from limi.search.task import Task
 from limi.table.rows import keys
+from limi.table.rules import Derived, Rules
 from limi.table.schema import Column, Schema
 from tests.methods.test_edge import NEARLY_FAIR, SCHEMA
 from tests.toy import Linear, Rounding, integers, schema_of
@@ -124,3 +125,21 @@ def test_labels_that_never_change_leave_guided_with_its_rounds():
     ran = run(Guided(), task, Budget(max_queries=2_000), 0)
     assert ran.queries > 1_900
     assert not len(ran.findings)
+
+
+def test_derived_cells_go_along_with_what_they_are_derived_from():
+    bands = Derived(column="band", sources=("age",), steps=(25, 46), values=(0, 1, 2))
+    columns = (integers("sex", 0, 1), integers("age", 0, 99), integers("band", 0, 2))
+    schema = Schema(columns, rules=Rules(derived=(bands,))).protect(["sex"])
+    session = session_of(lambda rows: (rows[:, 1] + 3 * rows[:, 0] > 60.2).astype(float), schema)
+    _, found = searched(session)
+    rows = np.concatenate([checked.rows for _, checked in found])
+    assert len(rows)
+    assert np.array_equal(rows, schema.enforcer.complete(rows))
+
+
+def test_a_range_of_few_numbers_is_halved_until_none_lies_between():
+    narrow = Column(name="x", kind="numerical", low=1e6, high=1e6 + 1e-7)
+    schema = Schema((integers("sex", 0, 1), narrow)).protect(["sex"])
+    session = session_of(lambda rows: (rows[:, 1] > 1e6 + 5e-8).astype(float), schema)
+    assert searched(session, 20)[1]

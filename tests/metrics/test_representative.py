@@ -165,3 +165,23 @@ def test_the_effective_number_is_that_of_findings_with_equal_weight():
     assert effective_number(np.zeros(40)) == 40
     assert effective_number(np.log([3.0, 1.0])) == pytest.approx(1.6)
     assert effective_number(np.zeros(0)) == 0
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_none_are_drawn_where_none_are_wanted(n):
+    rng = np.random.default_rng(0)
+    assert not len(representative(rows(rng, 90, 0.4), rows(rng, 90, 0.5), SCHEMA, n, rng))
+    assert not len(representative(np.empty((0, 2)), rows(rng, 90, 0.5), SCHEMA, None, rng))
+
+
+def test_a_column_without_a_value_is_not_learned_from():
+    rng = np.random.default_rng(0)
+    schema = Schema(
+        (
+            integers("a", 0, 20),
+            Column(name="b", kind="numerical", low=0, high=9, step=1, missing=True),
+        )
+    )
+    real, found = rows(rng, 90, 0.4), rows(rng, 90, 0.5)
+    real[:, 1] = found[:, 1] = np.nan
+    assert len(representative(real, found, schema, 20, rng)) == 20

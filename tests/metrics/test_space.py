@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from limi.metrics._space import Space, nearest
+from limi.metrics._space import Space, find_neighbours, nearest
 from limi.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -75,3 +75,13 @@ def test_equal_rows_are_equally_far_whatever_stands_beside_them():
     together, _ = nearest(points, among, 5)
     alone = np.concatenate([nearest(points[i : i + 1], among, 5)[0] for i in range(0, 300, 29)])
     assert np.array_equal(together[::29], alone)
+
+
+def test_of_equally_near_points_the_first_are_the_neighbours():
+    rng = np.random.default_rng(2)
+    points = rng.integers(0, 3, (300, 4)).astype(float) / 7  # hundreds are equally far
+    away = np.round(((points[:, None] - points) ** 2).sum(axis=2), 6)
+    expected = np.argsort(away, axis=1, kind="stable")[:, :5]
+    assert np.array_equal(find_neighbours(points, 5), expected)
+    shifted = find_neighbours(points + 1e-12 * rng.random(points.shape), 5)
+    assert np.array_equal(shifted, expected)

@@ -72,3 +72,13 @@ def test_a_forest_whose_trees_say_otherwise_is_asked_itself(monkeypatch):
     monkeypatch.setattr(_forests, "_sum_trees", lambda *given: np.zeros((300, 3)))
     for _ in range(2):
         assert _forests.shares(forest, ROWS).tobytes() == forest.predict_proba(ROWS).tobytes()
+
+
+def test_a_model_without_a_dictionary_is_asked_as_it_is():
+    class Slotted:
+        __slots__ = ()
+
+        def predict_proba(self, inputs):
+            return np.full((len(inputs), 2), 0.5)
+
+    assert _forests.shares(Slotted(), np.zeros((3, 1))).shape == (3, 2)

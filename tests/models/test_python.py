@@ -108,3 +108,13 @@ def test_missing_cells_arrive_as_they_are_in_the_table():
     gaps = []
     scored(lambda given: gaps.append(given.isna().sum().tolist()) or np.zeros(len(given)), frame)
     assert gaps == [[1, 1]]
+
+
+def test_what_a_file_puts_on_the_path_stays_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = list(sys.path)
+    (tmp_path / "m.py").write_text(
+        "import sys\nsys.path.insert(0, '/its/own')\ndef decide(frame):\n    return frame.age > 1\n"
+    )
+    models.load(f"python:{tmp_path / 'm.py'}:decide")
+    assert sys.path == ["/its/own", *before]

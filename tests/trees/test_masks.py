@@ -91,6 +91,21 @@ def test_sums_are_the_same_for_any_threads_and_parts():
             assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize(("low", "step"), [(0.0, 0.1), (0.3, 1.0), (-2.0, 0.01)])
+def test_decimals_lie_in_the_bins_that_the_library_puts_them_in(low, step):
+    column = Column(name="x", kind="numerical", low=low, high=low + 1_000 * step, step=step)
+    schema = Schema((column, Column(name="sex", kind="boolean", levels=(False, True))))
+    schema = schema.protect(["sex"])
+    rows = uniform(schema, 3_000, np.random.default_rng(0))
+    pull = np.sin(rows[:, 0] / step) * 3
+    learned = HistGradientBoostingRegressor(max_leaf_nodes=200, min_samples_leaf=2).fit(rows, pull)
+    trees = MaskedTrees.plant(schema, [plant(learned, np.arange(2))], schema.protected_index)
+    (sums,) = trees.add_up(rows, np.array([[0.0, 0.0], [0.0, 1.0]]))
+    for sex in (0, 1):
+        rows[:, 1] = sex
+        assert np.allclose(sums[:, sex], learned.predict(rows), rtol=0, atol=1e-5)
+
+
 def test_trees_that_never_split_give_one_sum():
     constant = HistGradientBoostingRegressor(max_iter=3).fit(draw(30, 0), np.full(30, 2.5))
     (sums,) = masked(constant).add_up(draw(5, 1), settings())
