@@ -14,7 +14,10 @@ Faithfulness
   and the queries go into the search. `n_labelled` in a report says what was used.
 - The paper's generator is a CTGAN; the default here is `trees` (generator="ctgan" for the paper's).
 - The loop over latents and candidates is batched; the rows it checks, their order and the keys it
-  skips are those of the literal loop, also where a budget of rows ends it.
+  skips are those of the literal loop, also where a budget of rows ends it. One exception is known:
+  where values are tried that a row need not have (`age=20-60:20` and a person of 35), rows of one
+  key may differ in whether their own value makes them flip. One of them is asked, and which one
+  depends on how latents are cut, so on the number of workers too.
 - `preset=calibrated` is ours: balancing the classes moves the paper's plane away from the decision,
   so that far fewer than half of the rows on it are favorable where classes are unequal. Its plane
   is that of a logistic regression on all labelled latents, without one more query; `calibration`
