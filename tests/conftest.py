@@ -1,7 +1,9 @@
 """What tests of several rooms share, and the order of their files."""
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -41,6 +43,14 @@ def pytest_collection_modifyitems(items):
         raise pytest.UsageError(f"tests/conftest.py names {gone}, which are not there")
     place = {str(HERE / name): order for order, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(str(item.path), len(LONG)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup():
+    """What a test draws without a seed of its own is the same each time, whatever ran before."""
+    np.random.set_state(np.random.RandomState(0).get_state())  # noqa: NPY002
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.manual_seed(0)
 
 
 @pytest.fixture(scope="module")

@@ -580,12 +580,12 @@ def test_torch_heads_of_several_outputs_and_of_a_number_are_read(table):
     rule = problem.target.rule
     labels = [rule.show(answer) for answer in problem.target.score(problem.rows)]
     assert labels == [sorted(GRADES)[place] for place in raw.argmax(axis=1)]
-    number = torch.nn.Linear(3, 1)
+    number = seeded(torch.nn.Linear(3, 1))
     problem = prepare(
         number, frame[[*COLUMNS, "price"]], protected="sex", target="price", decision="bands = 1"
     )
     told = number(torch.tensor(frame[COLUMNS].to_numpy(), dtype=torch.float32)).detach().numpy()
-    assert np.allclose(problem.target.score(problem.rows), told[:, 0])
+    assert np.allclose(problem.target.score(problem.rows), told[:, 0], atol=1e-4)  # float32
     with pytest.raises(BadModel, match="a number needs one output a row"):
         find(network, frame, "price", decision="bands = 1")
 
