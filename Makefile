@@ -37,6 +37,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 
 demo: $(VENV)/.core ## test a real model on real data and write a report
 	$(BIN)/limi demo
+	@echo "limi is installed in $(VENV): begin a command with $(BIN)/limi, or first say: . $(BIN)/activate"
 
 test: $(VENV)/.dev ## run the tests
 	@tools/chromium.sh

@@ -19,6 +19,7 @@ from limi.audits.run_folder import read_summary
 from limi.audits.summary import Summary
 from limi.errors import FailedWrite, InvalidInput, LimiError, missing
 from limi.gates import Answer, Gate, gate
+from limi.models.pyfunc import open_folder
 from limi.report import gate as gate_words
 from limi.report import html
 from limi.system.foreign import at_work, reason
@@ -142,7 +143,7 @@ def validate(
     rules = _rules(validation_thresholds, baseline)
     with _at_work(InvalidInput, f"the model {model_uri!r} cannot be loaded from MLflow"):
         place = Path(mlflow.artifacts.download_artifacts(artifact_uri=model_uri))
-        model = _open(mlflow, model_uri, place, trust_pickle)
+        model = _open(model_uri, place, trust_pickle)
     answer = gate(
         model,
         frame,
@@ -224,7 +225,7 @@ def _rate(metric: str, baseline: str | Path | None) -> float:
 # -- models ----------------------------------------------------------------------------------
 
 
-def _open(mlflow: Any, uri: str, place: Path, trusted: bool) -> Any:
+def _open(uri: str, place: Path, trusted: bool) -> Any:
     """A model of MLflow: the file of one that is data, or a live object where code may run."""
     from mlflow.models import Model
 
@@ -242,9 +243,7 @@ def _open(mlflow: Any, uri: str, place: Path, trusted: bool) -> Any:
             f"the model {uri!r} is stored in a form that runs code when it is opened "
             f"({', '.join(flavors)}); if you know who made it, pass trust_pickle=True"
         )
-    if "sklearn" in flavors:
-        return mlflow.sklearn.load_model(str(place))
-    return mlflow.pyfunc.load_model(str(place)).predict
+    return open_folder(place)
 
 
 # -- the store -------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from limi.models._files import unreadable, untrusted_pickle
 from limi.models._offers import ModelOffers
 from limi.system.reading import is_file
 
-__all__ = ["load"]
+__all__ = ["load", "open_folder"]
 
 OFFERS = ModelOffers()
 
@@ -32,7 +32,7 @@ def load(place: str, decision: Decision, trust_pickle: bool = False) -> Model:
     from limi.models import adapt
 
     try:
-        opened = _open(folder)
+        opened = open_folder(folder)
     except ImportError as error:
         if (error.name or "").partition(".")[0] == "mlflow":
             raise missing("mlflow-skinny", "mlflow", "a model folder of MLflow") from None
@@ -54,7 +54,8 @@ def _find(place: str) -> Path:
     return folder
 
 
-def _open(folder: Path) -> Any:
+def open_folder(folder: Path) -> Any:
+    """The classifier or the function that a folder holds; opening it may run any program."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from mlflow import pyfunc  # it sets the level of its log

@@ -46,7 +46,7 @@ from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.trees.lattice import Lattice
 from limi.types import Index, Rows, Scores, Value
-from limi.workers import Crew, Failed, Killed, count_workers, open_executor
+from limi.workers import Crew, Failed, count_workers, open_executor
 
 __all__ = ["Progress", "certify"]
 
@@ -326,19 +326,8 @@ def _share(crew: Crew, blocks: Sequence[Block]) -> Iterator[tuple[int, People, A
     """Blocks as workers decide them; what a worker raised is raised here."""
     for place, result in crew.each(blocks):
         if isinstance(result, Failed):
-            raise _explain(result.error)
+            raise result.explain(f"decided {_BLOCK} people", "fewer --max-boxes")
         yield blocks[place].number, *result
-
-
-def _explain(error: BaseException) -> BaseException:
-    """The error, or what to do where a block was too much for every worker that tried."""
-    if not isinstance(error, (MemoryError, Killed)):
-        return error
-    what = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
-    return Killed(
-        f"a worker {what} while it decided {_BLOCK} people, whoever was given them; use fewer "
-        "--workers, or fewer --max-boxes"
-    )
 
 
 def _say_open(plan: _Plan, answer: Any) -> list[str]:

@@ -21,12 +21,14 @@ from limi.audits.problem import Problem
 from limi.errors import InvalidInput
 from limi.repairs._refit import Recorded, Refit, Replayed
 from limi.search.budget import Budget
-from limi.workers import Crew, Failed, Killed, open_executor
+from limi.workers import Crew, Failed, open_executor
 
 __all__ = ["Hands", "hire", "pack_trained", "take_trained", "want_hands"]
 
 _OWN_THREADS = ("catboost", "lightgbm", "torch", "xgboost")
 # ^ libraries whose threads stay behind in the parent: who trains with them after a fork may hang
+
+_TOO_MUCH = ("trained the model again", "a machine with more memory")  # what it did, and advice
 
 
 @dataclass(frozen=True)
@@ -83,8 +85,9 @@ def hire(
 
             def each(jobs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
                 for place, result in crew.each(jobs):
-                    told = _explain(result.error) if isinstance(result, Failed) else result
-                    yield jobs[place], told
+                    if isinstance(result, Failed):
+                        result = result.explain(*_TOO_MUCH)
+                    yield jobs[place], result
 
             yield each
     finally:
@@ -107,14 +110,3 @@ def take_trained(message: bytes, refit: Refit, problem: Problem) -> Replayed:
     """Trains nothing any more: what a worker has trained is taken instead."""
     natives = pickle.loads(message)  # noqa: S301 (our own worker wrote it)
     return Replayed(refit, natives, problem=problem)
-
-
-def _explain(error: BaseException) -> BaseException:
-    """The error, or what to do where a job was too much for every worker that tried."""
-    if not isinstance(error, (MemoryError, Killed)):
-        return error
-    what = "ran out of memory" if isinstance(error, MemoryError) else "was killed"
-    return Killed(
-        f"a worker {what} while it trained the model again, whoever was given the job; use fewer "
-        "--workers, or a machine with more memory"
-    )

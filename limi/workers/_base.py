@@ -54,6 +54,16 @@ class Failed:
     error: BaseException
     where: str = ""  # file and line, of an error that nobody expected
 
+    def explain(self, doing: str, advice: str) -> BaseException:
+        """The error; where the job was too much for every worker that tried, what to do."""
+        if not isinstance(self.error, (MemoryError, Killed)):
+            return self.error
+        what = "ran out of memory" if isinstance(self.error, MemoryError) else "was killed"
+        return Killed(
+            f"a worker {what} while it {doing}, whoever was given the job; use fewer --workers, "
+            f"or {advice}"
+        )
+
 
 class Hand(Protocol):
     """One worker, with one job at a time."""
