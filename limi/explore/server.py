@@ -83,10 +83,16 @@ class _App:
             self._offer_address()
             raise _Refused(
                 403,
-                "This page opens with the address that limi explore printed. That address works "
-                "once; if it was used in another browser, the terminal now shows a new one.",
+                f"This page opens with the address that limi explore printed. {self._say_how()}",
             )
         return token
+
+    def _say_how(self) -> str:
+        """How to come by an address that works."""
+        if not self._guard.once:
+            return "It ends with the token that limi explore was given."
+        place = "`.address` in the notebook is" if self._guard.framed else "the terminal now shows"
+        return f"That address works once; if it was used in another browser, {place} a new one."
 
     def _offer_address(self) -> None:
         """Show a new address where limi runs, if the old one was used; not more than now and
@@ -195,8 +201,8 @@ class _App:
             if session is None:
                 self._offer_address()
                 page = self._pages.message(
-                    "This address has been used, or is not the one that limi explore printed; the "
-                    "terminal where limi runs shows a new one.",
+                    "This address has been used, or is not the one that limi explore printed. "
+                    f"{self._say_how()}",
                     status=403,
                 )
                 return self._respond(page)

@@ -26,6 +26,22 @@ def test_the_address_opens_once_and_the_cookie_is_kept_from_scripts(opened):
     assert other.get("/findings").status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("guard", "says"),
+    [
+        (Guard.local(8000), "the terminal now shows a new one"),
+        (Guard.local(8000, framed=True), "in the notebook is a new one"),
+        (Guard.at("127.0.0.1", 8000, "a secret of many letters"), "the token that limi explore"),
+    ],
+)
+def test_who_is_refused_learns_where_an_address_that_works_is(opened, guard, says):
+    client = TestClient(make_app(opened(), guard), base_url="http://127.0.0.1:8000")
+    for page in ("/findings", "/?token=guess"):
+        answer = client.get(page)
+        assert answer.status_code == 403
+        assert says in answer.text
+
+
 def test_a_used_address_is_renewed_where_limi_runs_and_not_on_the_page(browser):
     stranger = TestClient(browser.app, base_url="http://127.0.0.1:8000")
     shown = stranger.get("/?token=guess").text
