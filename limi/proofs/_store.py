@@ -54,11 +54,9 @@ class Store:
         tree = {"format": 2, "blocks": self._blocks, "sha256": _sum(self._blocks)}
         writing.write(self._path, to_json(tree) + "\n")
 
-    def restore(self, number: int, people: People) -> bool:
-        """Take up a block that is known; flips are put to the model once more."""
-        known = self._blocks.get(str(number))
-        if known is None:
-            return False
+    def restore(self, number: int, people: People) -> None:
+        """Take up a block that it contains; flips are put to the model once more."""
+        known = self._blocks[str(number)]
         stage = np.array(known["stage"], dtype=np.int8)
         answer = np.array(known["answer"], dtype=np.int8)
         if len(answer) != len(people.rows):
@@ -83,7 +81,6 @@ class Store:
         people.gap[:] = [np.inf if gap is None else gap for gap in known["gap"]]
         # As of a run that was never cut short; what was asked again is beside the count.
         people.queries, people.slack = known["queries"], known["slack"]
-        return True
 
 
 def _sum(blocks: dict[str, Any]) -> str:
