@@ -13,6 +13,7 @@ from limi.generators._base import Generator, WithTensors
 from limi.generators._counter_rng import ranks
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.search.tried import most_queries
 from limi.table.rows import KeyNumbers, KeySet, keys
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Latents, Mask, Rows
@@ -248,52 +249,25 @@ def probe(
 def meet(chunk: Chunk, again: Callable[[Rows], Checked]) -> tuple[Checked, Mask | None]:
     """The rows of a chunk that the loop checks, in its order; and which candidates it meets, whose
     keys are seen now, or None where the budget ended."""
-    examined = chunk.ask()
-    if examined is None:
-        told = chunk.told()
-        return replace(told, unflipped=chunk.n_checked - len(told)), None
-    if not chunk.n_asked:
-        return Checked.nothing(len(chunk.schema)), np.zeros_like(examined)
-    fresh = chunk.first(examined & chunk.known)
+    while True:
+        examined = chunk.ask()
+        if examined is None:
+            told, _ = chunk.told()
+            return replace(told, unflipped=chunk.n_checked - len(told)), None
+        if not chunk.n_asked:
+            return Checked.nothing(len(chunk.schema)), np.zeros_like(examined)
+        fresh = chunk.first(examined & chunk.known)
+        moved = chunk.find_moved(fresh)
+        if not len(moved) or not chunk.judge_again(moved, again):
+            break
     chunk.seen.add(chunk.keys[fresh])
-    joined, event = chunk.told(), np.concatenate(chunk.events)
+    told, event = chunk.told()
     # Where the loop meets each key first; a key that it does not meet after all is left out.
     turn = chunk.turn_of(event, fresh)
-    order = np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]
-    told = _as_met(chunk, joined[order], event[order], turn[order], again)
+    told = told[np.argsort(turn, kind="stable")[: int((turn < chunk.never).sum())]]
     if chunk.flips_only:
-        told = told[told.flips]
         told = replace(told, unflipped=int(fresh.sum()) - len(told))
     return told, fresh
-
-
-def _as_met(
-    chunk: Chunk,
-    asked: Checked,
-    event: Index,
-    turn: NDArray[np.int64],
-    check: Callable[[Rows], Checked],
-) -> Checked:
-    """Verdicts of the rows that the loop meets, where another row of the key was asked.
-
-    The two differ in protected cells only, so that both flip, unless a value of their own is what
-    makes one flip; the few are asked again.
-    """
-    place = chunk.place_at(turn)
-    moved = np.flatnonzero(asked.flips & (place != event))
-    if not len(moved):
-        return asked
-    met, protected = chunk.rows_of(place[moved]), chunk.schema.protected_index
-    cells, others = met[:, protected], asked.rows[moved][:, protected]
-    same = (cells == others) | (np.isnan(cells) & np.isnan(others))
-    differ = ~same.all(axis=1)
-    if not differ.any():
-        return asked
-    moved = moved[differ]
-    again = check(met[differ])
-    chosen = np.arange(len(asked))
-    chosen[moved[: len(again)]] = len(asked) + np.arange(len(again))
-    return Checked.join([asked, again])[chosen]
 
 
 class Chunk:
@@ -320,6 +294,7 @@ class Chunk:
         self.never = n_stages * n
         self.parts: list[Checked] = []  # what was asked
         self.events: list[Index] = []  # and which candidates these were
+        self._asked_again = False
         self.n_asked = self.n_checked = 0  # the latter are as many as the budget has paid for
         self.few = 0  # so few candidates may be left
         self.old = np.zeros((n_stages, n), dtype=bool)  # seen before this chunk
@@ -327,14 +302,26 @@ class Chunk:
         self._numbers = KeyNumbers()
         self._stays = np.ones((n_stages, n), dtype=bool)  # as far as is known: no hit before
         self._verdicts = np.zeros(0, dtype=np.int8)  # of each number of a key; -1: not asked yet
+        self._asked = np.zeros(0, dtype=np.intp)  # and which candidate was asked
+        # With two values that are both tried, all rows of a key flip or none does. With more, a
+        # row's own answer may be the one that differs, or the one that lies on the edge.
+        self._own_counts = most_queries(schema) > 2
         # The loop's clock: latent by latent, and the candidates of one in turn.
         self._turn = np.arange(n)[None, :] * n_stages + np.arange(n_stages)[:, None]
 
-    def told(self) -> Checked:
-        """All that was asked."""
+    def told(self) -> tuple[Checked, Index]:
+        """All that was asked, of each key the row that was asked last; and which candidates these
+        are."""
         if not self.parts:
-            return Checked.nothing(len(self.schema))
-        return Checked.join(self.parts).named(self.parts[-1].origin)
+            return Checked.nothing(len(self.schema)), np.empty(0, dtype=np.intp)
+        told, event = Checked.join(self.parts), np.concatenate(self.events)
+        if self._asked_again:
+            # A row may be asked, another of its key, and then the first one again.
+            kept = np.flatnonzero(self._asked[self._ids.reshape(-1)[event]] == event)
+            _, last = np.unique(event[kept][::-1], return_index=True)
+            kept = np.sort(kept[::-1][last])
+            told, event = told[kept], event[kept]
+        return told.named(self.parts[-1].origin), event
 
     def ask(self) -> Mask | None:
         """Decode and check whatever the loop examines: this, or None where the budget ended."""
@@ -348,23 +335,57 @@ class Chunk:
             if n_undecoded >= n_unknown:
                 self.decode(undecoded)
                 continue
-            event = np.flatnonzero(unknown)
-            self.n_asked += len(event)
-            flips = self.check(event)
-            if len(flips) < len(event):
+            if not self.judge(np.flatnonzero(unknown)):
                 return None
-            self._verdicts[self._ids.reshape(-1)[event]] = flips
 
-    def check(self, event: Index) -> Mask:
-        """Check these candidates, as many as the budget pays for: which of them flip."""
-        checked = self._check(self.rows_of(event))
-        self.n_checked += len(checked)
-        flips, event = checked.flips, event[: len(checked)]
+    def judge(self, event: Index) -> bool:
+        """Check these candidates, and take their verdicts for those of their keys; False where the
+        budget ended before the last."""
+        self.n_asked += len(event)
+        n_paid = self._take_verdicts(event, self._check(self.rows_of(event)))
+        self.n_checked += n_paid
+        return n_paid == len(event)
+
+    def judge_again(self, event: Index, check: Callable[[Rows], Checked]) -> bool:
+        """The same for keys that have the verdict of another row."""
+        self._asked_again = True
+        return self._take_verdicts(event, check(self.rows_of(event))) == len(event)
+
+    def _take_verdicts(self, event: Index, checked: Checked) -> int:
+        event = event[: len(checked)]
+        self.enter_verdicts(event, checked.flips)
         if self.flips_only:
-            checked, event = checked[flips].named(checked.origin), event[flips]
-        self.parts.append(checked)
-        self.events.append(event)
-        return flips
+            flips = checked.flips
+            self.parts.append(checked[flips].named(checked.origin))
+            self.events.append(event[flips])
+        else:
+            self.parts.append(checked)
+            self.events.append(event)
+        return len(checked)
+
+    def enter_verdicts(self, event: Index, flips: Mask) -> None:
+        """Take the verdicts of candidates for those of their keys."""
+        numbers = self._ids.reshape(-1)[event]
+        self._verdicts[numbers], self._asked[numbers] = flips, event
+
+    def find_moved(self, fresh: Mask) -> Index:
+        """Of the candidates that the loop meets first, those that differ in protected cells from
+        the one that was asked for their key; where no value of their own counts, those that flip.
+        """
+        event: Index = np.flatnonzero(fresh)
+        numbers = self._ids.reshape(-1)[event]
+        asked = self._asked[numbers]
+        moved = asked != event
+        if not self._own_counts:
+            moved &= self._verdicts[numbers] == 1
+        event, asked = event[moved], asked[moved]
+        if not len(event):
+            return event
+        protected = self.schema.protected_index
+        cells, others = self.rows_of(event)[:, protected], self.rows_of(asked)[:, protected]
+        same = (cells == others) | (np.isnan(cells) & np.isnan(others))
+        differing: Index = event[~same.all(axis=1)]
+        return differing
 
     def decode(self, wanted: Mask) -> None:
         """Enter the rows of (stage, n) candidates, and number their keys."""
@@ -374,6 +395,7 @@ class Chunk:
         self._ids[fresh] = self._numbers.number(self.keys[fresh])
         new = np.full(len(self._numbers) - len(self._verdicts), -1, dtype=np.int8)
         self._verdicts = np.append(self._verdicts, new)
+        self._asked = np.append(self._asked, new)
 
     def enter(self, wanted: Mask) -> None:
         """Enter rows and keys of candidates, and which of them are passed over."""
@@ -451,11 +473,6 @@ class Chunk:
         """The rows of these candidates, by their places among all."""
         rows: Rows = self.rows.reshape(self.never, -1)[places]
         return rows
-
-    def place_at(self, turn: NDArray[np.int64]) -> Index:
-        """Which candidates the loop meets at these turns, by their places among all."""
-        n_stages, n = self.decoded.shape
-        return (turn % n_stages) * n + turn // n_stages
 
     def turn_of(self, event: NDArray[np.intp], fresh: Mask) -> NDArray[np.int64]:
         """When the loop first meets the key of each event; `never` where it does not."""

@@ -149,8 +149,7 @@ class _Counting(Chunk):
             self.decode(undecoded)
         event = np.flatnonzero(self.first(wanted & self._is_open))
         if len(event):
-            self.n_asked += len(event)
-            self._verdicts[self._ids.reshape(-1)[event]] = self.check(event)
+            self.judge(event)
 
     @property
     def _is_open(self) -> Mask:
@@ -166,7 +165,7 @@ class _Looking(_Counting):
         super().__init__(*given)
         self._own = own
         self._heard = np.zeros_like(self.old)
-        self._asked = np.zeros(self.never, dtype=bool)
+        self._told = np.zeros(self.never, dtype=bool)  # what was asked
         self.few = self.decoded.shape[1] // _FEW
 
     def enter(self, wanted: Mask) -> None:
@@ -177,28 +176,28 @@ class _Looking(_Counting):
             fresh = wanted & ~self.old
             self.old[fresh] = asked.contains(self.keys[fresh])
 
-    def check(self, event: Index) -> Mask:
-        """Check these candidates."""
-        self._asked[event] = True
-        return super().check(event)
+    def enter_verdicts(self, event: Index, flips: Mask) -> None:
+        """Take the verdicts of candidates for those of their keys."""
+        self._told[event] = True
+        super().enter_verdicts(event, flips)
 
     def scouted(self) -> _Scouted:
         """What is known now."""
-        places = np.concatenate([np.empty(0, dtype=np.intp), *self.events])
+        found, places = self.told()
         return _Scouted(
             self.decoded,
             self.keys[self.decoded],
             self._heard[self.decoded],
             self.mixed[self.decoded] if len(self.mixed) else self.mixed.reshape(-1),
-            self._asked,
+            self._told,
             places,
-            self.told(),
+            found,
         )
 
     @property
     def asked_keys(self) -> Keys:
         """What was asked for, each once."""
-        keys: Keys = self.keys.reshape(self.never, -1)[self._asked]
+        keys: Keys = self.keys.reshape(self.never, -1)[self._told]
         return keys
 
 
@@ -312,7 +311,7 @@ class _Following(_Counting):
         chosen = first[first < self.never]
         at = np.searchsorted(flipping, chosen)
         flips = np.append(flipping, -1)[at] == chosen
-        self._verdicts[numbers[chosen]] = flips
+        self.enter_verdicts(chosen, flips)
         self.parts.append(found[at[flips]])
         self.events.append(chosen[flips])
 

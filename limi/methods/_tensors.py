@@ -17,10 +17,7 @@ __all__ = ["Probed", "probe", "unseen"]
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """The flipping rows of a block in the loop's order, still on the device.
-
-    A few of them may not flip themselves: see `_Block._as_met`.
-    """
+    """The flipping rows of a block in the loop's order, still on the device."""
 
     rows: Tensor
     verdicts: Verdicts
@@ -70,13 +67,15 @@ def probe(
     *,
     again: Check | None = None,
     remember: bool = True,
+    own_counts: bool = True,
     refuse: Callable[[Tensor], Tensor | None] = lambda rows: None,
 ) -> Probed:
     """What the paper's loop checks of latents, as `_latent.probe` works it out.
 
     `rows` are all candidates of all latents, candidate by candidate: some are decoded in vain, but
     a device would rather decode than wait. `seen` grows by the keys that were met, unless no one
-    will ask for them. Rows that `refuse` names break a rule, and are passed over.
+    will ask for them. Rows that `refuse` names break a rule, and are passed over. `own_counts` says
+    that rows of one key may differ in whether they flip, as where more than two values are tried.
     """
     import torch
 
@@ -84,11 +83,14 @@ def probe(
         broken = refuse(rows)
         while True:
             try:
-                block = _Block(rows, n_stages, seen, broken)
-                while len(places := block.lacking()):
-                    if not block.check(places, check):
-                        return block.asked()
-                return block.finish(check, again or check, remember)
+                block = _Block(rows, n_stages, seen, broken, own_counts=own_counts)
+                while True:
+                    while len(places := block.lacking()):
+                        if not block.check(places, check):
+                            return block.asked()
+                    moved = block.find_moved()
+                    if not len(moved) or not block.check(moved, again or check):
+                        return block.finish(check, remember)
             except Collision:
                 # About once in ten million runs; what was asked is asked again.
                 seen.salt()
@@ -116,12 +118,18 @@ class _Block:
     """
 
     def __init__(
-        self, rows: Tensor, n_stages: int, seen: Seen, broken: Tensor | None = None
+        self,
+        rows: Tensor,
+        n_stages: int,
+        seen: Seen,
+        broken: Tensor | None = None,
+        *,
+        own_counts: bool = True,
     ) -> None:
         import torch
 
         packing, place = seen.packing, rows.device
-        self.rows, self.seen = rows, seen
+        self.rows, self.seen, self.own_counts = rows, seen, own_counts
         self.n_events, self.n = len(rows), len(rows) // n_stages
         shape = (n_stages, self.n)
         self.words = packing.words(rows)
@@ -150,6 +158,7 @@ class _Block:
         # By leader:
         self.verdict = torch.full((2 * self.n_events,), -1, dtype=torch.int8, device=place)
         self.slot = torch.full((self.n_events,), -1, device=place)  # where its finding is kept
+        self.judge = torch.full((self.n_events,), -1, device=place)  # which event was asked
         # The loop's clock: latent by latent, and the candidates of one in turn.
         turn = torch.arange(self.n_events, dtype=torch.int32, device=place).view(self.n, n_stages)
         self.turn = turn.T.contiguous()
@@ -157,24 +166,25 @@ class _Block:
         self.examined[0] = True
         self.fresh = torch.zeros(shape, dtype=torch.bool, device=place)
         self.found: list[tuple[Tensor, Verdicts]] = []
-        self.n_found = self.n_asked = 0
+        self.n_found = 0
 
     def check(self, events: Tensor, check: Check) -> bool:
-        """Enter the verdicts of candidates; False where the budget ended before the last."""
+        """Take the verdicts of candidates for those of their keys; False where the budget ended
+        before the last."""
         import torch
 
-        leader = self.leader.view(-1)[events]
         rows, verdicts = check(self.rows[events])
-        leader = leader[: len(rows)]
+        all_paid, events = len(rows) == len(events), events[: len(rows)]
+        leader = self.leader.view(-1)[events]
         self.verdict[leader] = verdicts.flips.to(torch.int8)
-        self.n_asked += len(rows)
+        self.judge[leader], self.slot[leader] = events, -1
         flipping = verdicts.flips.nonzero()[:, 0]
         self.slot[leader[flipping]] = torch.arange(
             self.n_found, self.n_found + len(flipping), device=rows.device
         )
         self.n_found += len(flipping)
         self.found.append((rows[flipping], _some(verdicts, flipping)))
-        return len(rows) == len(events)
+        return all_paid
 
     def lacking(self) -> Tensor:
         """The events that are met as new keys and have no verdict.
@@ -215,10 +225,25 @@ class _Block:
 
     def asked(self) -> Probed:
         """What was checked until the budget ended, in the order of asking."""
-        rows, verdicts = self._join()
-        return Probed(rows, verdicts, self.n_asked, False)
+        slot, _ = self.slot[self.slot >= 0].sort()
+        return Probed(*self._found(slot), int((self.judge >= 0).sum()), False)
 
-    def finish(self, check: Check, again: Check, remember: bool) -> Probed:
+    def find_moved(self) -> Tensor:
+        """Of the events that are met as new keys, those that differ in protected cells from the one
+        that was asked for their key; where no value of their own counts, those that flip."""
+        events = self.fresh.view(-1).nonzero()[:, 0]
+        leader = self.leader.view(-1)[events]
+        judge = self.judge[leader]
+        moved = judge != events
+        if not self.own_counts:
+            moved &= self.slot[leader] >= 0
+        events, judge = events[moved], judge[moved]
+        protected = self.seen.packing.protected
+        cells, others = self.rows[events][:, protected], self.rows[judge][:, protected]
+        same = (cells == others) | (cells.isnan() & others.isnan())
+        return events[~same.all(1)]
+
+    def finish(self, check: Check, remember: bool) -> Probed:
         """What the loop met, in its order; its keys are seen from now on."""
         if not self.found:  # every key was seen before this block
             self.check(self.leader.new_zeros(0), check)
@@ -228,41 +253,14 @@ class _Block:
         if remember and len(event):
             self.seen.add(self.words[event])
         slot = self.slot[self.leader.view(-1)[event]]
-        flipping = (slot >= 0).nonzero()[:, 0]
-        slot = slot[flipping]
-        rows, verdicts = self._join()
-        rows, verdicts = rows[slot], _some(verdicts, slot)
-        return Probed(*self._as_met(event[flipping], rows, verdicts, again), len(event), True)
+        return Probed(*self._found(slot[slot >= 0]), len(event), True)
 
-    def _as_met(
-        self, event: Tensor, asked: Tensor, verdicts: Verdicts, check: Check
-    ) -> tuple[Tensor, Verdicts]:
-        """Verdicts of the rows that the loop meets, where another row of the key was asked.
-
-        The two differ in protected cells only, so that both flip, unless a value of their own is
-        what makes one flip; the few are asked again.
-        """
-        import torch
-
-        rows = self.rows[event]
-        protected = self.seen.packing.protected
-        cells, others = rows[:, protected], asked[:, protected]
-        same = (cells == others) | (cells.isnan() & others.isnan())
-        moved = (~same.all(1)).nonzero()[:, 0]
-        if not len(moved):
-            return asked, verdicts
-        again, theirs = check(rows[moved])
-        place = torch.arange(len(asked), device=asked.device)
-        place[moved[: len(again)]] = len(asked) + torch.arange(len(again), device=asked.device)
-        both = Verdicts.join([verdicts, theirs])
-        joined = [getattr(both, name)[place] for name in BY_ROW]
-        return torch.cat([asked, again])[place], Verdicts(*joined)
-
-    def _join(self) -> tuple[Tensor, Verdicts]:
+    def _found(self, slots: Tensor) -> tuple[Tensor, Verdicts]:
+        """The findings in these slots."""
         import torch
 
         rows = torch.cat([rows for rows, _ in self.found])
-        return rows, Verdicts.join([verdicts for _, verdicts in self.found])
+        return rows[slots], _some(Verdicts.join([told for _, told in self.found]), slots)
 
 
 def _some(verdicts: Verdicts, places: Tensor) -> Verdicts:

@@ -14,10 +14,7 @@ Faithfulness
   and the queries go into the search. `n_labelled` in a report says what was used.
 - The paper's generator is a CTGAN; the default here is `trees` (generator="ctgan" for the paper's).
 - The loop over latents and candidates is batched; the rows it checks, their order and the keys it
-  skips are those of the literal loop, also where a budget of rows ends it. One exception is known:
-  where values are tried that a row need not have (`age=20-60:20` and a person of 35), rows of one
-  key may differ in whether their own value makes them flip. One of them is asked, and which one
-  depends on how latents are cut, so on the number of workers too.
+  skips are those of the literal loop, also where a budget of rows ends it.
 - `preset=calibrated` is ours: balancing the classes moves the paper's plane away from the decision,
   so that far fewer than half of the rows on it are favorable where classes are unequal. Its plane
   is that of a logistic regression on all labelled latents, without one more query; `calibration`
@@ -57,6 +54,7 @@ from limi.search import boundary as planes
 from limi.search.boundary import Boundary
 from limi.search.check import Checked
 from limi.search.session import Session
+from limi.search.tried import most_queries
 from limi.table.rows import KeySet, keys
 from limi.types import Latents, Mask, Rows
 
@@ -228,6 +226,7 @@ class LIMI:
                     again=again,
                     # The last piece of all leaves nobody to ask for its keys.
                     remember=n_left > 0 or len(piece) < len(chunk),
+                    own_counts=most_queries(session.schema) > 2,
                     refuse=session.find_refused,
                 )
                 session.rows_left = left - probed.n_checked

@@ -249,6 +249,47 @@ def probed(here, plane, latents, step, chunk):
     return found, seen, n_checked
 
 
+class Between(torch.nn.Module):
+    """The model of `tests/methods/test_limi` where rows of one key differ by their own value."""
+
+    def __init__(self, low, high, odd):
+        super().__init__()
+        self.low, self.high, self.odd = low, high, odd
+        self.one = torch.nn.Parameter(torch.ones(1, dtype=torch.float64))  # says where it is
+
+    def forward(self, rows):
+        last = rows[:, -1]
+        side = torch.where(last >= self.high, 2.0, 2.0 if self.odd else -2.0)
+        here = torch.where((last > self.low) & (last < self.high), self.odd, side)
+        margin = torch.where(rows[:, 0] % 3 == 0, 2.0, here)
+        return torch.stack([-margin, margin], 1) * self.one
+
+
+OWN = [
+    (schema_of((0, 400), (20, 60), protected=["x1=20-60:20"]), Between(30, 38, -2.0)),
+    (schema_of((0, 400), (1, 3), protected=["x1"]), Between(1, 3, 0.0)),
+]
+
+
+@pytest.mark.parametrize("step", [0.1, 1.0])
+@pytest.mark.parametrize(("schema", "module"), OWN, ids=["stray", "edge"])
+def test_rows_of_one_key_that_differ_by_their_own_value_are_those_of_the_literal_loop(
+    step, schema, module
+):
+    target, generator = target_of(schema, module), Tensors(schema)
+    here = device.join_on_device(target, generator)
+    latents = generator.latents_at(3, torch.arange(600))
+    plane = boundary.random(latents, np.random.default_rng(3), offset=0.2)
+    normal = plane.normal.numpy()
+    expected, _ = naive.probe(
+        target.score, schema, generator.decode, normal, plane.offset, latents.numpy(), step
+    )
+    assert expected
+    for chunk in (600, 131, 7):
+        found, _, _ = probed(here, plane, latents, step, chunk)
+        assert found == expected
+
+
 PROBLEMS = [(COARSE, COARSE_MODEL), (FINE, FINE_MODEL), (WIDE, WIDE_MODEL)]
 
 

@@ -72,6 +72,65 @@ def test_batched_probing_is_the_literal_loop(seed, step, schema, model):
         assert seen.contains(keys(schema, rows)).all()
 
 
+@dataclasses.dataclass(frozen=True)
+class Between:
+    """Unlike all others where the last value lies between those that are tried, or in the middle
+    of them; every third row, so that keys of one latent differ."""
+
+    low: int
+    high: int
+    odd: float  # the score there
+
+    def score(self, rows):
+        there = (rows[:, -1] > self.low) & (rows[:, -1] < self.high)
+        side = np.where(rows[:, -1] >= self.high, 0.8, 0.2 if self.odd == 0.5 else 0.8)
+        here = np.where(there, self.odd, side)
+        return np.where(rows[:, 0] % 3 == 0, 0.9, here)
+
+    def __call__(self, rows):
+        return self.score(rows)
+
+
+# Somebody of 35 is decided about like nobody of 20, 40 or 60; and of three values the middle one
+# lies on the edge, so that it differs from neither of the two others.
+STRAY = schema_of((0, 400), (20, 60), protected=["x1=20-60:20"])
+EDGE = schema_of((0, 400), (1, 3), protected=["x1"])
+OWN = [(STRAY, Between(30, 38, 0.1)), (EDGE, Between(1, 3, 0.5))]
+
+
+@pytest.mark.parametrize("step", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize(("schema", "model"), OWN, ids=["stray", "edge"])
+def test_rows_of_one_key_that_differ_by_their_own_value_are_those_of_the_literal_loop(
+    step, schema, model
+):
+    rng = np.random.default_rng(5)
+    latents = Rounding(schema).sample_latents(1_000, rng)
+    plane = boundary.random(latents, rng, offset=0.2)
+    expected, _ = naive.probe(
+        model, schema, Rounding(schema).decode, plane.normal, plane.offset, latents, step
+    )
+    assert expected
+    for chunk in (1_000, 331, 10, 1):
+        found, _ = probed(with_generator(schema, model), plane, latents, step, chunk)
+        assert found == expected
+
+
+@pytest.mark.parametrize(("schema", "model"), OWN, ids=["stray", "edge"])
+def test_such_rows_are_the_same_at_any_cap(schema, model):
+    method = LIMI(n_latents=400, boundary="random", step=0.1)
+    rng = np.random.default_rng(np.random.SeedSequence(4, spawn_key=(0,)))
+    latents = LatentStream(Rounding(schema), 400, int(rng.integers(2**62)))
+    plane = boundary.random(next(latents.chunks(1)), rng)
+    every = np.concatenate(list(latents.chunks()))
+    for cap in (1, 5, 58, 100, 191):
+        expected, seen = naive.probe(
+            model, schema, Rounding(schema).decode, plane.normal, plane.offset, every, 0.1, cap=cap
+        )
+        ran = run(method, with_generator(schema, model), Budget(max_rows=cap), 4)
+        assert [key(schema, row) for row in ran.findings.all().rows] == expected
+        assert ran.findings.rows_checked == len(seen)
+
+
 CAPS = [1, 2, 3, 4, 5, 17, 58, 100, 191, 192, 193, 400, 777]
 
 

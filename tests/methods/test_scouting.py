@@ -61,16 +61,23 @@ def audited(workers, model=scored, protected=("sex",), **given):
     return told, len(found), counted
 
 
+def strange(frame):
+    """Favors everybody but some whose age is none of those tried."""
+    between = frame["age"].between(31, 38) & (frame["hours"].fillna(40) % 2 == 0)
+    return np.where(between, 0.1, 0.9)
+
+
 @pytest.mark.parametrize(
     "given",
     [
         {},
+        {"protected": ("age=20-60:20",), "model": strange},
         {"protected": ("age",)},  # own values that are none of those tried
         {"protected": ("age", "sex")},
         {"max_rows": 1500},  # ends in the middle
         {"decision": "difference > 0.02", "favorable": None},
     ],
-    ids=["one column", "strays", "two columns", "budget", "numbers"],
+    ids=["one column", "an own value", "strays", "two columns", "budget", "numbers"],
 )
 def test_scouts_change_nothing(followed, given):
     alone = audited(1, **given)
