@@ -110,7 +110,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs of one exploration."""
+    """All jobs of one exploration, and the threads that make its pages."""
 
     def __init__(
         self, *, patience: float = 60.0, clock: Callable[[], float] = time.monotonic
@@ -120,6 +120,9 @@ class Jobs:
         self._pool = ThreadPoolExecutor(
             _MOST_AT_ONCE, thread_name_prefix="limi-explore", initializer=share_openmp
         )
+        # A page of a million findings takes tens of megabytes while it is made, and all cores
+        # anyway; more of them at once would only take more memory.
+        self.pages = ThreadPoolExecutor(cores.n_cores(), thread_name_prefix="limi-explore-page")
         self._jobs: OrderedDict[int, Job] = OrderedDict()
         self._lock, self._next = threading.Lock(), 1
 
@@ -163,4 +166,5 @@ class Jobs:
         """Cancel everything, and wait for nothing."""
         for job in list(self._jobs.values()):
             job.cancel()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for pool in (self._pool, self.pages):
+            pool.shutdown(wait=False, cancel_futures=True)

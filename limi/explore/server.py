@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +18,6 @@ from limi.explore.guard import Guard
 from limi.explore.pages import Page, Pages
 from limi.explore.query import MOST_BYTES, Query, read_pairs
 from limi.report._pages import read_part
-from limi.system import cores
 from limi.system.foreign import reason
 
 if TYPE_CHECKING:
@@ -70,9 +68,6 @@ class _App:
         self._x, self._guard, self._tell = exploration, guard, tell
         self._pages = Pages(exploration)
         self._told_at = -_RENEWED
-        # A page of a million findings takes tens of megabytes while it is made, and all cores
-        # anyway; more of them at once would only take more memory.
-        self._few = ThreadPoolExecutor(cores.n_cores(), thread_name_prefix="limi-explore-page")
 
     # -- who may ask ----------------------------------------------------------------------------
 
@@ -155,7 +150,7 @@ class _App:
         return f"{meter.asked:,}" + ("" if meter.most is None else f" of {meter.most:,}")
 
     async def _in_turn(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._few, work)
+        return await asyncio.get_running_loop().run_in_executor(self._x.jobs.pages, work)
 
     def endpoint(
         self, answer: Callable[..., Page], *, post: bool = False, few: bool = False

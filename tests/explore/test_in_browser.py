@@ -184,7 +184,8 @@ def test_two_tabs_share_a_session_and_its_count(page, served):
     other.close()
 
 
-def test_a_server_that_is_stopped_is_said_on_the_page(chromium, opened):
+def test_a_server_that_is_stopped_is_said_on_the_page_and_leaves_no_thread(chromium, opened):
+    before = set(threading.enumerate())
     served = serve_aside(opened())
     tab = chromium.new_page()
     tab.goto(served.address)
@@ -193,6 +194,10 @@ def test_a_server_that_is_stopped_is_said_on_the_page(chromium, opened):
     tab.wait_for_selector(".met")
     assert not tab.locator("#offline").is_visible()
     served.stop()
+    for thread in set(threading.enumerate()) - before:
+        if thread.name.startswith("limi-explore"):
+            thread.join(30)
+            assert not thread.is_alive(), thread.name
     tab.locator("#cell-1").fill("44")
     tab.wait_for_selector("#offline:visible")
     assert tab.locator(".met").count() == 1  # what was there stays
