@@ -56,9 +56,9 @@ $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	  -c $(VENV)-$*/pins.txt -r $(VENV)-$*/servers.txt scikit-learn
 	@touch $@
 
-test-servers: $(VENV)/.dev $(VENV)-mlflow/.ready $(VENV)-mlserver/.ready ## findings through real MLflow and MLServer, on loopback (five minutes)
+test-servers: $(VENV)/.dev $(VENV)-mlflow/.ready $(VENV)-mlserver/.ready ## findings through real MLflow, MLServer and a Ray cluster, on loopback (five minutes)
 	LIMI_MLFLOW=$(CURDIR)/$(VENV)-mlflow/bin LIMI_MLSERVER=$(CURDIR)/$(VENV)-mlserver/bin \
-	  LIMI_UVICORN=$(CURDIR)/$(VENV)-mlflow/bin $(BIN)/python -m pytest tests/servers
+	  LIMI_UVICORN=$(CURDIR)/$(VENV)-mlflow/bin LIMI_RAY=$(BIN)/ray $(BIN)/python -m pytest tests/servers
 
 survive: $(VENV)/.dev ## kill limi at every file operation, fill its disk, run it twice at once (half an hour)
 	$(BIN)/python tools/survive.py

@@ -13,6 +13,7 @@ import os
 import platform
 import socket
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
@@ -74,12 +75,17 @@ class RayCluster:
             os.environ.setdefault("RAY_worker_niceness", "0")
             given |= {"num_cpus": self.workers, "include_dashboard": False}
         try:
-            self._ray.init(**given)
+            with warnings.catch_warnings(action="ignore"):  # the sentence below says it
+                self._ray.init(**given)
         except Exception as error:
             said = str(error).strip().splitlines()
+            hint = ""
+            if isinstance(error, ConnectionError) and not os.environ.get("RAY_AUTH_MODE"):
+                # Its port is open, as was tried before; a client without a token is not answered.
+                hint = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
             raise InvalidInput(
                 f"the cluster {address or 'of this machine'} cannot be used: "
-                f"{type(error).__name__}: {(said or ['no reason was given'])[0][:300]}"
+                f"{type(error).__name__}: {(said or ['no reason was given'])[0][:300]}{hint}"
             ) from None
 
     def _check_versions(self) -> None:
@@ -187,7 +193,7 @@ def reach(cluster: str) -> None:
         if address.startswith("ray://") and importlib.util.find_spec("grpc") is None:
             raise MissingDependency(
                 f"the cluster {address} is joined by Ray's client, of which a part is not "
-                "installed; try: pip install 'ray[client]'"
+                "installed; try: pip install 'limi[ray]'"
             )
 
 

@@ -128,7 +128,7 @@ def test_a_client_that_lacks_a_part_is_told_before_anything_is_opened(monkeypatc
     monkeypatch.delitem(sys.modules, "ray", raising=False)  # no cluster is joined
     monkeypatch.setattr(cluster, "_require_reachable", lambda address: None)
     monkeypatch.setattr(cluster.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingDependency, match=r"ray\[client\]"):
+    with pytest.raises(MissingDependency, match=r"limi\[ray\]"):
         cluster.reach("ray://host:10001")
 
 
