@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -33,11 +34,20 @@ class Probed:
         return whole
 
     def in_parts(self, here: OnDevice, origin: str, size: int) -> Iterator[Checked]:
-        """The same, so many rows at once; the first part tells of the rows that do not flip."""
-        unflipped = self.n_checked - len(self)
-        for start in range(0, max(len(self), 1), size):
-            part = slice(start, start + size)
-            yield self._take(part, here, origin, 0 if start else unflipped)
+        """The same, so many rows at once; the first part tells of the rows that do not flip.
+
+        A part is fetched while whoever takes them is busy with the one before.
+        """
+        starts = range(0, max(len(self), 1), size)
+        unflipped = [self.n_checked - len(self)] + [0] * (len(starts) - 1)
+        with ThreadPoolExecutor(1, "limi-fetch") as fetching:
+            coming: list[Future[Checked]] = []
+            for start, n in zip(starts, unflipped, strict=True):
+                part = slice(start, start + size)
+                coming.append(fetching.submit(self._take, part, here, origin, n))
+                if start:
+                    yield coming.pop(0).result()
+            yield coming.pop().result()
 
     def _take(self, part: slice, here: OnDevice, origin: str, unflipped: int) -> Checked:
         v, rows = self.verdicts, self.rows[part].cpu().numpy()
