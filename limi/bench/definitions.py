@@ -37,6 +37,7 @@ class TargetSpec:
     rules: bool = False  # do the table's rules hold, by which cells go along?
     settings: Mapping[str, Any] = field(default_factory=dict)  # the recipe's
     base: str = ""  # folder that file names are relative to
+    stamp: str = ""  # of what files held when the definition was read
 
     def tree(self) -> dict[str, Any]:
         """For JSON; `read_target` of it is the same target."""
@@ -50,7 +51,12 @@ class TargetSpec:
             "rules": self.rules,
             "settings": dict(self.settings),
             "base": self.base,
+            "stamp": self.stamp,
         }
+
+    def identity(self) -> dict[str, Any]:
+        """What makes it this target and no other: not its words, its family or its place."""
+        return {k: v for k, v in self.tree().items() if k not in ("words", "family", "base")}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +123,7 @@ def read_target(given: Mapping[str, Any], where: str = "the definition") -> Targ
         ("family", str, "a name"),
         ("words", str, "text"),
         ("base", str, "a folder"),
+        ("stamp", str, "text"),
         ("rules", bool, "true or false"),
         ("settings", Mapping, "a table of names and values"),
     ):
@@ -139,7 +146,10 @@ def read_target(given: Mapping[str, Any], where: str = "the definition") -> Targ
 
 def _with_base(spec: TargetSpec, base: str) -> TargetSpec:
     """Only files are looked for beside the definitions; other targets are the same anywhere."""
-    return replace(spec, base=base) if spec.recipe == "file" else spec
+    if spec.recipe != "file":
+        return spec
+    placed = replace(spec, base=base)
+    return replace(placed, stamp=RECIPES.get("file").stamp(placed))
 
 
 def _try(kind: Any, settings: Mapping[str, Any], spoken: str) -> None:

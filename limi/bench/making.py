@@ -14,7 +14,7 @@ import numpy as np
 from limi import data, generators
 from limi.audits.problem import Problem, prepare
 from limi.audits.run_folder import digest
-from limi.bench import RECIPES, _wide
+from limi.bench import RECIPES, _wide, revision
 from limi.bench.definitions import TargetSpec
 from limi.errors import InvalidInput, nearest
 from limi.generators import Generator
@@ -87,8 +87,8 @@ class Making:
         )
 
     def kept(self, suffix: str) -> Path:
-        """A file for what is made, whose name changes with the definition."""
-        tree = {**self.spec.tree(), "words": "", "base": ""}
+        """A file for what is made, whose name changes with definition and recipe."""
+        tree = {**self.spec.identity(), "revision": revision(self.spec.recipe)}
         mark = digest(json.dumps(tree, sort_keys=True, default=str).encode())[:8]
         return self.folder / f"{self.spec.name}-{mark}{suffix}"
 

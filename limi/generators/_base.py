@@ -62,6 +62,10 @@ class GeneratorOffers:
     on_device: bool = False
     """What it makes is a `WithTensors`, and can stand on a GPU."""
 
+    revision: int = 1
+    """Raised with every change by design that makes the same table, settings and seed a generator
+    of other rows; results of studies that used an earlier one are then run again."""
+
 
 @runtime_checkable
 class Generator(Protocol):

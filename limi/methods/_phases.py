@@ -10,7 +10,7 @@ import numpy as np
 
 from limi.errors import InvalidInput
 from limi.search.check import Checked
-from limi.search.method import Exploiter, Explorer, Method, explore
+from limi.search.method import Exploiter, Explorer, Method, explore, revision
 from limi.search.session import Session
 from limi.table.rows import KeySet, distinct
 from limi.table.schema import Schema
@@ -97,6 +97,11 @@ class Pair:
     def needs(self) -> frozenset[str]:
         """What either part needs."""
         return self.explorer.needs | self.exploiter.needs
+
+    @property
+    def revision(self) -> int:
+        """It rises with either part's."""
+        return revision(self.explorer) + revision(self.exploiter) - 1
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """The seeds of one, then the rows that the other finds around them.

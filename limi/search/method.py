@@ -26,6 +26,7 @@ __all__ = [
     "Explorer",
     "Method",
     "Named",
+    "Revised",
     "Scored",
     "Stopping",
     "WithPresets",
@@ -33,6 +34,7 @@ __all__ = [
     "is_exhaustive",
     "most_rows",
     "presets",
+    "revision",
     "scores",
     "stops_on_flips",
 ]
@@ -43,7 +45,7 @@ CAPABILITIES = frozenset({"generator", "gradient", "neurons"})
 MEMBERS = frozenset(
     {
         *("needs", "population", "search", "presets", "explore", "exploit"),
-        *("most_rows", "exhaustive", "stops_on_flips", "scores", "name"),
+        *("most_rows", "exhaustive", "stops_on_flips", "scores", "name", "revision"),
     }
 )
 """Names that mean something to limi: a method has them as told here, or not at all."""
@@ -64,6 +66,7 @@ class Method(Protocol):
     - `stops_on_flips`: flips that it sees have a say in how many rows it checks; else they do not
     - `scores`: numbers of its own to report; else there are none
     - `name`: what the report calls it; else the name under which it is listed
+    - `revision`: how often its findings were changed by design, counted from 1; else it is 1
     """
 
     @property
@@ -166,6 +169,17 @@ class Named(Protocol):
         ...
 
 
+@runtime_checkable
+class Revised(Protocol):
+    """A method whose findings were changed by design."""
+
+    @property
+    def revision(self) -> int:
+        """Mostly a class variable, which is raised with every change that makes the same settings
+        and the same seed find something else; results of studies tell by it what they show."""
+        ...
+
+
 def presets(method: type[Method]) -> Mapping[str, Mapping[str, Any]]:
     """The presets of a class of methods; none where it does not declare any."""
     declared: object = method
@@ -197,3 +211,8 @@ def stops_on_flips(method: Method) -> bool:
 def scores(method: Method, findings: Findings) -> Mapping[str, float]:
     """The numbers that a method reports itself; none where it has none."""
     return method.scores(findings) if isinstance(method, Scored) else {}
+
+
+def revision(method: Explorer | Exploiter | Method) -> int:
+    """How often the findings of a method were changed by design; 1 where it does not say."""
+    return method.revision if isinstance(method, Revised) else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ def measure_bench(cell: Cell, shop: Workshop) -> dict[str, Any]:
     reference = shop.reference(cell)
     n_combinations = reference.facts["combinations"] or 1
     tree: dict[str, Any] = dict(reference.facts)
-    for budget in _budgets(cell):
+    for budget in cell.extra["budgets"]:
         if budget < n_combinations:  # it does not pay for one row
             continue
         noting: list[_Noting] = []
@@ -63,17 +62,6 @@ def measure_bench(cell: Cell, shop: Workshop) -> dict[str, Any]:
                 tree[f"to_{mark}_{budget}"] = noting[0].reached.get(mark)
             tree |= _look_at(cell, shop, found, budget)
     return tree
-
-
-def _budgets(cell: Cell) -> list[int]:
-    """The budgets of a cell; the largest are for the first seeds of some targets alone."""
-    given: list[int] = list(cell.extra["budgets"])
-    patterns = cell.extra.get("deep_targets", ["*"])
-    if cell.seed < int(cell.extra.get("deep_seeds", 0)) and any(
-        fnmatchcase(cell.benchmark, pattern) for pattern in patterns
-    ):
-        given += cell.extra["deep"]
-    return given
 
 
 def _look_at(cell: Cell, shop: Workshop, found: Found, budget: int) -> dict[str, Any]:

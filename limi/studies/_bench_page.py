@@ -9,7 +9,7 @@ from limi.errors import InvalidInput
 from limi.studies._cells import expand
 from limi.studies._formats import StudyTable, note, render
 from limi.studies._rank_figure import draw_ranks
-from limi.studies._results import DONE
+from limi.studies._results import DONE, describe_outdated
 from limi.studies._standings import MEASURES, Standings
 from limi.studies._tables import describe_machines
 from limi.system.words import markdown
@@ -102,12 +102,14 @@ def _tell_run(standings: Standings) -> str:
     results, study = standings.results, standings.study
     done = sum(outcome.status == DONE for outcome in results.outcomes.values())
     size = study.scale(results.scale)
-    planned = len(expand(study, results.scale))
+    cells = expand(study, results.scale)
+    outdated = describe_outdated(results, cells)
     return (
         f"Scale `{results.scale}`: {size.words}. {len(standings.targets)} of {len(study.targets)} "
-        f"targets, {len(standings.methods)} methods, {done:,} of {planned:,} cells done; what was "
-        "not run is missing below. "
+        f"targets, {len(standings.methods)} methods, {done:,} of {len(cells):,} cells done; what "
+        "was not run is missing below. "
         f"Machine: {describe_machines(results.made)}; one thread per cell.\n"
+        + (f"\n{outdated}\n" if outdated else "")
     )
 
 

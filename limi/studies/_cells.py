@@ -6,16 +6,20 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any
 
-from limi import methods
+from limi import generators, methods
 from limi.audits.run_folder import digest, versions
+from limi.bench import revision as revision_of_recipe
+from limi.bench.definitions import read_target
+from limi.search.method import revision as revision_of_method
 from limi.studies._files import Scale, Study, Variant, load
 
 __all__ = ["Cell", "expand", "tools"]
 
-FORMAT = 1  # of what a cell measures; a higher one makes older results stale
+FORMAT = 1  # of what a cell measures; a higher one has all cells run again
 _TOOLS = ("limi", "numpy", "scikit-learn", "torch")
 
 
@@ -69,17 +73,34 @@ class Cell:
         given = self.benchmark.partition("-")[2]
         return tuple(given.split("+")) if given else ()
 
+    @property
+    def revision(self) -> int:
+        """Of its method, as it is now."""
+        return revision_of_method(methods.parse(self.method, self.settings))
+
     def digest(self) -> str:
-        """sha256 of everything that the result depends on, so that a changed cell is stale."""
+        """sha256 of everything that the result depends on by design, so that a changed cell is run
+        again: its fields, the method's own defaults, and the revisions of what takes part.
+
+        Versions of libraries are not among it. What a search finds is meant to be the same with
+        each of them, and a cell that was run with another numpy is as good a result; `made` of the
+        kept results says with which.
+        """
         config = dataclasses.asdict(self)
         for name in ("study", "scale", "variant"):  # names, which change nothing
             del config[name]
-        # A method's own defaults count as well as the settings that the study gives.
-        resolved = dataclasses.asdict(methods.parse(self.method, self.settings))  # type: ignore[call-overload]
+        revisions = {"method": self.revision}
+        if self.generator is not None:
+            revisions["generator"] = generators.offers(self.generator).revision
+        if "definition" in self.extra:
+            spec = read_target(self.extra["definition"])
+            config["extra"] = {**self.extra, "definition": spec.identity()}
+            revisions["recipe"] = revision_of_recipe(spec.recipe)
+        method = methods.parse(self.method, self.settings)
         config |= {
             "format": FORMAT,
-            "resolved": resolved,
-            "versions": tools(),
+            "resolved": dataclasses.asdict(method),  # type: ignore[call-overload]
+            "revisions": revisions,
         }
         return digest(json.dumps(config, sort_keys=True, default=str).encode())
 
@@ -108,6 +129,7 @@ def _cell(study: Study, size: Scale, benchmark: str, variant: Variant, seed: int
     fitted = seed if size.generator_seeds is None else seed % size.generator_seeds
     extra = {**size.extra, **variant.extra}
     if study.targets:
+        extra = {"budgets": _budgets(extra, benchmark, seed)}
         extra["definition"] = study.targets[benchmark]
     return Cell(
         study=study.name,
@@ -127,6 +149,13 @@ def _cell(study: Study, size: Scale, benchmark: str, variant: Variant, seed: int
         extras=(*study.extras, *size.extras),
         extra=extra,
     )
+
+
+def _budgets(extra: Mapping[str, Any], benchmark: str, seed: int) -> list[int]:
+    """Those of a cell of the benchmark: the largest are for the first seeds of some targets."""
+    given = list(extra["budgets"])
+    named = any(fnmatchcase(benchmark, pattern) for pattern in extra.get("deep_targets", ["*"]))
+    return given + list(extra["deep"]) if named and seed < extra.get("deep_seeds", 0) else given
 
 
 def _settings(size: Scale, method: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def run(
     device: str = "cpu",
     on_progress: OnProgress = lambda progress: None,
 ) -> Ran:
-    """Run the cells of studies that have no result yet, or one of other settings or versions.
+    """Run the cells of studies that have no result yet, or one of other settings or revisions.
 
     Results lie below `out`; with `kept`, each study's results are also written there as one file,
     and a cell that is done there is not run again. `fresh` runs every cell again, `only` those
@@ -224,7 +224,13 @@ class _Book:
 
     def note(self, cell: Cell, status: str, why: str) -> Outcome:
         """Keep why a cell has no numbers."""
-        outcome = Outcome(cell=cell.name, digest=cell.digest(), status=status, why=why)
+        outcome = Outcome(
+            cell=cell.name,
+            digest=cell.digest(),
+            status=status,
+            revision=cell.revision,
+            why=why,
+        )
         write_cell(self._out, cell, outcome)
         self._add(cell, outcome)
         return outcome
@@ -336,6 +342,7 @@ def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:
         cell=cell.name,
         digest=cell.digest(),
         status=DONE,
+        revision=cell.revision,
         took=round(time.perf_counter() - start, 2),
         given=_take_given(cell),
         measures=measures,

@@ -15,6 +15,7 @@ import numpy as np
 from limi import data, generators
 from limi.audits.problem import Problem, prepare
 from limi.audits.run_folder import digest, read_json
+from limi.bench import revision
 from limi.bench.definitions import read_target
 from limi.bench.making import make_problem
 from limi.bench.reference import Reference
@@ -128,7 +129,8 @@ class Workshop:
         return _reference(path)
 
     def _reference_file(self, cell: Cell) -> Path:
-        given = _fingerprint({"of": _spec_text(cell)})
+        spec = read_target(cell.extra["definition"])
+        given = _fingerprint({"of": spec.identity(), "revision": revision(spec.recipe)})
         return self.folder / "references" / f"{cell.benchmark}-{given}.npz"
 
     def flipping(self, cell: Cell) -> Rows:
@@ -166,10 +168,11 @@ class Workshop:
     def _generator_file(self, cell: Cell) -> Path:
         table = _table_name(cell)
         of = {
-            "table": table,
+            "table": [table, cell.extra.get("definition", {}).get("stamp", "")],
             "generator": cell.generator,
             "settings": dict(cell.generator_settings),
             "seed": cell.generator_seed,
+            "revision": generators.offers(str(cell.generator)).revision,
         }
         name = f"{table}.{cell.generator}.{cell.generator_seed}-{_fingerprint(of)}"
         return self.folder / "generators" / f"{name}.limi"

@@ -83,6 +83,7 @@ def members_are_what_they_promise(make: MakeMethod, make_task: MakeTask) -> None
         dataclasses.replace(method, **preset)  # type: ignore[type-var]
     assert isinstance(members.is_exhaustive(method), bool)
     assert isinstance(members.stops_on_flips(method), bool)
+    assert members.revision(method) >= 1
     assert members.most_rows(method, 1_000) > 0
     told = members.scores(method, run(method, make_task(), Budget(max_rows=64), 0).findings)
     assert all(isinstance(name, str) and math.isfinite(told[name]) for name in told)

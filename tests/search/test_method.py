@@ -41,6 +41,7 @@ class Rich(Plain):
     n: int = 1
 
     exhaustive: ClassVar[bool] = True
+    revision: ClassVar[int] = 3
     presets: ClassVar[dict[str, dict[str, int]]] = {"released": {"n": 2}}
 
     @property
@@ -70,6 +71,7 @@ def test_what_a_method_does_not_have_has_one_meaning():
     assert members.most_rows(plain, 10) == math.inf
     assert not members.is_exhaustive(plain)
     assert not members.stops_on_flips(plain)
+    assert members.revision(plain) == 1
     assert members.scores(plain, nothing) == {}
     assert methods.name_of(plain) == "plain"
     assert len(next(members.explore(plain, Session(make_task()), None))) == len(make_task().rows)
@@ -82,6 +84,7 @@ def test_what_a_method_has_is_used():
     assert members.most_rows(rich, 10) == 11
     assert members.is_exhaustive(rich)
     assert not members.stops_on_flips(rich)
+    assert members.revision(rich) == 3
     assert members.stops_on_flips(Rich(n=2))
     assert members.scores(rich, nothing) == {"rows": 0.0}
     assert methods.name_of(rich) == "rich+plain"

@@ -4,11 +4,12 @@ import dataclasses
 
 import numpy as np
 
+from limi.bench import RECIPES
 from limi.methods.natural import Natural
 from limi.methods.themis import Themis
 from limi.search.budget import Budget
 from limi.search.engine import run
-from limi.studies import Results, Standings, load_bench
+from limi.studies import Results, Standings, expand, load_bench
 from limi.studies._bench import _Noting
 from limi.studies._rank_figure import draw_ranks
 from limi.studies._results import Outcome
@@ -101,15 +102,68 @@ def test_a_diagram_names_every_method_and_the_difference():
         assert word in drawn
 
 
-def test_cells_carry_their_definition():
-    from limi.studies import expand
-
+def test_cells_carry_their_definition(monkeypatch):
     study = load_bench()
     cells = expand(study, "small")
     assert {c.benchmark for c in cells} == set(study.targets)
     one = next(c for c in cells if c.benchmark == "adult-sex.boosted")
     assert one.table == "adult"
-    other = dataclasses.replace(
-        one, extra={**one.extra, "definition": {**one.extra["definition"], "rules": True}}
+    assert redefine(one, rules=True).digest() != one.digest()
+    assert redefine(one, stamp="x").digest() != one.digest()
+    # How a target is spoken of changes nothing.
+    assert redefine(one, words="x", family="y", base="z").digest() == one.digest()
+    # A recipe that makes another model by design does.
+    before = one.digest()
+    monkeypatch.setattr(RECIPES.get("estimator"), "REVISION", 2, raising=False)
+    assert one.digest() != before
+
+
+def redefine(cell, **changes):
+    return dataclasses.replace(
+        cell, extra={**cell.extra, "definition": {**cell.extra["definition"], **changes}}
     )
-    assert one.digest() != other.digest()
+
+
+def test_a_cell_names_its_own_budgets_and_hangs_on_no_pattern():
+    study = load_bench()
+    sizes = {
+        **study._scales["small"],
+        "extra": {"budgets": [100], "deep": [900], "deep_seeds": 1, "deep_targets": ["credit-*"]},
+    }
+    cells = expand(dataclasses.replace(study, _scales={"small": sizes}), "small", 2)
+    told = {(c.benchmark, c.seed): c.extra["budgets"] for c in cells if c.variant == "natural"}
+    assert told["credit-sex.dnn", 0] == [100, 900]
+    assert told["credit-sex.dnn", 1] == told["census-sex.dnn", 0] == [100]
+    assert all(set(c.extra) == {"budgets", "definition"} for c in cells)
+    # So that more of them for other targets leaves this one's results as they are.
+    sizes["extra"] |= {"deep_targets": ["credit-*", "bank-*"]}
+    more = expand(dataclasses.replace(study, _scales={"small": sizes}), "small", 2)
+    changed = {a.benchmark for a, b in zip(cells, more, strict=True) if a.digest() != b.digest()}
+    assert changed == {name for name in study.targets if name.startswith("bank-")}
+
+
+def test_another_file_is_another_target(tmp_path):
+    (tmp_path / "people.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "model.skops").write_bytes(b"one")
+    (tmp_path / "mine.toml").write_text(
+        """
+[[targets]]
+name = "ours"
+recipe = "file"
+table = "people.csv"
+protected = ["a"]
+settings = {model = "skops:model.skops", target = "b"}
+"""
+    )
+
+    def digest():
+        study = load_bench([tmp_path / "mine.toml"])
+        return next(c for c in expand(study, "smoke") if c.benchmark == "ours").digest()
+
+    seen = [digest()]
+    (tmp_path / "model.skops").write_bytes(b"two")
+    seen.append(digest())
+    (tmp_path / "people.csv").write_text("a,b\n1,3\n")
+    seen.append(digest())
+    assert len({*seen}) == 3
+    assert digest() == seen[-1]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from limi import data, studies
+from limi import data, generators, methods, studies
 from limi.studies import _cells
 from limi.studies._cells import Cell, expand
 from limi.studies._files import load
@@ -70,8 +70,32 @@ def test_a_cell_s_digest_changes_with_all_that_its_result_depends_on(monkeypatch
     ]
     assert len({plain, *(c.digest() for c in changed)}) == len(changed) + 1
     assert small_cell(study="other", scale="paper", variant="x").digest() == plain
-    monkeypatch.setattr(_cells, "tools", lambda: {"limi": "9.9"})
+    monkeypatch.setattr(_cells, "tools", lambda: {"numpy": "9.9"})
+    assert small_cell().digest() == plain  # a result is one whatever it was computed with
+    monkeypatch.setattr(_cells, "FORMAT", 99)
     assert small_cell().digest() != plain
+
+
+def test_a_raised_revision_makes_cells_stale(monkeypatch):
+    plain = small_cell()
+    before = plain.digest()
+    assert plain.revision == 1
+    with monkeypatch.context() as change:
+        change.setattr(methods.get("limi"), "revision", 2, raising=False)
+        assert plain.revision == 2
+        assert plain.digest() != before
+    with monkeypatch.context() as change:
+        offers = dataclasses.replace(generators.offers("trees"), revision=2)
+        change.setattr(generators.get("trees"), "OFFERS", offers)
+        assert plain.digest() != before
+    assert plain.digest() == before
+    # A pair's revision rises with either of its parts'.
+    pair = next(c for c in expand(load("combination"), "smoke") if c.variant == "limi+adf")
+    for part in ("limi", "adf"):
+        with monkeypatch.context() as change:
+            change.setattr(methods.get(part), "revision", 3, raising=False)
+            assert pair.revision == 3
+    assert pair.revision == 1
 
 
 def test_a_scale_may_measure_more_than_the_others():

@@ -8,13 +8,13 @@ import sys
 
 import pytest
 
-from limi import studies
+from limi import methods, studies
 from limi.errors import CorruptStore, InvalidInput
 from limi.studies import _cells, _results, _run
 from limi.studies._cells import expand
 from limi.studies._files import load
 from limi.studies._formats import render
-from limi.studies._results import DONE, read
+from limi.studies._results import DONE, describe_outdated, read
 from tests.studies.small import ROOT, small_cell
 
 
@@ -55,10 +55,24 @@ def test_more_seeds_run_only_the_new_ones(fake, tmp_path):
     assert {name.rpartition("/")[2] for name in fake} == {"1", "2"}
 
 
-def test_cells_of_other_versions_or_settings_are_stale(fake, tmp_path, monkeypatch):
+def test_cells_of_other_revisions_or_settings_are_stale_and_of_other_versions_not(
+    fake, tmp_path, monkeypatch
+):
     go(tmp_path)
-    monkeypatch.setattr(_cells, "tools", lambda: {"limi": "9.9"})
-    assert go(tmp_path).run == 12
+    monkeypatch.setattr(_cells, "tools", lambda: {"numpy": "9.9"})
+    assert go(tmp_path).run == 0
+    cells = expand(load("dnn"), "smoke", 1)
+    assert describe_outdated(read(load("dnn"), "smoke", tmp_path / "out"), cells) == ""
+    monkeypatch.setattr(methods.get("adf"), "revision", 2, raising=False)
+    assert describe_outdated(read(load("dnn"), "smoke", tmp_path / "out"), cells) == (
+        "1 of the cells shown would be run again today: `adf` (1): revision 1 of the method, which "
+        "is now at 2."
+    )
+    fake.clear()
+    assert go(tmp_path).run == 1
+    assert fake == ["credit-sex/adf/0"]
+    found = read(load("dnn"), "smoke", tmp_path / "out").outcomes
+    assert (found["credit-sex/adf/0"].revision, found["credit-sex/limi/0"].revision) == (2, 1)
     assert go(tmp_path).run == 0
     plain = _cells._settings
     monkeypatch.setattr(
