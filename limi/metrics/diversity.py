@@ -8,7 +8,7 @@ from limi.metrics._base import EFFECTIVENESS, Evidence, metric
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["distinct_cells", "pairwise_distance"]
+__all__ = ["distinct_cells", "pairwise_distance", "share_one_apart"]
 
 
 def pairwise_distance(
@@ -52,6 +52,31 @@ def distinct_cells(rows: Rows, schema: Schema, *, bins: int = 4) -> int:
         # Numbered again after each column, so that no number of columns overflows.
         cell = np.unique(cell * (codes.max() + 1) + codes, return_inverse=True)[1]
     return int(cell.max()) + 1
+
+
+def share_one_apart(rows: Rows, schema: Schema) -> float:
+    """The share of rows that differ from another one of them in a single non-protected column.
+
+    From 0 (each stands alone) to 1. A walk that changes one cell at a time leaves such rows behind.
+    Rows that are alike in every non-protected column do not count for one another.
+    """
+    free = schema.free_index
+    if not len(rows):
+        return float("nan")
+    # A sum of random numbers, one for each value of each column, names a row; without a column's
+    # number it names what is left. Two that should differ agree once in 2**64 pairs.
+    rng = np.random.default_rng(0)
+    parts = []
+    for place in free:
+        values, code = np.unique(rows[:, place], return_inverse=True)
+        parts.append(rng.integers(0, 2**64, len(values), dtype=np.uint64)[code])
+    whole = np.sum(parts, axis=0, dtype=np.uint64)
+    _, first, back = np.unique(whole, return_index=True, return_inverse=True)
+    beside = np.zeros(len(first), dtype=bool)
+    for part in parts:
+        _, group, n = np.unique((whole - part)[first], return_inverse=True, return_counts=True)
+        beside |= n[group] > 1
+    return float(beside[back].mean())
 
 
 # -- measured in every run --------------------------------------------------------------

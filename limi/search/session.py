@@ -72,6 +72,7 @@ class Session:
         self.used: dict[str, Any] = {}  # settings that the budget changed
         self.proposed = self.refused = 0  # rows of the method, and those that broke a rule
         self.alone = self.closed = 0  # rows without a partner, and partners that were not asked
+        self.first_check: float | None = None  # the watch's seconds when the first row was checked
         self._score = self.watch.timed(task.score) if watch is None else task.score
         self._statistics = FlipStatistics(len(task.schema.combinations))
         self._asked = KeySet()
@@ -216,9 +217,15 @@ class Session:
 
     def check_kept(self, rows: Rows) -> Checked:
         """Verdicts of rows that keep the rules, as their proposer knows."""
+        self._begin_checking()
         if self.frugal:
             return self._check_frugally(rows)
         return self._checked(self._check, rows)
+
+    def _begin_checking(self) -> None:
+        """What a method does before its first check, such as labels, can then be told apart."""
+        if self.first_check is None:
+            self.first_check = self.watch.seconds
 
     def find_broken(self, rows: Any) -> Any:
         """Which rows break a rule of the table; None where there are no such rules."""
@@ -388,6 +395,7 @@ class Session:
 
         For rows with keys that the run has not asked, and without a budget of queries.
         """
+        self._begin_checking()
         if len(rows) > self.rows_left:
             rows = rows[: int(self.rows_left)]
         if not self.watch.limited or not len(rows):

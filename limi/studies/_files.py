@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 SCALES = ("smoke", "small", "paper")
-KINDS = ("search", "boundary", "repair", "densities", "twins", "images", "bench")
+KINDS = ("search", "boundary", "repair", "densities", "twins", "images", "plain", "bench")
 PAPER_GENERATOR = "ctgan"
 _NOT_STUDIES = ("scales", "claims")
 _WATCH = "watch"  # run by `limi study check`, no study of its own

@@ -1,12 +1,16 @@
 """Where decisions change among a generator's latents, found with more queries than a search has.
 
 LIMI moves latents onto a plane and asks nothing more. How much that leaves on the table is told by
-rows from two better places: the same plane moved along its normal to where most rows flip, and the
-decision's own edge, between a latent that is decided favorably and one that is not.
+rows from other places: the same plane moved along its normal to where most rows flip, either side
+of it alone, and the decision's own edge, between a latent that is decided favorably and one that is
+not. Whether people near a decision are unlike the others because they were moved is told by natural
+rows that are not moved, only picked because they lie near a plane, or near the zero of a small
+network on the latents.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -30,12 +34,14 @@ from limi.studies._workshop import Workshop
 from limi.table.rows import keys
 from limi.types import Latents, Mask, Rows
 
-__all__ = ["Placed", "favorable_on_plane", "place_rows"]
+__all__ = ["Placed", "favorable_on_plane", "fit_plane", "place_rows"]
 
 _ON_PLANE = 5_000  # rows on the plane that are asked for their decision
 _OFFSETS = np.linspace(-3, 3, 31)  # places of the plane along its normal
 _TRIED = 2_000  # rows that flip or not, at each of them
 _STEPS = 12  # of bisection: the two ends are then a four-thousandth of the arc apart
+_ONE_OF = 10  # natural latents, of which the nearest is picked
+_NEURONS, _EPOCHS = 64, 30  # of the small network
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,15 @@ def place_rows(cell: Cell, shop: Workshop) -> Placed:
     """As many rows of the cell's place as its budget allows, and which of them flip."""
     problem, generator = shop.problem(cell), shop.generator(cell)
     assert generator is not None
-    known = {"best offset": _on_best_plane, "favorable": _on_edge, "unfavorable": _on_edge}
+    known = {
+        "best offset": _on_best_plane,
+        "favorable": _on_edge,
+        "unfavorable": _on_edge,
+        "up": _beside_plane,
+        "down": _beside_plane,
+        "picked": _near_plane,
+        "network": _near_network,
+    }
     place = cell.extra["place"]
     if place not in known:
         raise InvalidInput(f"the study {cell.study} asks for rows at {place!r}; use {list(known)}")
@@ -89,12 +103,18 @@ def _plane(cell: Cell, shop: Workshop) -> Boundary | None:
     return method.fit_plane(Session(task), Stream.SEARCH.rng(cell.seed))
 
 
+def fit_plane(cell: Cell, shop: Workshop) -> Boundary:
+    """The plane of the cell's LIMI; InvalidInput where none can be fitted."""
+    plane = _plane(cell, shop)
+    if plane is None:
+        raise InvalidInput(f"{cell.benchmark}: no boundary could be fitted")
+    return plane
+
+
 def _on_best_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
     """Latents on the cell's plane, moved to where most rows flip; that is looked for elsewhere."""
-    problem, generator, plane = shop.problem(cell), shop.generator(cell), _plane(cell, shop)
+    problem, generator, plane = shop.problem(cell), shop.generator(cell), fit_plane(cell, shop)
     assert generator is not None
-    if plane is None:
-        raise InvalidInput(f"{cell.benchmark}: no boundary could be fitted, so none can be moved")
     rng = np.random.default_rng([cell.seed, 11])
     tried = plane.project(generator.sample_latents(_TRIED, rng))
     shares = [
@@ -103,9 +123,62 @@ def _on_best_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, 
     ]
     best = float(_OFFSETS[int(np.argmax(shares))])
     latents = generator.sample_latents(_n_rows(cell), rng)
-    n_labelled = int(cell.settings["n_latents"])
-    asked = n_labelled + len(_OFFSETS) * _TRIED * len(problem.schema.combinations)
+    asked = _n_labelled(cell) + len(_OFFSETS) * _TRIED * len(problem.schema.combinations)
     return plane.shift(plane.project(latents), best), asked, {"offset": round(best, 4)}
+
+
+def _beside_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
+    """Latents one step from the cell's plane, all on one side of it: z+ or z- alone."""
+    generator, plane = shop.generator(cell), fit_plane(cell, shop)
+    assert generator is not None
+    latents = generator.sample_latents(_n_rows(cell), np.random.default_rng([cell.seed, 15]))
+    step = float(cell.settings["step"]) * (1 if cell.extra["place"] == "up" else -1)
+    return plane.shift(plane.project(latents), step), _n_labelled(cell), {"offset": step}
+
+
+def _near_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
+    """Natural latents as they were drawn, the tenth of them that lies nearest to the plane."""
+    return _pick(cell, shop, fit_plane(cell, shop).distance), _n_labelled(cell), {}
+
+
+def _near_network(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
+    """Natural latents as they were drawn, the tenth of them where a small network is least sure.
+
+    The network is fitted to the decisions on as many latents as a plane is.
+    """
+    from sklearn.neural_network import MLPClassifier
+    from threadpoolctl import threadpool_limits
+
+    problem, generator = shop.problem(cell), shop.generator(cell)
+    assert generator is not None
+    drawn = generator.sample_latents(_n_labelled(cell), np.random.default_rng([cell.seed, 19]))
+    favored = _favored(problem, generator)(drawn)
+    if favored.all() or not favored.any():
+        raise InvalidInput(f"{cell.benchmark}: every natural row is decided alike")
+    network = MLPClassifier(
+        (_NEURONS,),
+        batch_size=min(500, len(drawn) // 2),
+        max_iter=_EPOCHS,
+        early_stopping=True,
+        n_iter_no_change=3,
+        random_state=cell.seed,
+    )
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # thirty epochs are enough, converged or not
+        network.fit(drawn, favored)
+        latents = _pick(cell, shop, lambda some: network.predict_proba(some)[:, 1] - 0.5)
+    return latents, _n_labelled(cell), {}
+
+
+def _pick(cell: Cell, shop: Workshop, distance: Callable[[Latents], Any]) -> Latents:
+    """The natural latents that are nearest to 0 by a distance, one of ten."""
+    generator = shop.generator(cell)
+    assert generator is not None
+    rng, n = np.random.default_rng([cell.seed, 17]), _n_rows(cell)
+    drawn = generator.sample_latents(_ONE_OF * n, rng)
+    nearest = np.argsort(np.abs(distance(drawn)), kind="stable")[:n]
+    picked: Latents = drawn[np.sort(nearest)]
+    return picked
 
 
 def _on_edge(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
@@ -116,7 +189,7 @@ def _on_edge(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]
     """
     problem, generator = shop.problem(cell), shop.generator(cell)
     assert generator is not None
-    n, n_labelled = _n_rows(cell), int(cell.settings["n_latents"])
+    n, n_labelled = _n_rows(cell), _n_labelled(cell)
     rng = np.random.default_rng([cell.seed, 13])
     drawn = generator.sample_latents(n_labelled, rng)
     favored = _favored(problem, generator)(drawn)
@@ -162,3 +235,8 @@ def _flips(problem: Problem, rows: Rows) -> Mask:
 
 def _n_rows(cell: Cell) -> int:
     return int(cell.budget["max_rows"])
+
+
+def _n_labelled(cell: Cell) -> int:
+    """Latents whose decisions are asked before any row is checked: all of those of the search."""
+    return int(cell.settings["n_latents"])

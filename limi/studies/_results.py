@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -172,10 +172,12 @@ def describe_outdated(results: Results, cells: Sequence[Cell]) -> str:
 
 def machine() -> dict[str, Any]:
     """What the results were made on and with."""
-    return {"versions": versions(), "processor": _processor(), "cores": os.cpu_count()}
+    return {"versions": versions(), "processor": processor(), "cores": os.cpu_count()}
 
 
-def _processor() -> str:
+@cache
+def processor() -> str:
+    """The processor's name, as far as the system tells it."""
     import platform
 
     try:

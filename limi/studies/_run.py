@@ -344,16 +344,22 @@ def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:
         status=DONE,
         revision=cell.revision,
         took=round(time.perf_counter() - start, 2),
-        given=_take_given(cell),
+        given=_take_given(cell, shop),
         measures=measures,
     )
     write_cell(out, cell, outcome)
     return outcome
 
 
-def _take_given(cell: Cell) -> dict[str, Any]:
+def _take_given(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """What a reader needs to know of a cell beside its name."""
-    tree: dict[str, Any] = {"target": cell.target, **cell.budget}
+    on_gpu = bool(cell.extra.get("gpu")) or shop.on_device(cell) is not None
+    tree: dict[str, Any] = {
+        "target": cell.target,
+        **cell.budget,
+        "device": "cuda" if on_gpu else "cpu",
+        "machine": _results.processor(),
+    }
     if cell.settings:
         tree["settings"] = dict(cell.settings)
     if cell.generator is not None:

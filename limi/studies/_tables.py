@@ -97,6 +97,8 @@ MEASURES = {
     "paper_seconds": Measure("the paper's seconds", ",.0f", None),
     "plain_rows": Measure("rows one by one in that time", "2", None),
     "plain_findings": Measure("found by then", ",.0f"),
+    "loop_speed": Measure("rows per second, one by one", "2"),
+    "loop_before": Measure("seconds before the first row", "2", False),
     "plausible_share": Measure("plausible", ".1%", True),
     "plausible_per_thousand": Measure("plausible per 1,000 queries", "2 rate", True),
     "plausible_per_row": Measure("plausible findings per checked row", ".1%", True),

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from limi.metrics.diversity import distinct_cells, pairwise_distance
+from limi.metrics.diversity import distinct_cells, pairwise_distance, share_one_apart
 from limi.table.schema import Column, Schema
 from tests.toy import integers
 
@@ -108,3 +108,34 @@ def test_cells_of_many_columns_are_those_of_sets_of_tuples():
     rows[150:, 0] = 3.0
     cells = {tuple(min(int(value / 9 * 4), 3) for value in row[1:]) for row in rows}
     assert distinct_cells(rows, schema) == len(cells)
+
+
+def plain_share_one_apart(rows, schema):
+    """Pair by pair and cell by cell."""
+
+    def n_apart(a, b):
+        free = [(a[i], b[i]) for i in schema.free_index]
+        return sum(not (x == y or (x != x and y != y)) for x, y in free)
+
+    beside = [any(n_apart(row, other) == 1 for other in rows) for row in rows]
+    return sum(beside) / len(beside)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_one_column_apart_are_those_that_pairs_tell(seed):
+    rng = np.random.default_rng(seed)
+    columns = [integers(name, 0, 5, missing=name == "b") for name in "abcd"]
+    schema = Schema((*columns, integers("p", 0, 1))).protect(["p"])
+    rows = rng.integers(0, 6, (60, 5)).astype(float)
+    rows[:, 4] %= 2
+    rows[rng.random(60) < 0.2, 1] = np.nan
+    found = share_one_apart(rows, schema)
+    assert found == pytest.approx(plain_share_one_apart(rows, schema))
+    assert 0 < found < 1
+
+
+def test_equal_rows_and_protected_cells_are_not_one_column_apart():
+    rows = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+    assert share_one_apart(rows, SCHEMA) == 0
+    assert share_one_apart(np.vstack([rows, [[2.0, 0.0, 0.0]]]), SCHEMA) == 1
+    assert np.isnan(share_one_apart(rows[:0], SCHEMA))

@@ -518,3 +518,15 @@ def test_mixed_schemas_search_too():
     found = ran.findings.all()
     assert len(found) > 0
     assert ((found.score > 0.5) != (found.partner_score > 0.5)).all()
+
+
+def test_a_session_knows_when_its_first_row_was_checked():
+    seconds = iter(range(1_000))
+    session = Session(task(), watch=Watch(clock=lambda: float(next(seconds))))
+    session.ask(grid(SCHEMA)[:3])
+    assert session.first_check is None
+    session.check(grid(SCHEMA)[:3])
+    began = session.first_check
+    assert began is not None
+    session.check(grid(SCHEMA)[3:6])
+    assert session.first_check == began < session.watch.seconds

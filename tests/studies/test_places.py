@@ -75,3 +75,37 @@ def test_an_unknown_place_is_named(shop: Workshop):
     cell = dataclasses.replace(_cell("offset"), extra={"place": "nowhere"})
     with pytest.raises(InvalidInput, match="rows at 'nowhere'"):
         _places.place_rows(cell, shop)
+
+
+def test_picked_rows_are_natural_latents_as_they_were_drawn(shop: Workshop):
+    cell = _cell("picked")
+    generator, plane = shop.generator(cell), _places.fit_plane(cell, shop)
+    assert generator is not None
+    n = int(cell.budget["max_rows"])
+    latents, asked, _ = _places._near_plane(cell, shop)
+    drawn = generator.sample_latents(10 * n, np.random.default_rng([cell.seed, 17]))
+    assert {row.tobytes() for row in latents} <= {row.tobytes() for row in drawn}
+    assert len(latents) == n
+    assert asked == cell.settings["n_latents"]
+    # No other latent that was drawn lies nearer.
+    distances = np.sort(np.abs(plane.distance(drawn)))
+    np.testing.assert_array_equal(np.sort(np.abs(plane.distance(latents))), distances[:n])
+
+
+def test_rows_where_a_network_is_unsure_flip_more_often_than_natural_ones(shop: Workshop):
+    cell = _cell("network")
+    generator = shop.generator(cell)
+    assert generator is not None
+    placed = _places.place_rows(cell, shop)
+    natural = generator.decode(generator.sample_latents(1_500, rng(3)))
+    flips = _places._flips(shop.problem(cell), natural).mean()
+    assert len(placed.findings) / len(placed.rows) > flips - 0.03
+
+
+def test_the_two_sides_lie_a_step_from_the_plane(shop: Workshop):
+    for variant, sign in (("up", 1), ("down", -1)):
+        cell = _cell(variant)
+        plane = _places.fit_plane(cell, shop)
+        latents, _, facts = _places._beside_plane(cell, shop)
+        np.testing.assert_allclose(plane.distance(latents), sign * 0.3, atol=1e-4)
+        assert facts == {"offset": sign * 0.3}
