@@ -49,7 +49,7 @@ def forest():
     table = data.load("census")
     frame = table.frame
     rows = frame.drop(columns=table.target).to_numpy(float)
-    return RandomForestClassifier(100, random_state=0).fit(rows, frame[table.target]), 200_000
+    return RandomForestClassifier(100, random_state=0).fit(rows, frame[table.target]), 1_000_000
 
 
 def function():
@@ -124,7 +124,7 @@ def search(model, n_latents, **given):
         protected=["sex"],
         target=table.target,
         schema=table.schema,
-        method=LIMI(n_latents=n_latents, n_labelled=min(n_latents, 20_000)),
+        method=LIMI(n_latents=n_latents),
         max_rows=None,
         rate_rows=0,
         on_progress=WORKED,

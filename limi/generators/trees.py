@@ -117,11 +117,12 @@ class Trees:
         parts = list(self._chunks(len(latents)))
         for c in self.conditionals:
             c.walk.prepare()  # here, because each thread would work it out again
-        if self.threads == 1 or len(parts) == 1:
+        threads = min(self.threads, n_cores())  # a worker that it was sent to has one
+        if threads == 1 or len(parts) == 1:
             for part in parts:
                 decode_part(part)
         else:
-            with ThreadPoolExecutor(self.threads) as pool:
+            with ThreadPoolExecutor(threads) as pool:
                 for _ in pool.map(decode_part, parts):
                     pass
         return rows

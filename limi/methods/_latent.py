@@ -410,7 +410,7 @@ class Chunk:
         for stage, mask in enumerate(wanted):
             if mask.any():
                 parts.append(self._candidates[stage](mask))
-                self.rows[stage, mask] = parts[-1]
+                self.rows[stage, slice(None) if mask.all() else mask] = parts[-1]
         rows: Rows = join_parts(parts) if parts else np.empty((0, len(self.schema)))
         return rows
 

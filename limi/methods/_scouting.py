@@ -26,16 +26,16 @@ from limi.search.check import Checked, check_rows
 from limi.search.partner import Partner
 from limi.search.session import Session
 from limi.search.tried import mixture_counts, most_queries
-from limi.table.rows import KeySet
+from limi.table.rows import KeySet, in_any
 from limi.table.schema import Schema
 from limi.types import Index, Keys, Latents, Mask, Rows, Scores
 
 __all__ = ["Probes", "at_once", "label_ahead", "probe_ahead"]
 
-_LARGEST, _SMALLEST = CHUNK // 2, 128  # latents of a range
+_LARGEST, _SMALLEST = CHUNK, 128  # latents of a range
+_SOME_WORKERS, _MANY_WORKERS = 4, 8  # each looks at less, so that all have heard the news of late
 _RANGES_EACH = 3  # ranges for each worker, where there are latents enough
-_MANY_WORKERS = 8  # of so many each looks at less, so that all have heard the news of late
-_LAST_EACH = 2  # and of what is left: ranges become smaller, so that all workers end together
+_LAST_EACH = 1  # and of what is left: ranges become smaller, so that all workers end together
 _SECONDS = 0.1  # of the model: no range is cut that takes less, because each has costs of its own
 _FEW = 32  # of so many latents one: what so few lack is asked for at once, needed or not
 _OWN = 4  # ranges whose keys a scout keeps in mind until it hears of them
@@ -60,7 +60,7 @@ class Probes:
         return self._decode(on_plane, self.offsets[stage])
 
     def _decode_some(self, on_plane: Latents, offset: float, mask: Mask) -> Rows:
-        return self._decode(on_plane[mask], offset)
+        return self._decode(on_plane if mask.all() else on_plane[mask], offset)
 
     def _decode(self, on_plane: Latents, offset: float) -> Rows:
         moved = self.plane.shift(on_plane, offset) if self.plane and offset else on_plane
@@ -172,9 +172,8 @@ class _Looking(_Counting):
         """Enter rows and keys of candidates; what this scout has asked counts as seen."""
         super().enter(wanted)
         self._heard |= wanted & self.old
-        for asked in self._own:
-            fresh = wanted & ~self.old
-            self.old[fresh] = asked.contains(self.keys[fresh])
+        fresh = wanted & ~self.old
+        self.old[fresh] = in_any(self._own, self.keys[fresh])
 
     def enter_verdicts(self, event: Index, flips: Mask) -> None:
         """Take the verdicts of candidates for those of their keys."""
@@ -329,26 +328,27 @@ def probe_ahead(
     stream, n_left = probes.latents, probes.latents.n - start
     questions = len(probes.offsets) * len(session.schema.combinations)
     n_paid = int(min(n_left, session.affordable / len(probes.offsets)))
-    size = _first_size(ahead, n_paid, questions)
-    if n_left < 2 * size or not _fitting(session, probes, size):
+    cutting = _Cutting(ahead, n_paid, questions)
+    if n_left < 2 * cutting.size or n_paid < cutting.size or _may_end_anywhere(session):
         return
     task = session.task
     scout = _ProbeScout(task.schema, probes, task.partner, task.decision, task.max_batch)
     news = News()
-    ranges: list[_Range] = []
-    jobs = _ranges(ahead, stream, start, stream.n, size, questions, ranges)
-    going = ahead.go_ahead(scout, jobs, news)
+    going = ahead.go_ahead(scout, cutting.cut(stream, start, stream.n), news)
     try:
         for brought in going:
             while brought:
-                n = min(len(brought), _fitting(session, probes, size))
-                if not n or session.ahead is None:
+                # As many as the budget surely has rows for, and what is worth it to be followed at
+                # once.
+                n_paid = int(min(session.affordable / len(probes.offsets), CHUNK))
+                some = cutting.take(len(brought), n_paid)
+                if not some or session.ahead is None:
                     return
-                some, ranges[:n] = ranges[:n], []
-                checked, met = _follow(session, probes, seen, some, brought[:n])
+                parts, brought = brought[: len(some)], brought[len(some) :]
+                cutting.learn(some, parts, len(session.schema.combinations))
+                checked, met = _follow(session, probes, seen, some, parts)
                 news.tell(met)
                 yield sum(one.n for one in some), checked
-                brought = brought[n:]
     finally:
         going.close()
 
@@ -358,17 +358,16 @@ def label_ahead(
 ) -> Iterator[Scores]:
     """Scores of what the first n latents decode to, chunk by chunk; of as many chunks as workers
     can look at."""
-    ranges: list[_Range] = []
-    size = _first_size(ahead, n, 1)
-    if n < 2 * size:
+    cutting = _Cutting(ahead, n, 1)
+    if n < 2 * cutting.size:
         return
-    jobs = _ranges(ahead, stream, 0, n, size, 1, ranges)
+    jobs = cutting.cut(stream, 0, n)
     going = ahead.go_ahead(_LabelScout(stream, session.max_batch), jobs, News())
     parts: list[Scores] = []
     try:
         for brought in going:
             for scores in brought:
-                job = ranges.pop(0)
+                (job,) = cutting.take(1, n)
                 if scores is None:
                     return
                 parts.append(scores)
@@ -380,43 +379,59 @@ def label_ahead(
         going.close()
 
 
-def _first_size(ahead: GoesAhead, n_left: int, questions: int) -> int:
-    """Latents of the first range, of which each has so many questions."""
-    size = _LARGEST if ahead.n_workers < _MANY_WORKERS else _LARGEST // 4
-    return _cut(size, n_left, _RANGES_EACH * ahead.n_workers, questions * ahead.per_row)
+class _Cutting:
+    """Cuts latents into ranges: large ones at first, because a call of many rows costs most models
+    less for each, and smaller ones towards the end."""
 
+    def __init__(self, ahead: GoesAhead, n_left: int, questions: float) -> None:
+        self._ahead = ahead
+        self._questions = questions  # of a latent; as many as there can be, until some are known
+        self._n_asked = self._n_looked = 0
+        self._kept: list[_Range] = []  # those that were cut and not taken yet
+        n_workers = ahead.n_workers
+        parts = 1 if n_workers < _SOME_WORKERS else 2 if n_workers < _MANY_WORKERS else 8
+        self.size = self._halve(_LARGEST // parts, n_left, _RANGES_EACH * n_workers)
 
-def _ranges(
-    ahead: GoesAhead,
-    stream: LatentStream,
-    start: int,
-    end: int,
-    size: int,
-    questions: int,
-    kept: list[_Range],
-) -> Iterator[_Range]:
-    """Ranges of latents, which become smaller towards the end and are kept in their order."""
-    counted = isinstance(stream.generator, WithTensors)
-    while start < end:
-        # Halved and never more than it was, so that no range lies in two chunks.
-        seconds = questions * ahead.per_row
-        size = _cut(size, end - start, _LAST_EACH * ahead.n_workers, seconds)
-        n_here = min(size, end - start)
-        drawn = None if counted else stream.part(start, n_here)
-        kept.append(_Range(start, n_here, drawn))
-        yield kept[-1]
-        start += size
+    def cut(self, stream: LatentStream, start: int, end: int) -> Iterator[_Range]:
+        """The ranges, in order."""
+        counted = isinstance(stream.generator, WithTensors)
+        while start < end:
+            # Halved and never more than it was, so that no range lies in two chunks.
+            self.size = self._halve(self.size, end - start, _LAST_EACH * self._ahead.n_workers)
+            n_here = min(self.size, end - start)
+            drawn = None if counted else stream.part(start, n_here)
+            self._kept.append(_Range(start, n_here, drawn))
+            yield self._kept[-1]
+            start += self.size
 
+    def take(self, n_ranges: int, n_latents: int) -> list[_Range]:
+        """Of the ranges that were cut the first, so many at most, and of so many latents."""
+        ends = np.cumsum([one.n for one in self._kept[:n_ranges]])
+        n = int(np.searchsorted(ends, n_latents, side="right"))
+        some, self._kept[:n] = self._kept[:n], []
+        return some
 
-def _cut(size: int, n_left: int, n_ranges: int, seconds: float) -> int:
-    """The size of ranges of which there should be so many in what is left, where it is enough; of
-    latents that take so many seconds each."""
-    quick = _LARGEST // 4  # of a model that needs no time the rest does
-    while size > _SMALLEST and n_left < n_ranges * size:
-        if size <= quick and size // 2 * seconds < _SECONDS:
-            break
-        size //= 2
-    return size
+    def learn(
+        self, ranges: Sequence[_Range], parts: Sequence[_Scouted | None], n_combinations: int
+    ) -> None:
+        """How many questions the latents of ranges take."""
+        for one, part in zip(ranges, parts, strict=True):
+            if part is not None:
+                self._n_looked += one.n
+                self._n_asked += n_combinations * int(part.asked.sum())
+        if self._n_looked:
+            self._questions = self._n_asked / self._n_looked
+
+    def _halve(self, size: int, n_left: int, n_ranges: int) -> int:
+        """The size of ranges of which there should be so many in what is left, where it is enough
+        for that."""
+        seconds = self._questions * self._ahead.per_row
+        quick = _LARGEST // 8  # of a model that takes no time the rest does
+        while size > _SMALLEST and n_left < n_ranges * size:
+            if size <= quick and size // 2 * seconds < _SECONDS:
+                break
+            size //= 2
+        return size
 
 
 def at_once(session: Session) -> int:
@@ -426,15 +441,7 @@ def at_once(session: Session) -> int:
     the loop meets, and so where a budget ends, depends on how latents are cut.
     """
     never = session.task.ahead is None or not session.is_plain or _may_end_anywhere(session)
-    return CHUNK if never else _LARGEST
-
-
-def _fitting(session: Session, probes: Probes, size: int) -> int:
-    """How many ranges the budget has rows for, whatever their latents cost; of what is worth it to
-    be followed at once."""
-    if _may_end_anywhere(session):
-        return 0
-    return int(min(session.affordable / (size * len(probes.offsets)), CHUNK // size))
+    return CHUNK if never else _LARGEST // 2
 
 
 def _may_end_anywhere(session: Session) -> bool:

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["shares"]
+__all__ = ["shares", "sort_alike"]
 
 _FORESTS = ("RandomForestClassifier", "ExtraTreesClassifier")
 
@@ -58,7 +58,7 @@ def _sum_trees(estimator: Any, inputs: Any) -> NDArray[np.float64]:
         before, forest = estimator[:-1], estimator.steps[-1][1]
         return _sum_trees(forest, before.transform(inputs) if len(before) else inputs)
     rows = estimator._validate_X_predict(inputs)
-    rows, order = _sort_alike(estimator.estimators_[0].tree_, rows)
+    rows, order = sort_alike(estimator.estimators_[0].tree_, rows)
     total = np.zeros((rows.shape[0], estimator.n_classes_))
     for tree in estimator.estimators_:
         total += tree.tree_.predict(rows)[:, : estimator.n_classes_]
@@ -70,7 +70,7 @@ def _sum_trees(estimator: Any, inputs: Any) -> NDArray[np.float64]:
     return told
 
 
-def _sort_alike(tree: Any, rows: Any) -> tuple[Any, NDArray[np.intp] | None]:
+def sort_alike(tree: Any, rows: Any) -> tuple[Any, NDArray[np.intp] | None]:
     """Rows that share a leaf of a tree together, and where each of them stood.
 
     Rows that are alike take the same ways through the other trees too: their nodes are in the cache
@@ -78,5 +78,8 @@ def _sort_alike(tree: Any, rows: Any) -> tuple[Any, NDArray[np.intp] | None]:
     """
     if not isinstance(rows, np.ndarray) or len(rows) < _WORTH_SORTING:
         return rows, None
-    order = np.argsort(tree.apply(rows), kind="stable")
+    leaves = tree.apply(rows)
+    if tree.node_count <= np.iinfo(np.uint16).max:
+        leaves = leaves.astype(np.uint16)  # which numpy sorts by digits, in a tenth of the time
+    order = np.argsort(leaves, kind="stable")
     return rows[order], order

@@ -48,6 +48,7 @@ from limi.decisions import favors
 from limi.errors import BadModel, InvalidInput, LimiError, missing, nearest, spell
 from limi.models._base import Decision, Takes
 from limi.models._files import existing, split_options, unreadable
+from limi.models._forests import sort_alike
 from limi.models._modules import on_one_core
 from limi.models._offers import ModelOffers
 from limi.models._scores import Outputs, from_margin, from_pairs
@@ -85,7 +86,6 @@ _RECIPES: dict[str, dict[str, Any]] = {
 _CHUNK = 4096  # rows whose activations stay in a core's cache
 _MOST_ROWS_A_TASK = 16 * _CHUNK
 _WORTH_THREADS = 256  # rows for which a forest wakes the other cores
-_WORTH_SORTING = 256  # rows that a forest sorts before it walks them
 
 _log = logging.getLogger(__name__)
 
@@ -590,7 +590,7 @@ class _Forest:
         )
 
     def _shares(self, rows: Rows) -> NDArray[np.float64]:
-        cast_rows, order = self._in_order(rows)
+        cast_rows, order = sort_alike(self.trees[0], _cast(rows))
         shares = np.zeros((len(rows), 2))
         for tree, leaf in zip(self.trees, self.leaves, strict=True):
             shares += leaf.take(tree.apply(cast_rows), axis=0)
@@ -602,7 +602,7 @@ class _Forest:
 
         Most of the time goes into fetching nodes from memory, so no tree is walked by two cores.
         """
-        cast_rows, order = self._in_order(rows)
+        cast_rows, order = sort_alike(self.trees[0], _cast(rows))
 
         def found(trees: Sequence[Any]) -> list[NDArray[np.intp]]:
             return [tree.apply(cast_rows) for tree in trees]
@@ -619,24 +619,17 @@ class _Forest:
         # A sum over the first axis is taken in its order, as scikit-learn takes it.
         return _back(shares.sum(axis=0) / len(self.trees), order)
 
-    def _in_order(self, rows: Rows) -> tuple[NDArray[np.float32], NDArray[np.intp] | None]:
-        """Rows as scikit-learn casts them, those that share a leaf of the first tree together.
-
-        Rows that are alike take the same ways through the other trees too: their nodes are in
-        the cache still, and the processor guesses the branches right.
-        """
-        cast_rows = np.ascontiguousarray(rows, dtype=np.float32)
-        if len(rows) < _WORTH_SORTING:
-            return cast_rows, None
-        order = np.argsort(self.trees[0].apply(cast_rows).astype(np.int32), kind="stable")
-        return cast_rows[order], order
-
     @cached_property
     def _joined_leaves(self) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """The leaves of all trees as one array, and where each tree's begin."""
         counts = [len(leaf) for leaf in self.leaves]
         first = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.intp)
         return np.concatenate(self.leaves), first[:, None]
+
+
+def _cast(rows: Rows) -> NDArray[np.float32]:
+    """Rows as scikit-learn casts them."""
+    return np.ascontiguousarray(rows, dtype=np.float32)
 
 
 def _back(shares: NDArray[np.float64], order: NDArray[np.intp] | None) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -94,12 +95,45 @@ def test_labels_are_asked_by_workers(monkeypatch):
     assert audited(2) == alone
 
 
-def test_the_last_ranges_of_a_slow_model_are_smaller(monkeypatch):
-    monkeypatch.setattr(_scouting, "_LARGEST", 32_768)
-    assert _scouting._cut(32_768, 400_000, 6, 0.0) == 32_768
-    assert _scouting._cut(32_768, 1000, 6, 0.0) == 8192
-    assert _scouting._cut(32_768, 1000, 6, 3e-4) == 512
-    assert _scouting._cut(32_768, 1000, 6, 1.0) == 128
+def cut(n, *, workers=2, per_row=0.0, questions=6, learned=None):
+    """Sizes of the ranges that n latents are cut into."""
+    ahead = SimpleNamespace(n_workers=workers, per_row=per_row)
+    stream = SimpleNamespace(generator=None, part=lambda start, n: None)
+    cutting = _scouting._Cutting(ahead, n, questions)
+    sizes = []
+    for one in cutting.cut(stream, 0, n):
+        sizes.append(one.n)
+        if learned is not None:
+            asked = np.arange(3 * one.n) < learned * one.n / 2  # two combinations
+            cutting.learn([one], [SimpleNamespace(asked=asked)], 2)
+    assert sum(sizes) == n
+    return sizes
+
+
+def test_ranges_are_large_at_first_and_smaller_towards_the_end(monkeypatch):
+    monkeypatch.setattr(_scouting, "_LARGEST", 65_536)
+    assert cut(400_000) == [65_536] * 5 + [32_768, 16_384, 8192, 8192, 6784]
+    # A range of 8,192 latents is enough for a model that takes no time; a slow one is waited for.
+    assert min(cut(1_000_000)[:-1]) == 8192
+    assert min(cut(100_000, per_row=5e-5)[:-1]) == 512
+    assert min(cut(100_000, per_row=1.0)[:-1]) == 128
+    # What latents really take counts, as soon as it is known.
+    assert min(cut(100_000, per_row=5e-5, learned=2)[:-1]) == 1024
+
+
+def test_of_many_workers_each_looks_at_less(monkeypatch):
+    monkeypatch.setattr(_scouting, "_LARGEST", 65_536)
+    assert [cut(10**7, workers=n)[0] for n in (2, 4, 8)] == [65_536, 32_768, 8192]
+
+
+def test_a_budget_of_rows_takes_fewer_ranges_at_once(monkeypatch):
+    monkeypatch.setattr(_scouting, "_LARGEST", 1024)
+    cutting = _scouting._Cutting(SimpleNamespace(n_workers=2, per_row=0.0), 10**4, 6)
+    stream = SimpleNamespace(generator=None, part=lambda start, n: None)
+    list(cutting.cut(stream, 0, 4096))
+    assert cutting.take(3, 1023) == []
+    assert [one.start for one in cutting.take(3, 2048)] == [0, 1024]
+    assert [one.start for one in cutting.take(1, 10**6)] == [2048]
 
 
 def test_where_workers_never_go_ahead_latents_are_cut_as_without_them(followed):

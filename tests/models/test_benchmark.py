@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 import limi.data
 from limi.errors import InvalidInput, MissingDependency
-from limi.models import Decision, benchmark
+from limi.models import Decision, _forests, benchmark
 from limi.models import load as load_model
 from limi.models.target import bind
 from limi.table.frames import Codec
@@ -95,7 +95,7 @@ def test_the_forest_scores_as_scikit_learn_does_to_the_last_bit(models, credit, 
 def test_small_batches_of_the_forest_score_as_large_ones(models, rows, monkeypatch, threads, sorts):
     whole = models["rf"].score(rows)
     monkeypatch.setattr(benchmark, "_WORTH_THREADS", threads)
-    monkeypatch.setattr(benchmark, "_WORTH_SORTING", sorts)
+    monkeypatch.setattr(_forests, "_WORTH_SORTING", sorts)
     for cores in (1, 3, 200):
         monkeypatch.setattr(benchmark, "n_cores", lambda cores=cores: cores)
         for n in (1, 2, 50, 1000):

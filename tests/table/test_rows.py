@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limi.table.rows import KeySet, distinct, group, keys, snap, uniform
+from limi.table.rows import KeySet, distinct, group, in_any, keys, snap, uniform
 from limi.table.schema import Column, Schema
 from tests.naive.check import key
 from tests.toy import MIXED, integers
@@ -340,6 +340,16 @@ def test_keys_are_packed_as_tightly_as_they_fit():
     assert words(2**53, 2**11 + 1) == 2
     assert words(*[2] * 64) == 1
     assert words(*[2] * 65) == 2
+
+
+@pytest.mark.parametrize("n", [20, 2000])
+def test_keys_are_looked_for_in_several_sets_at_once(n):
+    asked = np.random.default_rng(n).permutation(n).astype(np.uint64)[:, None]
+    sets = [KeySet(), KeySet(), KeySet()]
+    sets[0].add(np.arange(0, n, 2, dtype=np.uint64)[:, None])
+    sets[2].add(np.arange(0, n, 3, dtype=np.uint64)[:, None])
+    assert in_any(sets, asked).tolist() == [k % 2 == 0 or k % 3 == 0 for k in asked[:, 0].tolist()]
+    assert not in_any([], asked).any()
 
 
 def test_key_set_tells_keys_with_the_same_hash_apart(monkeypatch):
