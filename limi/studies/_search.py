@@ -42,12 +42,14 @@ class SearchedCell:
 def search_cell(
     cell: Cell,
     shop: Workshop,
-    clock: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] | None = None,
     around: Callable[[Method], Method] = lambda method: method,
 ) -> SearchedCell:
     """Search as a cell says, and ask the target for every finding a second time.
 
-    `around` puts something around the method that looks at what it does.
+    `around` puts something around the method that looks at what it does. A cell has one core and
+    shares its machine with others, so its clock counts seconds of the processor: what it would take
+    alone. Where a device works while the processor waits, it counts those that pass.
     """
     problem = shop.problem(cell)
     task = Task(
@@ -59,6 +61,8 @@ def search_cell(
         on_device=shop.on_device(cell),
         decision=problem.target.rule,
     )
+    if clock is None:
+        clock = time.process_time if task.on_device is None else time.perf_counter
     method, budget = methods.parse(cell.method, cell.settings), _budget(cell)
     check(method, task.capabilities, len(problem.schema.combinations), budget)
     ran = run(around(method), task, budget, cell.seed, clock=clock)
