@@ -166,27 +166,23 @@ def compare(name, made, counts, bar=None, **given):
 
 
 def ray():
-    """Ray and local workers in turns, each as fast as it ever was.
-
-    A longer search as well, because Ray's actors import for a second or two before they help.
-    """
-    model, n_latents = forest()
+    """Ray and local workers in turns, each as fast as it ever was."""
+    model, n = forest()
     ways = {"local": {}, "ray": {"cluster": "ray"}}
-    for n, turns in ((n_latents, 2), (5 * n_latents, 1)):
-        seconds, worked, digests = {}, {}, set()
-        for _ in range(turns):
-            for name, given in ways.items():
-                took, _, digest, _ = search(model, n, workers=2, **given)
-                digests.add(digest)
-                seconds[name] = min(took, seconds.get(name, took))
-                worked[name] = min(WORKED.tell()[0], worked.get(name, np.inf))
-        words = f"forest, {n:,} latents, 2 workers"
-        report(f"{words}: the same bytes by Ray", len(digests) == 1, 1)
-        report(f"{words}: Ray's speed as a share of local", seconds["local"] / seconds["ray"], 0.9)
-        report(
-            f"{words}: Ray's share by processor seconds, Ray's own services counted",
-            worked["local"] / worked["ray"],
-        )
+    seconds, worked, digests = {}, {}, set()
+    for _ in range(2):
+        for name, given in ways.items():
+            took, _, digest, _ = search(model, n, workers=2, **given)
+            digests.add(digest)
+            seconds[name] = min(took, seconds.get(name, took))
+            worked[name] = min(WORKED.tell()[0], worked.get(name, np.inf))
+    words = f"forest, {n:,} latents, 2 workers"
+    report(f"{words}: the same bytes by Ray", len(digests) == 1, 1)
+    report(f"{words}: Ray's speed as a share of local", seconds["local"] / seconds["ray"], 0.9)
+    report(
+        f"{words}: Ray's share by processor seconds, Ray's own services counted",
+        worked["local"] / worked["ray"],
+    )
 
 
 def million():
