@@ -7,11 +7,11 @@ import math
 from limi.bench.ranks import Ranks
 from limi.errors import InvalidInput
 from limi.studies._cells import expand
+from limi.studies._conditions import describe_machines
 from limi.studies._formats import StudyTable, note, render
 from limi.studies._rank_figure import draw_ranks
 from limi.studies._results import DONE, describe_outdated
 from limi.studies._standings import MEASURES, Standings
-from limi.studies._tables import describe_machines
 from limi.system.words import markdown
 
 __all__ = ["bench_figures", "bench_page"]

@@ -1,8 +1,8 @@
 """What the paper claims and what of it holds here, decided from the kept cells by a written rule.
 
-`studies/claims.toml` lists the claims. Each is computed in the paper's way from the paper's
-numbers, and in the same way from ours: with the paper's generator, with ours, and at equal numbers
-of checked rows. Nobody enters a verdict by hand.
+`studies/claims.toml` lists the claims and the rule. Each is computed in the paper's way from the
+paper's numbers, and in the same way from ours: with the paper's generator, with ours, and at equal
+numbers of checked rows. Nobody enters a verdict by hand.
 """
 
 from __future__ import annotations
@@ -11,45 +11,38 @@ import math
 import statistics
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 from limi.errors import CorruptStore
+from limi.studies._conditions import is_on_gpu
+from limi.studies._derived import at_rows, complete
 from limi.studies._files import PAPER_GENERATOR, Study, folder, load, paper_numbers
+from limi.studies._measures import MEASURES, show
 from limi.studies._results import DONE, Outcome, Results
-from limi.studies._tables import MEASURES, at_rows, compare, complete
+from limi.studies._rule import compare
 
-__all__ = ["RULE", "Judged", "PaperClaim", "judge", "list_claims"]
-
-RULE = """\
-A claim that a method is *first* is tried on each benchmark: it holds there if the method's worst
-seed is better than the best seed of every rival, it fails there if the best seed of the method is
-worse than the worst of some rival, and otherwise the benchmark is open. The claim holds if it
-holds on all benchmarks, and is open if it holds on none and fails on none. Seeds are not paired:
-every seed of one stands beside every seed of the other, also where two variants share their
-latents and pairs would decide more (steps and boundaries; their pages count pairs). A claim of
-*size* is computed once per seed, over all benchmarks in the paper's way: it holds if every seed
-is on the claimed side and one reaches the paper's number; it is *smaller* if every seed is on the
-claimed side and none reaches it; where the seeds stand on both sides it is open if one reaches
-the paper's number or the paper has none, and else does not hold; the *opposite* holds if all
-stand on the other side. A *bound* holds if every seed keeps it, fails if none does, and else is
-open. One seed alone decides nothing in favor of a claim, so a smaller scale with several seeds
-goes before a larger one with one. The last column judges the runs with the paper's generator, and
-where there are none, those with `trees`, which it then says.
-
-*Equal rows* are taken rival by rival: both methods are read off at the number of rows that the
-shorter of the two runs checked, with CTGAN where that was run and else with `trees`. Relative
-changes and Figure 3's ratios are means over benchmarks of each one's own, as the paper has them;
-after them stands what the *means* over benchmarks give, where small rates weigh less. A benchmark
-that starts from 0 (SPD on one, AOD on two) counts as no change in the first, as in the paper,
-even where it rises; the means count the rise.
-"""
+__all__ = ["Judged", "PaperClaim", "judge", "list_claims"]
 
 NOT_RUN = "not run"
-_KINDS = ("first", "times", "points", "less", "fall", "ratio of less", "pairs", "mean", "low")
+_FIRST = ("first", "first of means", "best")
+_KINDS = (
+    *_FIRST,
+    "times",
+    "points",
+    "less",
+    "fall",
+    "ratio of less",
+    "pairs",
+    "mean",
+    "low",
+    "high",
+)
+_SPEEDS = ("per_second", "per_second_search", "per_second_all", "seconds")
 _OPPOSITE = "no: the opposite"
 _ONE_SEED = "open: one seed"
+_ALONE = " (one seed)"
 _ON_GPU = "not comparable"
 
 
@@ -66,12 +59,13 @@ class PaperClaim:
     over: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
     stated: float | None = None  # the paper's number, as printed
-    benchmarks: str = ""  # of these tables alone
+    benchmarks: tuple[str, ...] = ()  # of these tables alone
     ours: bool = False
     equal_rows: bool = False  # can it be asked at equal numbers of rows?
-    bound: bool = False  # the stated number is to be kept, not reached
-    on_gpu: bool = False  # speeds: LIMI ran on a GPU with CTGAN, and its rivals did not
+    bound: bool = False  # the stated number, or the paper's own, is to be kept and not reached
+    says_so: str = ""  # what the paper says where it prints no number
     note: str = ""
+    fixed: tuple[str, ...] = ()  # numbers of the note that are definitions
 
     @property
     def null(self) -> float:
@@ -89,6 +83,7 @@ class Judged:
     with_trees: str
     at_equal_rows: str
     holds: str
+    brief: tuple[str, str, str] = ("", "", "")  # the three sides without their spreads
 
 
 @dataclass(frozen=True)
@@ -99,11 +94,21 @@ class _Side:
     verdict: str
     scale: str = ""
     n_seeds: int = 2
+    more: str = ""  # the spread over seeds, and what other averages give
 
     def __str__(self) -> str:
-        return (
-            f"{self.shown}, `{self.scale}`" if self.scale and self.scale != "paper" else self.shown
-        )
+        return self._at_scale(self.shown + self.more)
+
+    @property
+    def brief(self) -> str:
+        """Without the spread."""
+        return self._at_scale(self.shown)
+
+    def _at_scale(self, told: str) -> str:
+        return f"{told}, `{self.scale}`" if self.scale not in ("", "paper") else told
+
+
+_NOTHING = _Side(NOT_RUN, NOT_RUN)
 
 
 @cache
@@ -118,11 +123,9 @@ def list_claims() -> tuple[PaperClaim, ...]:
 
 
 def _claim(given: dict[str, Any]) -> PaperClaim:
-    tuples = {
-        "over": tuple(given.get("over", ())),
-        "pairs": tuple(map(tuple, given.get("pairs", ()))),
-    }
-    claim = PaperClaim(**{**given, **tuples})
+    tuples = {name: tuple(given.get(name, ())) for name in ("over", "benchmarks", "fixed")}
+    pairs = tuple(map(tuple, given.get("pairs", ())))
+    claim = PaperClaim(**{**given, **tuples, "pairs": pairs})
     if claim.kind not in _KINDS:
         raise KeyError(f"kind {claim.kind!r} is none of {_KINDS}")
     load(claim.study)
@@ -141,23 +144,28 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
         equal = _side(claim, study, known, PAPER_GENERATOR, equal=True) or _side(
             claim, study, known, "trees", equal=True
         )
-    if claim.on_gpu:
-        sides[PAPER_GENERATOR] = None
     chosen = sides[PAPER_GENERATOR] or sides["trees"]
+    if chosen is not None and chosen.verdict == _ON_GPU:
+        chosen = sides["trees"]
     holds = NOT_RUN if chosen is None else chosen.verdict
-    if holds and chosen is sides["trees"] is not None and _has_generator(claim, study):
+    has_both = _has_generator(claim, study)
+    if holds and chosen is sides["trees"] is not None and has_both:
         holds += " (`trees`)"
+    told = [
+        (sides[PAPER_GENERATOR] or _NOTHING) if has_both else None,
+        sides["trees"] or _NOTHING,
+        (equal or _NOTHING) if claim.equal_rows else None,
+    ]
+    ctgan, trees, at_equal_rows = ("" if side is None else str(side) for side in told)
+    short, of_trees, of_equal = ("" if side is None else side.brief for side in told)
     return Judged(
         claim,
         _paper(claim, study),
-        _ON_GPU
-        if claim.on_gpu
-        else str(sides[PAPER_GENERATOR] or NOT_RUN)
-        if _has_generator(claim, study)
-        else "",
-        str(sides["trees"] or NOT_RUN),
-        "" if not claim.equal_rows else str(equal or NOT_RUN),
+        ctgan,
+        trees,
+        at_equal_rows,
         holds,
+        (short, of_trees, of_equal),
     )
 
 
@@ -189,12 +197,18 @@ def _side(
     for results in known:
         benchmarks = _benchmarks(claim, results)
         of = partial(_named, study, generator)
-        if claim.kind == "first":
-            side = _count(claim, study, results, benchmarks, of, equal)
+        if claim.measure in _SPEEDS and _may_be_on_gpu(claim, results, benchmarks, of):
+            side: _Side | None = _Side(_ON_GPU, _ON_GPU)
+        elif claim.kind == "first":
+            side = _count(claim, results, benchmarks, of, equal)
+        elif claim.kind == "first of means":
+            side = _first_of_means(claim, results, benchmarks, of, equal)
+        elif claim.kind == "best":
+            side = _best(claim, study, results, benchmarks, of)
         else:
             side = _measure(claim, results, benchmarks, of, equal)
         if side is not None:
-            told = _Side(side.shown, side.verdict, results.scale, side.n_seeds)
+            told = replace(side, scale=results.scale if side.shown != _ON_GPU else "")
             if side.n_seeds > 1:
                 return told
             alone = alone or told
@@ -210,7 +224,24 @@ def _named(study: Study, generator: str, variant: str) -> str:
 
 def _benchmarks(claim: PaperClaim, results: Results) -> list[str]:
     found = dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values())
-    return [b for b in found if b.startswith(claim.benchmarks)]
+    return [b for b in found if _is_meant(claim, b)]
+
+
+def _is_meant(claim: PaperClaim, benchmark: str) -> bool:
+    return not claim.benchmarks or benchmark.startswith(claim.benchmarks)
+
+
+def _may_be_on_gpu(
+    claim: PaperClaim, results: Results, benchmarks: Sequence[str], of: Callable[[str], str]
+) -> bool:
+    """Did a cell of a comparison of speeds search on a GPU, or not say where it did?"""
+    outcomes = [
+        outcome
+        for benchmark in benchmarks
+        for name in (claim.first, *claim.over)
+        for outcome in _outcomes(results, benchmark, of(name)).values()
+    ]
+    return any(is_on_gpu(outcome) is not False for outcome in outcomes)
 
 
 def _outcomes(results: Results, benchmark: str, variant: str) -> dict[int, Outcome]:
@@ -237,7 +268,6 @@ def _pair(
 
 def _count(
     claim: PaperClaim,
-    study: Study,
     results: Results,
     benchmarks: Sequence[str],
     of: Callable[[str], str],
@@ -275,13 +305,102 @@ def _count(
         return None
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
     if min(seeds) < 2:
-        shown += " (one seed)"
+        shown += _ALONE
     verdict = "yes" if told["held"] == n else f"on {told['held']} of {n}" if told["held"] else "no"
     if not told["held"] and not told["lost"]:
         verdict = "open"
     if min(seeds) < 2 and told["held"]:
         verdict = _ONE_SEED
     return _Side(shown, verdict, n_seeds=min(seeds))
+
+
+def _first_of_means(
+    claim: PaperClaim,
+    results: Results,
+    benchmarks: Sequence[str],
+    of: Callable[[str], str],
+    equal: bool,
+) -> _Side | None:
+    """Is the mean over benchmarks the first of all, beyond the spread of the seeds?"""
+    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    verdicts, seeds, means = [], [], {}
+    for rival in claim.over:
+        lines = [_means_by_seed(claim, results, benchmarks, of, rival, equal, n) for n in (0, 1)]
+        if not all(lines):
+            return None
+        mine, theirs = lines
+        verdicts.append(compare((sign * a, sign * b) for a in mine for b in theirs))
+        seeds.append(min(map(len, lines)))
+        means[rival] = (statistics.fmean(mine), statistics.fmean(theirs))
+    if not verdicts:
+        return None
+    worst = "lost" if "lost" in verdicts else "open" if "open" in verdicts else "held"
+    best = max(means, key=lambda name: sign * means[name][1])
+    ours, rivals = (show(value, claim.measure) for value in means[best])
+    verdict = {"held": "yes", "lost": "no", "open": "open"}[worst]
+    if min(seeds) < 2 and worst == "held":
+        verdict = _ONE_SEED
+    more = _ALONE if min(seeds) < 2 else ""
+    return _Side(f"{ours}; {best} {rivals}", verdict, n_seeds=min(seeds), more=more)
+
+
+def _means_by_seed(
+    claim: PaperClaim,
+    results: Results,
+    benchmarks: Sequence[str],
+    of: Callable[[str], str],
+    rival: str,
+    equal: bool,
+    number: int,
+) -> list[float]:
+    """The mean over benchmarks for each seed, of the claim's method (0) or its rival (1).
+
+    At equal rows both are read off at the rows of the shorter run of the same seed.
+    """
+    found: dict[int, list[float]] = {}
+    for benchmark in benchmarks:
+        both = [_outcomes(results, benchmark, of(name)) for name in (claim.first, rival)]
+        for seed, outcome in both[number].items():
+            other = both[1 - number].get(seed)
+            value = _number(outcome, claim.measure)
+            if equal:
+                rows = [_number(one, "rows") or 0.0 for one in (outcome, other) if one is not None]
+                value = at_rows(outcome, min(rows)) if other is not None else None
+            if value is not None:
+                found.setdefault(seed, []).append(value)
+    return [statistics.fmean(line) for line in found.values() if len(line) == len(benchmarks)]
+
+
+def _best(
+    claim: PaperClaim,
+    study: Study,
+    results: Results,
+    benchmarks: Sequence[str],
+    of: Callable[[str], str],
+) -> _Side | None:
+    """Which variant has the best mean over benchmarks, for every seed."""
+    pick = min if MEASURES[claim.measure].more_is_better is False else max
+    cells = {(b, v): _outcomes(results, b, of(v)) for b in benchmarks for v in claim.over}
+    if not cells or not all(cells.values()):
+        return None
+    winners: list[str] = []
+    for seed in sorted(set.intersection(*(set(found) for found in cells.values()))):
+        numbers = {
+            v: [_number(cells[(b, v)][seed], claim.measure) for b in benchmarks] for v in claim.over
+        }
+        if any(x is None for line in numbers.values() for x in line):
+            return None
+        means = {v: sum(x for x in line if x is not None) for v, line in numbers.items()}
+        winners.append(pick(means, key=lambda name: means[name]))
+    if not winners:
+        return None
+    names = [study.variant(name).label for name in dict.fromkeys(winners)]
+    is_so = [winner == claim.first for winner in winners]
+    verdict = "yes" if all(is_so) else "open" if any(is_so) else "no"
+    if len(winners) == 1 and verdict == "yes":
+        verdict = _ONE_SEED
+    more = _ALONE if len(winners) == 1 else ""
+    return _Side(" or ".join(names), verdict, n_seeds=len(winners), more=more)
 
 
 # -- how much -------------------------------------------------------------------------------
@@ -312,12 +431,11 @@ def _measure(
             values.append(value)
     if not values:
         return None
-    side = _size(claim, values, center)
+    side = _size(claim, values, center, _limit(claim))
     of_means = None if equal else _of_means(claim, benchmarks, partial(_of_all, claim, cells, of))
     if of_means is None or not math.isfinite(of_means):
         return side
-    shown = f"{side.shown}; of the means {_show(claim, of_means)}"
-    return _Side(shown, side.verdict, n_seeds=side.n_seeds)
+    return replace(side, more=f"{side.more}; of the means {_show(claim, of_means)}")
 
 
 def _of_all(
@@ -357,8 +475,9 @@ def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | N
     mean = {v: statistics.fmean(line) for v, line in numbers.items()}
     if claim.kind == "mean":
         return statistics.fmean(mean.values())
-    if claim.kind == "low":
-        return min(numbers[claim.first])
+    if claim.kind in ("low", "high"):
+        pick = min if claim.kind == "low" else max
+        return pick(value for line in numbers.values() for value in line)
     if claim.kind == "pairs":
         ratios = [
             a / b
@@ -427,7 +546,9 @@ def _times_at_equal_rows(
     return sum(mine) / sum(theirs) if sum(theirs) else None
 
 
-def _size(claim: PaperClaim, values: Sequence[float], center: float | None) -> _Side:
+def _size(
+    claim: PaperClaim, values: Sequence[float], center: float | None, limit: float | None
+) -> _Side:
     """Words for a number with its spread, and the verdict of the rule."""
     low, high = min(values), max(values)
     if not math.isfinite(low * high):
@@ -435,23 +556,36 @@ def _size(claim: PaperClaim, values: Sequence[float], center: float | None) -> _
         return _Side(" to ".join(dict.fromkeys(words)), "yes" if low > 0 else "no")
     shown = _show(claim, statistics.fmean(values) if center is None else center)
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
+    more = _ALONE if len(values) == 1 else ""
     if len(values) > 1 and _show(claim, low) != _show(claim, high):
-        shown += f" ({_show(claim, ends[0])} to {_show(claim, ends[1])})"
-    if len(values) == 1:
-        shown += " (one seed)"
-    if claim.kind == "mean":
-        return _Side(shown, "", n_seeds=len(values))
-    if claim.bound and claim.stated is not None:
-        kept = "yes" if low >= claim.stated else "no" if high < claim.stated else "open"
-        alone = kept == "yes" and len(values) == 1
-        return _Side(shown, _ONE_SEED if alone else kept, n_seeds=len(values))
-    if len(values) == 1:
-        return _Side(shown, _ONE_SEED, n_seeds=1)
+        more = f" ({_show(claim, ends[0])} to {_show(claim, ends[1])})"
+    n = len(values)
+    if claim.bound and limit is not None:
+        worst, best = (low, high) if claim.kind != "high" else (-high, -low)
+        limit = limit if claim.kind != "high" else -limit
+        kept = "yes" if worst >= limit else "no" if best < limit else "open"
+        return _Side(shown, _ONE_SEED if kept == "yes" and n == 1 else kept, n_seeds=n, more=more)
+    if n == 1:
+        return _Side(shown, _ONE_SEED, n_seeds=1, more=more)
     if high < claim.null:
-        return _Side(shown, _OPPOSITE)
+        return _Side(shown, _OPPOSITE, more=more)
+    reaches = claim.stated is None or high >= claim.stated
     if low <= claim.null:
-        return _Side(shown, "open" if claim.stated is None or high >= claim.stated else "no")
-    return _Side(shown, "yes" if claim.stated is None or high >= claim.stated else "smaller")
+        return _Side(shown, "open" if reaches else "no", more=more)
+    return _Side(shown, "yes" if reaches else "smaller", more=more)
+
+
+def _limit(claim: PaperClaim) -> float | None:
+    """What a bound has to keep: the number that the paper states, or else that of its table."""
+    return claim.stated if claim.stated is not None else _of_the_paper(claim, load(claim.study))
+
+
+def _of_the_paper(claim: PaperClaim, study: Study) -> float | None:
+    """The claim's number, computed from the paper's own table."""
+    numbers = paper_numbers(study.name).get(claim.measure, {})
+    benchmarks = [b for b in numbers if _is_meant(claim, b) and not b.startswith("mean")]
+    whole = [b for b in numbers if b.startswith("mean")]
+    return compute(claim, benchmarks or whole, lambda b, v: numbers.get(b, {}).get(v))
 
 
 def _show(claim: PaperClaim, value: float) -> str:
@@ -465,6 +599,8 @@ def _show(claim: PaperClaim, value: float) -> str:
         return f"{100 * value:+.1f} points"
     if claim.measure.startswith("auc"):
         return f"{value:.3f}"
+    if claim.measure in ("findings", *_SPEEDS):
+        return show(value, claim.measure)
     return f"{100 * value:.1f} %"
 
 
@@ -472,24 +608,33 @@ def _paper(claim: PaperClaim, study: Study) -> str:
     """What the paper says: its printed number, and what its own table gives where that differs."""
     if claim.ours:
         return ""
-    numbers = paper_numbers(study.name).get(claim.measure, {})
-    benchmarks = [b for b in numbers if b.startswith(claim.benchmarks) and not b.startswith("mean")]
-    whole = [b for b in numbers if b.startswith("mean")]
+    if claim.kind in _FIRST:
+        return claim.says_so or _first_in_the_paper(claim, study)
     stated = None if claim.stated is None else _show(claim, claim.stated)
-    if claim.kind == "first":
-        sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
-        used = benchmarks or whole
-        if not used:
-            return f"{int(claim.stated)} of {int(claim.stated)}" if claim.stated else ""
-        ahead = sum(
-            all(sign * numbers[b][claim.first] > sign * numbers[b][r] for r in claim.over)
-            for b in used
-        )
-        return f"{ahead} of {len(used)}"
-    value = compute(claim, benchmarks or whole, lambda b, v: numbers.get(b, {}).get(v))
+    value = _of_the_paper(claim, study)
     if value is None:
-        return stated or ""
+        return stated or claim.says_so
     computed = _show(claim, value)
-    if stated is None or stated == computed:
-        return computed
+    if stated is None or stated == computed or claim.bound:
+        return stated or computed
     return f"{stated} (its table: {computed})"
+
+
+def _first_in_the_paper(claim: PaperClaim, study: Study) -> str:
+    """On how many of its benchmarks a method is first in the paper's table, or which one is."""
+    numbers = paper_numbers(study.name).get(claim.measure, {})
+    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    benchmarks = [b for b in numbers if _is_meant(claim, b) and not b.startswith("mean")]
+    if claim.kind == "first of means":
+        line = numbers["mean"]
+        rival = max(claim.over, key=lambda name: sign * line[name])
+        mine, theirs = (show(line[name], claim.measure) for name in (claim.first, rival))
+        return f"{mine}; {rival} {theirs}"
+    if claim.kind == "best":
+        means = {v: statistics.fmean(numbers[b][v] for b in benchmarks) for v in claim.over}
+        return study.variant(max(means, key=lambda name: sign * means[name])).label
+    ahead = sum(
+        all(sign * numbers[b][claim.first] > sign * numbers[b][r] for r in claim.over)
+        for b in benchmarks
+    )
+    return f"{ahead} of {len(benchmarks)}"

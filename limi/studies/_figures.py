@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+
 from limi.errors import InvalidInput
 from limi.report.charts import ticks
+from limi.studies._derived import complete
 from limi.studies._files import Study, paper_numbers
+from limi.studies._measures import MEASURES
 from limi.studies._results import DONE, Results
-from limi.studies._tables import MEASURES, complete
 from limi.system.words import short
 
 __all__ = ["STYLE", "curves", "draw_rule", "draw_text", "figure"]
@@ -89,7 +92,7 @@ def curves(study: Study, results: Results) -> str:
     ]
     if not panels:
         return ""
-    title = f"{study.title}: findings, both axes logarithmic, one seed, scale {results.scale}"
+    title = f"{study.title}: findings, axes logarithmic, means over seeds, scale {results.scale}"
     return _sheet(title, panels, [], columns=2, width=_WIDE)
 
 
@@ -103,11 +106,7 @@ def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> _
             if o.measures.get("curve")
         ]
         if kept:
-            drawn[variant.label] = [
-                (x, y)
-                for x, y in zip(kept[0][axis], kept[0]["findings"], strict=True)
-                if x > 0 and y > 0
-            ]
+            drawn[variant.label] = _mean_curve(kept, axis)
     drawn = {label: line for label, line in drawn.items() if line}
     across = _Log([x for line in drawn.values() for x, _ in line])
     upward = _Log([y for line in drawn.values() for _, y in line])
@@ -143,6 +142,16 @@ def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> _
             draw_text(end + 4, y + 4, label, "name"),
         ]
     return _Panel(body, _HEAD + high + _AXIS)
+
+
+def _mean_curve(kept: Sequence[Mapping[str, list[float]]], axis: str) -> list[tuple[float, float]]:
+    """The mean of findings over seeds, as far as the shortest of them goes."""
+    end = min(curve[axis][-1] for curve in kept)
+    longest = max(kept, key=lambda curve: len(curve[axis]))
+    marks = [*(x for x in longest[axis] if 0 < x < end), end]
+    found = [np.interp(marks, [0, *curve[axis]], [0, *curve["findings"]]) for curve in kept]
+    means = np.mean(found, axis=0)
+    return [(x, float(y)) for x, y in zip(marks, means, strict=True) if x > 0 and y > 0]
 
 
 # -- trade: one measure against another ---------------------------------------------------

@@ -17,6 +17,7 @@ __all__ = [
     "Claim",
     "Combined",
     "Scale",
+    "StandSpec",
     "Study",
     "TableSpec",
     "Variant",
@@ -86,6 +87,15 @@ class Combined:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StandSpec:
+    """A table of variants beside others, judged by the rule on each benchmark."""
+
+    title: str
+    measure: str
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """How large the cells of a study are."""
 
@@ -119,9 +129,11 @@ class Study:
     tables: tuple[TableSpec, ...]
     claims: tuple[Claim, ...]
     combined: tuple[Combined, ...]
+    stands: tuple[StandSpec, ...]
     figure: Mapping[str, Any]
     remarks: str
-    fixed: tuple[str, ...]  # numbers in the remarks that are definitions, not results
+    fixed: tuple[str, ...]  # numbers in remarks and notes that are definitions, not results
+    supports: tuple[str, ...]  # what the words of the remarks rest on, tried on the cells
     notes: tuple[str, ...]
     uses: str | None  # the study whose cells this one shows
     margins: Mapping[str, float]
@@ -197,9 +209,10 @@ def paper_numbers(name: str) -> dict[str, dict[str, dict[str, float]]]:
 
 @cache
 def load_overview() -> dict[str, Any]:
-    """The sentences of the overview: what a user should conclude, and what was not reproduced."""
+    """The texts of the overview and the pages behind it, each with its `fixed` numbers."""
     tree = tomllib.loads((folder() / "claims.toml").read_text(encoding="utf-8"))
-    return {name: tree[name] for name in ("head", "conclusions", "not_reproduced", "conditions")}
+    texts = ("head", "rule_in_short", "conclusions", "rule", "not_reproduced", "conditions")
+    return {name: tree[name] for name in texts}
 
 
 def paper_accuracy() -> dict[str, float]:
@@ -256,9 +269,18 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
             Combined(**{**c, "pairs": tuple((a, b) for a, b in c["pairs"])})
             for c in tree.get("combined", ())
         ),
+        stands=tuple(
+            StandSpec(
+                title=t["title"],
+                measure=t["measure"],
+                pairs=tuple((a, b) for a, b in t["pairs"]),
+            )
+            for t in tree.get("stands", ())
+        ),
         figure=tree.get("figure", {}),
         remarks=tree.get("remarks", "").strip(),
         fixed=tuple(tree.get("fixed", ())),
+        supports=tuple(tree.get("supports", ())),
         notes=tuple(tree.get("notes", ())),
         uses=uses,
         margins=tree.get("margins", {}),

@@ -1,51 +1,55 @@
-"""The pages Reproduction: an overview of what holds and a page per study, from kept results."""
+"""The pages Reproduction: an overview of what holds, pages behind it, and a page per study."""
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from limi.errors import InvalidInput
-from limi.studies._claims import RULE, Judged, judge, list_claims
+from limi.studies._claims import Judged, PaperClaim, judge, list_claims
+from limi.studies._conditions import briefly
+from limi.studies._derived import Speeds, complete, read_speeds
 from limi.studies._figures import curves, figure
-from limi.studies._files import SCALES, Study, load, load_overview, names
+from limi.studies._files import SCALES, Study, load, load_overview, names, shipped_results
 from limi.studies._formats import note, render
-from limi.studies._remarks import NOT_RUN, check_remarks, fill_in
+from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in
 from limi.studies._results import DONE, Results, read
-from limi.studies._tables import (
-    Tried,
-    briefly,
-    claims,
-    combine,
-    complete,
-    matrix,
-    tables,
-    take_cells,
-)
+from limi.studies._rule import draw_stands
+from limi.studies._tables import Tried, claims, combine, matrix, tables, take_cells
 
 __all__ = ["check_pages", "figures", "page", "pages"]
 
+_Kept = Sequence[tuple[Study, list[Results]]]
+"""Every study with its results, the largest scale first."""
+
 
 def pages(folder: Path, stem: str = "reproduction") -> dict[str, str]:
-    """The overview and a page for each study, by path; the same text for the same results.
+    """The overview, the pages behind it and a page for each study, by path; the same text for the
+    same results.
 
     InvalidInput where the folder holds results of no study at all.
     """
     studies = _keep_all(folder)
     told = {f"{stem}/{study.name}.md": _study(study, kept, stem) for study, kept in studies}
-    return {f"{stem}.md": _overview(studies, stem), **told}
+    return {
+        f"{stem}.md": _overview(studies, stem),
+        f"{stem}/claims.md": _claims_page(studies, stem),
+        f"{stem}/conditions.md": _conditions_page(studies, stem),
+        **told,
+    }
 
 
 def page(folder: Path, stem: str = "reproduction") -> str:
-    """The overview: what holds, what a user should make of it, and what was not reproduced."""
+    """The overview: what holds, and what a user should make of it."""
     return _overview(_keep_all(folder), stem)
 
 
 def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
     """Every study with what is kept of it; InvalidInput where nothing is."""
-    studies = [(study, _keep(study, folder)) for study in map(load, names())]
+    speeds = _speeds(folder)
+    studies = [(study, _keep(study, folder, speeds)) for study in map(load, names())]
     if not any(kept for _, kept in studies):
         raise InvalidInput(
             f"there are no kept results in {str(folder)!r}; "
@@ -54,89 +58,144 @@ def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
     return studies
 
 
-def _overview(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
-    kept = {study.name: known for study, known in studies}
-    judged = [judge(claim, kept[claim.study]) for claim in list_claims()]
-    paper = [one for one in judged if not one.claim.ours]
-    ours = [one for one in judged if one.claim.ours]
+def _speeds(folder: Path) -> Speeds:
+    """Those of row-by-row programs in the folder, or else those that come with limi."""
+    return read_speeds(folder) or read_speeds(shipped_results())
+
+
+# -- the overview, and what stands behind it -------------------------------------------------
+
+
+def _overview(studies: _Kept, stem: str) -> str:
+    """Two screens: what holds, by which rule, and what a user should conclude."""
     words = load_overview()
+    judged = _judge(studies, ours=False)
+    return "\n".join(
+        [
+            words["head"]["says"] + _holds(judged, f"{stem}/", with_paper=True, brief=True),
+            words["rule_in_short"]["says"],
+            "## What a user should conclude",
+            "",
+            *(
+                f"- {told}"
+                for one in words["conclusions"]
+                if (told := _fill(one, studies)) != WAITS
+            ),
+            "",
+        ]
+    ).replace("](reproduction/", f"]({stem}/")
+
+
+def _claims_page(studies: _Kept, stem: str) -> str:
+    """Every claim with its spread, the rule in full, and what was not reproduced."""
+    words = load_overview()
+    kept = {study.name: known for study, known in studies}
+    judged = _judge(studies, ours=False)
+    ours = _judge(studies, ours=True)
     notes = [
         f"- {one.claim.says}: "
-        + fill_in(one.claim.note, load(one.claim.study), kept[one.claim.study]).replace(
-            "](reproduction/", f"]({stem}/"
-        )
-        for one in judged
+        + fill_in(one.claim.note, load(one.claim.study), kept[one.claim.study])
+        for one in [*judged, *ours]
         if one.claim.note
     ]
     return "\n".join(
         [
-            words["head"] + _holds(paper, stem, with_paper=True),
+            "# What holds, claim by claim",
+            "",
+            f"[Overview](../{stem}.md). In brackets stands the spread over seeds; a scale that is "
+            "not the paper's is named.",
+            "",
+            "## The paper's claims\n\n" + _holds(judged, "", with_paper=True),
+            "## Claims of ours, by the same rule\n\n" + _holds(ours, "", with_paper=False),
+            "## Notes",
+            "",
             *notes,
             "",
-            f"The rule. {RULE}",
-            "## What a user should conclude",
+            "## The rule",
             "",
-            *(f"- {_fill(one, studies)}" for one in words["conclusions"]),
-            "",
-            "## Our own claims, by the same rule\n\n" + _holds(ours, stem, with_paper=False),
-            "",
+            words["rule"]["says"],
             "## Not reproduced, and why",
             "",
-            *(
-                f"- {one}".replace("](reproduction/", f"]({stem}/")
-                for one in words["not_reproduced"]
-            ),
+            *(f"- {one}" for one in words["not_reproduced"]["says"]),
             "",
-            words["conditions"] + _list(studies, stem),
         ]
+    ).replace("](reproduction/", "](")
+
+
+def _conditions_page(studies: _Kept, stem: str) -> str:
+    """What all pages share, and a list of them."""
+    words = load_overview()["conditions"]["says"]
+    return f"# Conditions, and a list of pages\n\n[Overview](../{stem}.md).\n\n{words}" + _list(
+        studies
     )
 
 
+def _judge(studies: _Kept, *, ours: bool) -> list[Judged]:
+    kept = {study.name: known for study, known in studies}
+    return [judge(claim, kept[claim.study]) for claim in list_claims() if claim.ours == ours]
+
+
 def check_pages(folder: Path) -> list[str]:
-    """What remarks and conclusions say that does not follow from the kept cells."""
-    kept = {name: (load(name), _keep(load(name), folder)) for name in names()}
+    """What the pages say that does not follow from the kept cells."""
+    speeds = _speeds(folder)
+    kept = {name: (load(name), _keep(load(name), folder, speeds)) for name in names()}
     wrong = [one for study, known in kept.values() if known for one in check_remarks(study, known)]
-    for given in load_overview()["conclusions"]:
+    words = load_overview()
+    for name, given in words.items():
+        if name != "conclusions":
+            says = [given["says"]] if isinstance(given["says"], str) else given["says"]
+            wrong += check_text(name, says, None, [], given.get("fixed", ()))
+    for given in words["conclusions"]:
         study, known = kept[given["study"]]
         if known:
-            told = dataclasses.replace(study, remarks=given["says"], fixed=tuple(given["fixed"]))
-            wrong += check_remarks(told, known)
+            name = f"conclusion {given['says'][:40]!r}"
+            supports = given.get("supports", ())
+            wrong += check_text(name, [given["says"]], study, known, given["fixed"], supports)
     for claim in list_claims():
         study, known = kept[claim.study]
-        if known and NOT_RUN in fill_in(claim.note, study, known):
-            wrong.append(f"the note of {claim.says!r} cannot be filled in from the kept cells")
+        if known and claim.note:
+            wrong += check_text(_name(claim), [claim.note], study, known, claim.fixed)
     return wrong
 
 
-def _fill(given: Mapping[str, str], studies: Sequence[tuple[Study, list[Results]]]) -> str:
+def _name(claim: PaperClaim) -> str:
+    return f"the note of {claim.says!r}"
+
+
+def _fill(given: Mapping[str, Any], studies: _Kept) -> str:
     """A sentence of the overview with the numbers of its study."""
     kept = {study.name: (study, known) for study, known in studies}
     study, known = kept[given["study"]]
     return fill_in(given["says"], study, known)
 
 
-def _holds(judged: Sequence[Judged], stem: str, *, with_paper: bool) -> str:
+def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: bool = False) -> str:
+    """A table of claims whose pages lie at a place; `brief` leaves spreads out."""
     heads = ["claim", "ours, CTGAN", "ours, `trees`", "equal rows", "holds?"]
     if with_paper:
         heads.insert(1, "paper")
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for one in judged:
         where = f" ({one.claim.where})" if with_paper else ""
-        cells = [f"[{one.claim.says}]({stem}/{one.claim.study}.md){where}"]
+        cells = [f"[{one.claim.says}]({place}{one.claim.study}.md){where}"]
         if with_paper:
             cells.append(one.paper)
-        cells += [one.with_paper_generator, one.with_trees, one.at_equal_rows]
+        full = (one.with_paper_generator, one.with_trees, one.at_equal_rows)
+        cells += one.brief if brief else full
         cells.append(f"**{one.holds}**" if one.holds else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+# -- figures ----------------------------------------------------------------------------------
 
 
 def figures(folder: Path) -> dict[str, str]:
     """The figures that the page shows, by file name."""
     return {
         name: svg
-        for study in map(load, names())
-        for results in _keep(study, folder)
+        for study, kept in _keep_all(folder)
+        for results in kept
         for name, (_, svg) in _drawn(study, results).items()
     }
 
@@ -152,20 +211,23 @@ def _drawn(study: Study, results: Results) -> dict[str, tuple[str, str]]:
     return drawn
 
 
-def _keep(study: Study, folder: Path) -> list[Results]:
+def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
     """The results of each scale that was run, the largest first."""
     name = f"{study.uses or study.name}.json"
     return [
-        complete(study, read(study, scale, folder))
+        complete(study, read(study, scale, folder), speeds)
         for scale in reversed(SCALES)
         if (folder / scale / name).exists()
     ]
 
 
-def _list(studies: Sequence[tuple[Study, list[Results]]], stem: str) -> str:
+# -- a page per study -------------------------------------------------------------------------
+
+
+def _list(studies: _Kept) -> str:
     lines = ["| page | of the paper | scale | cells done of those planned |", "|---|---|---|---|"]
     for study, kept in studies:
-        link = f"[{study.title}]({stem}/{study.name}.md) | {study.source}"
+        link = f"[{study.title}]({study.name}.md) | {study.source}"
         if not kept:
             lines.append(f"| {link} | not run | |")
         for results in kept:
@@ -196,7 +258,7 @@ def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
     head = [
         f"# {study.title}",
         "",
-        f"{_source(study)}. [All studies](../{stem}.md).",
+        f"{_source(study)}. [Overview](../{stem}.md), [conditions and other pages](conditions.md).",
         "",
     ]
     if not kept:
@@ -204,7 +266,8 @@ def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
         return "\n".join([*head, f"Not run yet: `{command}`.", ""])
     if study.remarks:
         head += [fill_in(study.remarks, study, kept), ""]
-    parts = ["\n".join(head)]
+    notes = [f"- {fill_in(one, study, kept)}" for one in study.notes]
+    parts = ["\n".join([*head, *notes, *([""] if notes else [])])]
     for number, results in enumerate(kept):
         shown = _show(study, results)
         parts.append(f"## Scale {results.scale}\n")
@@ -230,6 +293,11 @@ def _show(study: Study, results: Results) -> list[str]:
     known = [measure for measure in leading if take_cells(complete(study, results), measure)]
     parts += [
         render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
+    ]
+    parts += [
+        render(table, "markdown")
+        for spec in study.stands
+        if (table := draw_stands(study, spec, results)).rows
     ]
     drawn_figures = _drawn(study, results)
     parts += [f"![{title}](../figures/{name})\n" for name, (title, _) in drawn_figures.items()]

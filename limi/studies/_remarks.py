@@ -1,63 +1,172 @@
-"""Remarks of a study: prose whose numbers are taken from the cells.
+"""Prose whose numbers are taken from the cells, and which is tried on them.
 
-A remark holds its numbers in braces, and they are filled in when it is shown, so that none can
-outlive the cells that it came from:
+Remarks, notes and conclusions hold their numbers in braces, and they are filled in when the text is
+shown, so that none can outlive the cells that it came from:
 
     {atn limi census-sex}       the mean over seeds, on one benchmark
     {atn limi low}              the lowest of the benchmarks' means; `high`, and `mean` over all
     {findings limi/natural low} a ratio of two variants; {if_o limi:before mean} a relative change
     {if_o limi:before means}    the same of their means over all benchmarks
-    {count findings limi > natural}    on how many benchmarks, as "5 of 7"
+    {span if_r control census-age}     the smallest and the largest of the seeds
+    {least rows offset}         the smallest of all cells; `most`, the largest
+    {clock adf}                 on how many benchmarks the paper's runs ended by the clock
+    {count findings limi > natural}    on how many benchmarks the mean is higher, as "5 of 7"
+    {where findings limi > natural}    on which of them
+    {held findings limi > natural,adf} on how many it is so by the rule, whatever the seeds; `lost`
+                                       and `open` count the others, {where held ...} lists them
+    {stand if_r control before}        higher, lower or not told apart on so many, by the rule
     {pairs findings limi > natural}    in how many pairs of one benchmark and seed, as "20 of 21"
+    {best findings step-0,step-0.1}    which variant has the best mean, on how many benchmarks
+    {best findings step-0,step-0.1 mean}  which has the best mean over all of them
+    {stops limi rows}           how many cells ended by that, as "18 of 21"
+    {n benchmarks}              how many there are; {n seeds limi} of a variant
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
 
 Variants are compared at the seeds that all of them have, where there are any.
 
-`check_remarks` finds what cannot be filled in, and digits that stand outside braces: those of a
-remark must be in its study's list `fixed`, of numbers that are definitions and not results.
+Words rest on `supports`: sentences such as "likeness natural > limi mean" (by
+the means over benchmarks), "findings guided > limi,sg held 5" (by the rule, on so many benchmarks
+at least) or "findings limi > sg count 4" (by means), which must be true of the cells.
+
+`check_text` finds what cannot be filled in, numbers that stand outside braces, in digits or in
+words, and supports that do not hold. A number that is a definition and no result is named under
+`fixed`, with as many words around it as it takes.
+
+A paragraph waits, and is not shown, while a variant that it names has no cell on some benchmark, or
+none that took the measure; where it was taken and there is no number, the text is wrong.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from limi.studies._derived import complete
 from limi.studies._files import Study
-from limi.studies._results import Results
-from limi.studies._tables import MEASURES, complete, show
+from limi.studies._measures import MEASURES, show
+from limi.studies._results import DONE, Results
+from limi.studies._rule import ABOVE, BELOW, stand, tell_stand
 
-__all__ = ["NOT_RUN", "check_remarks", "fill_in"]
+__all__ = ["WAITS", "check_remarks", "check_text", "fill_in", "find_numbers"]
 
-NOT_RUN = "(not run)"
+WAITS = "*A part of this text waits for cells that have not been run.*"
+_NOT_RUN = "(not run)"
+_BLOCKS = re.compile(r"\n\n|\n(?=- )")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _CODE = re.compile(r"`[^`]*`")
+_TARGETS = re.compile(r"\]\([^)]*\)")
+_COUNTS = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|"
+    "dozens?|hundreds?|thousands?|millions?|once|twice|thrice|half|halves|thirds?|quarters?|fifths?|"
+    "sixths?|sevenths?|eighths?|ninths?|tenths?|fifteenths?"
+)
+# Quantities in words; "every table" and "no benchmark" are counts as well.
+_WORDS = re.compile(
+    rf"\b(?:{_COUNTS}|(?:every|all|each|no|most|both|none of the|neither of the)(?: of)?"
+    r"(?: the| our| its)? (?:tables?|benchmarks?|seeds?|cells?|pairs?|steps|generators|methods))\b",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 _OVER = ("low", "high", "mean", "means")
 
 
 def fill_in(text: str, study: Study, known: Sequence[Results]) -> str:
-    """The text with every number from the results; those of the largest scale come first."""
+    """The text with every number from the results; those of the largest scale come first.
+
+    Paragraphs and items of a list that wait for cells are left out, and the text says so.
+    """
     ready = [complete(study, results) for results in known]
-    return _BRACES.sub(lambda found: _fill(found[1], study, ready) or NOT_RUN, text)
+    ends = [*_BLOCKS.findall(text), ""]
+    blocks = [
+        (block, end)
+        for block, end in zip(_BLOCKS.split(text), ends, strict=True)
+        if not any(_waits(place, study, ready) for place in _BRACES.findall(block))
+    ]
+    shown = "".join(block + end for block, end in blocks).rstrip()
+    filled = _BRACES.sub(lambda found: _fill(found[1], study, ready) or _NOT_RUN, shown)
+    if len(blocks) == len(ends):
+        return filled
+    return f"{filled}\n\n{WAITS}" if filled else WAITS
 
 
 def check_remarks(study: Study, known: Sequence[Results]) -> list[str]:
-    """What is wrong with a study's remarks, a sentence each."""
-    ready = [complete(study, results) for results in known]
+    """What is wrong with a study's remarks, notes and claims, a sentence each."""
+    claims = [one.says for one in study.claims] + [one.says for one in study.combined]
+    words = (study.remarks, *study.notes, *claims)
+    return check_text(study.name, words, study, known, study.fixed, study.supports)
+
+
+def check_text(
+    name: str,
+    texts: Iterable[str],
+    study: Study | None,
+    known: Sequence[Results],
+    fixed: Sequence[str],
+    supports: Sequence[str] = (),
+) -> list[str]:
+    """What is wrong with texts about a study's results, or about none, a sentence each."""
+    whole = "\n".join(texts)
+    ready = [] if study is None else [complete(study, results) for results in known]
     wrong = [
-        f"{study.name}: {{{place}}} cannot be filled in from the kept cells"
-        for place in _BRACES.findall(study.remarks)
-        if _fill(place, study, ready) is None
+        f"{name}: {{{place}}} cannot be filled in from the kept cells"
+        for place in _BRACES.findall(whole)
+        if study is None or (_fill(place, study, ready) is None and not _waits(place, study, ready))
     ]
-    prose = _CODE.sub("", _BRACES.sub("", study.remarks))
     wrong += [
-        f"{study.name}: the remark says {number}, which is not taken from the cells; write it in "
-        "braces, or name it under `fixed` if it is a definition"
-        for number in dict.fromkeys(_NUMBER.findall(prose))
-        if number not in study.fixed
+        f"{name}: the text says {number!r}, which is not taken from the cells; write it in braces, "
+        "or name it under `fixed` if it is a definition"
+        for number in find_numbers(whole, fixed)
+    ]
+    wrong += [
+        f"{name}: the words rest on {one!r}, which does not hold"
+        for one in supports
+        if study is None or not (_waits(one, study, ready) or _is_supported(one, ready))
     ]
     return wrong
+
+
+def find_numbers(text: str, fixed: Sequence[str] = ()) -> list[str]:
+    """Numbers outside braces and code, in digits and in words, but for those that are fixed."""
+    prose = _TARGETS.sub("]", _CODE.sub("", _BRACES.sub("", text)))
+    prose = re.sub(r"\s+", " ", prose)
+    for one in sorted(fixed, key=len, reverse=True):
+        prose = re.sub(rf"(?<![\d.,\w]){re.escape(one)}(?![\d\w]|[.,]\d)", " ", prose)
+    found = [*_NUMBER.findall(prose), *(word[0] for word in _WORDS.finditer(prose))]
+    return list(dict.fromkeys(found))
+
+
+def _waits(place: str, study: Study, known: Sequence[Results]) -> bool:
+    """Does a variant that is named here have no cell on some benchmark that took the measure?
+
+    Of the scale that is named, or at every scale.
+    """
+    scale, colon, _ = place.partition(": ")
+    known = [results for results in known if not colon or results.scale == scale]
+    words = re.split(r"[ ,/]|:(?! )", place.partition(": ")[2] or place)
+    measure = next((word for word in words if word in MEASURES), None)
+    measure = "stop" if words[0] == "stops" else measure
+    named = {variant.name for variant in study.variants} & set(words)
+    meant = set(words)  # a benchmark that is named is the only one that counts
+    return bool(named) and all(
+        not all(
+            any(
+                outcome.status == DONE and (measure is None or measure in outcome.measures)
+                for outcome in results.of(benchmark, name)
+            )
+            for name in named
+            for benchmark in _benchmarks(results, meant)
+        )
+        for results in known
+    )
+
+
+def _benchmarks(results: Results, named: set[str]) -> set[str]:
+    every = {outcome.benchmark for outcome in results.outcomes.values()}
+    return every & named or every
+
+
+# -- one place --------------------------------------------------------------------------------
 
 
 def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
@@ -65,15 +174,28 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
     scale, colon, rest = place.partition(": ")
     wanted = [r for r in known if r.scale == scale] if colon else known
     words = (rest if colon else place).split()
+    tell: dict[str, Callable[[list[str], Study, Results], str | None]] = {
+        "count": _count,
+        "where": _where,
+        "pairs": _pairs,
+        "stand": _stand,
+        "best": _best,
+        "stops": _stops,
+        "span": _span,
+        "least": _end,
+        "most": _end,
+        "clock": _clock,
+        "n": _n,
+        **dict.fromkeys(_RULED, _ruled),
+    }
     for results in wanted:
-        tell = {"count": _count, "pairs": _pairs}.get(words[0], _number)
-        told = tell(words, results)
+        told = tell.get(words[0], _number)(words, study, results)
         if told is not None:
             return told
     return None
 
 
-def _number(words: list[str], results: Results) -> str | None:
+def _number(words: list[str], study: Study, results: Results) -> str | None:
     if len(words) != 3 or words[0] not in MEASURES:
         return None
     measure, variant, over = words
@@ -98,6 +220,52 @@ def _number(words: list[str], results: Results) -> str | None:
     if "/" in variant:
         return f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
     return show(value, measure)
+
+
+def _span(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4 or words[1] not in MEASURES:
+        return None
+    _, measure, variant, benchmark = words
+    values = results.numbers(benchmark, variant, measure)
+    if not values:
+        return None
+    low, high = show(min(values), measure), show(max(values), measure)
+    return low if low == high else f"{low} to {high}"
+
+
+def _end(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 3 or words[1] not in MEASURES:
+        return None
+    pick, measure = min if words[0] == "least" else max, words[1]
+    cells = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
+    values = [float(v) for o in cells if isinstance(v := o.measures.get(measure), (int, float))]
+    return show(pick(values), measure) if values else None
+
+
+def _clock(words: list[str], study: Study, results: Results) -> str | None:
+    found = _by_benchmark(words[1:], "paper_end", results).values()
+    return f"{sum(line == [1.0] for line in found)} of {len(found)}" if found else None
+
+
+def _n(words: list[str], study: Study, results: Results) -> str | None:
+    if words[1:] == ["benchmarks"]:
+        return str(len({o.benchmark for o in results.outcomes.values()})) or None
+    if len(words) == 3 and words[1] == "seeds":
+        done = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
+        return str(len({o.seed for o in done})) if done else None
+    return None
+
+
+def _stops(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 3:
+        return None
+    cells = [o for o in results.outcomes.values() if o.variant == words[1] and o.status == DONE]
+    if not cells or not all("stop" in o.measures for o in cells):
+        return None
+    return f"{sum(o.measures['stop'] == words[2] for o in cells)} of {len(cells)}"
+
+
+# -- comparisons ------------------------------------------------------------------------------
 
 
 def _by_benchmark(variants: list[str], measure: str, results: Results) -> dict[str, list[float]]:
@@ -131,17 +299,26 @@ def _by_seed(
     }
 
 
-def _count(words: list[str], results: Results) -> str | None:
-    if len(words) != 5 or words[3] not in "<>" or words[1] not in MEASURES:
+def _ahead(first: str, sign: str, second: str, measure: str, results: Results) -> dict[str, bool]:
+    """On which benchmarks the mean is on that side."""
+    found = _by_benchmark([first, second], measure, results)
+    return {b: a > c if sign == ">" else a < c for b, (a, c) in found.items()}
+
+
+def _is_comparison(words: Sequence[str]) -> bool:
+    return len(words) == 4 and words[2] in ("<", ">") and words[0] in MEASURES
+
+
+def _count(words: list[str], study: Study, results: Results) -> str | None:
+    if not _is_comparison(words[1:]):
         return None
     _, measure, first, sign, second = words
-    found = _by_benchmark([first, second], measure, results).values()
-    held = sum((a > b) if sign == ">" else (a < b) for a, b in found)
-    return f"{held} of {len(found)}" if found else None
+    found = _ahead(first, sign, second, measure, results)
+    return f"{sum(found.values())} of {len(found)}" if found else None
 
 
-def _pairs(words: list[str], results: Results) -> str | None:
-    if len(words) != 5 or words[3] not in "<>" or words[1] not in MEASURES:
+def _pairs(words: list[str], study: Study, results: Results) -> str | None:
+    if not _is_comparison(words[1:]):
         return None
     _, measure, first, sign, second = words
     found = [
@@ -151,3 +328,111 @@ def _pairs(words: list[str], results: Results) -> str | None:
     ]
     held = sum((a > b) if sign == ">" else (a < b) for a, b in found)
     return f"{held} of {len(found)}" if found else None
+
+
+_RULED = ("held", "lost", "open")
+
+
+def _rule(words: Sequence[str], results: Results) -> dict[str, str] | None:
+    """By benchmark whether a variant is on that side of all others: held, lost or open."""
+    if not _is_comparison(words):
+        return None
+    measure, first, sign, seconds = words
+    ahead, behind = (ABOVE, BELOW) if sign == ">" else (BELOW, ABOVE)
+    stands = [stand(results, measure, first, second) for second in seconds.split(",")]
+    benchmarks = dict.fromkeys(o.benchmark for o in results.outcomes.values())
+    if any(benchmark not in one for one in stands for benchmark in benchmarks):
+        return None  # a rival without a number is not left out
+    told = {}
+    for benchmark in benchmarks:
+        words_of = [one[benchmark] for one in stands]
+        is_held = all(word == ahead for word in words_of)
+        told[benchmark] = "held" if is_held else "lost" if behind in words_of else "open"
+    return told
+
+
+def _ruled(words: list[str], study: Study, results: Results) -> str | None:
+    found = _rule(words[1:], results)
+    if found is None:
+        return None
+    return f"{sum(told == words[0] for told in found.values())} of {len(found)}"
+
+
+def _where(words: list[str], study: Study, results: Results) -> str | None:
+    """The benchmarks where something holds, by means or by the rule."""
+    if len(words) > 1 and words[1] in _RULED:
+        found = _rule(words[2:], results)
+        chosen = None if found is None else [b for b, told in found.items() if told == words[1]]
+    elif _is_comparison(words[1:]):
+        _, measure, first, sign, second = words
+        ahead = _ahead(first, sign, second, measure, results)
+        chosen = [b for b, is_so in ahead.items() if is_so] if ahead else None
+    else:
+        return None
+    if chosen is None:
+        return None
+    return ", ".join(f"`{b}`" for b in chosen) or "none of them"
+
+
+def _stand(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4 or words[1] not in MEASURES:
+        return None
+    found = stand(results, *words[1:])
+    return tell_stand(found) if found else None
+
+
+def _best(words: list[str], study: Study, results: Results) -> str | None:
+    """Which of some variants has the best mean, on how many benchmarks, or over all of them."""
+    over_all = words[-1] == "mean"
+    if len(words) != 3 + over_all or words[1] not in MEASURES:
+        return None
+    measure, variants = words[1], words[2].split(",")
+    found = _by_benchmark(variants, measure, results)
+    if len(found) < len({o.benchmark for o in results.outcomes.values()}) or not found:
+        return None
+    pick = min if MEASURES[measure].more_is_better is False else max
+    of = {name: study.variant(name).of or name for name in variants}  # the text says with what
+    labels = {name: study.variant(of[name]).label for name in variants}
+    if over_all:
+        means = [statistics.fmean(column) for column in zip(*found.values(), strict=True)]
+        return labels[variants[means.index(pick(means))]]
+    counts = dict.fromkeys(variants, 0)
+    for line in found.values():
+        counts[variants[line.index(pick(line))]] += 1
+    ranked = sorted(variants, key=lambda name: -counts[name])
+    parts = [f"{labels[name]} on {counts[name]}" for name in ranked if counts[name]]
+    return f"{', '.join(parts)} of {len(found)}"
+
+
+# -- what words rest on -----------------------------------------------------------------------
+
+
+def _is_supported(text: str, known: Sequence[Results]) -> bool:
+    """Is a sentence true of the largest scale that has its numbers, or of the one it names?"""
+    scale, colon, rest = text.partition(": ")
+    for results in known:
+        if not colon or results.scale == scale:
+            told = _support((rest if colon else text).split(), results)
+            if told is not None:
+                return told
+    return False
+
+
+def _support(words: list[str], results: Results) -> bool | None:
+    """Is it true of these results? None where they do not have the numbers."""
+    comparison, how = words[:4], words[4:]
+    if not _is_comparison(comparison) or not how:
+        return None
+    measure, first, sign, seconds = comparison
+    if how[0] == "held" and len(how) == 2:
+        found = _rule(comparison, results)
+        return None if found is None else list(found.values()).count("held") >= int(how[1])
+    rivals = [_by_benchmark([first, second], measure, results) for second in seconds.split(",")]
+    if not all(rivals):
+        return None
+    lines = [[(a, b) if sign == ">" else (b, a) for a, b in rival.values()] for rival in rivals]
+    if how == ["mean"]:
+        return all(sum(a for a, _ in line) > sum(b for _, b in line) for line in lines)
+    if how[0] == "count" and len(how) == 2:
+        return all(sum(a > b for a, b in line) >= int(how[1]) for line in lines)
+    return None

@@ -1,11 +1,15 @@
 """The pages of all studies, and those in the documentation."""
 
+import copy
 import dataclasses
 
 from limi import studies
-from limi.studies._files import load
+from limi.studies import _page
+from limi.studies._claims import list_claims
+from limi.studies._files import load, load_overview
 from limi.studies._page import check_pages
-from limi.studies._results import Results, keep, read
+from limi.studies._remarks import check_remarks
+from limi.studies._results import Results, keep
 from tests.studies.small import ROOT, outcome, tiny
 
 
@@ -19,12 +23,10 @@ def test_the_pages_say_what_holds_and_what_does_not(tmp_path):
         "aequitas, sg, eidig, neuronfair, expga" in pages["reproduction/dnn.md"]
     )
     assert "LIMI finds more a thousand queries" not in pages["reproduction/dnn.md"]
-    overview = pages["reproduction.md"]
-    assert (
-        "[Findings and speed against forests](reproduction/rf.md) | Table 2 | not run | |"
-        in overview
-    )
-    assert set(pages) == {"reproduction.md", *(f"reproduction/{n}.md" for n in studies.names())}
+    listed = pages["reproduction/conditions.md"]
+    assert "[Findings and speed against forests](rf.md) | Table 2 | not run | |" in listed
+    names = ("claims", "conditions", *studies.names())
+    assert set(pages) == {"reproduction.md", *(f"reproduction/{name}.md" for name in names)}
     # No cell is left out: every planned benchmark and method stands in the table.
     for benchmark in load("dnn").benchmarks:
         for name in load("dnn").scale("small").variants:
@@ -47,15 +49,48 @@ def test_a_page_shows_every_scale_and_only_what_was_measured_there(tmp_path):
     assert {"dnn-paper.svg", "dnn-small.svg"} <= set(studies.figures(tmp_path))
 
 
-def test_a_remark_whose_number_no_longer_follows_is_found(tmp_path):
-    keep(tiny(), tmp_path)
-    found = check_pages(tmp_path)
-    assert any("{plausible_share limi mean} cannot be filled in" in one for one in found)
-    study = dataclasses.replace(load("dnn"), remarks="LIMI finds 17 of 95 %.", fixed=("95",))
-    from limi.studies._remarks import check_remarks
+def test_the_overview_has_two_screens():
+    overview = studies.page(ROOT / "studies" / "results")
+    rows = [line for line in overview.splitlines() if line.startswith("| [")]
+    assert len(overview.splitlines()) <= len(rows) + 25
+    assert overview.count("\n- **") <= 5
+    assert "reproduction/claims.md" in overview
+    assert "reproduction/conditions.md" in overview
 
-    (wrong,) = check_remarks(study, [read(study, "small", tmp_path)])
-    assert "the remark says 17, which is not taken from the cells" in wrong
+
+def test_links_follow_the_name_of_the_page(tmp_path):
+    keep(tiny(), tmp_path)
+    pages = studies.pages(tmp_path, "copy")
+    assert "](reproduction/" not in "".join(pages.values())
+    assert "](copy/claims.md)" in pages["copy.md"]
+    assert "](../copy.md)" in pages["copy/dnn.md"]
+
+
+def test_a_text_that_no_longer_follows_is_found(tmp_path, monkeypatch):
+    keep(tiny(), tmp_path)
+    assert check_pages(tmp_path) == []
+    words = copy.deepcopy(load_overview())
+    words["rule"]["says"] += "It holds on three tables."
+    words["conclusions"][0]["supports"] = ["findings natural > limi mean"]
+    claims = [dataclasses.replace(list_claims()[0], note="On 17 {findings limi mean}.")]
+    monkeypatch.setattr(_page, "load_overview", lambda: words)
+    monkeypatch.setattr(_page, "list_claims", lambda: claims)
+    found = check_pages(tmp_path)
+    assert [one.partition(";")[0] for one in found] == [
+        "rule: the text says 'three', which is not taken from the cells",
+        f"conclusion {words['conclusions'][0]['says'][:40]!r}: the words rest on "
+        "'findings natural > limi mean', which does not hold",
+        "the note of 'LIMI finds most (networks)': the text says '17', which is not taken from "
+        "the cells",
+    ]
+
+
+def test_remarks_notes_and_claims_of_a_study_are_read():
+    changes = {"remarks": "17 rows.", "notes": ("On two tables.",), "fixed": ()}
+    claim = dataclasses.replace(load("dnn").claims[0], says="LIMI finds 5 times as much")
+    study = dataclasses.replace(load("dnn"), **changes, supports=(), claims=(claim,), combined=())
+    told = [one.split("'")[1] for one in check_remarks(study, [tiny()])]
+    assert told == ["17", "5", "two"]
 
 
 def test_the_pages_in_the_documentation_are_what_the_kept_results_give():

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from limi.studies._files import load
-from limi.studies._remarks import check_remarks, fill_in
-from tests.studies.small import tiny
+from limi.studies._remarks import WAITS, check_text, fill_in, find_numbers
+from tests.studies.small import outcome, tiny
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,27 @@ from tests.studies.small import tiny
         ("{pairs findings natural > limi}", "0 of 4"),
         ("{findings limi:natural means}", "+38 %"),
         ("{count findings natural > limi}", "0 of 2"),
+        ("{where findings limi > natural}", "`census-sex`, `credit-sex`"),
+        ("{where findings natural > limi}", "none of them"),
+        ("{held findings limi > natural}", "2 of 2"),
+        ("{lost findings natural > limi}", "2 of 2"),
+        ("{open findings natural > limi}", "0 of 2"),
+        ("{where held findings natural < limi}", "`census-sex`, `credit-sex`"),
+        ("{stand findings limi natural}", "higher on both benchmarks"),
+        ("{best findings limi,natural}", "limi on 2 of 2"),
+        ("{best findings limi,natural mean}", "limi"),
+        ("{span findings limi census-sex}", "90,000 to 110,000"),
+        ("{span findings limi credit-sex}", "300,000"),
+        ("{least findings limi}", "90,000"),
+        ("{most findings natural}", "220,000"),
+        ("{n benchmarks}", "2"),
+        ("{n seeds limi}", "2"),
+        ("{clock limi}", "0 of 2"),
+        ("{clock natural}", "(not run)"),
         ("{small: atn limi census-sex}", "0.820"),
-        ("{paper: atn limi census-sex}", "(not run)"),
         ("{atn limi bank-age}", "(not run)"),
         ("{nothing limi mean}", "(not run)"),
+        ("{held findings limi > real}", "(not run)"),
     ],
 )
 def test_a_number_is_filled_in(text, shown):
@@ -39,9 +56,100 @@ def test_variants_are_compared_at_the_seeds_that_both_have():
     assert fill_in(text, load("dnn"), [known]) == "+12 %, 100,000"
 
 
-def test_digits_of_results_stand_in_braces():
-    study = dataclasses.replace(
-        load("dnn"), remarks="Of `95` rows {findings limi low}, 12 and 1,000.", fixed=("1,000",)
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Of `95` rows {findings limi low}, 12 and 1,000.", ["12"]),
+        (
+            "It is ahead on one benchmark, a tenth of the others, and twice as fast.",
+            ["one", "tenth", "twice"],
+        ),
+        (
+            "It holds on every table, for all of the seeds and on both benchmarks.",
+            ["every table", "all of the seeds", "both benchmarks"],
+        ),
+        ("See [the page](page-2.md#part-3) of `dnn-5`.", []),
+        ("Someone, often, a weight of tension.", []),
+        ("In 1,000 rows, 10,000 rows and 1,0001.", ["10,000", "1,0001"]),
+    ],
+)
+def test_numbers_outside_braces_are_found_in_digits_and_in_words(text, found):
+    assert find_numbers(text, ["1,000"]) == found
+
+
+def test_a_definition_is_named_with_its_words():
+    text = "One row per call, and one more."
+    assert find_numbers(text, ["One row per call"]) == ["one"]
+    # Words may be broken over lines.
+    assert find_numbers("at most five\nhundred rows", ["at most five hundred rows"]) == []
+
+
+@pytest.mark.parametrize(
+    ("support", "holds"),
+    [
+        ("findings limi > natural mean", True),
+        ("findings natural > limi mean", False),
+        ("findings natural < limi count 2", True),
+        ("findings natural < limi count 3", False),
+        ("findings limi > natural held 2", True),
+        ("findings limi > natural held 3", False),
+        ("small: findings limi > natural mean", True),
+        ("findings limi natural", False),
+        ("nonsense", False),
+    ],
+)
+def test_words_rest_on_what_the_cells_say(support, holds):
+    study = load("dnn")
+    wrong = check_text("words", ["More."], study, [tiny()], [], [support])
+    assert (wrong == []) == holds
+    if not holds:
+        assert wrong == [f"words: the words rest on {support!r}, which does not hold"]
+
+
+def test_the_largest_scale_that_has_the_numbers_decides_what_words_rest_on():
+    larger = dataclasses.replace(
+        tiny(),
+        scale="paper",
+        outcomes={
+            cell.cell: cell
+            for cell in (
+                outcome("census-sex/limi/0", findings=1),
+                outcome("census-sex/natural/0", findings=2),
+            )
+        },
     )
-    (wrong,) = check_remarks(study, [tiny()])
-    assert "says 12," in wrong
+    told = check_text("w", [], load("dnn"), [larger, tiny()], [], ["findings limi > natural mean"])
+    assert len(told) == 1
+
+
+def test_a_paragraph_waits_for_cells_that_were_not_run():
+    text = "First {findings limi mean}.\n\nThen {likeness guided mean}.\n\n"
+    text += "- {atn limi low}\n- {atn sg low}\n"
+    shown = fill_in(text, load("dnn"), [tiny()])
+    assert shown == "First 200,000.\n\n- 0.820\n\n" + WAITS
+    assert fill_in("{likeness guided mean}", load("dnn"), [tiny()]) == WAITS
+    # It is not wrong; a place that no cell could ever fill is.
+    assert check_text("x", [text], load("dnn"), [tiny()], []) == []
+    (wrong,) = check_text("x", ["{likeliness limi mean}"], load("dnn"), [tiny()], [])
+    assert wrong == "x: {likeliness limi mean} cannot be filled in from the kept cells"
+
+
+def test_a_measure_without_a_number_is_wrong_and_not_waited_for():
+    known = tiny()
+    for name in ("census-sex/limi/0", "census-sex/limi/1"):
+        cell = known.outcomes[name]
+        known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "atn": None})
+    assert len(check_text("x", ["{atn limi mean}"], load("dnn"), [known], [])) == 1
+
+
+def test_texts_of_no_study_hold_no_places():
+    (wrong,) = check_text("rule", ["Of {atn limi mean}."], None, [], [])
+    assert "cannot be filled in" in wrong
+
+
+def test_cells_that_ended_by_something_are_counted():
+    known = tiny()
+    for number, (name, cell) in enumerate(list(known.outcomes.items())):
+        stop = "rows" if number % 2 else "exhausted"
+        known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "stop": stop})
+    assert fill_in("{stops limi rows}", load("dnn"), [known]) == "2 of 4"

@@ -7,8 +7,10 @@ import pytest
 from limi import studies
 from limi.studies import _page, _tables
 from limi.studies._claims import judge, list_claims
+from limi.studies._derived import complete
 from limi.studies._files import load
 from limi.studies._formats import render
+from limi.studies._measures import show
 from limi.studies._results import Results
 from tests.studies.small import outcome, small_study, tiny
 
@@ -94,41 +96,6 @@ def test_few_findings_excuse_only_what_is_measured_of_findings():
     assert told == ["under 50 found", "-"]
 
 
-def test_what_a_row_by_row_program_would_have_found_by_then():
-    """SG on census (sex): 1,806 findings at 0.5 a second are 3,612 seconds, so an hour."""
-    curve = {"rows": [100, 720], "queries": [200, 1440], "findings": [10, 72]}
-    measures = {"findings": 72.0, "rows": 720.0, "curve": curve, "plain_rows_per_second": 0.1}
-    cell = outcome("census-sex/sg/0", **measures)
-    results = _tables.complete(load("dnn"), Results("dnn", "paper", {cell.cell: cell}))
-    found = results.outcomes[cell.cell].measures
-    assert found["paper_seconds"] == 3600
-    assert found["plain_rows"] == pytest.approx(360)
-    assert found["plain_findings"] == pytest.approx(36)
-
-
-def test_without_a_curve_only_what_fits_in_the_paper_s_time_is_known():
-    for speed, expected in ((0.2, 72.0), (0.1, None)):
-        measures = {"findings": 72.0, "rows": 720.0, "plain_rows_per_second": speed}
-        cell = outcome("census-sex/sg/0", **measures)
-        results = _tables.complete(load("dnn"), Results("dnn", "paper", {cell.cell: cell}))
-        assert results.outcomes[cell.cell].measures["plain_findings"] == expected
-
-
-def test_findings_per_second_of_everything_count_the_generator_s_fit():
-    cells = [
-        outcome("census-sex/sg/0", findings=60, seconds=2.0, rows=120, queries=600),
-        outcome("census-sex/limi/0", findings=60, seconds=2.0, generator_seconds=10.0),
-        outcome("census-sex/natural/0", findings=60, seconds=2.0),
-    ]
-    cells[1:] = [dataclasses.replace(c, given={"generator": "trees"}) for c in cells[1:]]
-    known = {cell.cell: cell for cell in cells}
-    found = _tables.complete(load("dnn"), Results("dnn", "paper", known)).outcomes
-    told = [found[cell.cell].measures for cell in cells]
-    # A fit whose seconds were not kept is not taken for none.
-    assert [one.get("per_second_all") for one in told] == [30.0, 5.0, None]
-    assert (told[0]["per_row"], told[0]["per_thousand_queries"]) == (0.5, 100.0)
-
-
 @pytest.mark.parametrize(
     ("mine", "theirs", "held", "n_against", "n_open"),
     [
@@ -165,12 +132,38 @@ def test_one_seed_is_named_where_a_claim_rests_on_it():
 
 
 def test_small_numbers_keep_their_digits_and_extrapolated_ones_lose_them():
-    assert _tables.show(0.03, "per_second") == "0.03"
-    assert _tables.show(1234.5, "per_second") == "1,230"
-    assert _tables.show(41.68, "per_second") == "41.7"
-    assert _tables.show(320.61, "plausible_per_thousand") == "320"
-    assert _tables.show(0.734, "plausible_per_thousand") == "0.73"
-    assert _tables.show(123_456, "plausible") == "120,000"
+    assert show(0.03, "per_second") == "0.03"
+    assert show(1234.5, "per_second") == "1,230"
+    assert show(41.68, "per_second") == "41.7"
+    assert show(320.61, "plausible_per_thousand") == "320"
+    assert show(0.734, "plausible_per_thousand") == "0.73"
+    assert show(123_456, "plausible") == "120,000"
+
+
+def test_shares_of_a_sample_carry_two_digits_and_their_interval():
+    assert show(0.2083, "plausible_per_row") == "21 %"
+    assert show(0.0123, "plausible_per_row") == "1.2 %"
+    measures = {"plausible": 210.0, "plausible_low": 200.0, "plausible_high": 221.0}
+    cell = outcome("census-sex/limi/0", findings=300.0, rows=1000.0, **measures)
+    known = complete(load("dnn"), Results("dnn", "small", {cell.cell: cell}))
+    table = _tables.matrix(small_study(), "plausible_per_row", known)
+    assert table.rows[0] == ("census-sex", "21 % [20 % to 22 %]")
+    assert "interval" in table.title
+
+
+def test_the_end_of_the_paper_s_runs_is_a_word():
+    assert [show(x, "paper_end") for x in (1.0, 0.0, 0.5)] == [
+        "the clock",
+        "itself",
+        "50% the clock",
+    ]
+
+
+def test_why_a_cell_has_no_number():
+    cell = outcome("census-sex/limi/0", findings=300.0, found_100k=None, paper_rows=None)
+    known = Results("dnn", "small", {cell.cell: cell})
+    told = [_tables._why_not(known, "census-sex", "limi", m) for m in ("found_100k", "paper_rows")]
+    assert told == ["fewer rows", "never found as many"]
 
 
 def test_less_is_better_where_it_is():
@@ -201,7 +194,7 @@ def test_what_a_repair_measures_before_is_a_variant_of_its_own():
         name: outcome(name, before=before, if_o=0.1, accuracy=0.87)
         for name in ("census-sex/limi/0", "census-sex/adf/0")
     }
-    results = _tables.complete(study, Results("repair-dnn", "small", outcomes))
+    results = complete(study, Results("repair-dnn", "small", outcomes))
     assert results.numbers("census-sex", "before", "if_o") == [0.2]
     told = [t for t in _tables.claims(study, results) if t.claim.measure == "if_o"]
     assert (told[0].held, told[0].against) == (1, ())

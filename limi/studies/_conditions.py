@@ -1,0 +1,181 @@
+"""Conditions of a study's results: budget, seeds, generators, targets, machines, and what differs
+from the paper's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from limi.studies._cells import expand
+from limi.studies._files import PAPER_GENERATOR, Scale, Study, load, paper_accuracy
+from limi.studies._results import DONE, Outcome, Results, describe_outdated
+
+__all__ = ["briefly", "conditions", "describe_machines", "is_on_gpu"]
+
+
+def conditions(study: Study, results: Results) -> tuple[str, ...]:
+    """What differs from the paper's runs: budget, seeds, machine, targets, key and clock."""
+    size = _size(study, results)
+    made = describe_machines(results.made)
+    n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
+    if study.kind in ("twins", "images"):  # what differs from the paper stands in their notes
+        seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
+        return (f"{size.words[:1].upper()}{size.words[1:]}; {seeds}. Machine: {made}.",)
+    said = [
+        f"Budget: {size.words} (scale `{results.scale}`), {n_seeds} seed"
+        f"{'' if n_seeds == 1 else 's'}. Paper: 1,000 seeds with 1,000 local steps or a million "
+        "latents, an hour at most, 5 runs. No run here ends by the clock.",
+        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti, one row a "
+        "call.",
+        _accuracies(results),
+        "Key: findings of every method are distinct by their non-protected columns, and flip when "
+        "asked a second time. The paper's programs count by keys of their own.",
+        "Clock: the whole search with labelling, boundary, explanations and surrogates, without "
+        "fitting the generator. Paper: without sampling and boundary as well.",
+    ]
+    return tuple(one for one in said if one)
+
+
+def describe_machines(made: Mapping[str, Any]) -> str:
+    """What results were made on and with."""
+    return "; some cells ".join(map(_machine, [made, *made.get("earlier", ())]))
+
+
+def briefly(study: Study, results: Results) -> tuple[str, ...]:
+    """The conditions of one study at one scale; what all share stands on a page of its own."""
+    size = _size(study, results)
+    words = f"{size.words[:1].upper()}{size.words[1:]}"
+    fewer = _fewer_seeds(study, size, results)
+    seeds = f"{size.seeds} seed{'' if size.seeds == 1 else 's'}"
+    said = [
+        f"{words}. {seeds}" + (f", but for {fewer}." if fewer else "."),
+        _generators(study, results),
+        _accuracies(results) if study.kind not in ("twins", "images", "plain") else "",
+        _places(results),
+        describe_outdated(results, expand(study, results.scale)),
+    ]
+    return tuple(one for one in said if one)
+
+
+def is_on_gpu(outcome: Outcome) -> bool | None:
+    """Did a cell search on a GPU? None where it does not say, which cells of today do; older ones
+    of the paper's generator may have."""
+    if "device" in outcome.given:
+        return bool(outcome.given["device"] != "cpu")
+    return None if outcome.given.get("generator") == PAPER_GENERATOR else False
+
+
+def _size(study: Study, results: Results) -> Scale:
+    return (load(study.uses) if study.uses else study).scale(results.scale)
+
+
+def _fewer_seeds(study: Study, size: Scale, results: Results) -> str:
+    """Which variants have fewer seeds than planned."""
+    benchmarks = dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values())
+    by_seeds: dict[int, list[str]] = {}
+    for variant in size.variants:
+        done = [sum(o.status == DONE for o in results.of(b, variant)) for b in benchmarks]
+        n = min(done, default=0)
+        if n < size.seeds and not _is_derived(study, variant):
+            told = f"{variant} on some benchmarks" if not n and any(done) else variant
+            by_seeds.setdefault(n, []).append(told)
+    return "; ".join(
+        f"{n} seed{'' if n == 1 else 's'}: {', '.join(names)}"
+        if n
+        else f"not run: {', '.join(names)}"
+        for n, names in sorted(by_seeds.items(), reverse=True)
+    )
+
+
+def _places(results: Results) -> str:
+    """Which variants ran on which machine, and on which of its devices."""
+    where: dict[str, dict[str, None]] = {}
+    for outcome in results.outcomes.values():
+        if outcome.status == DONE:
+            machine = str(outcome.given.get("machine", ""))
+            if machine and is_on_gpu(outcome):
+                machine += " with an NVIDIA GPU"
+            where.setdefault(machine, {})[outcome.variant] = None
+    silent = where.pop("", {})
+    unsaid = [
+        variant
+        for variant in silent
+        if any(o.variant == variant and is_on_gpu(o) is None for o in results.outcomes.values())
+    ]
+    made = f"Made with {describe_machines(results.made)}; one thread per cell."
+    parts = [f"{machine}: {_join(names, results)}" for machine, names in where.items()]
+    told = f" By cell: {'; '.join(parts)}." if parts else ""
+    if silent and parts:
+        told += f" Cells that do not say which of these: {_join(silent, results)}."
+    if unsaid:
+        which = _join(unsaid, results)
+        named = "The cells" if which == "all" else f"Cells of {which}"
+        told += (
+            f" {named} do not say whether they searched on a GPU, so their speeds are not compared."
+        )
+    return made + told
+
+
+def _join(variants: Mapping[str, Any] | list[str], results: Results) -> str:
+    """Names of variants; all of them together are called so."""
+    every = {o.variant for o in results.outcomes.values() if o.status == DONE}
+    return "all" if set(variants) == every else ", ".join(variants)
+
+
+def _is_derived(study: Study, variant: str) -> bool:
+    return any(v.name == variant and v.derived for v in study.variants)
+
+
+def _generators(study: Study, results: Results) -> str:
+    """Which generator each variant draws from, as its cells say."""
+    used: dict[str, list[str]] = {}
+    for outcome in results.outcomes.values():
+        if name := outcome.given.get("generator"):
+            short = outcome.given.get("generator_settings")
+            told = f"`{name}`" + (
+                f" ({', '.join(f'{k} {v}' for k, v in short.items())})" if short else ""
+            )
+            if outcome.variant not in used.setdefault(told, []):
+                used[told].append(outcome.variant)
+    return "; ".join(f"Generator {name}: {', '.join(names)}" for name, names in used.items()) + (
+        "." if used else ""
+    )
+
+
+def _machine(made: Mapping[str, Any]) -> str:
+    found = made.get("versions", {})
+    tools = ("limi", "numpy", "scikit-learn", "torch")
+    seen = ", ".join(f"{name} {found[name]}" for name in tools if name in found)
+    return f"{made.get('processor', 'unknown')}, {made.get('cores', '?')} cores ({seen})"
+
+
+def _accuracies(results: Results) -> str:
+    published = paper_accuracy()
+    shown: dict[str, str] = {}
+    unseen: dict[str, str] = {}
+    for outcome in results.outcomes.values():
+        table, target = outcome.benchmark.partition("-")[0], outcome.given.get("target", "")
+        value = outcome.measures.get("accuracy")
+        if outcome.status != DONE or value is None:
+            continue
+        if "before" in outcome.measures:  # a repaired target is not the one that was tested
+            value = outcome.measures["before"].get("accuracy", value)
+        if (of_unseen := outcome.measures.get("test_accuracy")) is not None:
+            unseen.setdefault(f"{table} {target}", f"{100 * of_unseen:.1f}")
+        beside = (
+            f" ({100 * published[table]:.1f})" if target == "dnn" and table in published else ""
+        )
+        shown.setdefault(f"{table} {target}", f"{100 * value:.1f}{beside}")
+    if not shown:
+        return ""
+    words = ", ".join(f"{name} {value}" for name, value in sorted(shown.items()))
+    beside = " (the paper's)" if "(" in words else ""
+    return (
+        "Targets: trained here, of the same shape as the paper's; accuracy on the training rows in "
+        f"percent{beside}: {words}." + _of_test_rows(unseen)
+    )
+
+
+def _of_test_rows(unseen: Mapping[str, str]) -> str:
+    words = ", ".join(f"{name} {value}" for name, value in sorted(unseen.items()))
+    return f" On test rows, of the tables that have some: {words}." if words else ""

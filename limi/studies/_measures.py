@@ -1,0 +1,129 @@
+"""What is measured of cells: names, and how numbers are written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["MEASURES", "Measure", "show"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How a measure is called and shown."""
+
+    label: str
+    form: str
+    more_is_better: bool | None = True  # None: neither
+
+
+MEASURES = {
+    "findings": Measure("findings", ",.0f"),
+    "per_second": Measure("findings/s", "3"),
+    "per_second_search": Measure("findings/s after the first check", "3"),
+    "per_second_all": Measure("findings/s, generator fitted", "3"),
+    "per_thousand_queries": Measure("per 1,000 queries", ",.2f"),
+    "per_row": Measure("rows that flip", ".2%"),
+    "rows": Measure("rows checked", ",.0f", None),
+    "queries": Measure("queries", ",.0f", None),
+    "seconds": Measure("seconds", ",.1f", False),
+    "seconds_before": Measure("seconds before the first check", ",.1f", False),
+    "found_1k": Measure("found in 1,000 rows", ",.0f"),
+    "found_10k": Measure("found in 10,000 rows", ",.0f"),
+    "found_100k": Measure("found in 100,000 rows", ",.0f"),
+    "diversity": Measure("diversity", ".3f"),
+    "cells": Measure("cells", ",.0f"),
+    "one_apart": Measure("one column from another", ".1%", None),
+    "atn": Measure("ATN, equation", ".3f"),
+    "atn_07": Measure("ATN, SDMetrics 0.7", ".3f"),
+    "atn_032": Measure("ATN, SDMetrics 0.32", ".3f"),
+    "representative_atn": Measure("representative, equation", ".3f"),
+    "representative_atn_07": Measure("representative, 0.7", ".3f"),
+    "representative_atn_032": Measure("representative, 0.32", ".3f"),
+    "real_atn": Measure("flipping rows of the table", ".3f", None),
+    "real_rate": Measure("IF_o", ".4f", None),
+    "detection_boosted": Measure("detection, boosted", ".3f", False),
+    "detection_logistic": Measure("detection, logistic", ".3f", False),
+    "detection_svc": Measure("detection, SVC", ".3f", False),
+    "distance": Measure("distance", ".2f", False),
+    "plausible": Measure("plausible findings", "2", True),
+    "plausible_low": Measure("from", "2", None),
+    "plausible_high": Measure("to", "2", None),
+    "likeness": Measure("like people who flip", ".3f"),
+    "real_likeness": Measure("flipping people of the table", ".3f", None),
+    "plane_favorable": Measure("favorable on the plane", ".1%", None),
+    "paper_end": Measure("the paper's runs ended by", "end", None),
+    "paper_seconds": Measure("the paper's seconds", ",.0f", None),
+    "paper_rows": Measure("rows ours checked for as many", "2", None),
+    "paper_speed": Measure("per second of the paper's", "2 rate", None),
+    "loop_rows": Measure("rows one by one in the paper's time", "2", None),
+    "loop_findings": Measure("found by then", ",.0f"),
+    "loop_speed": Measure("rows per second, one by one", "2"),
+    "loop_before": Measure("seconds before the first row", "2", False),
+    "plausible_share": Measure("plausible", ".1%", True),
+    "plausible_per_thousand": Measure("plausible per 1,000 queries", "2 rate", True),
+    "plausible_per_row": Measure("plausible findings per checked row", "2 share", True),
+    "plausible_per_row_low": Measure("from", "2 share", None),
+    "plausible_per_row_high": Measure("to", "2 share", None),
+    "auc_train": Measure("AUC, train", ".4f"),
+    "auc_entire": Measure("AUC, entire", ".4f"),
+    "accuracy": Measure("accuracy", ".4f"),
+    "if_r": Measure("IF_r", ".4f", False),
+    "if_o": Measure("IF_o", ".4f", False),
+    "if_m": Measure("shuffled rate", ".4f", False),
+    "if_n": Measure("natural rate", ".4f", False),
+    "held_out": Measure("accuracy, held out", ".4f"),
+    "auc": Measure("AUC", ".4f"),
+    "calibration": Measure("calibration error", ".3f", False),
+    "favored": Measure("favorable decisions", ".1%", None),
+    "twin_rate": Measure("changed as a twin", ".1%", False),
+    "opportunity": Measure("equal opportunity", ".3f", False),
+    "spd": Measure("SPD", ".3f", False),
+    "aod": Measure("AOD", ".3f", False),
+    "overlap": Measure("overlap", ".3f"),
+    "generator_atn": Measure("ATN of samples", ".3f"),
+    "generator_seconds": Measure("seconds to fit", ",.1f", False),
+    "gains": Measure("gains", ".1%", None),
+    "losses": Measure("losses", ".1%", None),
+    "gap": Measure("gap", ".3f", None),
+    "coverage": Measure("coverage", ".0%", None),
+    "kappa": Measure("kappa", ".2f"),
+    "placebo": Measure("placebo", ".2%", False),
+    "twin_auc": Measure("AUC", ".3f", False),
+    "right": Measure("right", ".1%"),
+    "speed": Measure("speed ratio", ".2f"),
+    "flip_share": Measure("flips", ".1%", None),
+    "valid_share": Measure("twins that count", ".1%", None),
+    "twin_flips": Measure("twins that flip", ".1%", None),
+    "floor_flips": Measure("placebos that flip", ".1%", None),
+    "excess": Measure("excess", "+.1%", None),
+    "excess_low": Measure("from", "+.1%", None),
+    "excess_high": Measure("to", "+.1%", None),
+    "excess_seen": Measure("excess seen", ".0%", None),
+    "effect": Measure("effect", "+.2f", None),
+    "effect_low": Measure("from", "+.2f", None),
+    "effect_high": Measure("to", "+.2f", None),
+    "effect_floor": Measure("floor", ".2f", None),
+    "effect_size": Measure("size of the effect", ".2f", None),
+    "direction": Measure("direction", ".0%", None),
+    "effect_seen": Measure("effect seen", ".0%", None),
+}
+
+
+def show(value: float, measure: str) -> str:
+    """A number as its measure is written."""
+    form = MEASURES[measure].form
+    if form == "2":  # counts that a sample was extrapolated to: two digits are known
+        return f"{float(f'{value:.2g}'):,.0f}"
+    if form == "3":  # speeds: further digits are the machine's noise
+        places = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+        return f"{float(f'{value:.3g}'):,.{places}f}"
+    if form == "2 rate":
+        places = 0 if abs(value) >= 10 else 1 if abs(value) >= 1 else 2
+        return f"{float(f'{value:.2g}'):,.{places}f}"
+    if form == "2 share":
+        return f"{float(f'{100 * value:.2g}'):g} %"
+    if form == "end":  # of a mean, how many of the cells
+        return {0.0: "itself", 1.0: "the clock"}.get(value, f"{value:.0%} the clock")
+    if form == ",.1f" and abs(value) < 10:
+        form = ",.2f"
+    return format(value, form)

@@ -1,0 +1,54 @@
+"""Conditions of a study's results."""
+
+import dataclasses
+
+from limi.studies._conditions import briefly, is_on_gpu
+from limi.studies._results import Results
+from tests.studies.small import outcome, small_study, tiny
+
+
+def with_given(**by_variant):
+    known = tiny()
+    cells = {
+        name: dataclasses.replace(cell, given={"target": "dnn", **by_variant.get(cell.variant, {})})
+        for name, cell in known.outcomes.items()
+    }
+    return Results("dnn", "small", cells, known.made)
+
+
+def said(results):
+    return "\n".join(briefly(small_study(), results))
+
+
+def test_cells_say_where_they_ran():
+    told = said(
+        with_given(
+            limi={"machine": "a big one", "device": "cuda", "generator": "ctgan"},
+            natural={"machine": "a small one", "device": "cpu"},
+        )
+    )
+    assert "By cell: a big one with an NVIDIA GPU: limi; a small one: natural." in told
+    assert "Cells that do not say which of these: adf." in told
+    assert "whether they searched" not in told
+
+
+def test_older_cells_of_the_paper_s_generator_do_not_say_where_they_searched():
+    told = said(with_given(limi={"generator": "ctgan"}))
+    assert "Cells of limi do not say whether they searched on a GPU" in told
+    cell = outcome("census-sex/limi/0")
+    assert is_on_gpu(dataclasses.replace(cell, given={"generator": "ctgan"})) is None
+    assert is_on_gpu(dataclasses.replace(cell, given={"generator": "trees"})) is False
+    assert is_on_gpu(dataclasses.replace(cell, given={"device": "cuda"})) is True
+
+
+def test_what_is_missing_and_what_would_be_run_again_is_said():
+    known = tiny()
+    told = said(known)
+    assert (
+        "Few rows. 3 seeds, but for 2 seeds: limi, natural; not run: adf on some benchmarks."
+        in (told)
+    )
+    assert "of the cells shown would be run again today" in told
+    study = small_study()
+    alone = dataclasses.replace(study, _scales={"small": {**study._scales["small"], "seeds": 1}})
+    assert any("Few rows. 1 seed," in one for one in briefly(alone, known))
