@@ -318,6 +318,7 @@ def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tu
         *problem.target.notes,
         *ran.session.notes,
         *searched.notes,
+        *([] if plan.spread is None else plan.spread.notes),
         *dropped.notes,
     ]
     if ran.session.frugal and len(found):

@@ -543,6 +543,7 @@ class _Looks:
                 *problem.target.notes,
                 *_notes(self._told),
                 *([MOVING] if plan.spread is not None and not self._told.steady else []),
+                *([] if plan.spread is None else plan.spread.notes),
             ),
             hashes=problem.hashes(),
             versions=versions(),

@@ -38,6 +38,7 @@ from limi.proofs.solver import require_solver
 from limi.search.ahead import Answered
 from limi.search.answer_log import AnswerLog
 from limi.search.budget import Budget, check_seed
+from limi.search.spread import try_rows
 from limi.streams import Stream
 from limi.system import cores
 from limi.table.frames import Frame
@@ -46,7 +47,7 @@ from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Schema
 from limi.trees.lattice import Lattice
 from limi.types import Index, Rows, Scores, Value
-from limi.workers import Crew, Failed, count_workers, open_executor
+from limi.workers import Crew, Failed, Stuck, Trial, count_workers, open_executor
 
 __all__ = ["Progress", "certify"]
 
@@ -163,10 +164,10 @@ def certify(
         crew = None
         if has_workers:
             # Before the folder is locked: whoever is forked later holds the lock a while longer.
-            crew = ending.enter_context(
-                _hire(plan.deciding(means, is_logged=draft is not None), workers, cluster)
-            )
+            deciding = plan.deciding(means, is_logged=draft is not None)
+            crew = ending.enter_context(_hire(deciding, workers, cluster))
             crew.hire(len(plan.blocks))
+            crew.try_out(Trial(*try_rows(problem.target.score, problem.rows)))
         if draft is None:
             return work.run(apart, crew)
         ending.enter_context(draft)
@@ -347,6 +348,7 @@ class _Work:
     def __init__(self, plan: _Plan, means: Means) -> None:
         self._plan, self._means = plan, means
         self._counts = np.zeros(4, dtype=np.int64)
+        self._notes: list[str] = []
         self._queries = 0
 
     def check(self) -> float | None:
@@ -424,14 +426,27 @@ class _Work:
                 store.restore(block.number, people)
                 note(block.number, people)
         waiting = [block for block in blocks if block.number not in known]
-        decided = self._decide_here(waiting, score) if crew is None else _share(crew, waiting)
-        for number, people, answered in decided:
+        for number, people, answered in self._decide(waiting, crew, score):
             if journal is not None and answered is not None:
                 journal.add(answered.hashes, answered.scores)
             if store is not None and not plan.late:
                 store.keep(number, people)
             note(number, people)
         return [known[number] for number in range(len(blocks))]
+
+    def _decide(
+        self, blocks: Sequence[Block], crew: Crew | None, score: Callable[[Rows], Scores]
+    ) -> Iterator[tuple[int, People, Answered | None]]:
+        """Blocks as they are decided, by workers as long as these answer."""
+        decided: set[int] = set()
+        if crew is not None:
+            try:
+                for told in _share(crew, blocks):
+                    decided.add(told[0])
+                    yield told
+            except Stuck as error:
+                self._notes.append(f"{error}, so people were decided in one process from then on")
+        yield from self._decide_here([one for one in blocks if one.number not in decided], score)
 
     def _decide_here(
         self, blocks: Sequence[Block], score: Callable[[Rows], Scores]
@@ -497,7 +512,12 @@ class _Work:
             queries=self._queries,
             seconds=plan.seconds,
             stop="seconds" if plan.late and (answer == Answer.UNDECIDED).any() else "decided",
-            notes=(*problem.notes, *problem.target.notes, *_say_open(plan, answer)),
+            notes=(
+                *problem.notes,
+                *problem.target.notes,
+                *self._notes,
+                *_say_open(plan, answer),
+            ),
             command=plan.command,
             manifest=plan.manifest,
         )

@@ -112,8 +112,12 @@ class Deciding:
     def _read(self) -> Deciding:
         return replace(self, means=find_means(self.target, self.some))
 
-    def __call__(self, block: Block) -> tuple[People, Answered | None]:
-        """What becomes known of a block, and what the model answered on the way."""
+    def __call__(self, block: Block | Rows) -> tuple[People, Answered | None] | None:
+        """What becomes known of a block, and what the model answered on the way; of bare rows, for
+        a trial, nothing."""
+        if not isinstance(block, Block):
+            self.target.score(block)
+            return None
 
         def is_late() -> bool:
             left = block.left()

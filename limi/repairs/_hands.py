@@ -7,10 +7,9 @@ process that was started binds that to the table again, as if it had trained it 
 from __future__ import annotations
 
 import pickle
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,14 +18,14 @@ import numpy as np
 from limi.audits.hiring import want_workers
 from limi.audits.problem import Problem
 from limi.errors import InvalidInput
+from limi.models.target import Target
 from limi.repairs._refit import Recorded, Refit, Replayed
 from limi.search.budget import Budget
-from limi.workers import Crew, Failed, open_executor
+from limi.search.spread import try_rows
+from limi.workers import Crew, Failed, Stuck, Trial, open_executor
+from limi.workers._base import attempt
 
 __all__ = ["Hands", "hire", "pack_trained", "take_trained", "want_hands"]
-
-_OWN_THREADS = ("catboost", "lightgbm", "torch", "xgboost")
-# ^ libraries whose threads stay behind in the parent: who trains with them after a fork may hang
 
 _TOO_MUCH = ("trained the model again", "a machine with more memory")  # what it did, and advice
 
@@ -51,7 +50,12 @@ class _Doing:
 
     do: Callable[[Any, Any], Any]
     room: Any
-    forks: bool
+    target: Target
+
+    @property
+    def forks(self) -> bool:
+        """All but what makes frames does."""
+        return self.target.codec.forks
 
     @property
     def luggage(self) -> _Doing:
@@ -63,6 +67,8 @@ class _Doing:
         return self
 
     def __call__(self, job: Any) -> Any:
+        if isinstance(job, np.ndarray):  # rows, for a trial
+            return self.target.score(job)
         # Estimators without a seed draw from numpy's global state, of which forks have one copy
         # each: without this all seeds would be trained with the same numbers.
         state = np.random.RandomState(zlib.crc32(repr(job).encode()))
@@ -76,22 +82,36 @@ def hire(
 ) -> Iterator[Callable[..., Iterator[tuple[Any, Any]]]]:
     """Workers that do jobs in a room; gives a function of jobs to what came of each, or an error,
     as they finish. They end with the block."""
-    loaded = any(name in sys.modules for name in _OWN_THREADS)
-    doing = _Doing(do, room, not loaded and problem.target.codec.forks)
+    doing = _Doing(do, room, problem.target)
     executor = open_executor(hands.workers, hands.cluster)
     assert executor is not None  # because workers are wanted
     try:
         with Crew(executor, doing) as crew:
+            crew.try_out(Trial(*try_rows(problem.target.score, problem.rows)))
 
             def each(jobs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-                for place, result in crew.each(jobs):
-                    if isinstance(result, Failed):
-                        result = result.explain(*_TOO_MUCH)
-                    yield jobs[place], result
+                left = dict(enumerate(jobs))
+                with suppress(Stuck):  # what nobody answers for is done here
+                    for place, result in crew.each(jobs):
+                        if isinstance(result, Failed):
+                            result = result.explain(*_TOO_MUCH)
+                        yield left.pop(place), result
+                for job in left.values():
+                    yield job, _do_here(doing, job)
 
             yield each
     finally:
         executor.close()
+
+
+def _do_here(doing: _Doing, job: Any) -> Any:
+    """What comes of a job in this process, or an error."""
+    kept = np.random.get_state()  # noqa: NPY002
+    try:
+        result = attempt(doing, job)
+    finally:
+        np.random.set_state(kept)  # noqa: NPY002
+    return result.explain(*_TOO_MUCH) if isinstance(result, Failed) else result
 
 
 def pack_trained(recorded: Recorded) -> bytes:

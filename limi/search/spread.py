@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Literal
@@ -23,16 +23,24 @@ from limi.models.target import Target
 from limi.models.trial import Terms
 from limi.search.ahead import Answered, News, Recorder, Scout, Timed
 from limi.search.answer_log import AnswerLog
+from limi.system import cores
 from limi.table.frames import Codec
 from limi.types import Rows, Scores
-from limi.workers import Crew, Executor, Failed, Killed
+from limi.workers import Crew, Executor, Failed, Killed, Stuck, Trial
 
-__all__ = ["Opened", "Spread"]
+__all__ = ["Opened", "Spread", "try_rows"]
 
 _PART_SECONDS = 0.1  # less is not worth the way to a worker
 _PARTS_EACH = 2  # parts for each worker: a call has costs of its own, and the slowest is waited for
 _FEWEST = 64  # rows that are not cut further where memory is short
 
+_TRIED = (1, 8, 64, 512)  # rows of a trial: as many as ...
+_TRIED_SECONDS = 0.1  # ... the model answers within this time
+_TRIED_CELLS = 8192  # and no more cells: a pipe takes so many before anybody reads
+
+_PATIENCE = 60.0  # seconds that a part may take a worker, and ...
+_BUSY = 20  # ... times as long as one core would take, before the search goes alone
+_FIRST_LOOK = 600.0, 1000  # seconds and rows of the first part of a search, whose size is not known
 _MOST_FAILED = 8  # parts of a search that scouts could not look at, before it goes alone
 
 What = Literal["score", "decide"]
@@ -126,16 +134,37 @@ class _Look:
     is_logged: bool
 
 
+def try_rows(score: Callable[[Rows], Scores], rows: Rows) -> tuple[Rows, float]:
+    """Rows that a model answers quickly, and the seconds that it takes: many enough to have its
+    threads started, if it has any."""
+    most = _most_tried(rows)
+    for n in _TRIED:
+        part = rows[: min(n, most)]
+        start = time.perf_counter()
+        score(part)
+        seconds = time.perf_counter() - start
+        if seconds > _TRIED_SECONDS or n >= most:
+            break
+    return part, seconds
+
+
+def _most_tried(rows: Rows) -> int:
+    return max(1, min(len(rows), _TRIED[-1], _TRIED_CELLS // int(rows.shape[1])))
+
+
 class Spread:
     """A target that is asked by the workers of an executor, as a context.
 
     Until it is told to `begin`, this process asks by itself: whether a model is steady is seen in
-    one process, and one that is not stays there.
+    one process, and one that is not stays there. Workers are then first asked what this process has
+    asked, so that none is waited for which would never answer.
     """
 
     def __init__(self, target: Target, executor: Executor, opened: Opened | None = None) -> None:
         self._target = target
         self._crew = Crew(executor, _Asking(target, opened))
+        self._tried: Trial | None = None  # what this process has asked
+        self.notes: list[str] = []  # what the report should say about workers
         self._at_work = False
         self._per_row = 0.0  # seconds of one process
         self._n_searches = 0
@@ -169,11 +198,21 @@ class Spread:
     def begin(self) -> None:
         """From now on workers are asked."""
         self._at_work = True
+        if self._tried is not None:
+            self._crew.try_out(self._tried)
 
     def rest(self) -> None:
         """From now on this process asks alone."""
         self._at_work = False
         self._crew.dismiss()
+
+    def _give_up(self, error: Stuck) -> None:
+        """Ask alone, because workers do not answer."""
+        self.rest()
+        self.notes.append(
+            f"{error}, so the model was asked in one process from then on; the findings are the "
+            "same"
+        )
 
     def score(self, rows: Rows) -> Scores:
         """The target's scores of rows, in order."""
@@ -181,7 +220,10 @@ class Spread:
         if not self._at_work or self._is_ahead or n_parts < 2:
             start = time.perf_counter()
             scores = self._target.score(rows)
-            self._learn(len(rows), time.perf_counter() - start)
+            seconds = time.perf_counter() - start
+            self._learn(len(rows), seconds)
+            if not self._at_work:
+                self._keep_for_trial(rows[: _most_tried(rows)], seconds)
             return scores
         n_parts = min(n_parts, _PARTS_EACH * self._crew.size)
         ends = np.linspace(0, len(rows), n_parts + 1).astype(np.intp)
@@ -210,12 +252,25 @@ class Spread:
             return _Look(search, first, news.since(hand), part, log is not None)
 
         n_failed = 0
+        longest = 0.0
+
+        def patience(part: Any) -> float:
+            if longest:
+                return _PATIENCE + _BUSY * longest
+            seconds, n = _FIRST_LOOK
+            return seconds + self._allow(n)
+
         self._is_ahead = True
         try:
-            for results in self._crew.in_turn(jobs, brief):
+            for results in self._crew.in_turn(jobs, brief, patience):
+                for one in results:
+                    if isinstance(one, Failed) and isinstance(one.error, Stuck):
+                        raise one.error
                 brought: list[_Brought | None] = [
                     None if isinstance(one, Failed) else one[0] for one in results
                 ]
+                took = [one[1] for one in results if not isinstance(one, Failed)]
+                longest = max([longest, *took])
                 for one in brought:
                     if one is None:
                         n_failed += 1
@@ -226,6 +281,8 @@ class Spread:
                 yield [None if one is None else one.found for one in brought]
                 if n_failed >= _MOST_FAILED:
                     return
+        except Stuck as error:
+            self._give_up(error)
         finally:
             self._is_ahead = False
 
@@ -243,16 +300,29 @@ class Spread:
             return [asking((what, part))[0] for part in parts]
         answers: list[Any] = [None] * len(parts)
         failed: dict[int, BaseException] = {}
-        for number, result in self._crew.each([(what, part) for part in parts]):
-            if isinstance(result, Failed):
-                failed[number] = result.error
-                continue
-            answers[number], seconds = result
-            self._learn(len(parts[number]), seconds)
+        try:
+            for number, result in self._crew.each([(what, part) for part in parts], self._patience):
+                if isinstance(result, Failed):
+                    if isinstance(result.error, Stuck):
+                        raise result.error
+                    failed[number] = result.error
+                    continue
+                answers[number], seconds = result
+                self._learn(len(parts[number]), seconds)
+        except Stuck as error:
+            self._give_up(error)
+            return self._ask(what, parts)
         # The first of them in any case, as this process would have met it.
         for number in sorted(failed):
             answers[number] = self._ask_smaller(what, parts[number], failed[number])
         return answers
+
+    def _patience(self, job: tuple[What, Rows]) -> float:
+        return _PATIENCE + self._allow(len(job[1]))
+
+    def _allow(self, n: int) -> float:
+        """Seconds for n rows; what they took this process, it may have had all cores for."""
+        return _BUSY * cores.n_cores() * n * self._per_row
 
     def _ask_smaller(self, what: What, rows: Rows, error: BaseException) -> NDArray[Any]:
         """The answers to a part that was too much for a worker, in two halves."""
@@ -265,6 +335,12 @@ class Spread:
             ) from None
         half = len(rows) // 2
         return np.concatenate(self._ask(what, [rows[:half], rows[half:]]))
+
+    def _keep_for_trial(self, rows: Rows, seconds: float) -> None:
+        """Keep the most rows that the model has answered quickly, for workers to try."""
+        kept = self._tried
+        if kept is None or (len(rows) > len(kept.job[1]) and seconds <= _TRIED_SECONDS):
+            self._tried = Trial(("score", rows), seconds)
 
     def _learn(self, n: int, seconds: float) -> None:
         if n:

@@ -12,18 +12,22 @@ import pickle
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from limi.errors import InvalidInput, LimiError
 from limi.system import cores
+from limi.workers._thread_settings import ThreadSettings
 
 __all__ = [
     "Executor",
     "Failed",
     "Hand",
     "Killed",
+    "Stuck",
     "Travels",
+    "Trial",
     "Work",
     "arrive",
     "attempt",
@@ -47,6 +51,21 @@ class Killed(LimiError):
     exit_code = 4
 
 
+class Stuck(LimiError):
+    """Workers do not answer what this process answers by itself."""
+
+    exit_code = 4
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A job that this process has done already, and that workers do before any other: whoever does
+    not answer it would not answer the others either."""
+
+    job: Any
+    seconds: float  # that this process took
+
+
 @dataclass(frozen=True)
 class Failed:
     """Why a job has no result."""
@@ -67,6 +86,11 @@ class Failed:
 
 class Hand(Protocol):
     """One worker, with one job at a time."""
+
+    @property
+    def is_expected(self) -> bool:
+        """Is its first result to come by itself? It then says that the worker is there."""
+        ...
 
     def begin(self, job: Any) -> None:
         """Give it a job."""
@@ -91,6 +115,14 @@ class Executor(Protocol):
 
     def hire(self, work: Work) -> Any:
         """A worker (a `Hand`) that does this work; InvalidInput where the work cannot travel."""
+        ...
+
+    def patience(self, work: Work) -> float:
+        """Seconds that a worker may take to be there, beside those of its trial."""
+        ...
+
+    def otherwise(self, work: Work, why: str) -> Executor:
+        """Another way to the same workers, after none of them came; Stuck where there is none."""
         ...
 
     def wait(self, hands: Sequence[Any], seconds: float | None = None) -> Sequence[Any]:
@@ -135,7 +167,7 @@ def arrive(work: Any) -> Work:
 def pack(work: Work, dumps: Callable[[Any], bytes]) -> bytes:
     """The work as a message; InvalidInput where it does not fit into one."""
     try:
-        return dumps(getattr(work, "luggage", work))
+        return dumps((ThreadSettings.of_this_thread(), getattr(work, "luggage", work)))
     except Exception as error:  # whatever an object's own code raises
         raise cannot_travel(error) from None
 
@@ -152,7 +184,9 @@ def cannot_travel(error: BaseException) -> InvalidInput:
 def unpack(message: bytes) -> Work:
     """The work that another process has packed; work that fails if it cannot be opened here."""
     try:
-        return arrive(pickle.loads(message))  # noqa: S301 (the process that hires us wrote it)
+        settings, work = pickle.loads(message)  # noqa: S301 (the process that hires us wrote it)
+        settings.take_over()
+        return arrive(work)
     except LimiError as error:
         told: Exception = error
     except Exception as error:
@@ -164,7 +198,7 @@ def unpack(message: bytes) -> Work:
     return fail
 
 
-def settle(*, handles_signals: bool = True) -> Any:
+def settle(*, handles_signals: bool = True) -> ExitStack:
     """Make this process a worker: one thread, and interrupts are for its parent to act on.
 
     What comes back keeps the libraries to one thread as long as it is held.
@@ -177,9 +211,14 @@ def settle(*, handles_signals: bool = True) -> Any:
     cores.use_one()
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
+    import joblib  # it comes with scikit-learn
     from threadpoolctl import threadpool_limits
 
-    return threadpool_limits(limits=1)
+    # A forest that was told to use two cores uses one as well, and does not warn that it cannot.
+    kept = ExitStack()
+    kept.enter_context(joblib.parallel_config("sequential"))
+    kept.enter_context(threadpool_limits(limits=1))
+    return kept
 
 
 def attempt(work: Work, job: Any) -> Any:

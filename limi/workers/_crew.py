@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from limi.workers._base import Executor, Failed, Killed, Work
+from limi.errors import InvalidInput
+from limi.workers._base import Executor, Failed, Killed, Stuck, Trial, Work
 
-__all__ = ["Crew"]
+__all__ = ["Crew", "Patience"]
+
+Patience = Callable[[Any], float]
+"""Seconds that a job may take before its worker counts as stuck."""
 
 TRIES = 3
-"""How often a job is begun whose worker is killed each time."""
+"""How often a job is begun whose worker is killed each time, and how often a worker is hired in the
+place of one that was killed before it was there."""
+
+STUCK_TRIES = 2
+"""How often a job is begun whose worker does not answer."""
 
 _AHEAD = 2  # jobs begun or done for each worker before the first of them is taken
 _LOOK_SECONDS = 0.02  # after which whoever waits for workers looks whether it should end
+_TICK_SECONDS = 1.0  # after which whoever waits looks whether somebody is late
+_BUSY = 100  # times as long as here a trial may take a worker: the machine may have much to do
+
+
+_ALL_KILLED = "every worker was killed before it was ready"
+
+
+def _say_late(seconds: float) -> str:
+    return f"no worker was ready within {seconds:.0f} seconds"
 
 
 class Crew:
@@ -26,7 +45,10 @@ class Crew:
 
     def __init__(self, executor: Executor, work: Work) -> None:
         self._executor, self._work = executor, work
+        self._trial: Trial | None = None
         self._hands: list[Any] = []
+        self._expected: set[Any] = set()  # those that are not there yet
+        self._clock = _Clock()
         self.again = 0  # jobs that were done again, because their worker was killed
 
     def __enter__(self) -> Crew:
@@ -43,11 +65,18 @@ class Crew:
     def hire(self, n: int | None = None) -> None:
         """Have so many workers now, all by default; otherwise the first jobs wait for them."""
         while len(self._hands) < min(self.size, self.size if n is None else n):
-            self._hands.append(self._executor.hire(self._work))
+            self._hands.append(self._hire())
+
+    def try_out(self, trial: Trial) -> None:
+        """Give nobody another job who has not done this one first."""
+        self._trial = trial
+        for hand in self._hands:
+            hand.begin(trial.job)
+        self._expected.update(self._hands)
 
     def dismiss(self) -> None:
         """End all workers."""
-        hands, self._hands = self._hands, []
+        hands, self._hands, self._expected = self._hands, [], set()
         for hand in hands:
             hand.end()
 
@@ -60,51 +89,51 @@ class Crew:
             results[number] = result
         return results
 
-    def each(self, jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def each(
+        self, jobs: Sequence[Any], patience: Patience | None = None
+    ) -> Iterator[tuple[int, Any]]:
         """The number of each job with its result, or a Failed, as they finish.
 
         A job whose worker is killed is done again by another, so that it is done once in the end;
-        after three it fails as Killed.
+        after three it fails as Killed. So is one whose worker takes longer than `patience` has for
+        it; after two it fails as Stuck. Stuck is raised where no worker is there in time.
         """
         self.hire(len(jobs))
         waiting = deque(enumerate(jobs))
-        tries = [0] * len(jobs)
-        busy: dict[Any, int] = {}
+        idle = deque(hand for hand in self._hands if hand not in self._expected)
+        at_work = _AtWork(self._clock, patience)
 
-        def begin(hand: Any) -> None:
-            if waiting:
+        def hand_out() -> None:
+            while idle and waiting:
                 number, job = waiting.popleft()
-                tries[number] += 1
-                busy[hand] = number
-                hand.begin(job)
+                at_work.begin(idle.popleft(), number, job, job)
 
         try:
-            for hand in self._hands:
-                begin(hand)
-            while busy:
-                for hand in self._executor.wait(list(busy)):
-                    number = busy.pop(hand)
-                    try:
-                        result = hand.result()
-                    except Killed as error:
-                        hand = self._replace(hand)
-                        if tries[number] < TRIES:
-                            self.again += 1
-                            waiting.appendleft((number, jobs[number]))
-                            begin(hand)
-                            continue
-                        result = Failed(error)
-                    begin(hand)
-                    yield number, result
+            while waiting or at_work:
+                hand_out()
+                if not at_work:
+                    idle.extend(self._await_one())
+                    continue
+                seconds = None if patience is None else _TICK_SECONDS
+                ready = self._executor.wait([*at_work, *self._expected], seconds)
+                idle.extend(hand for hand in ready if _takes_in(hand, self._expected))
+                for hand, done in at_work.collect(ready):
+                    idle.extend(self._replace(hand) if done.is_lost else [hand])
+                    if done.is_again:
+                        self.again += 1
+                        waiting.appendleft((done.number, done.job))
+                        continue
+                    hand_out()
+                    yield done.number, done.result
         finally:
             # Whoever stops listening leaves workers with a job that nobody wants.
-            for hand in busy:
-                if hand in self._hands:  # else the crew was dismissed already
-                    self._hands.remove(hand)
-                    hand.end()
+            self._end(at_work)
 
     def in_turn(
-        self, jobs: Iterable[Any], brief: Callable[[Any, Any], Any] = lambda hand, job: job
+        self,
+        jobs: Iterable[Any],
+        brief: Callable[[Any, Any], Any] = lambda hand, job: job,
+        patience: Patience | None = None,
     ) -> Iterator[list[Any]]:
         """The results of jobs, or what they Failed of, in their order, all that are there at once;
         workers go some way ahead.
@@ -113,7 +142,12 @@ class Crew:
         a worker is sent of a job, when it is sent; it and the jobs are asked in another thread.
         """
         self.hire()
-        turns = _Turns(self._executor, self._hands, jobs, brief)
+        if len(self._expected) == len(self._hands):
+            self._await_one()
+        at_work = _AtWork(self._clock, patience)
+        turns = _Turns(
+            self._executor, self._hands, self._expected, self._limit, jobs, brief, at_work
+        )
         try:
             while True:
                 turns.wait_for_next()
@@ -127,22 +161,151 @@ class Crew:
                     return
         finally:
             try:
-                at_work = turns.end()
+                left = turns.end()
             except BaseException:
                 # Interrupted again: who still has a job is not known, and what it answers would be
                 # taken for the answer to another.
                 self.dismiss()
                 raise
-            for hand in at_work:
-                if hand in self._hands:
-                    self._hands.remove(hand)
-                    hand.end()
+            self._end(left)
 
-    def _replace(self, gone: Any) -> Any:
+    # -- who is there --
+
+    def _hire(self) -> Any:
+        hand = self._executor.hire(self._work)
+        if self._trial is not None:
+            hand.begin(self._trial.job)
+        if self._trial is not None or hand.is_expected:
+            self._expected.add(hand)
+        return hand
+
+    def _replace(self, gone: Any) -> list[Any]:
+        """Hire a worker in the place of one; if it is there at once, it comes back."""
         place = self._hands.index(gone)
+        self._expected.discard(gone)
         gone.end()
-        self._hands[place] = self._executor.hire(self._work)
-        return self._hands[place]
+        self._hands[place] = self._hire()
+        return [hand for hand in self._hands[place : place + 1] if hand not in self._expected]
+
+    def _end(self, hands: Iterable[Any]) -> None:
+        for hand in list(hands):
+            if hand in self._hands:  # else the crew was dismissed already
+                self._hands.remove(hand)
+                hand.end()
+
+    def _await_one(self) -> list[Any]:
+        """Wait until one of those is there who are expected; Stuck where none comes."""
+        for _ in range(TRIES):
+            start = self._clock.now()
+            while self._expected and self._clock.now() - start < self._limit:
+                ready = self._executor.wait(list(self._expected), _TICK_SECONDS)
+                if there := [hand for hand in ready if _takes_in(hand, self._expected)]:
+                    return there
+            is_late, limit = bool(self._expected), self._limit  # else all were killed
+            self.dismiss()
+            if is_late:
+                self._executor = self._executor.otherwise(self._work, _say_late(limit))
+            try:
+                self.hire()
+            except InvalidInput:  # work that was forked, and cannot travel in any other way
+                raise Stuck(_say_late(limit)) from None
+        raise Stuck(_ALL_KILLED)
+
+    @property
+    def _limit(self) -> float:
+        """Seconds until a worker that is not there is late."""
+        tried = 0.0 if self._trial is None else self._trial.seconds
+        return self._executor.patience(self._work) + _BUSY * tried
+
+
+def _takes_in(hand: Any, expected: set[Any]) -> bool:
+    """Has somebody come who was expected? One who was killed on the way is noticed again, and
+    replaced, when it is given a job."""
+    if hand not in expected:
+        return False
+    expected.discard(hand)
+    try:
+        hand.result()  # what a trial fails of, jobs will fail of
+    except Killed:
+        return False
+    return True
+
+
+class _Clock:
+    """Seconds that pass while somebody looks; a computer that sleeps is not a worker that does."""
+
+    def __init__(self) -> None:
+        self._last, self._passed = time.monotonic(), 0.0
+
+    def now(self) -> float:
+        """Since the beginning."""
+        last, self._last = self._last, time.monotonic()
+        self._passed += min(self._last - last, 2 * _TICK_SECONDS)
+        return self._passed
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What came of a job."""
+
+    number: int
+    job: Any
+    result: Any
+    is_lost: bool = False  # is its worker gone?
+    is_again: bool = False  # is it to be begun again?
+
+
+class _AtWork:
+    """Who is at which job, and how often it was begun."""
+
+    def __init__(self, clock: _Clock, patience: Patience | None) -> None:
+        self._clock, self._patience = clock, patience
+        self._busy: dict[Any, tuple[int, Any, float]] = {}
+        self._tries: dict[int, int] = {}
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(list(self._busy))
+
+    def __len__(self) -> int:
+        return len(self._busy)
+
+    def now(self) -> float:
+        """Seconds since the crew was formed."""
+        return self._clock.now()
+
+    def begin(self, hand: Any, number: int, job: Any, message: Any) -> None:
+        """Give a worker a job."""
+        self._tries[number] = self._tries.get(number, 0) + 1
+        self._busy[hand] = number, job, self._clock.now()
+        hand.begin(message)
+
+    def collect(self, ready: Sequence[Any]) -> Iterator[tuple[Any, _Done]]:
+        """What came of the jobs of those who have answered, or should have by now."""
+        for hand in ready:
+            if hand in self._busy:
+                number, job, _ = self._busy.pop(hand)
+                try:
+                    result = hand.result()
+                except Killed as killed:
+                    yield hand, self._lose(number, job, killed, TRIES)
+                    continue
+                del self._tries[number]
+                yield hand, _Done(number, job, result)
+        if self._patience is None:
+            return
+        now = self._clock.now()
+        for hand, (number, job, start) in list(self._busy.items()):
+            allowed = self._patience(job)
+            if now - start > allowed:
+                del self._busy[hand]
+                late = Stuck(f"a worker has not answered within {allowed:.0f} seconds")
+                yield hand, self._lose(number, job, late, STUCK_TRIES)
+
+    def _lose(self, number: int, job: Any, error: BaseException, most: int) -> _Done:
+        is_again = self._tries[number] < most
+        if not is_again:
+            del self._tries[number]
+        return _Done(number, job, Failed(error), is_lost=True, is_again=is_again)
 
 
 class _Turns:
@@ -152,18 +315,24 @@ class _Turns:
         self,
         executor: Executor,
         hands: Sequence[Any],
+        expected: set[Any],
+        limit: float,
         jobs: Iterable[Any],
         brief: Callable[[Any, Any], Any],
+        at_work: _AtWork,
     ) -> None:
         self._executor, self._brief = executor, brief
         self._jobs = enumerate(jobs)
         self._window = _AHEAD * executor.workers
-        self._idle = deque(hands)
-        self._busy: dict[Any, tuple[int, Any]] = {}
+        self._idle = deque(hand for hand in hands if hand not in expected)
+        self._expected = expected  # whoever is hired meanwhile is added to it ...
+        self._limit = limit  # ... and should be there after so many seconds
+        self._waits_since: float | None = None  # nobody is there
+        self._at_work = at_work
         self._again: deque[tuple[int, Any]] = deque()  # jobs whose worker was killed
-        self._tries: dict[int, int] = {}
         self._results: dict[int, Any] = {}
         self._lost: list[Any] = []
+        self._n_to_replace = 0  # of the lost: those in whose place nobody was hired yet
         self._n_begun = 0
         self._next = 0  # the job whose result is taken next
         self._last: int | None = None  # how many jobs there are, once that is known
@@ -199,7 +368,6 @@ class _Turns:
         with self._changed:
             while self.has_next:
                 ready.append(self._results.pop(self._next))
-                self._tries.pop(self._next, None)
                 self._next += 1
             self._changed.notify_all()
         return ready
@@ -210,10 +378,11 @@ class _Turns:
             lost, self._lost = self._lost, []
             return lost
 
-    def add(self, hand: Any) -> None:
-        """One more worker."""
+    def add(self, hands: Iterable[Any]) -> None:
+        """Somebody was hired in the place of one who was lost; who is there already can begin."""
         with self._changed:
-            self._idle.append(hand)
+            self._n_to_replace -= 1
+            self._idle.extend(hands)
             self._changed.notify_all()
 
     def end(self) -> list[Any]:
@@ -222,7 +391,7 @@ class _Turns:
             self._ending = True
             self._changed.notify_all()
         self._thread.join()
-        return [*self._busy, *self._lost]
+        return [*self._at_work, *self._lost]
 
     # -- in the thread --
 
@@ -230,12 +399,13 @@ class _Turns:
         try:
             while not self._ending:
                 self._hand_out()
-                if self._busy:
-                    self._collect(self._executor.wait(list(self._busy), _LOOK_SECONDS))
+                if awaited := [*self._at_work, *self._expected]:
+                    self._collect(self._executor.wait(awaited, _LOOK_SECONDS))
                 else:
                     with self._changed:
                         if not self._ending:
                             self._changed.wait(_LOOK_SECONDS)
+                self._require_somebody()
         except BaseException as error:  # whoever listens is told
             with self._changed:
                 self._error = error
@@ -243,11 +413,8 @@ class _Turns:
 
     def _hand_out(self) -> None:
         while self._idle and (job := self._next_job()) is not None:
-            number, given = job
             hand = self._idle.popleft()
-            self._tries[number] = self._tries.get(number, 0) + 1
-            self._busy[hand] = job
-            hand.begin(self._brief(hand, given))
+            self._at_work.begin(hand, *job, self._brief(hand, job[1]))
 
     def _next_job(self) -> tuple[int, Any] | None:
         if self._again:
@@ -264,20 +431,28 @@ class _Turns:
         return job
 
     def _collect(self, ready: Sequence[Any]) -> None:
-        for hand in ready:
-            number, given = self._busy.pop(hand)
-            try:
-                result = hand.result()
-            except Killed as error:
-                with self._changed:
-                    self._lost.append(hand)
-                    if self._tries[number] < TRIES:
-                        self._again.append((number, given))
-                    else:
-                        self._results[number] = Failed(error)
-                    self._changed.notify_all()
-                continue
-            self._idle.append(hand)
+        self._idle.extend(hand for hand in ready if _takes_in(hand, self._expected))
+        for hand, done in self._at_work.collect(ready):
             with self._changed:
-                self._results[number] = result
+                if done.is_lost:
+                    self._lost.append(hand)
+                    self._n_to_replace += 1
+                else:
+                    self._idle.append(hand)
+                if done.is_again:
+                    self._again.append((done.number, done.job))
+                else:
+                    self._results[done.number] = done.result
                 self._changed.notify_all()
+
+    def _require_somebody(self) -> None:
+        """Stuck where all workers were lost, and nobody comes in their place."""
+        now = self._at_work.now()
+        if len(self._at_work) or self._idle or self._n_to_replace:
+            self._waits_since = None
+            return
+        self._waits_since = now if self._waits_since is None else self._waits_since
+        if not self._expected:
+            raise Stuck(_ALL_KILLED)
+        if now - self._waits_since > self._limit:
+            raise Stuck(_say_late(self._limit))

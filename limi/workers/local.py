@@ -11,10 +11,10 @@ that the system kills, and run the user's script again; a run of hours needs bet
 
 from __future__ import annotations
 
+import contextvars
 import json
 import multiprocessing
 import os
-import pickle
 import socket
 import subprocess
 import sys
@@ -23,15 +23,31 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal
 
-from limi.workers._base import Killed, Work, arrive, attempt, forks, pack, settle, unpack
+from limi.workers._base import (
+    Killed,
+    Stuck,
+    Work,
+    arrive,
+    attempt,
+    forks,
+    pack,
+    settle,
+    unpack,
+)
+from limi.workers._thread_settings import ThreadSettings
 
 __all__ = ["Local", "Start"]
 
 Start = Literal["fork", "anew"]
+
+_CAN_FORK = "fork" in multiprocessing.get_all_start_methods()
+_UNFORKABLE = ("jax", "tensorflow")  # whose threads a fork lacks, whatever is done about it
+_FORKED_SECONDS, _STARTED_SECONDS = 15.0, 120.0  # after which a process that is not there is late
+
+_SENT_AT_ONCE = 1 << 15  # bytes that a pipe takes before anybody reads
 
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -48,11 +64,19 @@ class Local:
 
     def hire(self, work: Work) -> _Process:
         """A process that does this work."""
-        able = "fork" in multiprocessing.get_all_start_methods()
-        start = self.start or ("fork" if able and forks(work) else "anew")
-        if start == "fork":
+        if self._forks(work):
             return _Pooled(work, "fork")
-        return _Started(work) if able else _Pooled(work, "spawn")
+        return _Started(work) if _CAN_FORK else _Pooled(work, "spawn")
+
+    def patience(self, work: Work) -> float:
+        """Seconds until a process is there: a fork at once, another has much to import."""
+        return _FORKED_SECONDS if self._forks(work) else _STARTED_SECONDS
+
+    def otherwise(self, work: Work, why: str) -> Local:
+        """Processes that are started, where forked ones do not answer."""
+        if not self._forks(work):
+            raise Stuck(why)
+        return Local(self.workers, "anew")
 
     def wait(self, hands: Sequence[_Process], seconds: float | None = None) -> list[_Process]:
         """Those that have answered, or ended."""
@@ -62,9 +86,26 @@ class Local:
     def close(self) -> None:
         """Processes end with their crew."""
 
+    def _forks(self, work: Work) -> bool:
+        if self.start is not None:
+            return self.start == "fork"
+        return _CAN_FORK and forks(work) and not any(name in sys.modules for name in _UNFORKABLE)
+
+
+def _dumps(thing: Any) -> bytes:
+    """Pickled, functions of a notebook or a script among it, which plain pickle would only name."""
+    try:
+        import cloudpickle
+    except ImportError:  # an older joblib brings it inside
+        from joblib.externals import cloudpickle
+    message: bytes = cloudpickle.dumps(thing, protocol=5)
+    return message
+
 
 class _Process:
     """A process that takes one job at a time."""
+
+    is_expected = False  # nothing comes from it unless it was asked
 
     def __init__(self, pipe: Connection) -> None:
         self.pipe = pipe
@@ -105,14 +146,17 @@ class _Pooled(_Process):
         context: Any = multiprocessing.get_context(method)
         mine, theirs = context.Pipe()
         super().__init__(mine)
-        given = work if method == "fork" else pack(work, partial(pickle.dumps, protocol=5))
+        given = work if method == "fork" else pack(work, _dumps)
         self._process = context.Process(target=_serve_pooled, args=(theirs, given), daemon=True)
+        _do_in_another_thread(self._start)
+        theirs.close()  # else its end would never be seen
+
+    def _start(self) -> None:
         with warnings.catch_warnings():
             # Python warns of forking while threads run. The child uses none of them, and what does
             # not outlive a fork is opened again there, or is not forked.
             warnings.filterwarnings("ignore", category=DeprecationWarning, message=".*fork.*")
             self._process.start()
-        theirs.close()  # else its end would never be seen
 
     @property
     def pid(self) -> int:
@@ -132,11 +176,35 @@ class _Pooled(_Process):
         return code
 
 
+def _do_in_another_thread(do: Callable[[], None]) -> None:
+    """Do something in a thread that has done nothing before, with the settings of this one.
+
+    GNU's OpenMP (LightGBM, torch, scikit-learn) keeps a team of threads for each thread that has
+    used it. A fork has the thread that forks and none of its team, for which it would wait for
+    ever; whoever forks without a team lets the child make its own.
+    """
+    settings, context = ThreadSettings.of_this_thread(), contextvars.copy_context()
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            settings.take_over()
+            context.run(do)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+
+
 class _Started(_Process):
     """A Python of its own, which imports what it needs and runs no script of the user's."""
 
     def __init__(self, work: Work) -> None:
-        message = pack(work, partial(pickle.dumps, protocol=5))
+        self._message: bytes | None = pack(work, _dumps)
         mine, theirs = socket.socketpair()
         super().__init__(Connection(mine.detach()))
         # Not from the folder one is in, which may hold files named like Python's own.
@@ -149,8 +217,21 @@ class _Started(_Process):
                 stdout=2,
                 pass_fds=[theirs.fileno()],
             )
-        with suppress(OSError):
-            self.pipe.send_bytes(message)
+        if len(self._message) <= _SENT_AT_ONCE:
+            self._send()
+
+    def begin(self, job: Any) -> None:
+        """Send it a job."""
+        self._send()
+        super().begin(job)
+
+    def _send(self) -> None:
+        """Send it the work, once. A large message is waited for until somebody reads it, so all
+        processes are started before."""
+        message, self._message = self._message, None
+        if message is not None:
+            with suppress(OSError):
+                self.pipe.send_bytes(message)
 
     @property
     def pid(self) -> int:

@@ -20,7 +20,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from limi.errors import InvalidInput, MissingDependency, missing
-from limi.workers._base import Failed, Killed, Work, attempt, cannot_travel, pack, settle, unpack
+from limi.workers._base import (
+    Failed,
+    Killed,
+    Work,
+    attempt,
+    cannot_travel,
+    pack,
+    settle,
+    unpack,
+)
 
 __all__ = ["RayCluster", "reach"]
 
@@ -28,6 +37,7 @@ TIMEOUT = 10.0
 """Seconds that a cluster may take to answer at its address."""
 
 _READY_SECONDS = 120.0  # for a first worker to stand ready: a node may have to start
+_LONGEST = 600  # characters of what Ray says
 _LOCAL = "ray"  # the cluster of RAY_ADDRESS, or one that is started here
 
 
@@ -41,12 +51,27 @@ class RayCluster:
         if self._ours:
             reach(cluster)
             self._join(cluster)
-        self._check_versions()
+        # A killed actor is replaced by our crew, which knows its job.
+        self._actor = self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Worker)
+        self._sent: tuple[Work, Any] | None = None  # the work of late, and its message
 
     def hire(self, work: Work) -> _Actor:
         """An actor that does this work."""
-        message = pack(work, self._ray.cloudpickle.dumps)
-        return _Actor(self._ray, self._actor(), message)
+        if self._sent is None or self._sent[0] is not work:
+            # Once, however many fetch it: models are large.
+            self._sent = work, self._ray.put(pack(work, self._ray.cloudpickle.dumps))
+        return _Actor(self._ray, self._actor, self._sent[1])
+
+    def patience(self, work: Work) -> float:
+        """Seconds until a worker is there: a node may have to start."""
+        return _READY_SECONDS
+
+    def otherwise(self, work: Work, why: str) -> RayCluster:
+        """There is no other way to workers of a cluster."""
+        raise InvalidInput(
+            f"no worker of the cluster was ready within {_READY_SECONDS:g} seconds; each needs "
+            "one CPU: is one free?"
+        )
 
     def wait(self, hands: Sequence[_Actor], seconds: float | None = None) -> list[_Actor]:
         """Those whose answer is there, or will never be."""
@@ -58,10 +83,6 @@ class RayCluster:
         """Leave the cluster; one that was started here ends."""
         if self._ours:
             self._ray.shutdown()
-
-    def _actor(self) -> Any:
-        # A killed actor is replaced by our crew, which knows its job.
-        return self._ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Worker)
 
     def _join(self, cluster: str) -> None:
         address = _address(cluster)
@@ -78,34 +99,14 @@ class RayCluster:
             with warnings.catch_warnings(action="ignore"):  # the sentence below says it
                 self._ray.init(**given)
         except Exception as error:
-            said = str(error).strip().splitlines()
             hint = ""
             if isinstance(error, ConnectionError) and not os.environ.get("RAY_AUTH_MODE"):
                 # Its port is open, as was tried before; a client without a token is not answered.
                 hint = "; if it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN"
             raise InvalidInput(
                 f"the cluster {address or 'of this machine'} cannot be used: "
-                f"{type(error).__name__}: {(said or ['no reason was given'])[0][:300]}{hint}"
+                f"{type(error).__name__}: {_in_one_line(error)}{hint}"
             ) from None
-
-    def _check_versions(self) -> None:
-        """InvalidInput where workers have another limi or Python than this process."""
-        actor = self._actor().remote(b"")
-        try:
-            there = self._ray.get(actor.versions.remote(), timeout=_READY_SECONDS)
-        except self._ray.exceptions.GetTimeoutError:
-            raise InvalidInput(
-                f"no worker of the cluster was ready within {_READY_SECONDS:g} seconds; each needs "
-                "one CPU: is one free?"
-            ) from None
-        except Exception as error:
-            raise InvalidInput(
-                "the cluster's workers cannot run limi; install the same version on every node "
-                f"({type(error).__name__}: {str(error).strip().splitlines()[-1][:200]})"
-            ) from None
-        finally:
-            self._ray.kill(actor)
-        require_same(versions(), there)
 
 
 def versions() -> dict[str, str]:
@@ -123,6 +124,12 @@ def require_same(here: dict[str, str], there: dict[str, str]) -> None:
                 "are only guaranteed to be the same with the same versions, so install one of "
                 "them on both"
             )
+
+
+def _in_one_line(error: BaseException) -> str:
+    """All that Ray says: which versions differ, for instance, stands in its last lines."""
+    said = " ".join(str(error).split())
+    return said[:_LONGEST] or "no reason was given"
 
 
 class _Worker:
@@ -152,11 +159,14 @@ class _Worker:
 class _Actor:
     """One actor, with one job at a time."""
 
-    def __init__(self, ray: Any, actor: Any, message: bytes) -> None:
+    is_expected = True  # nobody knows when, and whether, Ray finds a place for it
+
+    def __init__(self, ray: Any, actor: Any, message: Any) -> None:
         self._ray = ray
         self._actor = actor.remote(message)
-        self._actor.prepare.remote()  # while the process that hires it goes on
-        self.answer: Any = None
+        # Each is asked, because every node has an installation of its own.
+        self._versions: Any = self._actor.versions.remote()
+        self.answer = self._actor.prepare.remote()  # while the process that hires it goes on
 
     def begin(self, job: Any) -> None:
         """Send it a job."""
@@ -169,10 +179,16 @@ class _Actor:
         """What it answers; Killed where it is gone."""
         answer, self.answer = self.answer, None
         try:
+            self._require_same()
             return self._ray.get(answer)
         except self._ray.exceptions.OutOfMemoryError:
             return Failed(MemoryError())
-        except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError):
+        except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError) as error:
+            if getattr(error, "actor_init_failed", False):
+                raise InvalidInput(
+                    "the cluster's workers cannot run limi; install the same version on every node "
+                    f"({_in_one_line(error)})"
+                ) from None
             raise Killed(
                 "a worker of the cluster was killed every time it was given the same job; did "
                 "memory run out there? Use fewer --workers, or a smaller --max-batch"
@@ -182,6 +198,12 @@ class _Actor:
         """End it, at work or not."""
         with suppress(Exception):  # a cluster that is gone has no actors
             self._ray.kill(self._actor)
+
+    def _require_same(self) -> None:
+        """InvalidInput where this actor has another limi or Python than this process."""
+        if self._versions is not None:
+            there, self._versions = self._ray.get(self._versions), None
+            require_same(versions(), there)
 
 
 def reach(cluster: str) -> None:

@@ -106,7 +106,9 @@ def test_workers_answer_what_one_process_answers(monkeypatch):
     monkeypatch.setattr("limi.search.spread._PART_SECONDS", 1e-9)  # nothing is too little for them
     asked = []
     each = Crew.each
-    monkeypatch.setattr(Crew, "each", lambda crew, jobs: each(crew, asked.append(jobs) or jobs))
+    monkeypatch.setattr(
+        Crew, "each", lambda crew, jobs, most: each(crew, asked.append(jobs) or jobs, most)
+    )
     one = ask(flips_below(100), "uniform_rate <= 20 %", "real_rate <= 20 %")
     assert not asked
     two = ask(flips_below(100), "uniform_rate <= 20 %", "real_rate <= 20 %", workers=2)

@@ -5,6 +5,7 @@ import os
 import pickle
 import signal
 import socket
+import time
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from limi.models.target import Target
 from limi.proofs import _run
 from limi.proofs.deciding import Block, Deciding, Effort, find_means
 from limi.proofs.near import parse_near
-from limi.workers import Local
+from limi.workers import Local, Stuck, local
 from limi.workers._base import pack, unpack
 from tests.proofs.test_networks import make
 from tests.trees.cases import coded, draw_table, split
@@ -151,6 +152,31 @@ def test_networks_and_averaged_models_are_decided_by_workers_too(frame, model, t
         _, *together = prove(kind, frame, tmp_path / f"two {name}", 2, solver=None)
         assert together == alone
         assert alone[0]["answers"]["proven"]
+
+
+def test_people_are_decided_here_where_no_worker_answers(model, frame, tmp_path, monkeypatch):
+    _, *whole = prove(model, frame, tmp_path / "one", 1)
+    parent, score = os.getpid(), Target.score
+
+    def hang(target, rows):
+        if os.getpid() != parent:
+            time.sleep(600)
+        return score(target, rows)
+
+    monkeypatch.setattr(Target, "score", hang)
+    monkeypatch.setattr(local, "_FORKED_SECONDS", 0.3)
+    monkeypatch.setattr(_run, "open_executor", lambda workers, cluster: Patient(workers))
+    _, tree, people = prove(model, frame, tmp_path / "two", 2)
+    assert any("no worker was ready" in note for note in tree.pop("notes"))
+    whole[0].pop("notes")
+    assert [tree, people] == whole
+
+
+class Patient(Local):
+    """Knows forks alone."""
+
+    def otherwise(self, work, why):
+        raise Stuck(why)
 
 
 def test_a_model_that_cannot_travel_is_told(model, frame, monkeypatch):

@@ -1,8 +1,8 @@
 """Repairs do not depend on who trains: one process, two workers, one of them killed."""
 
 import os
-import pickle
 import signal
+import time
 
 import numpy as np
 import pandas as pd
@@ -11,21 +11,21 @@ import pytest
 import limi
 from limi.errors import InvalidInput, LimiError
 from limi.models import benchmark
+from limi.models.target import Target
 from limi.repairs import _core, _hands, _side_by_side, _verify, _ways
-from limi.workers import Local
+from limi.workers import Local, Stuck, local
 from tests.repairs.test_repair import audited, people, pipeline
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small():
-    """Fewer rows, no torch, and workers that are forked, whatever other tests have imported."""
+    """Fewer rows, and no torch."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_side_by_side, "_RATE_ROWS", 300)
         patch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
         patch.setattr(_core, "_RATE_ROWS", 300)
         patch.setattr(_core, "_SEARCH_ROWS", 200)
         patch.setattr(_verify, "quick_generators", lambda: ["trees"])
-        patch.setattr(_hands, "_OWN_THREADS", ())
         yield
 
 
@@ -92,26 +92,45 @@ def test_a_strength_is_chosen_by_the_first_seed_whoever_trains(monkeypatch):
     model = benchmark.fit("dnn", rows, truth, columns=("sex", "income"))
     result = audited(model, frame, favorable=1)
     told = {"how": "pairs", "seeds": 2, "max_accuracy_loss": 0.9}
-    # In this process: what was trained with torch here does not outlive a fork.
-    monkeypatch.setattr(_side_by_side, "hire", hire_here)
     assert tell(limi.repair(result, workers=2, **told)) == tell(limi.repair(result, **told))
 
 
-def travel(thing):
-    return pickle.loads(pickle.dumps(thing))  # noqa: S301 (written in the same line)
+def test_models_with_threads_of_their_own_are_trained_by_workers():
+    """With threads that were started before: a fork has none of them."""
+    lightgbm = pytest.importorskip("lightgbm", reason="needs limi[lightgbm]")
+    frame = people()
+    numbers = frame.assign(sex=(frame["sex"] == "M").astype(int))
+
+    def train(table, labels):
+        model = lightgbm.LGBMClassifier(n_estimators=5, n_jobs=2, verbose=-1, random_state=0)
+        return model.fit(table, labels)
+
+    model = train(numbers.drop(columns="ok"), numbers["ok"])
+    result = audited(model, numbers)
+    told = {"how": "copies", "seeds": 2, "fit": train, "max_accuracy_loss": 0.5}
+    assert tell(limi.repair(result, workers=2, **told)) == tell(limi.repair(result, **told))
 
 
-class hire_here:
-    """Does jobs in this process, each in a room that has travelled, the last first."""
+def test_what_no_worker_does_is_done_here(result, monkeypatch):
+    """Where none is ready in time, whatever the reason."""
+    parent, train = os.getpid(), pipeline().fit
 
-    def __init__(self, hands, problem, do, room):
-        self.work = travel(_hands._Doing(do, room, forks=False))
+    def hang(target, rows, score=Target.score):
+        if os.getpid() != parent:
+            time.sleep(600)
+        return score(target, rows)
 
-    def __enter__(self):
-        return lambda jobs: [(job, travel(self.work(job))) for job in reversed(jobs)]
+    told = {"how": "copies", "seeds": 2, "fit": train}
+    alone = tell(limi.repair(result, **told))
+    monkeypatch.setattr(Target, "score", hang)
+    monkeypatch.setattr(local, "_FORKED_SECONDS", 0.3)
+    monkeypatch.setattr(_hands, "open_executor", lambda workers, cluster: Local(2, "fork"))
+    monkeypatch.setattr(Local, "otherwise", lambda self, work, why: stuck(why))
+    assert tell(limi.repair(result, workers=2, **told)) == alone
 
-    def __exit__(self, *raised):
-        pass
+
+def stuck(why):
+    raise Stuck(why)
 
 
 def test_a_way_that_breaks_is_skipped_by_workers_too():

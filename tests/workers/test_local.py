@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from limi.errors import InvalidInput
-from limi.workers import Crew, Failed, Killed, Local, _crew
+from limi.workers import Crew, Failed, Killed, Local, Stuck, Trial, _crew, local
 from limi.workers._open import count_workers
 
 STARTS = ["fork", "anew"]
@@ -134,6 +134,86 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path, start):
     assert closed
     assert parent.stdout.read() == ""
     parent.stdout.close()
+
+
+def late(job):
+    """Sleeps over a job that is a number of seconds."""
+    if isinstance(job, float):
+        time.sleep(job)
+    return job
+
+
+def test_a_job_that_nobody_answers_fails_as_stuck_and_the_others_are_done():
+    with Crew(Local(2), late) as crew:
+        got = dict(crew.each([1, 600.0, 2, 3], lambda job: 0.3))
+        assert [got[n] for n in (0, 2, 3)] == [1, 2, 3]
+        assert isinstance(got[1].error, Stuck)
+        assert crew.again == 1
+        told = [
+            one for some in crew.in_turn([1, 600.0, 2], patience=lambda job: 0.3) for one in some
+        ]
+        assert (told[0], told[2]) == (1, 2)
+        assert isinstance(told[1].error, Stuck)
+        assert crew.in_order([4, 5]) == [4, 5]
+
+
+def test_seconds_do_not_pass_while_nobody_looks(monkeypatch):
+    """A computer that sleeps, or a process that was stopped, makes no worker late."""
+    real = iter([0.0, 1.0, 4000.0, 4001.5])
+    monkeypatch.setattr(_crew.time, "monotonic", lambda: next(real))
+    clock = _crew._Clock()
+    assert [clock.now() for _ in range(3)] == [1.0, 3.0, 4.5]
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_nobody_gets_a_job_before_its_trial_is_done(start, tmp_path):
+    with Crew(Local(2, start), killed_once) as crew:
+        crew.hire()
+        crew.try_out(Trial(str(tmp_path / "a"), 0.001))  # one of the two does not survive
+        assert crew.in_order([str(tmp_path / name) for name in "aaa"]) == ["a", "a", "a"]
+    with Crew(Local(2, start), squared) as crew:
+        crew.try_out(Trial(3, 0.001))  # what it fails of is told by the jobs
+        assert crew.in_order([2, 4]) == [4, 16]
+
+
+def test_workers_that_do_not_do_their_trial_are_hired_in_another_way(monkeypatch):
+    monkeypatch.setattr(local, "_FORKED_SECONDS", 0.3)
+    monkeypatch.setattr(local, "_STARTED_SECONDS", 0.3)
+    with Crew(Local(2), late) as crew:
+        crew.try_out(Trial(2.5, 0.0))  # no fork is quick enough, and nothing else
+        for ask in (lambda: crew.in_order([1]), lambda: list(crew.in_turn([1]))):
+            with pytest.raises(Stuck, match="no worker was ready within 0 seconds"):
+                ask()
+        assert not crew._hands
+    monkeypatch.setattr(local, "_STARTED_SECONDS", 60.0)
+    with Crew(Local(2), late) as crew:
+        crew.try_out(Trial(2.5, 0.0))
+        assert crew.in_order([1, 2]) == [1, 2]
+    lock = threading.Lock()  # cannot travel
+    with Crew(Local(2), lambda job: late(job) or lock) as crew:
+        crew.try_out(Trial(2.5, 0.0))
+        with pytest.raises(Stuck, match="no worker was ready"):
+            crew.in_order([1, 2])
+
+
+def test_functions_of_a_script_travel(tmp_path):
+    """Plain pickle would only name them, and nobody runs the script again."""
+    (tmp_path / "script.py").write_text(
+        "from limi.workers import Crew, Local\n"
+        "def double(job): return 2 * job\n"
+        "with Crew(Local(1, 'anew'), lambda job: double(job)) as crew:\n"
+        "    print(crew.in_order([1, 2]))\n"
+    )
+    root = Path(__file__).parents[2]
+    told = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    assert told.stdout == "[2, 4]\n"
 
 
 @pytest.mark.parametrize("given", ["0", "-1", 0, "many", "2.5", "5000", ""])

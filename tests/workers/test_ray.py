@@ -109,6 +109,59 @@ def test_other_versions_are_refused_and_both_are_named():
         cluster.require_same(here, here | {"Python": "3.1"})
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_every_worker_tells_its_versions(executor, monkeypatch):
+    """The first that does not fit is refused with what it has, before it is given a job."""
+    monkeypatch.setattr(cluster, "versions", lambda: {"limi": "9.9.9", "Python": "3.99.0"})
+    with (
+        pytest.raises(InvalidInput, match=rf"limi {limi.__version__}, but .* limi 9\.9\.9"),
+        Crew(executor, work) as crew,
+    ):
+        crew.in_order([1])
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_workers_for_whom_there_is_no_place_are_not_waited_for(executor, monkeypatch):
+    monkeypatch.setattr(executor, "workers", 3)  # on two CPUs
+    with Crew(executor, work) as crew:
+        assert crew.in_order(list(range(9))) == list(range(9))
+        assert [one for some in crew.in_turn(range(9)) for one in some] == list(range(9))
+        assert crew._expected
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_without_a_free_place_is_one_sentence(executor, monkeypatch):
+    with Crew(executor, work) as crew:
+        crew.hire()
+        while crew._expected:  # until both CPUs are taken
+            assert crew.in_order([1, 2]) == [1, 2]
+        monkeypatch.setattr(cluster, "_READY_SECONDS", 2.0)
+        with (
+            pytest.raises(InvalidInput, match=r"no worker .* within 2 seconds.*is one free\?"),
+            Crew(executor, work) as other,
+        ):
+            other.in_order([1])
+
+
+def test_all_that_ray_says_of_versions_is_told(monkeypatch):
+    """Which they are stands in the last of its lines."""
+    from ray._private.utils import check_version_info
+
+    def refuse(**given):
+        check_version_info({"ray_version": "2.7.0", "python_version": "3.8.1"}, "node 1")
+
+    class Ray:
+        init = staticmethod(refuse)
+
+    joining = object.__new__(cluster.RayCluster)
+    joining._ray = Ray
+    with pytest.raises(InvalidInput, match=r"cannot be used: .*Version mismatch") as told:
+        joining._join("ray://127.0.0.1:10001")
+    for version in ("2.7.0", "3.8.1", cluster.platform.python_version()):
+        assert version in str(told.value)
+    assert "\n" not in str(told.value)
+
+
 def test_nobody_at_the_address_is_one_sentence(monkeypatch):
     monkeypatch.setattr(cluster, "TIMEOUT", 0.2)
     with socket.socket() as taken:
