@@ -173,10 +173,11 @@ def check(
     from limi import studies
 
     wrong = studies.check_pages(studies.shipped_results())
+    waiting = studies.list_waiting(studies.shipped_results())
     with show_progress() as show:
         watched = studies.watch(baseline, update=update, workers=workers, on_progress=show)
     worse = [one for one in watched if not one.ok]
-    lines = [*map(str, watched), *wrong]
+    lines = [*map(str, watched), *waiting, *wrong]
     if as_json:
         _console.print_json({"ok": not worse and not wrong, "lines": lines})
     else:

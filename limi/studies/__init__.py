@@ -12,7 +12,7 @@ from limi.studies._extend import collect_bench, extend, load_bench
 from limi.studies._figures import figure
 from limi.studies._files import SCALES, Study, load, names, shipped_results
 from limi.studies._formats import FORMATS, StudyTable, render
-from limi.studies._page import check_pages, figures, page, pages
+from limi.studies._page import check_pages, figures, list_waiting, page, pages
 from limi.studies._results import Outcome, Results, keep, read
 from limi.studies._run import Ran, StudyProgress, run
 from limi.studies._standings import MEASURES as BENCH_MEASURES
@@ -42,6 +42,7 @@ __all__ = [
     "figure",
     "figures",
     "keep",
+    "list_waiting",
     "load",
     "load_bench",
     "names",

@@ -21,7 +21,7 @@ AT_ROWS = {"found_1k": 1_000, "found_10k": 10_000, "found_100k": 100_000}
 """Measures of findings at equal numbers of rows."""
 
 _AN_HOUR = 3600.0  # the most that the paper gives a run
-_ROUNDING = 0.005  # of the paper's findings per second
+_ROUNDING, _HALF = 0.005, 0.5  # of the paper's findings per second, and of its findings
 _PLAIN, _PLAIN_SCALE = "plain", "small"  # the study of row-by-row programs
 
 
@@ -141,7 +141,7 @@ def _in_the_paper_s_time(study: Study, outcome: Outcome, speeds: Speeds) -> Outc
     if outcome.status != DONE or not rates.get(name) or name not in counts:
         return outcome
     seconds = min(_AN_HOUR, counts[name] / rates[name])
-    longest = counts[name] / max(rates[name] - _ROUNDING, 1e-9)
+    longest = (counts[name] + _HALF) / max(rates[name] - _ROUNDING, 1e-9)
     told: dict[str, Any] = {
         "paper_seconds": seconds,
         "paper_end": float(longest >= _AN_HOUR),

@@ -14,6 +14,7 @@ class Measure:
     label: str
     form: str
     more_is_better: bool | None = True  # None: neither
+    by_seed: bool = True  # else it is the same for every seed
 
 
 MEASURES = {
@@ -51,11 +52,11 @@ MEASURES = {
     "likeness": Measure("like people who flip", ".3f"),
     "real_likeness": Measure("flipping people of the table", ".3f", None),
     "plane_favorable": Measure("favorable on the plane", ".1%", None),
-    "paper_end": Measure("the paper's runs ended by", "end", None),
-    "paper_seconds": Measure("the paper's seconds", ",.0f", None),
+    "paper_end": Measure("the paper's runs ended by", "end", None, by_seed=False),
+    "paper_seconds": Measure("the paper's seconds", ",.0f", None, by_seed=False),
     "paper_rows": Measure("rows ours checked for as many", "2", None),
     "paper_speed": Measure("per second of the paper's", "2 rate", None),
-    "loop_rows": Measure("rows one by one in the paper's time", "2", None),
+    "loop_rows": Measure("rows one by one in the paper's time", "2", None, by_seed=False),
     "loop_findings": Measure("found by then", ",.0f"),
     "loop_speed": Measure("rows per second, one by one", "2"),
     "loop_before": Measure("seconds before the first row", "2", False),

@@ -14,12 +14,12 @@ from limi.studies._derived import Speeds, complete, read_speeds
 from limi.studies._figures import curves, figure
 from limi.studies._files import SCALES, Study, load, load_overview, names, shipped_results
 from limi.studies._formats import note, render
-from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in
+from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in, find_lacking
 from limi.studies._results import DONE, Results, read
 from limi.studies._rule import draw_stands
 from limi.studies._tables import Tried, claims, combine, matrix, tables, take_cells
 
-__all__ = ["check_pages", "figures", "page", "pages"]
+__all__ = ["check_pages", "figures", "list_waiting", "page", "pages"]
 
 _Kept = Sequence[tuple[Study, list[Results]]]
 """Every study with its results, the largest scale first."""
@@ -156,6 +156,20 @@ def check_pages(folder: Path) -> list[str]:
         if known and claim.note:
             wrong += check_text(_name(claim), [claim.note], study, known, claim.fixed)
     return wrong
+
+
+def list_waiting(folder: Path) -> list[str]:
+    """What the pages leave out because its cells have not been run, a sentence each."""
+    told = []
+    for study, known in _keep_all(folder):
+        given = [study.remarks, *study.notes] if known else []
+        given += [one.note for one in list_claims() if one.study == study.name and known]
+        overview = load_overview()["conclusions"]
+        given += [one["says"] for one in overview if one["study"] == study.name and known]
+        lacking = find_lacking("\n".join(given), study, known)
+        if lacking:
+            told.append(f"{study.name}: text waits for cells of {', '.join(lacking)}")
+    return told
 
 
 def _name(claim: PaperClaim) -> str:

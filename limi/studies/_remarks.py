@@ -48,7 +48,7 @@ from limi.studies._measures import MEASURES, show
 from limi.studies._results import DONE, Results
 from limi.studies._rule import ABOVE, BELOW, stand, tell_stand
 
-__all__ = ["WAITS", "check_remarks", "check_text", "fill_in", "find_numbers"]
+__all__ = ["WAITS", "check_remarks", "check_text", "fill_in", "find_lacking", "find_numbers"]
 
 WAITS = "*A part of this text waits for cells that have not been run.*"
 _NOT_RUN = "(not run)"
@@ -119,6 +119,11 @@ def check_text(
         for number in find_numbers(whole, fixed)
     ]
     wrong += [
+        f"{name}: {one!r} is named under `fixed`, and the text does not say it"
+        for one in fixed
+        if not _fixed(one).search(re.sub(r"\s+", " ", whole))
+    ]
+    wrong += [
         f"{name}: the words rest on {one!r}, which does not hold"
         for one in supports
         if study is None or not (_waits(one, study, ready) or _is_supported(one, ready))
@@ -131,39 +136,59 @@ def find_numbers(text: str, fixed: Sequence[str] = ()) -> list[str]:
     prose = _TARGETS.sub("]", _CODE.sub("", _BRACES.sub("", text)))
     prose = re.sub(r"\s+", " ", prose)
     for one in sorted(fixed, key=len, reverse=True):
-        prose = re.sub(rf"(?<![\d.,\w]){re.escape(one)}(?![\d\w]|[.,]\d)", " ", prose)
+        prose = _fixed(one).sub(" ", prose)
     found = [*_NUMBER.findall(prose), *(word[0] for word in _WORDS.finditer(prose))]
     return list(dict.fromkeys(found))
 
 
-def _waits(place: str, study: Study, known: Sequence[Results]) -> bool:
-    """Does a variant that is named here have no cell on some benchmark that took the measure?
+def find_lacking(text: str, study: Study, known: Sequence[Results]) -> list[str]:
+    """Variants that a text waits for, each with the measure that is missing: `limi (atn)`."""
+    ready = [complete(study, results) for results in known]
+    found = [_lacking(place, study, ready) for place in _BRACES.findall(text)]
+    return list(dict.fromkeys(name for names in found for name in names))
 
-    Of the scale that is named, or at every scale.
+
+def _waits(place: str, study: Study, known: Sequence[Results]) -> bool:
+    return bool(_lacking(place, study, known))
+
+
+def _lacking(place: str, study: Study, known: Sequence[Results]) -> list[str]:
+    """Variants that are named here and have no cell on some benchmark that took the measure.
+
+    Of the scale that is named, or of the one that lacks least. A benchmark that is named is the
+    only one that counts.
     """
     scale, colon, _ = place.partition(": ")
-    known = [results for results in known if not colon or results.scale == scale]
     words = re.split(r"[ ,/]|:(?! )", place.partition(": ")[2] or place)
     measure = next((word for word in words if word in MEASURES), None)
     measure = "stop" if words[0] == "stops" else measure
-    named = {variant.name for variant in study.variants} & set(words)
-    meant = set(words)  # a benchmark that is named is the only one that counts
-    return bool(named) and all(
-        not all(
-            any(
-                outcome.status == DONE and (measure is None or measure in outcome.measures)
-                for outcome in results.of(benchmark, name)
-            )
+    named = [variant.name for variant in study.variants if variant.name in words]
+    lacking = [
+        [
+            f"{name} ({measure})"
             for name in named
-            for benchmark in _benchmarks(results, meant)
-        )
+            if not all(
+                any(
+                    outcome.status == DONE and (measure is None or measure in outcome.measures)
+                    for outcome in results.of(benchmark, name)
+                )
+                for benchmark in _benchmarks(results, set(words))
+            )
+        ]
         for results in known
-    )
+        if not colon or results.scale == scale
+    ]
+    return min(lacking, key=len, default=[f"{name} ({measure})" for name in named])
 
 
 def _benchmarks(results: Results, named: set[str]) -> set[str]:
     every = {outcome.benchmark for outcome in results.outcomes.values()}
     return every & named or every
+
+
+def _fixed(words: str) -> re.Pattern[str]:
+    """Words that are a definition, where they are not a part of another number or word."""
+    return re.compile(rf"(?<![\d.,\w]){re.escape(words)}(?![\d\w]|[.,]\d)")
 
 
 # -- one place --------------------------------------------------------------------------------

@@ -91,7 +91,8 @@ def _say_seeds(results: Results, n_seeds: int) -> str:
 
 def _columns(measure: str, n_seeds: int, has_paper: bool) -> list[tuple[str, str]]:
     """What is shown of a measure; a spread needs seeds, a ratio the paper's number."""
-    kinds = ["ours", *(["spread"] if n_seeds > 1 else []), *(["paper", "ratio"] * has_paper)]
+    has_spread = n_seeds > 1 and MEASURES[measure].by_seed
+    kinds = ["ours", *(["spread"] if has_spread else []), *(["paper", "ratio"] * has_paper)]
     return [(kind, measure) for kind in kinds]
 
 

@@ -127,9 +127,13 @@ def test_page_from_a_folder(limi, tmp_path):
     limi(*RUN, "--keep", "kept")
     code, out, _ = limi("page", "--results", "kept")
     assert code == 0
-    assert "| [Findings and speed against networks](reproduction/dnn.md) | Table 1 | smoke |" in out
-    assert "12 of 12" in out
+    assert "[LIMI finds most (networks)](reproduction/dnn.md) (Table 1)" in out
     code, _, _ = limi("page", "--results", "kept", "--file", "reproduction.md")
     assert code == 0
     assert (tmp_path / "reproduction.md").read_text("utf-8") == out
-    assert (tmp_path / "reproduction" / "dnn.md").read_text("utf-8").startswith("# Findings and")
+    behind = tmp_path / "reproduction"
+    assert (behind / "dnn.md").read_text("utf-8").startswith("# Findings and")
+    listed = (behind / "conditions.md").read_text("utf-8")
+    assert (
+        "| [Findings and speed against networks](dnn.md) | Table 1 | smoke | 12 of 12 |" in listed
+    )

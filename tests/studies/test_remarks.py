@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from limi.studies._files import load
-from limi.studies._remarks import WAITS, check_text, fill_in, find_numbers
+from limi.studies._remarks import WAITS, check_text, fill_in, find_lacking, find_numbers
 from tests.studies.small import outcome, tiny
 
 
@@ -134,6 +134,12 @@ def test_a_paragraph_waits_for_cells_that_were_not_run():
     assert wrong == "x: {likeliness limi mean} cannot be filled in from the kept cells"
 
 
+def test_what_a_text_waits_for_is_named():
+    text = "{findings limi mean}, {likeness guided mean}, {pairs atn sg > limi} and {atn sg low}"
+    assert find_lacking(text, load("dnn"), [tiny()]) == ["guided (likeness)", "sg (atn)"]
+    assert find_lacking("{paper: atn limi low}", load("dnn"), [tiny()]) == ["limi (atn)"]
+
+
 def test_a_measure_without_a_number_is_wrong_and_not_waited_for():
     known = tiny()
     for name in ("census-sex/limi/0", "census-sex/limi/1"):
@@ -153,3 +159,8 @@ def test_cells_that_ended_by_something_are_counted():
         stop = "rows" if number % 2 else "exhausted"
         known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "stop": stop})
     assert fill_in("{stops limi rows}", load("dnn"), [known]) == "2 of 4"
+
+
+def test_a_definition_that_the_text_does_not_say_is_found():
+    (wrong,) = check_text("x", ["Of 30 rows."], None, [], ["30 rows", "12"])
+    assert wrong == "x: '12' is named under `fixed`, and the text does not say it"
