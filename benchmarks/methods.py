@@ -113,13 +113,13 @@ def twins(sizes=tuple(SIZES)):
                 report(f"{words}: times the twin's findings/s", fast / slow, 20)
 
 
-def equal_rows(seeds=12):
-    for kind, size in itertools.product(("dnn", "rf"), SIZES):
+def equal_rows(seeds=24):
+    sizes = {100: SMALL, 300: SMALL, 1_000: LARGER}
+    for kind, limit in itertools.product(("dnn", "rf"), sizes):
         target, rows = make("census", kind, "sex")
-        limit = {"small": 300, "larger": 1_000}[size]
         found = {}
         for name, settings in (("in blocks", {}), ("one by one", {"block": 1})):
-            method = methods.parse("sg", {**SIZES[size][0]["sg"], **settings})
+            method = methods.parse("sg", {**sizes[limit]["sg"], **settings})
             budget = Budget(max_rows=limit)
             ran = [run(method, task_of(target, rows), budget, seed) for seed in range(seeds)]
             found[name] = np.mean([len(one.findings) for one in ran])

@@ -372,16 +372,28 @@ def test_settings_without_sense_are_refused():
             SG(**settings)
 
 
-def test_blocks_grow_with_the_rows_tested():
+@pytest.mark.parametrize(
+    ("budget", "largest"),
+    [
+        ({}, 37),
+        ({"max_rows": 80}, 10),
+        ({"max_queries": 6 * 80}, 10),
+        ({"max_rows": 4}, 1),
+    ],
+)
+def test_no_block_is_larger_than_an_eighth_of_what_the_budget_pays_for(budget, largest):
     table = uniform(WIDE, 200, np.random.default_rng(0))
-    method = SG(limit=300, n_samples=100, block=20, block_share=0.1)
-    tested = 0
-    for batch in method.search(Session(task(WIDE, WIDE_MODEL, table)), np.random.default_rng(0)):
-        assert len(batch) <= max(1, min(20, tested / 10))
-        tested += len(batch)
-    assert tested == 300
-    assert [SG()._block(n) for n in (0, 1, 99, 100_000)] == [1, 1, 99, 256]
-    assert SG(block=1)._block(100_000) == 1
+    session = Session(task(WIDE, WIDE_MODEL, table), Budget(**budget))
+    method = SG(limit=300, n_samples=100)
+    sizes = [len(batch) for batch in method.search(session, np.random.default_rng(0))]
+    assert max(sizes) <= largest
+    assert method._block(Session(session.task, Budget(**budget))) == largest
+
+
+def test_large_budgets_have_whole_blocks_and_one_row_is_one_row():
+    session = Session(task(WIDE, WIDE_MODEL, uniform(WIDE, 9, np.random.default_rng(0))))
+    assert SG()._block(session) == SG().block
+    assert SG(block=1)._block(session) == 1
 
 
 def test_nothing_is_found_where_nothing_flips():
