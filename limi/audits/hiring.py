@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from limi import models
 from limi.errors import InvalidInput
 from limi.models.target import Target
 from limi.search.budget import Budget
-from limi.search.spread import Opened, Spread
-from limi.workers import check_cluster, count_workers, open_executor, reach_cluster
+from limi.search.spread import Opened, Spread, try_rows
+from limi.types import Rows
+from limi.workers import (
+    Crew,
+    Stuck,
+    Trial,
+    Work,
+    check_cluster,
+    count_workers,
+    open_executor,
+    reach_cluster,
+)
+from limi.workers._base import attempt
 
-__all__ = ["MOVING", "hire", "want_workers"]
+__all__ = ["MOVING", "Each", "hire", "share_out", "want_workers"]
+
+Each = Callable[[Sequence[Any]], Iterator[tuple[int, Any]]]
+"""The place of each job with its result, or a Failed, as they finish."""
 
 MOVING = "its answers vary, so the model was asked in one process, without workers"
 """The note on a model that workers cannot ask."""
@@ -57,5 +71,34 @@ def hire(
     try:
         with Spread(asked, executor, opened) as spread:
             yield spread
+    finally:
+        executor.close()
+
+
+@contextmanager
+def share_out(
+    work: Work, target: Target, rows: Rows, workers: int | str | None, cluster: str | None
+) -> Iterator[Each]:
+    """Workers that do jobs, and end with the block.
+
+    `work` must answer bare rows as well, with which workers are tried: those of the target that it
+    asks. Jobs for which no worker answers are done in this process.
+    """
+    executor = open_executor(workers, cluster)
+    assert executor is not None  # because workers are wanted
+    try:
+        with Crew(executor, work) as crew:
+            crew.try_out(Trial(*try_rows(target.score, rows)))
+
+            def each(jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+                left = dict(enumerate(jobs))
+                with suppress(Stuck):
+                    for place, result in crew.each(jobs):
+                        del left[place]
+                        yield place, result
+                for place, job in left.items():
+                    yield place, attempt(work, job)
+
+            yield each
     finally:
         executor.close()

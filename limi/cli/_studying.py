@@ -24,7 +24,10 @@ ScaleOption = Annotated[str | None, Option(help="smoke, small or paper. Default:
 SeedsOption = Annotated[
     int | None, Option(help="Seeds per cell. Default: as many as the scale has.")
 ]
-WorkersOption = Annotated[int | None, Option(help="Processes. Default: one per core.")]
+WorkersOption = Annotated[
+    str | None,
+    Option(metavar="N|auto", help="Processes that run one cell each. Default: one per core."),
+]
 
 
 def find_results(

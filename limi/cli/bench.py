@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, Cluster
 from limi.cli._studying import (
     FreshOption,
     OutOption,
@@ -75,6 +75,7 @@ def run(
         Path | None, Option(help="Folder to write all results into, as one file.")
     ] = None,
     workers: WorkersOption = None,
+    cluster: Cluster = None,
     fresh: FreshOption = False,
     only: Annotated[
         str | None, Option(help="Cells TARGET/METHOD/SEED to run, such as 'census-*/limi/0'.")
@@ -92,6 +93,7 @@ def run(
             out=out,
             seeds=seeds,
             workers=workers,
+            cluster=cluster,
             kept=keep,
             fresh=fresh,
             only=only,

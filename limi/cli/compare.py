@@ -15,6 +15,7 @@ from limi.cli._config import file_of
 from limi.cli._options import (
     AsJson,
     Cache,
+    Cluster,
     Concurrency,
     Constraints,
     DecisionRule,
@@ -25,7 +26,6 @@ from limi.cli._options import (
     Only,
     Price,
     TrustPickle,
-    Workers,
     remote_of,
 )
 from limi.defaults import DEFAULT_GENERATOR
@@ -71,7 +71,15 @@ def compare(
     device: Annotated[
         str, Option(help="cpu, cuda, or auto: cuda if model and generator can both use it.")
     ] = "auto",
-    workers: Workers = None,
+    workers: Annotated[
+        str | None,
+        Option(
+            metavar="N|auto",
+            help="Processes that run one method each; auto for one per core. The findings are the "
+            "same.",
+        ),
+    ] = None,
+    cluster: Cluster = None,
     html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
     width: Annotated[
         int | None, Option(help="Characters per line; a wider table is split by method.")
@@ -117,10 +125,11 @@ def compare(
             seeds=seeds,
             device=device,
             workers=workers,
+            cluster=cluster,
             trust_pickle=trust_pickle,
             remote=remote_of(header, concurrency, cache, price),
             table_name=table,
-            on_method=lambda name: on_step(names.index(name) / len(names), name),
+            on_run=on_step,
             **given,
         )
     title = f"{model} on {table}, protected {', '.join(protected)}, {max_queries:,} queries each"

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, Cluster
 from limi.cli._studying import (
     FreshOption,
     OutOption,
@@ -71,6 +71,7 @@ def run(
         Path | None, Option(help="Folder to write each study's results into, as one file.")
     ] = None,
     workers: WorkersOption = None,
+    cluster: Cluster = None,
     fresh: FreshOption = False,
     only: Annotated[
         str | None, Option(help="Cells BENCHMARK/VARIANT/SEED to run, such as 'census-*/limi/0'.")
@@ -91,6 +92,7 @@ def run(
             out=out,
             seeds=seeds,
             workers=workers,
+            cluster=cluster,
             kept=keep,
             fresh=fresh,
             only=only,
@@ -166,6 +168,7 @@ def check(
     baseline: Annotated[Path | None, Option(help="Numbers kept from before.")] = None,
     update: Annotated[bool, Option("--update", help="Write a new baseline.")] = False,
     workers: WorkersOption = None,
+    cluster: Cluster = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a fixed small set of cells; exit code 1 where a method has become worse, or where a
@@ -175,7 +178,9 @@ def check(
     wrong = studies.check_pages(studies.shipped_results())
     waiting = studies.list_waiting(studies.shipped_results())
     with show_progress() as show:
-        watched = studies.watch(baseline, update=update, workers=workers, on_progress=show)
+        watched = studies.watch(
+            baseline, update=update, workers=workers, cluster=cluster, on_progress=show
+        )
     worse = [one for one in watched if not one.ok]
     lines = [*map(str, watched), *waiting, *wrong]
     if as_json:

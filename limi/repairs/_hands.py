@@ -9,21 +9,19 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from limi.audits.hiring import want_workers
+from limi.audits.hiring import share_out, want_workers
 from limi.audits.problem import Problem
 from limi.errors import InvalidInput
 from limi.models.target import Target
 from limi.repairs._refit import Recorded, Refit, Replayed
 from limi.search.budget import Budget
-from limi.search.spread import try_rows
-from limi.workers import Crew, Failed, Stuck, Trial, open_executor
-from limi.workers._base import attempt
+from limi.workers import Failed
 
 __all__ = ["Hands", "hire", "pack_trained", "take_trained", "want_hands"]
 
@@ -72,8 +70,12 @@ class _Doing:
         # Estimators without a seed draw from numpy's global state, of which forks have one copy
         # each: without this all seeds would be trained with the same numbers.
         state = np.random.RandomState(zlib.crc32(repr(job).encode()))
+        before = np.random.get_state()  # noqa: NPY002
         np.random.set_state(state.get_state())  # noqa: NPY002
-        return self.do(self.room, job)
+        try:
+            return self.do(self.room, job)
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
 
 
 @contextmanager
@@ -83,35 +85,17 @@ def hire(
     """Workers that do jobs in a room; gives a function of jobs to what came of each, or an error,
     as they finish. They end with the block."""
     doing = _Doing(do, room, problem.target)
-    executor = open_executor(hands.workers, hands.cluster)
-    assert executor is not None  # because workers are wanted
-    try:
-        with Crew(executor, doing) as crew:
-            crew.try_out(Trial(*try_rows(problem.target.score, problem.rows)))
+    with share_out(
+        doing, problem.target, problem.rows, hands.workers, hands.cluster
+    ) as each_in_place:
 
-            def each(jobs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-                left = dict(enumerate(jobs))
-                with suppress(Stuck):  # what nobody answers for is done here
-                    for place, result in crew.each(jobs):
-                        if isinstance(result, Failed):
-                            result = result.explain(*_TOO_MUCH)
-                        yield left.pop(place), result
-                for job in left.values():
-                    yield job, _do_here(doing, job)
+        def each(jobs: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+            for place, result in each_in_place(jobs):
+                if isinstance(result, Failed):
+                    result = result.explain(*_TOO_MUCH)
+                yield jobs[place], result
 
-            yield each
-    finally:
-        executor.close()
-
-
-def _do_here(doing: _Doing, job: Any) -> Any:
-    """What comes of a job in this process, or an error."""
-    kept = np.random.get_state()  # noqa: NPY002
-    try:
-        result = attempt(doing, job)
-    finally:
-        np.random.set_state(kept)  # noqa: NPY002
-    return result.explain(*_TOO_MUCH) if isinstance(result, Failed) else result
+        yield each
 
 
 def pack_trained(recorded: Recorded) -> bytes:

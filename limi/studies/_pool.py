@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from limi.errors import LimiError
-from limi.workers import Crew, Executor, Failed, Local
+from limi.workers import Crew, Executor, Failed, Local, open_executor
 from limi.workers._base import attempt
 
 __all__ = ["Failure", "Pool"]
@@ -35,17 +35,20 @@ class Failure:
 class Pool(Generic[Job]):
     """Workers that outlive a list of jobs, because starting one takes seconds.
 
-    One worker works in this process. More are processes started again, or those of an executor, so
+    One worker works in this process. More are processes started again, or those of a cluster, so
     `work` and the jobs must be picklable. They end with the block, whatever ends it.
     """
 
     def __init__(
-        self, work: Callable[[Job], Any], workers: int, executor: Executor | None = None
+        self, work: Callable[[Job], Any], workers: int, cluster: str | None = None
     ) -> None:
         self._work = work
-        if executor is None and workers > 1:
-            executor = Local(workers, "anew")
-        self._crew = None if executor is None else Crew(executor, work)
+        self._executor: Executor | None = None
+        if cluster is not None:
+            self._executor = open_executor(workers, cluster)
+        elif workers > 1:
+            self._executor = Local(workers, "anew")
+        self._crew = None if self._executor is None else Crew(self._executor, work)
 
     def __enter__(self) -> Pool[Job]:
         return self
@@ -53,6 +56,8 @@ class Pool(Generic[Job]):
     def __exit__(self, *raised: object) -> None:
         if self._crew is not None:
             self._crew.dismiss()
+        if self._executor is not None:
+            self._executor.close()
 
     def each(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Any]]:
         """Every job with its result, or a Failure, as they finish."""

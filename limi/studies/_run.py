@@ -24,7 +24,7 @@ from limi.studies._results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_c
 from limi.studies._twins import DRAWN
 from limi.studies._workshop import Need, Workshop, needs_of
 from limi.system import writing
-from limi.system.cores import n_cores
+from limi.workers import AUTO, count_workers, reach_cluster
 
 __all__ = ["Ran", "StudyProgress", "run"]
 
@@ -63,7 +63,8 @@ def run(
     scale: str,
     out: Path,
     seeds: int | None = None,
-    workers: int | None = None,
+    workers: int | str | None = None,
+    cluster: str | None = None,
     kept: Path | None = None,
     fresh: bool = False,
     only: str | None = None,
@@ -76,10 +77,13 @@ def run(
     and a cell that is done there is not run again. `fresh` runs every cell again, `only` those
     whose name (BENCHMARK/VARIANT/SEED) matches, such as "census-*/limi/*". `device` is where
     generators
-    that can are trained, and where LIMI searches if its target can be there too.
+    that can are trained, and where LIMI searches if its target can be there too. Each cell is a job
+    of one of the `workers`, by default one for each core; with a `cluster` these are Ray's, and
+    `out` is a folder that all its nodes share.
     """
     start = time.perf_counter()
-    workers = _check_numbers(seeds, workers)
+    number = _check_numbers(seeds, workers)
+    reach_cluster(cluster)
     out = writing.absolute(out)
     kept = None if kept is None else writing.absolute(kept)
     plan = _expand_all(studies, scale, seeds)
@@ -90,22 +94,19 @@ def run(
     for cell in _matching(book.absent(), only):
         book.note(cell, ABSENT, book.why_absent[cell.table])
     pending = _matching(book.pending(), only)
-    _run_cells(pending, book, Workshop(out / "made", device), workers, on_progress)
+    _run_cells(pending, book, Workshop(out / "made", device), number, cluster, on_progress)
     if kept is not None:
         book.keep(kept, {cell.study for cell in pending})
     return book.summary(len(pending), time.perf_counter() - start)
 
 
-def _check_numbers(seeds: int | None, workers: int | None) -> int:
+def _check_numbers(seeds: int | None, workers: int | str | None) -> int:
     """The number of workers, if both numbers make sense."""
     if seeds is not None and not 1 <= seeds <= _MOST_SEEDS:
         raise InvalidInput(
             f"seeds is {seeds}; a study needs at least one, and {_MOST_SEEDS:,} at most"
         )
-    workers = workers if workers is not None else n_cores()
-    if workers < 1:
-        raise InvalidInput(f"workers is {workers}; use at least one")
-    return workers
+    return count_workers(AUTO if workers is None else workers)
 
 
 def _expand_all(studies: Sequence[Study], scale: str, seeds: int | None) -> dict[str, list[Cell]]:
@@ -137,19 +138,36 @@ def _make_folders(out: Path, kept: Path | None) -> None:
 
 
 def _run_cells(
-    cells: Sequence[Cell], book: _Book, shop: Workshop, workers: int, on_progress: OnProgress
+    cells: Sequence[Cell],
+    book: _Book,
+    shop: Workshop,
+    workers: int,
+    cluster: str | None,
+    on_progress: OnProgress,
 ) -> None:
     """Make what the cells need, stage by stage, then run them; each is kept as it finishes."""
     stages = [[need for need in stage if not shop.has(need)] for stage in needs_of(cells)]
     teller = _Teller(book, cells, sum(map(len, stages)), workers, on_progress)
-    with Pool(partial(_work, shop, shop.folder.parent), workers) as pool:
+    if not cells:
+        return
+    with Pool(partial(_work, shop, shop.folder.parent), workers, cluster) as pool:
         for stage in stages:
             for need, result in pool.each(stage):
+                is_made = not isinstance(result, Failure) and need.what != "model"
+                if is_made and cluster is not None and not shop.has(need):
+                    raise _not_shared(shop.folder.parent)
                 teller.tell(need.name, result.why if isinstance(result, Failure) else "")
         for cell, result in pool.each(cells):
             outcome = book.take(cell, result)
             teller.cross_off(cell)
             teller.tell(f"{cell.study} {cell.name}", outcome.why)
+
+
+def _not_shared(folder: Path) -> InvalidInput:
+    return InvalidInput(
+        f"a worker of the cluster has written into {str(folder)!r}, but nothing is there on this "
+        "machine; --out must be a folder that all nodes share"
+    )
 
 
 class _Teller:

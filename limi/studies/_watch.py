@@ -56,14 +56,22 @@ def watch(
     baseline: Path | None = None,
     *,
     update: bool = False,
-    workers: int | None = None,
+    workers: int | str | None = None,
+    cluster: str | None = None,
     on_progress: Callable[[StudyProgress], None] = lambda progress: None,
 ) -> list[Watched]:
     """Run the watched cells and compare them; `update` writes them as the new baseline."""
     study, path = load("watch"), baseline or baseline_file()
     before = None if update else _read(path)
     with tempfile.TemporaryDirectory() as place:
-        run([study], scale=_SCALE, out=Path(place), workers=workers, on_progress=on_progress)
+        run(
+            [study],
+            scale=_SCALE,
+            out=Path(place),
+            workers=workers,
+            cluster=cluster,
+            on_progress=on_progress,
+        )
         results = _results.collect(study, _SCALE, expand(study, _SCALE), Path(place))
     if update:
         now = {name: _measures(results, name, study.margins) for name in results.outcomes}

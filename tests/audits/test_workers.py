@@ -84,16 +84,68 @@ def test_eight_workers_and_a_budget_of_queries_change_nothing(tmp_path):
         assert audited(tmp_path, 8, **given)[1:] == (counts, findings)
 
 
-def test_methods_compare_as_they_do_without_workers():
+CLOCK = ("seconds", "findings_per_second")
+
+
+def compared(model, methods, **given):
     _, frame, protected = table("natural")
-    given = {"protected": [protected], "target": "ok", "favorable": 1, "max_queries": 400}
-    clock = ("seconds", "findings_per_second")
-    lines = [
-        {name: value for name, value in line.as_dict().items() if name not in clock}
-        for workers in (1, 2)
-        for line in compare(scored, frame, ["natural", "themis"], workers=workers, **given)
+    told = {"protected": [protected], "target": "ok", "favorable": 1, "max_queries": 400}
+    return [
+        {name: value for name, value in line.as_dict().items() if name not in CLOCK}
+        for line in compare(model, frame, methods, **told, **given)
     ]
-    assert lines[:2] == lines[2:]
+
+
+def test_methods_compare_as_they_do_without_workers(tmp_path):
+    """Each run of a method is a job; a method that cannot run says so in either case."""
+    parent = os.getpid()
+
+    def seen(frame):
+        if os.getpid() != parent and len(frame) > 1:
+            (tmp_path / str(os.getpid())).touch()
+        return scored(frame)
+
+    names, told = ["natural", "neuronfair", "themis"], []
+    alone = compared(seen, names, seeds=2)
+    assert not list(tmp_path.iterdir())
+    together = compared(seen, names, seeds=2, workers=2, on_run=lambda *said: told.append(said))
+    assert together == alone
+    assert alone[1]["problem"]
+    assert len(alone[0]["curves"]) == 2
+    assert len(list(tmp_path.iterdir())) == 2
+    assert [done for done, _ in told] == [n / 6 for n in range(7)]
+    # One run alone is shared by all workers.
+    assert compared(seen, ["themis"], workers=2) == compared(seen, ["themis"])
+
+
+def test_a_method_that_ends_in_an_error_ends_the_comparison(tmp_path):
+    def broken(frame):
+        if len(frame) > 150:
+            raise ValueError("too many people")
+        return scored(frame)
+
+    told = []
+    for workers in (1, 2):
+        with pytest.raises(BadModel) as error:
+            compared(broken, ["natural", "themis"], workers=workers)
+        told.append(str(error.value))
+    assert told[0] == told[1]
+    with pytest.raises(InvalidInput, match="--concurrency"):
+        compared("mlflow:http://127.0.0.1:9/", ["natural", "themis"], workers=2)
+
+
+def test_a_run_that_kills_its_worker_is_done_by_another(tmp_path):
+    alone = compared(scored, ["natural", "themis"])
+    parent, mark = os.getpid(), tmp_path / "mark"
+
+    def killed_once(frame):
+        if os.getpid() != parent and len(frame) > 150 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return scored(frame)
+
+    assert compared(killed_once, ["natural", "themis"], workers=2) == alone
+    assert mark.exists()
 
 
 def test_a_killed_worker_changes_nothing(tmp_path):

@@ -123,7 +123,8 @@ def test_a_file_adds_targets_and_methods(limi, tmp_path):
         (["table", "--budget", "7"], "no result has a budget of 7 queries"),
         (["table", "--scale", "huge"], "unknown scale 'huge'"),
         (["run", "--only", "nothing"], "no cell is called 'nothing'"),
-        (["run", "--workers", "0"], "use at least one"),
+        (["run", "--workers", "0"], "use at least 1"),
+        (["run", "--cluster", "dask"], "write ray"),
         (["list", "--add", "none.toml"], "cannot be read"),
     ],
 )

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 
 import limi
+from limi.audits import hiring
 from limi.errors import InvalidInput, LimiError
 from limi.models import benchmark
 from limi.models.target import Target
-from limi.repairs import _core, _hands, _side_by_side, _verify, _ways
+from limi.repairs import _core, _side_by_side, _verify, _ways
 from limi.workers import Local, Stuck, local
 from tests.repairs.test_repair import audited, people, pipeline
 
@@ -124,7 +125,7 @@ def test_what_no_worker_does_is_done_here(result, monkeypatch):
     alone = tell(limi.repair(result, **told))
     monkeypatch.setattr(Target, "score", hang)
     monkeypatch.setattr(local, "_FORKED_SECONDS", 0.3)
-    monkeypatch.setattr(_hands, "open_executor", lambda workers, cluster: Local(2, "fork"))
+    monkeypatch.setattr(hiring, "open_executor", lambda workers, cluster: Local(2, "fork"))
     monkeypatch.setattr(Local, "otherwise", lambda self, work, why: stuck(why))
     assert tell(limi.repair(result, workers=2, **told)) == alone
 
@@ -159,7 +160,7 @@ def test_what_cannot_travel_is_told(result, monkeypatch):
     limi.repair(result, **told)
     with pytest.raises(InvalidInput, match=r"trained again cannot be sent.*use --workers 1"):
         limi.repair(result, workers=2, **told)
-    monkeypatch.setattr(_hands, "open_executor", lambda workers, cluster: Local(2, "anew"))
+    monkeypatch.setattr(hiring, "open_executor", lambda workers, cluster: Local(2, "anew"))
     with pytest.raises(InvalidInput, match=r"cannot be sent to another process.*--workers 1"):
         limi.repair(result, workers=2, **told)
 

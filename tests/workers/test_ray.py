@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 import limi
+from limi import studies
+from limi.audits.compare import compare
 from limi.errors import InvalidInput, MissingDependency
 from limi.methods import _scouting
 from limi.methods.limi import LIMI
 from limi.search.spread import Spread
+from limi.studies._workshop import Workshop
 from limi.workers import Crew, open_executor
 from tests.models.kinds import pipeline
 from tests.models.people import bound, people, truth
@@ -38,6 +41,12 @@ def work(job):
     if isinstance(job, int) and job < 0:
         raise InvalidInput("below 0")
     return job
+
+
+def scored(frame):
+    """Favors men a little."""
+    merit = frame["age"] / 40 + frame["hours"].fillna(40) / 50 + (frame["sex"] == "M") * 0.3137
+    return (1 / (1 + np.exp(2.1123 - merit))).to_numpy()
 
 
 @pytest.mark.filterwarnings("ignore")  # of Ray itself, about its own future
@@ -70,16 +79,15 @@ def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, 
     monkeypatch.setattr(_scouting, "_follow", count)
     driver, mark = os.getpid(), tmp_path / "mark"
 
-    def scored(frame):
+    def killed_once(frame):
         if os.getpid() != driver and len(frame) > 300 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        merit = frame["age"] / 40 + frame["hours"].fillna(40) / 50 + (frame["sex"] == "M") * 0.3137
-        return (1 / (1 + np.exp(2.1123 - merit))).to_numpy()
+        return scored(frame)
 
     def found(**given):
         told = limi.audit(
-            scored,
+            killed_once,
             people().assign(ok=truth()),
             protected=["sex"],
             target="ok",
@@ -98,6 +106,40 @@ def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, 
     assert found(workers=2, cluster="ray") == alone
     assert mark.exists()
     assert sum(taken) >= 256
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_methods_compare_as_they_do_in_one_process(executor):
+    given = {"protected": "sex", "target": "ok", "favorable": 1, "max_queries": 400}
+
+    def compared(**more):
+        lines = compare(scored, people().assign(ok=truth()), ["natural", "themis"], **given, **more)
+        return [(line.method, line.findings, line.queries, line.curves) for line in lines]
+
+    assert compared(workers=2, cluster="ray") == compared()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cells_of_a_study_are_those_of_one_process(executor, tmp_path):
+    def measured(out, **more):
+        study = studies.load("rf")
+        ran = studies.run([study], scale="smoke", only="*/[nt]*/0", out=out, **more)
+        assert ran.run == 2
+        found = studies.read(study, "smoke", out).outcomes
+        names = ("findings", "rows", "queries", "curve", "atn", "real_rate")
+        return {cell: {name: one.measures[name] for name in names} for cell, one in found.items()}
+
+    there = measured(tmp_path / "there", workers=2, cluster="ray")
+    assert there == measured(tmp_path / "here", workers=1)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_study_needs_a_folder_that_all_nodes_share(executor, tmp_path, monkeypatch):
+    monkeypatch.setattr(Workshop, "has", lambda shop, need: False)
+    with pytest.raises(InvalidInput, match="--out must be a folder that all nodes share"):
+        studies.run(
+            [studies.load("rf")], scale="smoke", only="*/themis/0", out=tmp_path, cluster="ray"
+        )
 
 
 def test_other_versions_are_refused_and_both_are_named():
