@@ -1,5 +1,6 @@
 """Study files: the paper's numbers copied right, and nothing claimed that is not run."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -7,10 +8,12 @@ import zipfile
 
 import pytest
 
-from limi import studies
+from limi import generators, methods, studies
 from limi.errors import InvalidInput
+from limi.models import benchmark as targets
 from limi.studies import _tables
 from limi.studies._files import check_names, folder, load, paper_numbers
+from limi.studies._remarks import find_numbers
 from tests.studies.small import ALL, ROOT
 
 # A second transcription of the paper's tables, by way of another document than the first one's.
@@ -203,3 +206,43 @@ def test_the_wheel_brings_the_studies_along(tmp_path):
     names, place = shown.stdout.splitlines()
     assert names == str(studies.names())
     assert place == str(packed)
+
+
+def settings_of(cells):
+    """Every number that a cell is run with, defaults of its method and generator included."""
+    found = set()
+    for cell in cells:
+        method = methods.parse(cell.method, cell.settings)
+        given = [dataclasses.asdict(method), cell.budget, cell.extra, {"target": targets._SVM_ROWS}]
+        given += [dataclasses.asdict(methods.parse(part, {})) for part in cell.method.split("+")]
+        if cell.generator:
+            made = generators.get(cell.generator).Settings()
+            given += [dataclasses.asdict(made), cell.generator_settings]
+        found |= {v for tree in given for v in tree.values() if isinstance(v, int | float)}
+    return found
+
+
+@pytest.mark.parametrize("scale", ["small", "paper"])
+@pytest.mark.parametrize("name", studies.names())
+def test_the_words_of_a_scale_say_what_its_cells_are_run_with(name, scale):
+    study = load(name)
+    if study.uses:
+        return
+    known = settings_of(studies.expand(study, scale))
+    words = study.scale(scale).words.replace("a million", "1,000,000").replace("ResNet-18", "")
+    held_out = {30}  # per cent, of every repair beside others
+    for number in find_numbers(words):
+        if number[0].isdigit():
+            assert float(number.replace(",", "")) in known | held_out, (number, words)
+
+
+def test_scales_name_only_methods_that_they_run():
+    for name in studies.names():
+        study = load(name)
+        for scale in ("small", "paper"):
+            size = study.scale(scale) if not study.uses else None
+            if size is None:
+                continue
+            run = {study.variant(v).method for v in size.variants}
+            for method, label in (("sg", "SG"), ("guided", "`guided`")):
+                assert label not in size.words or method in run, (name, scale)
