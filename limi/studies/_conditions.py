@@ -31,7 +31,8 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         "Key: findings of every method are distinct by their non-protected columns, and flip when "
         "asked a second time. The paper's programs count by keys of their own.",
         "Clock: the whole search with labelling, boundary, explanations and surrogates, without "
-        "fitting the generator. Paper: without sampling and boundary as well.",
+        "fitting the generator. The paper's released program leaves out sampling and boundary, "
+        "too.",
     ]
     return tuple(one for one in said if one)
 
