@@ -19,7 +19,7 @@ from limi.errors import CorruptStore
 from limi.studies._conditions import is_on_gpu
 from limi.studies._derived import at_rows, complete
 from limi.studies._files import PAPER_GENERATOR, Study, folder, load, paper_numbers
-from limi.studies._measures import MEASURES, show
+from limi.studies._measures import MEASURES, SPEEDS, show
 from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare
 
@@ -39,7 +39,6 @@ _KINDS = (
     "low",
     "high",
 )
-_SPEEDS = ("per_second", "per_second_search", "per_second_all", "seconds")
 _OPPOSITE = "no: the opposite"
 _ONE_SEED = "open: one seed"
 _ALONE = " (one seed)"
@@ -197,7 +196,7 @@ def _side(
     for results in known:
         benchmarks = _benchmarks(claim, results)
         of = partial(_named, study, generator)
-        if claim.measure in _SPEEDS and _may_be_on_gpu(claim, results, benchmarks, of):
+        if claim.measure in SPEEDS and _may_be_on_gpu(claim, results, benchmarks, of):
             side: _Side | None = _Side(_ON_GPU, _ON_GPU)
         elif claim.kind == "first":
             side = _count(claim, results, benchmarks, of, equal)
@@ -599,7 +598,7 @@ def _show(claim: PaperClaim, value: float) -> str:
         return f"{100 * value:+.1f} points"
     if claim.measure.startswith("auc"):
         return f"{value:.3f}"
-    if claim.measure in ("findings", *_SPEEDS):
+    if claim.measure in ("findings", *SPEEDS):
         return show(value, claim.measure)
     return f"{100 * value:.1f} %"
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MEASURES", "Measure", "show"]
+__all__ = ["MEASURES", "SPEEDS", "Measure", "show"]
+
+SPEEDS = ("per_second", "per_second_search", "per_second_all", "seconds", "seconds_before")
+"""Measures that a GPU changes."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
-from limi.studies._conditions import conditions
+from limi.studies._conditions import conditions, is_on_gpu
 from limi.studies._derived import AT_ROWS, complete
 from limi.studies._files import Claim, Combined, Study, TableSpec, paper_numbers
 from limi.studies._formats import StudyTable
-from limi.studies._measures import MEASURES, show
+from limi.studies._measures import MEASURES, SPEEDS, show
 from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare, draw_stands
 
@@ -30,6 +30,8 @@ _OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "oppo
     "aod",
 }
 MEAN = "mean"
+_APART = " †"
+_NOT_COMPARED = "† Searched on a GPU, or does not say where: not compared with the others."
 
 
 def tables(study: Study, results: Results, *, brief: bool = False) -> list[StudyTable]:
@@ -107,7 +109,8 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
     for benchmark in _benchmarks(study, results, {measure: paper}):
         row = [benchmark]
         values = {v: _mean(results, benchmark, v, measure) for v in variants}
-        best = _best(values, measure)
+        apart = {v for v in variants if _is_apart(results, benchmark, v, measure)}
+        best = _best({v: values[v] for v in variants if v not in apart}, measure)
         for variant in variants:
             value = values[variant]
             given = _published(study, results, paper, benchmark, variant)
@@ -117,7 +120,7 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
                 else _why_not(results, benchmark, variant, measure)
             )
             mark = "*" if variant == best else ""
-            mark += _interval(results, benchmark, variant, measure)
+            mark += _interval(results, benchmark, variant, measure) + _APART * (variant in apart)
             beside = f" ({show(given, measure)})" if given is not None else ""
             row.append(f"{shown}{mark}{beside}")
         rows.append(tuple(row))
@@ -128,7 +131,17 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
     if f"{measure}_low" in MEASURES:
         title += "; in square brackets the interval of what a sample of findings says"
     labels = [study.variant(v).label for v in variants]
-    return StudyTable(title, ("benchmark", *labels), tuple(rows), n_names=1)
+    notes = (_NOT_COMPARED,) if any(_APART in cell for row in rows for cell in row) else ()
+    return StudyTable(title, ("benchmark", *labels), tuple(rows), notes, n_names=1)
+
+
+def _is_apart(results: Results, benchmark: str, variant: str, measure: str) -> bool:
+    """Is this a speed of cells that searched on a GPU, or do not say where?"""
+    if measure not in SPEEDS:
+        return False
+    inner = _run_of(results) if benchmark.startswith(MEAN) else [benchmark]
+    outcomes = [one for b in inner for one in results.of(b, variant) if one.status == DONE]
+    return any(is_on_gpu(one) is not False for one in outcomes)
 
 
 def _interval(results: Results, benchmark: str, variant: str, measure: str) -> str:
@@ -267,7 +280,10 @@ class _Place:
         if kind == "ours" and mean is None:
             return _why_not(self.results, self.benchmark, self.variant, measure, self.notes)
         if kind == "ours" and mean is not None:
-            return show(mean, measure)
+            apart = _is_apart(self.results, self.benchmark, self.variant, measure)
+            if apart:
+                self.notes.add(_NOT_COMPARED)
+            return show(mean, measure) + _APART * apart
         if kind == "spread":
             return _spread(self.results, self.benchmark, self.variant, measure)
         if kind == "paper":

@@ -52,6 +52,26 @@ def test_the_matrix_marks_the_best_and_shows_the_paper_s():
     assert table.rows[1] == ("credit-sex", "failed (4,842)", "300,000* (164,569)", "210,000")
 
 
+def test_a_speed_of_a_gpu_is_marked_and_not_the_best():
+    given = {"limi": {"generator": "ctgan"}, "natural": {"device": "cuda"}, "adf": {}}
+    cells = {}
+    for value, (variant, its) in enumerate(given.items()):
+        name = f"census-sex/{variant}/0"
+        cells[name] = dataclasses.replace(outcome(name, per_second=90.0 - value), given=its)
+    known = Results("dnn", "small", cells)
+    table = _tables.matrix(small_study(), "per_second", known)
+    assert table.rows[0][1:] == (
+        "88.0 (3.20)",  # the only one to compare, so not the best of several
+        "90.0 † (41.7)",
+        "89.0 †",
+    )
+    assert "not compared" in table.notes[0]
+    spec = dataclasses.replace(small_study().tables[0], measures=("per_second",))
+    (listed,) = studies.tables(dataclasses.replace(small_study(), tables=(spec,)), known)
+    assert listed.rows[1][2] == "90.0 †"
+    assert any("not compared" in note for note in listed.notes)
+
+
 def test_claims_are_judged_benchmark_by_benchmark():
     study = small_study()
     claims = [
