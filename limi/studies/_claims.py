@@ -56,6 +56,7 @@ class PaperClaim:
     measure: str
     first: str = ""
     over: tuple[str, ...] = ()
+    group: tuple[str, ...] = ()  # in place of `first`: the mean of several
     pairs: tuple[tuple[str, str], ...] = ()
     stated: float | None = None  # the paper's number, as printed
     benchmarks: tuple[str, ...] = ()  # of these tables alone
@@ -65,6 +66,12 @@ class PaperClaim:
     says_so: str = ""  # what the paper says where it prints no number
     note: str = ""
     fixed: tuple[str, ...] = ()  # numbers of the note that are definitions
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every variant that it compares."""
+        pairs = (name for pair in self.pairs for name in pair)
+        return tuple(filter(None, (self.first, *self.group, *self.over, *pairs)))
 
     @property
     def null(self) -> float:
@@ -122,7 +129,7 @@ def list_claims() -> tuple[PaperClaim, ...]:
 
 
 def _claim(given: dict[str, Any]) -> PaperClaim:
-    tuples = {name: tuple(given.get(name, ())) for name in ("over", "benchmarks", "fixed")}
+    tuples = {name: tuple(given.get(name, ())) for name in ("over", "group", "benchmarks", "fixed")}
     pairs = tuple(map(tuple, given.get("pairs", ())))
     claim = PaperClaim(**{**given, **tuples, "pairs": pairs})
     if claim.kind not in _KINDS:
@@ -170,14 +177,13 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
 
 def _has_generator(claim: PaperClaim, study: Study) -> bool:
     """Is any of its variants run with the paper's generator as well?"""
-    named = {claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)}
     if claim.kind == "mean" and claim.measure == "accuracy":
         return False  # of targets, which no generator changes
-    if any(study.variant(name).of for name in filter(None, named)):
+    if any(study.variant(name).of for name in claim.named):
         return False  # it compares generators itself
     if claim.first and not any(variant.of == claim.first for variant in study.variants):
         return False  # its rivals alone were run with it
-    return any(variant.of in named for variant in study.variants if variant.of)
+    return any(variant.of in claim.named for variant in study.variants if variant.of)
 
 
 # -- numbers --------------------------------------------------------------------------------
@@ -237,7 +243,7 @@ def _may_be_on_gpu(
     outcomes = [
         outcome
         for benchmark in benchmarks
-        for name in (claim.first, *claim.over)
+        for name in claim.named
         for outcome in _outcomes(results, benchmark, of(name)).values()
     ]
     return any(is_on_gpu(outcome) is not False for outcome in outcomes)
@@ -413,8 +419,7 @@ def _measure(
     equal: bool,
 ) -> _Side | None:
     """A number for each seed, from all benchmarks in the paper's way."""
-    named = [claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)]
-    wanted = [of(name) for name in named if name]
+    wanted = [of(name) for name in claim.named]
     cells = {(b, v): _outcomes(results, b, v) for b in benchmarks for v in wanted}
     if not cells or not all(cells.values()):
         return None
@@ -464,8 +469,7 @@ def _of_seed(
 def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | None:
     """The number of a claim, as the paper computes it."""
     benchmarks = list(benchmarks)
-    named = [claim.first, *claim.over, *(name for pair in claim.pairs for name in pair)]
-    table = {v: [get(b, v) for b in benchmarks] for v in dict.fromkeys(filter(None, named))}
+    table = {v: [get(b, v) for b in benchmarks] for v in dict.fromkeys(claim.named)}
     if not benchmarks or any(x is None for line in table.values() for x in line):
         return None
     numbers: dict[str, list[float]] = {
@@ -497,7 +501,7 @@ def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | N
     if claim.kind == "fall":
         return 1 - mean[claim.first] / others if others else None
     if claim.kind == "points":
-        return mean[claim.first] - others
+        return statistics.fmean(mean[name] for name in claim.group or (claim.first,)) - others
     return mean[claim.first] / others if others else None
 
 

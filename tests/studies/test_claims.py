@@ -155,6 +155,18 @@ def test_the_highest_of_several_is_a_bound_from_above():
         assert judged.holds == f"{holds} (`trees`)"
 
 
+def test_the_mean_of_a_group_stands_beside_that_of_others():
+    claim = dataclasses.replace(
+        FIRST, kind="points", first="", group=("limi", "adf"), over=("adf",), ours=True
+    )
+    known = results({"census-sex": [0.9, 0.8]}, {"census-sex": [0.5, 0.5]})
+    judged = judge(claim, known)
+    assert (judged.with_trees, judged.holds) == (
+        "+17.5 points (+15.0 points to +20.0 points)",
+        "yes (`trees`)",
+    )
+
+
 def test_a_claim_may_be_of_some_tables_alone():
     claim = dataclasses.replace(FIRST, benchmarks=("credit",))
     limi = {"census-sex": [1, 1], "credit-sex": [5, 6]}
@@ -236,5 +248,5 @@ def test_the_paper_s_averages_follow_from_its_tables():
 def test_every_claim_names_variants_of_its_study():
     for claim in list_claims():
         study = load(claim.study)
-        for name in filter(None, [claim.first, *claim.over, *(n for p in claim.pairs for n in p)]):
+        for name in claim.named:
             assert study.variant(name).name == name
