@@ -148,15 +148,15 @@ def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> 
 def describe_outdated(results: Results, cells: Sequence[Cell]) -> str:
     """Which of the shown cells today's program would run again, in a sentence; else nothing.
 
-    A method that was changed by design since has another revision; without one, settings or the
-    target were changed.
+    A method that was changed by design since has another revision; without one, settings, measures
+    or the target were changed.
     """
     told: dict[tuple[str, str], int] = {}
     for cell in cells:
         outcome = results.outcomes.get(cell.name)
         if outcome is None or outcome.status != DONE or outcome.digest == cell.digest():
             continue
-        why = "other settings or another target"
+        why = "other settings, other measures or another target"
         if outcome.revision < cell.revision:
             why = f"revision {outcome.revision} of the method, which is now at {cell.revision}"
         told[(cell.variant, why)] = told.get((cell.variant, why), 0) + 1
