@@ -13,6 +13,7 @@ from limi.search.budget import Budget
 from limi.search.spread import Opened, Spread, try_rows
 from limi.types import Rows
 from limi.workers import (
+    AUTO,
     Crew,
     Stuck,
     Trial,
@@ -52,11 +53,15 @@ def want_workers(
             f"workers are processes that use the CPU, but the device is {device!r}; use one or the "
             "other"
         )
-    if budget.max_rows is not None and budget.max_rows < number:
-        raise InvalidInput(
-            f"there are {number} workers and at most {budget.max_rows} rows to check; use no more "
-            "workers than rows, or more --max-rows"
-        )
+    for most, what, option in (
+        (budget.max_rows, "rows to check", "--max-rows"),
+        (budget.max_queries, "questions to ask", "--max-queries"),
+    ):
+        if most is not None and most < number and workers != AUTO:
+            raise InvalidInput(
+                f"there are {number} workers and at most {most} {what}; use no more workers than "
+                f"that, or a higher {option}"
+            )
     reach_cluster(cluster)
     return True
 

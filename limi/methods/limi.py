@@ -64,6 +64,7 @@ _BOUNDARY_SHARE = 10  # of what may be asked or checked, at most a tenth is labe
 _FEWEST_LABELLED = 200  # with fewer there is no usable boundary
 _LABELLED_AT_ONCE = 2048  # where time is short
 _POOR_AUC = 0.75
+_MOST_JUDGED = 1 << 22  # labelled latents by which it is told; one is drawn like the other
 _AT_ONCE = 1 << 16  # findings that leave a device together
 _RANKED = 12  # digits by which scores are ranked
 
@@ -253,7 +254,7 @@ class LIMI:
         if self.boundary == "random":
             return planes.random(next(latents.chunks(1)), rng)
         sides = Confident(self.per_class), Confident(self.per_class)
-        scores: list[Any] = []
+        favored: list[Any] = []  # by chunk, a byte for each: all latents may be labelled
         distances: list[Any] = []
         n_labelled = self._n_labelled(session)
         session.enter("labels", n_labelled)
@@ -265,27 +266,29 @@ class LIMI:
             score = next(told, None)
             if score is None:
                 score = _labels(session, latents, chunk, ends)
-            rank = latents.ranks(sum(len(s) for s in scores), len(score))
-            scores.append(score)
+            rank = latents.ranks(sum(map(len, favored)), len(score))
+            favored.append(favors(score))
             self._sort(chunk[: len(score)], score, rank, sides)
             yield Checked.nothing(len(session.schema))
             if len(score) < len(chunk):
                 break
-        session.used["n_labelled"] = sum(map(len, scores))
+        session.used["n_labelled"] = sum(map(len, favored))
         down, up = sides
         if not len(down) or not len(up):
             session.notes.append(
-                f"no boundary could be fitted: of {sum(map(len, scores)):,} natural rows, "
+                f"no boundary could be fitted: of {sum(map(len, favored)):,} natural rows, "
                 f"{len(up)} were clearly favorable and {len(down)} clearly not; plain natural rows "
                 "were checked instead"
             )
             return None
         plane, fitness = self._fit(down.latents(), up.latents(), rng)
         if self.calibration:
-            plane = self._calibrate(plane, latents, scores)
-        for chunk, score in zip(latents.chunks(n_labelled), scores, strict=False):
-            distances.append(plane.distance(chunk[: len(score)]))
-        entire = planes.auc(join_parts(distances), favors(join_parts(scores)))
+            plane = self._calibrate(plane, latents, favored)
+        for chunk, favorable in zip(latents.chunks(n_labelled), favored, strict=False):
+            distances.append(plane.distance(chunk[: len(favorable)]))
+            if sum(map(len, distances)) >= _MOST_JUDGED:
+                break
+        entire = planes.auc(join_parts(distances), join_parts(favored[: len(distances)]))
         session.facts.update(boundary_auc_train=fitness, boundary_auc_entire=entire)
         session.notes.extend(plane.notes)
         if entire < _POOR_AUC:
@@ -296,13 +299,14 @@ class LIMI:
         return plane
 
     def _calibrate(
-        self, plane: Boundary, latents: LatentStream | TensorStream, scores: list[Any]
+        self, plane: Boundary, latents: LatentStream | TensorStream, favored: list[Any]
     ) -> Boundary:
         """The plane between the paper's and that of all labelled latents."""
 
         def labelled() -> Iterator[tuple[Any, Any]]:
-            for chunk, score in zip(latents.chunks(sum(map(len, scores))), scores, strict=False):
-                yield chunk[: len(score)], favors(score)
+            n = sum(map(len, favored))
+            for chunk, favorable in zip(latents.chunks(n), favored, strict=False):
+                yield chunk[: len(favorable)], favorable
 
         return planes.between(plane, planes.calibrate(labelled, C=self.C), self.calibration)
 

@@ -5,9 +5,12 @@ brings a method back to where it was, whatever state it keeps. An answer is foun
 that it does not matter in which batches rows were asked, which depends on the clock.
 
 What was logged decides what is found, so it is not taken on trust: every record carries checksums,
-they must be such as the model may give, and it is asked again for a sample of its answers. A
-record that a kill cut short at the end is asked again. Where one is damaged, the log is cut behind
-the last good record, and that is said: what stood there is asked again.
+they must be such as the model may give, and it is asked again for a sample of its answers. Where a
+record is damaged, or a kill has cut it short, the log is cut behind the last good one, and that is
+said: what stood there is asked again.
+
+A search that is replayed asks in the order in which it was logged, but for what batches and workers
+make of it. So some millions of answers are held at once, and the log may be larger than memory.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import io
 import os
 import struct
 import zlib
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,6 +43,9 @@ _START = _HEAD.size + _SUM.size
 _MAGIC = b"LJ02"
 _BEFORE = b"LJ01"  # had no checksum of the scores
 _ASKED_AGAIN = 256  # answers at most
+_CUT_SHORT = "it was cut short, as by a kill"
+_PART = 1 << 18  # answers of the log that are read together, at least ...
+_MOST_PARTS = 16  # ... and parts that are held
 
 
 class AnswerLog:
@@ -65,10 +72,10 @@ class AnswerLog:
         held = _hold_to_its_sums(log, decision)
         log.truncate(held.end)
         self._damage = held.damage
-        self._known = _Known(held.hashes, held.scores)
-        self.is_replaying = len(held.scores) > 0  # did the log know what was asked last?
+        self._known = _Known(log, held.parts)
+        n_known = sum(part.n for part in held.parts)
+        self.is_replaying = n_known > 0  # did the log know what was asked last?
         # Drawn, not evenly apart: a row's protected values are asked one after another.
-        n_known = len(held.scores)
         draw = np.random.default_rng(n_known)
         chosen = draw.choice(n_known, min(n_known, _ASKED_AGAIN), replace=False)
         self._sample: Index = np.sort(chosen)
@@ -76,13 +83,11 @@ class AnswerLog:
     def score(self, rows: Any) -> Scores:
         """The scores of rows, from the log where it has them."""
         hashes = self._hashes(rows)
-        place = self._known.take(hashes)
+        place, scores = self._known.take(hashes)
         known = place >= 0
         self.is_replaying = bool(known.any())
         if not self.is_replaying:
             return self._ask(rows, hashes)
-        scores = np.empty(len(rows))
-        scores[known] = self._known.scores[place[known]]
         self._ask_again(rows[known], scores[known], place[known])
         self.replayed += int(known.sum())
         if not known.all():
@@ -152,6 +157,16 @@ def looks_like_one(path: Path) -> bool:
     return start in (_MAGIC, _BEFORE) or (len(start) < len(_MAGIC) and _MAGIC.startswith(start))
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where some records of a log are, one after the other."""
+
+    start: int  # in bytes
+    end: int
+    first: int  # answer of the log
+    n: int  # answers
+
+
 class _Known:
     """Answers of an earlier run, found by the hash of their row.
 
@@ -159,17 +174,66 @@ class _Known:
     of some models move, and then the run that goes on must see them move as well.
     """
 
-    def __init__(self, hashes: NDArray[np.int64], scores: Scores) -> None:
-        self.scores = scores
-        self._order = np.argsort(hashes, kind="stable")
-        self._ascending = hashes[self._order]
-        self._used = np.zeros(len(hashes), dtype=np.intp)  # by the first place of a hash
-        self._left = len(hashes)
+    def __init__(self, log: io.FileIO, places: Sequence[_Place]) -> None:
+        self._log = log
+        self._places = deque(places)
+        self._parts: deque[_KnownPart] = deque()  # which are held
 
-    def take(self, hashes: NDArray[np.int64]) -> Index:
-        """Where in the log the next answer to each row is, -1 where there is none."""
-        if not self._left:
-            return np.full(len(hashes), -1)
+    def take(self, hashes: NDArray[np.int64]) -> tuple[Index, Scores]:
+        """Where in the log the next answer to each row is, -1 where there is none, and the answer.
+
+        More of the log is read where rows are lacking, and its first part let go of where so much
+        is held already that the search must have come far behind it.
+        """
+        place, scores = np.full(len(hashes), -1), np.empty(len(hashes))
+        open_ones = np.arange(len(hashes))
+        at = 0
+        while len(open_ones):
+            if at == len(self._parts):
+                if not self._can_read_more:
+                    break
+                if len(self._parts) == _MOST_PARTS:
+                    self._parts.popleft()
+                self._parts.append(_KnownPart(self._log, self._places.popleft()))
+                at = len(self._parts) - 1
+            part = self._parts[at]
+            found, told = part.take(hashes[open_ones])
+            here = found >= 0
+            place[open_ones[here]] = found[here] + part.first
+            scores[open_ones[here]] = told[here]
+            open_ones = open_ones[~here]
+            if part.n_left:
+                at += 1
+            else:
+                del self._parts[at]
+        return place, scores
+
+    @property
+    def _can_read_more(self) -> bool:
+        """Is there more of the log, and either room for it, or was a part far behind used?"""
+        if not self._places or len(self._parts) < _MOST_PARTS:
+            return bool(self._places)
+        return any(part.is_used for part in list(self._parts)[_MOST_PARTS // 2 :])
+
+
+class _KnownPart:
+    """Answers of a part of a log."""
+
+    def __init__(self, log: io.FileIO, place: _Place) -> None:
+        hashes, self._scores = _read_answers(log, place)
+        self.first = place.first
+        self._order = np.argsort(hashes, kind="stable").astype(np.int32)
+        self._ascending = hashes[self._order]
+        self._used = np.zeros(place.n, dtype=np.int32)  # by the first place of a hash
+        self.n_left = place.n
+
+    @property
+    def is_used(self) -> bool:
+        """Was one of its answers given?"""
+        return self.n_left < len(self._scores)
+
+    def take(self, hashes: NDArray[np.int64]) -> tuple[Index, Scores]:
+        """Where in the part the next answer to each row is, -1 where there is none, and it."""
         order = np.argsort(hashes, kind="stable")
         ascending = hashes[order]
         first = np.searchsorted(self._ascending, ascending, side="left")
@@ -180,10 +244,10 @@ class _Known:
         at[found] += self._used[first[found]]
         found &= at < last
         np.add.at(self._used, first[found], 1)
-        self._left -= int(found.sum())
+        self.n_left -= int(found.sum())
         place = np.full(len(hashes), -1)
         place[order[found]] = self._order[at[found]]
-        return place
+        return place, self._scores[place]
 
 
 def hash_rows(rows: Rows) -> NDArray[np.int64]:
@@ -208,9 +272,8 @@ class _Held:
     """What a log holds up to its last good record."""
 
     end: int  # of that record, in bytes
-    hashes: NDArray[np.int64]  # of the rows
-    scores: Scores
-    damage: str  # a sentence on the record behind it, where that is not as it was written
+    parts: list[_Place]
+    damage: str  # a sentence on what is behind it and not as it was written
 
 
 def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
@@ -218,10 +281,13 @@ def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
     size = os.fstat(log.fileno()).st_size
     end = n_records = 0
     why = ""
-    hashes, scores = [np.empty(0, dtype=np.int64)], [np.empty(0)]
-    while size - end >= _START:
+    parts: list[_Place] = []
+    while end < size:
         n_records += 1
-        start = _read(log, end, _START)
+        start = _read(log, end, min(_START, size - end))
+        if len(start) < _START:
+            why = _CUT_SHORT
+            break
         head, (sum_of_head,) = start[: _HEAD.size], _SUM.unpack_from(start, _HEAD.size)
         if head.startswith(_BEFORE) and n_records == 1:
             raise CorruptStore(
@@ -233,7 +299,8 @@ def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
             break
         _, count = _HEAD.unpack(head)
         if size - end < _START + 16 * count + _SUM.size:
-            break  # a kill came while it was written
+            why = _CUT_SHORT
+            break
         rest = _read(log, end + _START, 16 * count + _SUM.size)
         body, (sum_of_all,) = rest[: 16 * count], _SUM.unpack_from(rest, 16 * count)
         if zlib.crc32(body, sum_of_head) != sum_of_all:
@@ -246,14 +313,35 @@ def _hold_to_its_sums(log: io.FileIO, decision: Rule) -> _Held:
                 f"the log of the unfinished run has answers in record {n_records:,} that are not "
                 f"{decision.allowed}, so it belongs to another model; start again with --force"
             )
-        hashes.append(np.frombuffer(body, dtype="<i8", count=count).astype(np.int64))
-        scores.append(given.astype(np.float64))
+        _add_record(parts, end, end + _START + len(rest), count)
         end += _START + len(rest)
     damage = (
         f"the log of the run before was damaged at record {n_records:,} ({why}), so it was cut "
         f"after the last good one; what was in its last {size - end:,} bytes was asked again"
     )
-    return _Held(end, np.concatenate(hashes), np.concatenate(scores), damage if why else "")
+    return _Held(end, parts, damage if why else "")
+
+
+def _add_record(parts: list[_Place], start: int, end: int, n: int) -> None:
+    """Enter a record into the last part, or begin one."""
+    last = parts[-1] if parts else _Place(0, 0, 0, _PART)
+    if last.n < _PART:
+        parts[-1] = _Place(last.start, end, last.first, last.n + n)
+    else:
+        parts.append(_Place(start, end, last.first + last.n if parts else 0, n))
+
+
+def _read_answers(log: io.FileIO, place: _Place) -> tuple[NDArray[np.int64], Scores]:
+    """The hashes of rows, and their scores, of records that were held to their sums."""
+    data = _read(log, place.start, place.end - place.start)
+    hashes, scores, at = [np.empty(0, dtype=np.int64)], [np.empty(0)], 0
+    while at < len(data):
+        _, n = _HEAD.unpack_from(data, at)
+        at += _START
+        hashes.append(np.frombuffer(data, dtype="<i8", count=n, offset=at).astype(np.int64))
+        scores.append(np.frombuffer(data, dtype="<f8", count=n, offset=at + 8 * n).astype(float))
+        at += 16 * n + _SUM.size
+    return np.concatenate(hashes), np.concatenate(scores)
 
 
 def _read(log: io.FileIO, start: int, n: int) -> bytes:

@@ -21,7 +21,7 @@ from limi.search.check import ALONE, REFUSED, Checked
 from limi.system.scratch import Scratch
 from limi.table.rows import KeySet, keys
 from limi.table.schema import Schema
-from limi.table.sketches import row_ranks
+from limi.table.sketches import RowSampler, row_ranks
 from limi.types import Index, Mask, Rows, Scores
 
 __all__ = ["Findings", "Found", "Spool"]
@@ -139,10 +139,14 @@ class Spool:
         """A fair sample of n findings, the same one every time, in their order."""
         if n >= self._n:
             return self.all()
-        limit = np.partition(row_ranks(0, self._n), n - 1)[n - 1]
+        sampler = RowSampler(n)
+        for start in range(0, self._n, _AT_ONCE):
+            sampler.offer(min(_AT_ONCE, self._n - start))
+            sampler.settle()
+        sampler.settle(at_end=True)
         kept, start = [], 0
         for part in self.pieces():
-            kept.append(part[row_ranks(start, len(part)) <= limit])
+            kept.append(part[row_ranks(start, len(part)) <= sampler.limit])
             start += len(part)
         return _join(kept)
 

@@ -102,7 +102,7 @@ class RowSampler:
 
     def __init__(self, n: int) -> None:
         self._n = n
-        self._limit = np.uint64(2**64 - 1)
+        self.limit = np.uint64(2**64 - 1)  # no row of a higher rank is kept
         self._ranks: list[NDArray[np.uint64]] = []
         self.n_seen = 0
 
@@ -110,7 +110,7 @@ class RowSampler:
         """Which of the next n rows to keep for now."""
         ranks = row_ranks(self.n_seen, n)
         self.n_seen += n
-        keep: Mask = ranks <= self._limit
+        keep: Mask = ranks <= self.limit
         self._ranks.append(ranks[keep])
         return keep
 
@@ -119,7 +119,7 @@ class RowSampler:
         n_kept = sum(map(len, self._ranks))
         if n_kept <= (self._n if at_end else 2 * self._n):
             return None
-        self._limit = np.partition(np.concatenate(self._ranks), self._n - 1)[self._n - 1]
-        masks = [ranks <= self._limit for ranks in self._ranks]
+        self.limit = np.partition(np.concatenate(self._ranks), self._n - 1)[self._n - 1]
+        masks = [ranks <= self.limit for ranks in self._ranks]
         self._ranks = [ranks[mask] for ranks, mask in zip(self._ranks, masks, strict=True)]
         return masks

@@ -2,8 +2,10 @@
 
 import json
 import os
+import resource
 import signal
 import socket
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -219,6 +221,33 @@ def test_what_is_too_much_for_a_worker_is_asked_in_smaller_parts(error):
     np.testing.assert_array_equal(scores, target.score(rows))
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the system does not tell")
+@pytest.mark.parametrize("kilobytes", [512, 4096])
+def test_a_worker_whose_memory_the_system_limits_is_asked_in_smaller_parts(kilobytes):
+    """It may have 64 MB more than it has: enough for 95 rows of 512 kB, and not for 64 of 4 MB."""
+    parent, limited = os.getpid(), []
+
+    def greedy(frame):
+        if os.getpid() != parent and not limited:
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            most = pages * resource.getpagesize() + (64 << 20)
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
+            limited.append(most)
+        np.empty((len(frame), kilobytes << 10), dtype=np.uint8)
+        return scored(frame)
+
+    target = bound(greedy, people())
+    rows = target.codec.encode(people())[:380]
+    with Spread(target, Local(2)) as asked:
+        asked.begin()
+        if kilobytes > 512:
+            with pytest.raises(BadModel, match=r"a worker ran out of memory .* fewer --workers"):
+                asked.score_blocks([rows])
+        else:
+            np.testing.assert_array_equal(asked.score_blocks([rows])[0], target.score(rows))
+        assert asked.again == 0  # nobody was killed
+
+
 def test_a_worker_that_never_has_enough_memory_is_one_sentence():
     parent = os.getpid()
 
@@ -247,8 +276,10 @@ def test_what_a_model_raises_in_a_worker_is_what_it_raises_here(tmp_path):
 
 
 def test_combinations_that_make_no_sense_are_refused(tmp_path):
-    with pytest.raises(InvalidInput, match="8 workers and at most 4 rows"):
+    with pytest.raises(InvalidInput, match=r"8 workers and at most 4 rows .* higher --max-rows"):
         audited(tmp_path, 8, max_rows=4)
+    with pytest.raises(InvalidInput, match=r"100 workers and at most 50 questions .* --max-quer"):
+        audited(tmp_path, 100, max_queries=50)
     with pytest.raises(InvalidInput, match="device is 'cuda'"):
         audited(tmp_path, 2, device="cuda")
     with pytest.raises(InvalidInput, match="workers is 0"):

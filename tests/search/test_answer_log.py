@@ -3,14 +3,19 @@
 import errno
 import os
 import struct
+import tempfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from limi.errors import CorruptStore, FailedWrite
 from limi.methods.themis import Themis
+from limi.search import answer_log
 from limi.search.answer_log import AnswerLog, hash_rows, looks_like_one
 from limi.search.budget import Budget
 from limi.search.engine import run
@@ -66,8 +71,10 @@ def test_a_resumed_run_equals_one_that_was_never_killed(tmp_path, cut, sizes):
     assert journal.replayed > 0
     assert journal.asked_again == min(256, journal.replayed)
     assert journal.replayed + sum(asked) == whole.queries + journal.asked_again
-    assert f"{journal.replayed:,} answers" in journal.notes[0]
-    assert f"{journal.asked_again:,} queries outside the budget, found the same" in journal.notes[0]
+    assert ["cut short" in note for note in journal.notes] == ([True] if cut else []) + [False]
+    assert f"{journal.replayed:,} answers" in journal.notes[-1]
+    said = f"{journal.asked_again:,} queries outside the budget, found the same"
+    assert said in journal.notes[-1]
     np.testing.assert_array_equal(resumed.findings.all().rows, whole.findings.all().rows)
     np.testing.assert_array_equal(resumed.findings.all().score, whole.findings.all().score)
 
@@ -106,6 +113,71 @@ def forged(scores):
     body = hash_rows(PEOPLE).tobytes() + np.asarray(scores, dtype="<f8").tobytes()
     sums = zlib.crc32(head), zlib.crc32(body, zlib.crc32(head))
     return head + struct.pack("<I", sums[0]) + body + struct.pack("<I", sums[1])
+
+
+class PlainLog:
+    """What the model has said of each row, in order, and which answers are held: an oracle."""
+
+    def __init__(self, asked, said):
+        self.left = {}
+        for row, score in zip(asked.tolist(), said, strict=True):
+            self.left.setdefault(tuple(row), []).append(score)
+
+    def score(self, rows):
+        return [self.left[tuple(row)].pop(0) for row in rows.tolist()]
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_a_log_larger_than_what_is_held_is_replayed_in_parts(data):
+    """In other batches, in almost the same order, and with answers that nobody wants."""
+    seed, part = data.draw(st.integers(0, 2**31)), data.draw(st.integers(1, 40))
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, data.draw(st.sampled_from([5, 10**6])), size=(900, 2)).astype(float)
+    said = rng.random(len(rows))
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answer_log, "_PART", part)
+        path = Path(folder) / "j"
+        with writing.lock(path) as log:
+            journal = AnswerLog(log, lambda some: pytest.fail("nothing is asked"))
+            for batch in np.array_split(np.arange(len(rows)), data.draw(st.integers(1, 60))):
+                journal.add(hash_rows(rows[batch]), said[batch])
+        size = path.stat().st_size
+        # Workers bring parts of a search out of order, but not by far.
+        order = np.argsort(np.arange(len(rows)) // part + rng.random(len(rows)) * 2, kind="stable")
+        order = order[rng.random(len(rows)) < 0.9] if len(np.unique(rows)) > 10 else order
+        oracle = PlainLog(rows, said)
+        with writing.lock(path) as log:
+            journal = AnswerLog(log, lambda some: pytest.fail("nothing is asked"))
+            journal._sample = journal._sample[:0]
+            for batch in np.array_split(order, data.draw(st.integers(1, 60))):
+                np.testing.assert_array_equal(journal.score(rows[batch]), oracle.score(rows[batch]))
+                assert len(journal._known._parts) <= answer_log._MOST_PARTS
+        assert path.stat().st_size == size
+
+
+def test_what_is_no_longer_held_is_asked_again(tmp_path, monkeypatch):
+    """Answers that the search did not want when others far behind them were given."""
+    monkeypatch.setattr(answer_log, "_PART", 2)
+    pairs = np.arange(400.0).reshape(100, 2, 2)
+    with writing.lock(tmp_path / "j") as log:
+        journal = AnswerLog(log, lambda some: some[:, 0] / 1000)
+        for pair in pairs:
+            journal.score(pair)
+    asked = []
+
+    def watching(some):
+        asked.extend(some[:, 0])
+        return some[:, 0] / 1000
+
+    with writing.lock(tmp_path / "j") as log:
+        journal = AnswerLog(log, watching)
+        journal._sample = journal._sample[:0]
+        for _, wanted in pairs:
+            assert journal.score(wanted[None]) == wanted[0] / 1000
+        assert (asked, journal.replayed) == ([], 100)
+        journal.score(pairs[[0, -1], 0])
+    assert asked == [0.0]
 
 
 def test_answers_are_found_by_their_rows(tmp_path):
@@ -171,6 +243,8 @@ def test_a_last_record_that_was_cut_short_is_asked_again(tmp_path, left):
     path.write_bytes(whole[:left])
     journal, scores = replayed(path)
     assert journal.replayed == 6
+    assert "damaged at record 3 (it was cut short, as by a kill)" in journal.notes[0]
+    assert f"last {left - 2 * RECORD} bytes" in journal.notes[0]
     np.testing.assert_array_equal(scores, [ANSWERS] * 3)
     assert path.read_bytes() == whole
 

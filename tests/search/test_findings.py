@@ -1,5 +1,6 @@
 """The ledger: the same findings in the same order, in memory or on disk."""
 
+import tracemalloc
 from dataclasses import fields
 
 import numpy as np
@@ -104,6 +105,19 @@ def test_a_sample_is_fair_and_in_order(monkeypatch):
     chosen = np.sort(np.argsort(row_ranks(0, len(every)))[:30])
     assert_same(spool.sample(30), every[chosen])
     assert_same(spool.sample(10**6), every)
+
+
+def test_a_sample_of_many_takes_little_memory(monkeypatch):
+    """The ranks of all findings at once would take 32 MB here, and more to be sorted."""
+    spool = Spool()
+    spool._n = 4_000_000
+    tracemalloc.start()
+    monkeypatch.setattr(Spool, "pieces", lambda self: iter(()))
+    monkeypatch.setattr(ledger, "_join", len)
+    assert spool.sample(1000) == 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8_000_000
 
 
 @pytest.mark.parametrize("method", ["limi", "themis", "natural", "real"])

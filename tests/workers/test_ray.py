@@ -1,5 +1,6 @@
 """Workers of a Ray cluster: the same answers as those of this machine, and kills cost a retry."""
 
+import hashlib
 import os
 import signal
 import socket
@@ -106,6 +107,48 @@ def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, 
     assert found(workers=2, cluster="ray") == alone
     assert mark.exists()
     assert sum(taken) >= 256
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_file_of_findings_is_the_same_whoever_searches(executor, tmp_path, monkeypatch):
+    """One process, two workers, two of a cluster, and the same with one of them killed."""
+    monkeypatch.setattr(_scouting, "_LARGEST", 256)
+    monkeypatch.setattr(_scouting, "_SMALLEST", 128)
+    driver = os.getpid()
+
+    def find(name, *, kills=False, **given):
+        mark = tmp_path / f"{name} was killed"
+
+        def model(frame):
+            if kills and os.getpid() != driver and len(frame) > 300 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return scored(frame)
+
+        limi.audit(
+            model,
+            people().assign(ok=truth()),
+            protected=["sex"],
+            target="ok",
+            favorable=1,
+            method=LIMI(n_latents=3000, n_labelled=400),
+            max_rows=None,
+            rate_rows=50,
+            out=tmp_path / name,
+            **given,
+        )
+        assert mark.exists() == kills
+        return hashlib.sha256((tmp_path / name / "findings.parquet").read_bytes()).hexdigest()
+
+    cluster = {"workers": 2, "cluster": "ray"}
+    sums = [
+        find("one", workers=1),
+        find("two", workers=2),
+        find("ray", **cluster),
+        find("two, one of them", kills=True, workers=2),
+        find("ray, one of them", kills=True, **cluster),
+    ]
+    assert len(set(sums)) == 1
 
 
 @pytest.mark.filterwarnings("ignore")
