@@ -217,7 +217,7 @@ class Spread:
     def score(self, rows: Rows) -> Scores:
         """The target's scores of rows, in order."""
         n_parts = int(len(rows) * self._per_row / _PART_SECONDS)
-        if not self._at_work or self._is_ahead or n_parts < 2:
+        if not self._at_work or self._is_ahead or n_parts < 2 or not self._crew.is_ready:
             start = time.perf_counter()
             scores = self._target.score(rows)
             seconds = time.perf_counter() - start
@@ -233,7 +233,8 @@ class Spread:
     @property
     def can_go_ahead(self) -> bool:
         """Are there workers, and is nothing answered by a log of an earlier run?"""
-        return self._at_work and (self.log is None or not self.log.is_replaying)
+        is_replaying = self.log is not None and self.log.is_replaying
+        return self._at_work and not is_replaying and self._crew.is_ready
 
     def go_ahead(
         self, scout: Scout, jobs: Iterable[Any], news: News

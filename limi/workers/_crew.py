@@ -28,6 +28,7 @@ _AHEAD = 2  # jobs begun or done for each worker before the first of them is tak
 _LOOK_SECONDS = 0.02  # after which whoever waits for workers looks whether it should end
 _TICK_SECONDS = 1.0  # after which whoever waits looks whether somebody is late
 _BUSY = 100  # times as long as here a trial may take a worker: the machine may have much to do
+_ARRIVES_SECONDS = 0.1  # that a worker which was forked needs at the most, before it answers
 
 
 _ALL_KILLED = "every worker was killed before it was ready"
@@ -49,6 +50,7 @@ class Crew:
         self._hands: list[Any] = []
         self._expected: set[Any] = set()  # those that are not there yet
         self._clock = _Clock()
+        self._hired_at = 0.0
         self.again = 0  # jobs that were done again, because their worker was killed
 
     def __enter__(self) -> Crew:
@@ -64,6 +66,8 @@ class Crew:
 
     def hire(self, n: int | None = None) -> None:
         """Have so many workers now, all by default; otherwise the first jobs wait for them."""
+        if not self._hands:
+            self._hired_at = self._clock.now()
         while len(self._hands) < min(self.size, self.size if n is None else n):
             self._hands.append(self._hire())
 
@@ -73,6 +77,17 @@ class Crew:
         for hand in self._hands:
             hand.begin(trial.job)
         self._expected.update(self._hands)
+
+    @property
+    def is_ready(self) -> bool:
+        """Can jobs be given out? Not while all workers still start, as those of a cluster do for
+        seconds, unless they are late, which whoever gives a job is told."""
+        if self._hands and len(self._expected) == len(self._hands):
+            for hand in self._executor.wait(list(self._expected), _ARRIVES_SECONDS):
+                _takes_in(hand, self._expected)
+            starts = len(self._expected) == len(self._hands)
+            return not starts or self._clock.now() - self._hired_at > self._limit
+        return True
 
     def dismiss(self) -> None:
         """End all workers."""

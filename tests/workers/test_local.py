@@ -176,6 +176,29 @@ def test_nobody_gets_a_job_before_its_trial_is_done(start, tmp_path):
         assert crew.in_order([2, 4]) == [4, 16]
 
 
+def held_up(path):
+    """Waits for a file, as a worker of a cluster does for its node."""
+    while not Path(path).exists():
+        time.sleep(0.005)
+    return path
+
+
+def test_a_crew_is_ready_when_one_is_there_or_late(monkeypatch, tmp_path):
+    mark = tmp_path / "mark"
+    with Crew(Local(2), held_up) as crew:
+        assert crew.is_ready  # nobody is hired yet, and whoever gives a job hires
+        crew.hire()
+        crew.try_out(Trial(str(mark), 0.0))
+        assert not crew.is_ready
+        with monkeypatch.context() as late:
+            late.setattr(Local, "patience", lambda self, work: -1.0)
+            assert crew.is_ready
+        mark.touch()
+        monkeypatch.setattr(_crew, "_ARRIVES_SECONDS", 60.0)
+        assert crew.is_ready
+        assert crew.in_order([str(mark)] * 3) == [str(mark)] * 3
+
+
 def test_workers_that_do_not_do_their_trial_are_hired_in_another_way(monkeypatch):
     monkeypatch.setattr(local, "_FORKED_SECONDS", 0.3)
     monkeypatch.setattr(local, "_STARTED_SECONDS", 0.3)

@@ -18,7 +18,7 @@ from limi.methods import _scouting
 from limi.methods.limi import LIMI
 from limi.search.spread import Spread
 from limi.studies._workshop import Workshop
-from limi.workers import Crew, open_executor
+from limi.workers import Crew, _crew, open_executor
 from tests.models.kinds import pipeline
 from tests.models.people import bound, people, truth
 
@@ -71,6 +71,7 @@ def test_actors_that_go_ahead_of_a_search_change_nothing(executor, monkeypatch, 
     """Whole ranges of latents, also where an actor is lost in the middle of one."""
     monkeypatch.setattr(_scouting, "_LARGEST", 256)
     monkeypatch.setattr(_scouting, "_SMALLEST", 128)
+    monkeypatch.setattr(_crew, "_ARRIVES_SECONDS", 120.0)  # else the search is over before
     taken, follow = [], _scouting._follow
 
     def count(session, probes, seen, ranges, parts):
