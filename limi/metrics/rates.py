@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from limi.metrics._populations import (
 from limi.metrics.individual import Rate, flip_rate, rate_of
 from limi.metrics.sequential import anytime_interval, anytime_rate
 from limi.search.check import Checked
+from limi.search.rounds import survey_people
 from limi.search.session import Session
 from limi.search.steadiness import Steadiness, always_flip, confirm
 from limi.search.tried import most_queries
@@ -103,16 +105,21 @@ def measure(
     for name in populations if n > 0 else []:
         rng = people_rng(name, seed)
         table = tables.get(name)
+        people: Any
+        decode: Callable[[Any], Rows] = np.asarray
         if table is not None:
             places[name] = _places(session, len(table), n, rng)
             people = table[places[name]]
+        elif name == "natural" and session.ahead is not None and session.generator is not None:
+            # Whoever asks about them decodes them; there are no rules, or nobody would go ahead.
+            people, decode = session.generator.sample_latents(n, rng), session.generator.decode
         else:
             people, kept = draw_people(name, n, rng, session.schema, session.generator)
             told_rules.note_drawn(name, len(people), kept)
             if not len(people):
                 continue
         try:
-            measured = _survey(session, measured, name, people, told, rng)
+            measured = _survey(session, measured, name, people, told, rng, decode)
             if ruled:
                 people = people[: len(measured.checked[name])]
                 told_rules.note_people(session.schema, name, measured.checked[name])
@@ -140,9 +147,10 @@ def _survey(
     people: Rows,
     told: Steadiness | None,
     rng: np.random.Generator,
+    decode: Callable[[Any], Rows] = np.asarray,
 ) -> Measured:
     """The rates with those of one more population."""
-    surveyed = survey(session, people, told, rng)
+    surveyed = survey(session, people, told, rng, decode)
     checked = surveyed.checked
     paired = checked.is_paired
     measured.rates[name] = flip_rate(checked.flips[paired])
@@ -163,12 +171,16 @@ class Surveyed:
 
 
 def survey(
-    session: Session, people: Rows, told: Steadiness | None, rng: np.random.Generator
+    session: Session,
+    people: Any,
+    told: Steadiness | None,
+    rng: np.random.Generator,
+    decode: Callable[[Any], Rows] = np.asarray,
 ) -> Surveyed:
-    """Verdicts of rows under all protected columns and under each alone, confirmed where the model
-    is `told` to be unsteady."""
+    """Verdicts of rows, or of what latents decode to, under all protected columns and under each
+    alone, confirmed where the model is `told` to be unsteady."""
     doubt = _Doubt(session, told, rng) if told is not None and not told.steady else None
-    checked = session.survey(people)
+    checked = survey_people(session, people, decode)
     checked = checked if doubt is None else doubt.confirmed(checked)
     alone = {
         column: _flips_alone(session, checked, place, doubt)

@@ -1,7 +1,8 @@
 """Rounds: rows that are drawn without looking at answers, checked one draw after another.
 
 Such draws are known before they are asked, so that workers may check them ahead of the search,
-which takes their verdicts in its own order and by its own budget.
+which takes their verdicts in its own order and by its own budget. People of whom rates are measured
+are such draws as well.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from limi.table.rows import KeySet, distinct, keys
 from limi.table.schema import Schema
 from limi.types import Rows, Scores
 
-__all__ = ["check_rounds"]
+__all__ = ["check_rounds", "survey_people"]
 
 _WORTH_IT = 8  # rounds that a budget of rows must allow, before workers go ahead
+_SECONDS = 0.1  # of the model that a round of people takes at least ...
+_ROUNDS_EACH = 2  # ... and rounds for each worker, because the slowest is waited for
 
 
 def check_rounds(
@@ -49,6 +52,39 @@ def check_rounds(
         yield _check(session, decode(drawn), unseen=unseen)
 
 
+def survey_people(
+    session: Session, people: Any, decode: Callable[[Any], Rows] = np.asarray
+) -> Checked:
+    """What `Session.survey` tells of people, by workers where these are worth it."""
+    ahead, n_rounds = session.ahead, 0
+    if ahead is not None:
+        seconds = len(people) * len(session.schema.combinations) * ahead.per_row
+        n_rounds = min(_ROUNDS_EACH * ahead.n_workers, int(seconds / _SECONDS), len(people))
+    if ahead is None or n_rounds < 2:
+        return session.survey(decode(people))
+    blocks = np.array_split(people, n_rounds)
+    going = ahead.go_ahead(_scout(session, decode, as_if=True), blocks, News())
+    parts: list[Checked] = []
+    try:
+        for brought in going:
+            for known in brought:
+                left = blocks[len(parts)]
+                parts.append(session.look_up(decode(left), as_if=True) if known is None else known)
+    finally:
+        going.close()
+    # Where workers cannot go on:
+    parts += [session.look_up(decode(left), as_if=True) for left in blocks[len(parts) :]]
+    return session.take_surveyed(parts)
+
+
+def _scout(
+    session: Session, decode: Callable[[Any], Rows], *, unseen: bool = False, as_if: bool = False
+) -> _Checking:
+    task = session.task
+    told = task.schema, decode, task.partner, task.decision, task.max_batch
+    return _Checking(*told, unseen=unseen, as_if=as_if)
+
+
 def _check(session: Session, rows: Rows, *, unseen: bool) -> Checked:
     """Verdicts of one draw, asked here."""
     return session.check_kept(rows[session.unseen(rows)]) if unseen else session.check(rows)
@@ -58,11 +94,9 @@ def _follow(
     session: Session, draws: Iterable[Any], decode: Callable[[Any], Rows], *, unseen: bool
 ) -> Iterator[Checked]:
     """The same with verdicts that workers bring."""
-    ahead, task = session.ahead, session.task
+    ahead = session.ahead
     assert ahead is not None
-    scout = _Checking(
-        task.schema, decode, task.partner, task.decision, task.max_batch, unseen=unseen
-    )
+    scout = _scout(session, decode, unseen=unseen)
     news, drawn = News(), []
 
     def jobs() -> Iterator[Any]:
@@ -108,7 +142,8 @@ class _Checking:
     partner: Partner
     decision: Rule
     max_batch: int
-    unseen: bool
+    unseen: bool = False
+    as_if: bool = False  # are verdicts for a rate, with what is decided under every value?
     seen: KeySet = field(default_factory=KeySet)
 
     def hear(self, news: Any) -> None:
@@ -127,6 +162,7 @@ class _Checking:
             rows,
             partner=self.partner,
             max_batch=self.max_batch,
-            keep_scores=True,
+            keep_scores=not self.as_if or self.decision.kind != "favorable",
+            as_if=self.as_if,
             decision=self.decision,
         )

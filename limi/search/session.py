@@ -127,9 +127,10 @@ class Session:
         plain = self.schema.enforcer is None and not self.frugal and not self.keep_scores
         return plain and not self.watch.limited and not np.isfinite(self.queries_left)
 
-    def look_up(self, rows: Rows) -> Checked:
+    def look_up(self, rows: Rows, *, as_if: bool = False) -> Checked:
         """Verdicts of rows that count when they are taken (`take`), or not at all."""
-        return self._oracle(rows, distinct_questions(self.schema, rows), self._score)
+        known = distinct_questions(self.schema, rows)
+        return self._oracle(rows, known, self._score, as_if=as_if)
 
     def take_checked(self, checked: Checked) -> tuple[Checked, int]:
         """Of rows that a worker has checked, as many as the budget has rows for, and the questions
@@ -142,6 +143,14 @@ class Session:
         self._note(known.keys[known.first])
         self.watch.count(queries)
         return checked, queries
+
+    def take_surveyed(self, parts: Sequence[Checked]) -> Checked:
+        """What `survey` would have told of rows that were looked up in parts."""
+        checked = _together(parts)
+        known = distinct_questions(self.schema, checked.rows)
+        queries = int(query_cost(self.schema, checked.rows, known).sum())
+        self.watch.count(queries)
+        return replace(checked, queries=queries)
 
     def take(self, keys: Keys, queries: int) -> None:
         """Count rows with these keys that were looked up, here or by a worker."""

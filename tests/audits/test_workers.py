@@ -15,7 +15,8 @@ from limi import methods
 from limi.audits.compare import compare
 from limi.audits.problem import prepare
 from limi.errors import BadModel, InvalidInput
-from limi.search import spread
+from limi.search import rounds, spread
+from limi.search.session import Session
 from limi.search.spread import Spread
 from limi.workers import Local
 from tests.models.kinds import network
@@ -84,6 +85,50 @@ def test_eight_workers_and_a_budget_of_queries_change_nothing(tmp_path):
     for given in ({}, {"max_queries": 2000}):
         _, counts, findings = audited(tmp_path, 1, **given)
         assert audited(tmp_path, 8, **given)[1:] == (counts, findings)
+
+
+@pytest.mark.parametrize("decision", [None, "class"])
+def test_rates_are_measured_by_workers_in_whole_ranges(tmp_path, monkeypatch, decision):
+    """Draws, decodes and verdicts are theirs; every figure is that of one process."""
+    monkeypatch.setattr(rounds, "_SECONDS", 1e-9)
+    taken, take = [], Session.take_surveyed
+
+    def counting(session, parts):
+        taken.append(len(parts))
+        return take(session, parts)
+
+    monkeypatch.setattr(Session, "take_surveyed", counting)
+
+    def labels(frame):
+        level = np.digitize(scored(frame), [0.3, 0.6])
+        return np.array(["low", "middle", "high"])[level]
+
+    told = []
+    for workers in (1, 2):
+        frame = people().assign(ok=truth())
+        out = tmp_path / str(workers)
+        limi.audit(
+            scored if decision is None else labels,
+            # With values of people that are not among those tried, and keys that repeat.
+            frame if decision is None else frame.assign(ok=labels(frame)),
+            protected=["sex", "grade=1,2", "age=20-60:20"],
+            target="ok",
+            decision=decision,
+            favorable=1 if decision is None else None,
+            method="natural",
+            max_rows=300,
+            rate_rows=350,
+            out=out,
+            workers=workers,
+        )
+        summary = json.loads((out / "summary.json").read_text())
+        asked = {name: spent["questions"] for name, spent in summary.pop("phases").items()}
+        told.append((summary | asked, (out / "findings.parquet").read_bytes()))
+        assert len(taken) == (0 if workers == 1 else 3)  # real, natural, uniform
+    assert taken == [4, 4, 4]
+    assert told[0][1] == told[1][1]
+    other = {name for name, value in told[0][0].items() if value != told[1][0][name]}
+    assert other <= {"seconds", "preparation_seconds", "estimate"}
 
 
 CLOCK = ("seconds", "findings_per_second")
