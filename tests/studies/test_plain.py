@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -33,6 +35,31 @@ def test_rows_are_counted_as_they_are_checked(shop: Workshop, variant: str):
     assert n <= told["rows"] <= 3 * n
     assert told["loop_speed"] > 0
     assert told["loop_before"] == 0
+
+
+def test_explanations_do_not_count_among_the_checks_of_expga(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+):
+    """By a clock that ticks with each question: a check of two values asks three."""
+    program, n_asked = _plain._program("expga"), 0
+
+    def findings(method: Any, score: Any, *given: Any) -> Any:
+        def ask(rows: Any) -> Any:
+            nonlocal n_asked
+            answers = score(rows)
+            n_asked += 1
+            return answers
+
+        return program.findings(method, ask, *given)
+
+    monkeypatch.setattr(_plain, "_program", lambda name: SimpleNamespace(findings=findings))
+    monkeypatch.setattr(_plain.time, "process_time", lambda: float(n_asked))
+    cell = _cell("expga")
+    told = _plain.measure_plain(cell, shop)
+    assert told["rows"] == cell.extra["rows"]
+    assert told["loop_speed"] == pytest.approx(1 / 3, abs=0.01)
+    n_samples, n_explained = cell.settings["n_samples"], cell.settings["n_rows"]
+    assert told["loop_before"] == n_samples - 1 + n_explained
 
 
 def test_every_program_of_the_paper_s_tables_is_timed():
