@@ -154,10 +154,12 @@ def _in_the_paper_s_time(study: Study, outcome: Outcome, speeds: Speeds) -> Outc
     if program is not None:
         in_time = program.speed * max(0.0, seconds - program.before)
         # Where all that was checked fits in that time, no curve is needed.
-        whole = in_time >= outcome.measures.get("rows", 0)
+        whole = in_time >= outcome.measures.get("rows", float("inf"))
         told |= {
             "loop_speed": program.speed,
             "loop_rows": in_time,
-            "loop_findings": outcome.measures["findings"] if whole else at_rows(outcome, in_time),
+            "loop_findings": outcome.measures.get("findings")
+            if whole
+            else at_rows(outcome, in_time),
         }
     return replace(outcome, measures={**outcome.measures, **told})
