@@ -3,16 +3,22 @@
 The pass keeps a fair sample of rows, and of every column a few cells that show what it may hold:
 all levels, the lowest and the highest number, one that needs so many decimals, a gap. What is
 inferred from these witnesses is what would be inferred from all cells.
+
+The pass uses every core: one thread reads the next row group while others look at the columns of
+this one. Each column sees its batches in order, so the number of threads changes nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadTable
+from limi.system.cores import n_cores
 from limi.table.parts import Parts
 from limi.table.sketches import DistinctCount, Quantiles, RowSampler
 from limi.table.whole import Whole, note_whole
@@ -40,15 +46,16 @@ def read_parts(
     sample = _Sample(fit_rows)
     columns: dict[str, _Column] = {}
     schema = None
-    for table in batches:
-        schema = table.schema if schema is None else schema
-        plain = _decode(table)
-        for name, cells in zip(table.column_names, plain.columns, strict=True):
-            if name not in columns:
-                columns[name] = _column(cells.type, None if fit_rows is None else most_levels)
-            columns[name].look(cells.combine_chunks() if cells.num_chunks != 1 else cells.chunk(0))
-            columns[name].note_categories(table.column(name))
-        sample.offer(plain)
+    with ThreadPoolExecutor(n_cores(), "limi-read") as threads:
+        for table in _read_ahead(batches, threads):
+            schema = table.schema if schema is None else schema
+            plain = _decode(table)
+            for name, cells in zip(table.column_names, plain.columns, strict=True):
+                if name not in columns:
+                    columns[name] = _column(cells.type, None if fit_rows is None else most_levels)
+            seen = [columns[name] for name in table.column_names]
+            list(threads.map(_look, seen, plain.columns, table.columns))
+            sample.offer(plain)
     if schema is None or not sample.n_seen:
         raise BadTable(f"{str(parts.files[0])!r} holds no rows; a table needs at least one row")
     rows = sample.take()
@@ -77,6 +84,21 @@ def read_parts(
             ),
         )
     return people, notes
+
+
+def _read_ahead(batches: Iterable[Any], threads: ThreadPoolExecutor) -> Iterator[Any]:
+    """The batches in order, the next of which is read while the caller works on one."""
+    rest = iter(batches)
+    coming = threads.submit(next, rest, None)
+    while (table := coming.result()) is not None:
+        coming = threads.submit(next, rest, None)
+        yield table
+
+
+def _look(column: _Column, plain: Any, stored: Any) -> None:
+    """Show a column its cells of a batch, without and with their dictionary."""
+    column.look(plain.combine_chunks() if plain.num_chunks != 1 else plain.chunk(0))
+    column.note_categories(stored)
 
 
 def _decode(table: Any) -> Any:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import limi
-from limi.errors import BadTable, InvalidInput
-from limi.table import parts
+from limi.errors import BadTable, InvalidInput, LimiError
+from limi.table import large, parts
 from limi.table.files import infer, notes_of, read
 from limi.table.frames import Codec
 from limi.table.grids import choose_grid
@@ -85,6 +85,32 @@ def test_a_sample_tells_what_the_whole_table_holds(place):
         column = whole[name]
         cells = table[name].to_numpy(dtype=float)
         assert choose_grid(column, told.quantiles[name]) == choose_grid(column, cells)
+
+
+def test_the_number_of_threads_changes_nothing(place, monkeypatch):
+    path, _ = place
+    frames = []
+    for n in (1, 2, 7):
+        monkeypatch.setattr(large, "n_cores", lambda n=n: n)
+        frames.append(read(path, fit_rows=200))
+    for frame in frames[1:]:
+        pd.testing.assert_frame_equal(frame, frames[0])
+        assert notes_of(frame) == notes_of(frames[0])
+        one, other = whole_of(frame), whole_of(frames[0])
+        pd.testing.assert_frame_equal(one.witness, other.witness)
+        assert one.quantiles.keys() == other.quantiles.keys()
+        for name, numbers in one.quantiles.items():
+            np.testing.assert_array_equal(numbers, other.quantiles[name])
+
+
+def test_a_file_that_breaks_off_is_told_from_whichever_thread_reads_it(table, tmp_path):
+    for name in ("a", "b"):
+        table.to_parquet(tmp_path / f"{name}.parquet", index=False, row_group_size=170)
+    content = bytearray((tmp_path / "b.parquet").read_bytes())
+    content[200:2_000] = bytes(1_800)
+    (tmp_path / "b.parquet").write_bytes(content)
+    with pytest.raises(LimiError):
+        read(tmp_path, fit_rows=200)
 
 
 def test_a_sample_is_typed_as_pandas_types_the_whole(place):
