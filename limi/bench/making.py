@@ -147,8 +147,7 @@ def make_problem(spec: TargetSpec, folder: Path) -> Problem:
 def natural_people(rows: Rows, schema: Schema) -> Generator:
     """A generator fitted with a seed of its own."""
     rng = Stream.GENERATOR.rng(PEOPLE_SEED)
-    made: Generator = generators.get("trees").fit(rows, schema, rng)
-    return made
+    return generators.fit("trees", rows, schema, rng)
 
 
 def draw_people(generator: Generator, n: int, seed: int) -> Rows:

@@ -183,12 +183,12 @@ class Workshop:
             schema, rows = problem.schema, problem.rows
         else:
             schema, rows = rows_of(cell.table)
-        module = generators.get(str(cell.generator))
+        kind = str(cell.generator)
         rng = Stream.GENERATOR.rng(cell.generator_seed)
-        settings = module.Settings(**cell.generator_settings)
+        settings = generators.get(kind).Settings(**cell.generator_settings)
         start = time.perf_counter()
-        here = {"device": self.device} if generators.offers(str(cell.generator)).on_device else {}
-        made: Generator = module.fit(rows, schema, rng, settings=settings, **here)
+        device = self.device if generators.offers(kind).on_device else "cpu"
+        made = generators.fit(kind, rows, schema, rng, settings=settings, device=device)
         seconds = time.perf_counter() - start
         drawn = made.decode(made.sample_latents(len(rows), np.random.default_rng(0)))
         natural = average_tabular_naturalness(rows, drawn, schema).score
@@ -267,8 +267,7 @@ def natural_people(table: str) -> Generator:
     """A generator that no search of a study uses, to measure rates of natural rows with."""
     schema, rows = rows_of(table)
     rng = Stream.GENERATOR.rng(_PEOPLE)
-    made: Generator = generators.get("trees").fit(rows, schema, rng)
-    return made
+    return generators.fit("trees", rows, schema, rng)
 
 
 @lru_cache(maxsize=4)

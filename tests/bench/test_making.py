@@ -5,11 +5,14 @@ import pytest
 
 from limi.bench import _wide, nearly_fair
 from limi.bench.definitions import read, read_target
-from limi.bench.making import Making, draw_people, make_problem, read_table
+from limi.bench.making import Making, draw_people, make_problem, natural_people, read_table
 from limi.bench.nearly_fair import Blend
 from limi.bench.reference import Reference
 from limi.errors import InvalidInput
 from limi.search.check import check_rows
+from limi.table.partners import complete
+from limi.table.rows import uniform
+from tests.table.ruled import RULED
 
 
 def target(tmp_path, **given):
@@ -145,3 +148,9 @@ def test_findings_are_held_to_where_people_flip(tmp_path):
     assert one["leaves"] == 1
     assert 0 < one["agreement"] <= one["coverage"] < 1
     assert again.hold(whole[:0]) == {"leaves": 0, "coverage": 0.0, "agreement": None}
+
+
+def test_natural_people_keep_derived_columns():
+    rows = complete(RULED, uniform(RULED, 300, np.random.default_rng(0)))
+    people = draw_people(natural_people(rows, RULED), 200, 0)
+    np.testing.assert_array_equal(people, complete(RULED, people))

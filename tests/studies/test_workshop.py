@@ -1,9 +1,15 @@
 """What several cells share is made once."""
 
 import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
 
 from limi.studies._workshop import Workshop
+from limi.table.partners import complete
+from limi.table.rows import uniform
 from tests.studies.small import small_cell
+from tests.table.ruled import RULED
 
 
 def test_what_cells_share_is_made_once(tmp_path, monkeypatch):
@@ -32,3 +38,15 @@ def test_what_cells_share_is_made_once(tmp_path, monkeypatch):
     facts = shop.facts(cells[0])
     assert facts["accuracy"] > 0.95
     assert facts["real_rate_rows"] == 600
+
+
+def test_derived_columns_are_computed_by_the_generator_that_cells_share(tmp_path, monkeypatch):
+    rows = complete(RULED, uniform(RULED, 300, np.random.default_rng(0)))
+    ruled = SimpleNamespace(schema=RULED, rows=rows)
+    monkeypatch.setattr(Workshop, "problem", lambda shop, cell: ruled)
+    cell = small_cell(kind="bench", extra={"definition": {"recipe": "file"}})
+    for _ in ("fitted", "read again"):
+        made = Workshop(tmp_path / "made").generator(cell)
+        drawn = made.decode(made.sample_latents(200, np.random.default_rng(1)))
+        np.testing.assert_array_equal(drawn, complete(RULED, drawn))
+        assert len(np.unique(drawn, axis=0)) > 50
