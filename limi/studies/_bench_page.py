@@ -10,7 +10,7 @@ from limi.studies._cells import expand
 from limi.studies._conditions import describe_machines
 from limi.studies._formats import StudyTable, note, render
 from limi.studies._rank_figure import draw_ranks
-from limi.studies._results import DONE, describe_outdated
+from limi.studies._results import DONE, UNABLE, describe_outdated
 from limi.studies._standings import MEASURES, Standings
 from limi.system.words import markdown
 
@@ -100,15 +100,19 @@ def _diagrams(standings: Standings) -> dict[str, tuple[str, Ranks]]:
 
 def _tell_run(standings: Standings) -> str:
     results, study = standings.results, standings.study
-    done = sum(outcome.status == DONE for outcome in results.outcomes.values())
+    done, unable = (
+        sum(outcome.status == status for outcome in results.outcomes.values())
+        for status in (DONE, UNABLE)
+    )
     size = study.scale(results.scale)
     cells = expand(study, results.scale)
     outdated = describe_outdated(results, cells)
     return (
         f"Scale `{results.scale}`: {size.words}. {len(standings.targets)} of {len(study.targets)} "
-        f"targets, {len(standings.methods)} methods, {done:,} of {len(cells):,} cells done; what "
-        "was not run is missing below. "
-        f"Machine: {describe_machines(results.made)}; one thread per cell.\n"
+        f"targets, {len(standings.methods)} methods, {done:,} of {len(cells):,} cells done"
+        + (f" and {unable:,} impossible (the method cannot be tried there)" if unable else "")
+        + ("; what was not run is missing below. " if done + unable < len(cells) else ". ")
+        + f"Machine: {describe_machines(results.made)}; one thread per cell.\n"
         + (f"\n{outdated}\n" if outdated else "")
     )
 

@@ -39,7 +39,8 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
 
 def describe_machines(made: Mapping[str, Any]) -> str:
     """What results were made on and with."""
-    return "; some cells ".join(map(_machine, [made, *made.get("earlier", ())]))
+    said = dict.fromkeys(map(_machine, [made, *made.get("earlier", ())]))
+    return "; some cells ".join(said)
 
 
 def briefly(study: Study, results: Results) -> tuple[str, ...]:

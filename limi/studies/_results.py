@@ -133,15 +133,19 @@ def keep(results: Results, folder: Path) -> Path:
 def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> Results:
     """The results of exactly these cells, in their order; `made` says what made them.
 
-    Cells that were kept before may come from another machine, which is then named as well.
+    Cells that were kept before may come from another machine, which is then named as well, for as
+    long as one of its cells may still be among them.
     """
     known = read(study, scale, *folders)
     chosen = {c.name: known.outcomes[c.name] for c in cells if c.name in known.outcomes}
     now = machine()
     before = {name: value for name, value in known.made.items() if name != "earlier"}
     earlier = list(known.made.get("earlier", ()))
-    if before and before != now:
+    if before and before != now and before not in earlier:
         earlier.append(before)
+    by = {one.given.get("machine") for one in chosen.values() if one.status == DONE}
+    if None not in by:  # every cell says where it was run
+        earlier = [one for one in earlier if one.get("processor") in by - {now["processor"]}]
     return Results(known.study, scale, chosen, now | ({"earlier": earlier} if earlier else {}))
 
 
