@@ -141,6 +141,22 @@ def _mixed() -> Problem:
 
 
 @cache
+def _rare(told: str) -> Problem:
+    """A rule that bends, whose protected effect is so small that few rows flip; it tells scores, or
+    labels alone."""
+    schema = Schema(_integers((0, 60), (0, 60), (0, 30), (0, 9), (0, 1))).protect(["x4"])
+    weights = np.array([0.0811, -0.0637, 0.1173, 0.2191, 0.0043])
+
+    def score(rows: Rows) -> Scores:
+        bend = np.maximum(rows[:, 0] - 31.3, 0.0) * 0.0171 * rows[:, 3]
+        scores: Scores = 1 / (1 + np.exp(-(rows @ weights + bend - 3.0217)))
+        return scores if told == "scores" else (scores > 0.5).astype(float)
+
+    people = uniform(schema, 400, np.random.default_rng(0))
+    return Problem(f"rare {told}", schema, score, people)
+
+
+@cache
 def _credit(kind: str, *protected: str) -> Problem:
     """A benchmark model on the credit table."""
     known = data.load("credit")
@@ -267,6 +283,8 @@ def _cases(kept: Path) -> Iterator[Case]:
     for problem in (_ties(), _credit("rf", "age", "sex"), _credit("dnn", "age")):
         for name in ("limi", "guided", "natural", "adf"):
             yield _case(f"{problem.name} {name} frugal", problem, _method(name), trees, queries)
+    for problem in (_rare("scores"), _rare("labels")):
+        yield _case(f"{problem.name} guided", problem, _method("guided"), trees, queries)
     for name in _PAIRS:
         yield _case(f"{network.name} {name}", network, _pair(name), trees, rows)
     yield from _generated(network, kept, rows)

@@ -1,23 +1,25 @@
 """Walks to the edge of a decision: how `guided` finds flips where they are rare.
 
 Where protected values matter little, a row flips only if its score lies very near the edge, and no
-learner knows scores so well. But they can be measured. A walk starts at a natural row (the
-*anchor*) that lacks little to a flip, in parts of the gap between its scores under the protected
-values. It asks rows that differ from the anchor in one cell: what each change does to the score.
-Most changes are small steps of numbers, the others are cells of natural neighbours. Then many
-combinations of changes are drawn, what they do is added up, and those are checked that most likely
-come to lie on the edge: where the sum says so, and little has to be changed, because changes do
-together what they do alone only as far as they are small. Where some of them flip, more of the
-same anchor are checked.
+learner knows scores so well. But they can be measured. A walk starts at natural rows (*anchors*)
+that are not far from the edge and have a wide gap between their scores under the protected values.
+It asks rows that differ from an anchor in up to three cells, under one protected value, which costs
+one question. Each row that was asked is a *foothold* for the next change.
 
-A model that tells labels alone has no scores that could be added up: see `_lines.py`.
+Of all footholds and changes, those are asked that most likely come to lie on the edge: what a
+change did elsewhere near the same anchor is what it is expected to do here, within a factor; one
+that was not tried yet may do what changes of that column usually do. So large changes come first,
+and small steps of numbers once a foothold is near. Only a row so near to the edge that the gap of
+its anchor reaches over it is checked under all protected values.
+
+A model that tells labels alone has no scores that could be measured: see `_lines.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,31 +28,60 @@ from limi.decisions import Rule, round_scores
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.partners import change, complete
-from limi.table.rows import snap
+from limi.table.rows import KeySet, distinct, snap
 from limi.table.schema import Schema
 from limi.table.steps import movable, step_sizes
-from limi.types import Index, Latents, Rows, Scores
+from limi.types import Index, Latents, Mask, Rows, Scores
 
-__all__ = ["Anchors", "questions_each", "walk"]
+__all__ = ["Anchors", "Walk"]
 
-_CHANGES = 48  # that are measured of each anchor
-_SMALL = 32  # of these, the steps of numbers
-_OFFSETS = np.array([-8, -5, -3, -2, -1, 1, 2, 3, 5, 8])
-_COMBINATIONS = 8_000  # drawn for each anchor
-_SIZES = np.array([1, 2, 2, 3, 3, 3, 3, 3])  # changes in a combination; there are few single ones
-_AT_ONCE = int(_SIZES.max())
-_UNSURE = 0.05  # of what changes do alone, the part that they may do otherwise together
-_LEAST_UNSURE = 0.001
-_BEST = 128  # combinations of an anchor that may be checked ...
-_CHECKED = 8  # ... so many at a time, for as long as some flip
+_MOST_CHANGED = 3  # cells of an anchor
+_OFFSETS = np.array([-8, -5, -3, -2, -1, 1, 2, 3, 5, 8])  # steps of a number
+_MOST_STEPS = 80  # changes of an anchor that are steps of numbers
+_NEIGHBOURS = 24  # ... and those that are cells of natural neighbours
+_NEW_ANCHORS = 250  # of a round
+_FOOTHOLDS = 500  # that are kept: those with the most promising change
+_TURNS = 48  # of a search, in each of which a change is asked from as many footholds ...
+_AT_ONCE = (64, 256)  # ... as that takes, but no fewer and no more than these
+_REACH = 1.0  # log-odds that a walk bridges easily
+_GAP_KEPT = 0.5  # power of an anchor's gap that rows near it still have: wide gaps are exceptions
+_NEAR = 1.5  # gaps from the edge, within which a row is worth to be checked
+_UNLIKE = 1.0  # of what a change did elsewhere, the part that it may do differently here
+_UNLIKE_BACK = 2.0  # ... if it went the other way there
+_LEAST = 0.005  # log-odds that any change may differ by
+_NOTHING = 1e-4  # log-odds: a change that does less is not tried again near the anchor
+_USUAL = np.log([0.5, 0.05])  # log-odds of another cell, and of one step, before any is known
+_USUAL_WORTH = 2.0  # changes
+_SPREAD = 1.5  # times what is usual: what a change may do that was not tried
 _SMALLEST = 1e-6  # score that is told from 0
 _DIGITS = 6  # of log-odds that are compared: the last ones are the machine's
 
 Values = NDArray[np.float64]
+Part = TypeVar("Part", bound="_Arrays")
+
+
+class _Arrays:
+    """Arrays of one length, one line for each of several things."""
+
+    def __getitem__(self: Part, which: Any) -> Part:
+        return self._of({name: array[which] for name, array in self._arrays().items()})
+
+    def joined(self: Part, other: Part) -> Part:
+        """These, and then the others."""
+        more = other._arrays()
+        return self._of(
+            {name: np.concatenate([a, more[name]]) for name, a in self._arrays().items()}
+        )
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
+
+    def _of(self: Part, arrays: dict[str, NDArray[Any]]) -> Part:
+        return type(self)(**arrays)
 
 
 @dataclass(frozen=True)
-class Anchors:
+class Anchors(_Arrays):
     """Natural rows with their latents, and their scores under protected values."""
 
     latents: Latents
@@ -67,31 +98,244 @@ class Anchors:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, which: Any) -> Anchors:
-        return Anchors(self.latents[which], self.rows[which], self.scores[which])
+    @property
+    def gap(self) -> Values:
+        """(n,): log-odds between the lowest and the highest score."""
+        odds = _log_odds(self.scores)
+        return np.asarray(np.nanmax(odds, axis=1) - np.nanmin(odds, axis=1))
 
-    def joined(self, other: Anchors) -> Anchors:
-        """These, and then the others."""
-        return Anchors(
-            np.concatenate([self.latents, other.latents]),
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.scores, other.scores]),
-        )
+    @property
+    def middle(self) -> Values:
+        """(n,): how far from the edge the middle between them lies, as log-odds."""
+        odds = _log_odds(self.scores)
+        return np.asarray((np.nanmin(odds, axis=1) + np.nanmax(odds, axis=1)) / 2)
 
     def best(self, n: int) -> Anchors:
-        """The n rows that lack least to a flip, in parts of their gap; of rows with the same scores
-        the first, and none with the same score under all protected values."""
-        odds = _log_odds(self.scores)
-        gap = np.round(np.nanmax(odds, axis=1) - np.nanmin(odds, axis=1), _DIGITS)
+        """The n rows that lie nearest to the edge for their gap; of rows with the same scores the
+        first, and none with the same score under all protected values."""
+        gap = np.round(self.gap, _DIGITS)
         wide = np.flatnonzero(gap > 0)
-        lack = np.round(np.abs(_middle(self.scores[wide])) / gap[wide], _DIGITS)
+        lack = (np.abs(self.middle[wide]) + _REACH) / gap[wide] ** _GAP_KEPT
+        lack = np.round(lack, _DIGITS)
         first = np.sort(np.unique(np.column_stack([lack, gap[wide]]), axis=0, return_index=True)[1])
         return self[wide[first[np.argsort(lack[first], kind="stable")[:n]]]]
 
-    def without(self, others: Anchors) -> Anchors:
-        """These, but for some of them."""
-        known = (self.latents[:, None] == others.latents).all(axis=2).any(axis=1)
-        return self[np.flatnonzero(~known)]
+
+@dataclass(frozen=True)
+class _Grounds(_Arrays):
+    """Anchors with the changes that may be tried near each, and what these are believed to do."""
+
+    latents: Latents
+    start: Rows
+    cells: Rows  # the protected values under which rows are asked
+    offset: Values  # log-odds from the score under these to the middle
+    gap: Values
+    n_flips: Values  # found near it
+    column: Index  # (n, m) of each change
+    value: Values
+    steps: Values  # 0 where the change is not one by steps
+    effect: Values  # log-odds that it did near this anchor; 0 where it is not known
+    unsure: Values  # how much otherwise it may be; NaN where it is not known
+    dead: Mask  # it does nothing here
+
+
+@dataclass(frozen=True)
+class _Footholds(_Arrays):
+    """Rows that were asked, from which changes are tried."""
+
+    rows: Rows
+    ground: Index  # the anchor's
+    lack: Values  # log-odds from the edge
+    done: Values  # (n, d) log-odds that the change of a cell has done
+    tried: Mask  # (n, m)
+
+
+@dataclass(frozen=True)
+class _Prospects:
+    """What each change is expected to do from each foothold."""
+
+    promise: Values  # (n, m): log of the chance to land on the edge, but for a constant
+    lack: Values  # expected then
+    undone: Values  # log-odds of the change of the same cell that it takes the place of
+
+
+class Walk:
+    """Rows on the way to the edge of a decision, the most promising ones first."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._usual = _Usual(len(schema))
+        self._met = KeySet()
+        self._grounds: _Grounds | None = None
+        self._footholds: _Footholds | None = None
+
+    def add(self, session: Session, anchors: Anchors, rng: np.random.Generator) -> None:
+        """Start from the best of these as well."""
+        anchors = anchors.best(_NEW_ANCHORS)
+        if not len(anchors):
+            return
+        line = np.arange(len(anchors))
+        under = np.asarray((~np.isnan(anchors.scores)).argmax(axis=1))
+        column, value, steps = _draw_changes(session, anchors, rng)
+        known = 0 if self._grounds is None else len(self._grounds.gap)
+        grounds = _Grounds(
+            latents=anchors.latents,
+            start=anchors.rows,
+            cells=self._schema.combinations[under],
+            offset=anchors.middle - _log_odds(anchors.scores)[line, under],
+            gap=anchors.gap,
+            n_flips=np.zeros(len(anchors)),
+            column=column,
+            value=value,
+            steps=steps,
+            effect=np.zeros(value.shape),
+            unsure=np.full(value.shape, np.nan),
+            dead=np.zeros(value.shape, dtype=bool),
+        )
+        footholds = _Footholds(
+            rows=anchors.rows,
+            ground=line + known,
+            lack=anchors.middle,
+            done=np.zeros(anchors.rows.shape),
+            tried=np.zeros(value.shape, dtype=bool),
+        )
+        self._grounds = grounds if self._grounds is None else self._grounds.joined(grounds)
+        earlier = self._footholds
+        self._footholds = footholds if earlier is None else earlier.joined(footholds)
+
+    def search(self, session: Session, most: float) -> Iterator[tuple[Latents, Checked]]:
+        """Rows at the edge with the latents of their anchors, and their verdicts; with about so
+        many questions, as far as the budget goes and something is left to try."""
+        end = session.watch.questions + most
+        at_once = int(np.clip(most / _TURNS, *_AT_ONCE))
+        while session.watch.questions < end and self._footholds is not None:
+            asked = self._ask(session, at_once)
+            if asked is None:
+                return
+            grounds, near = self._grounds, asked[np.abs(asked.lack) <= _NEAR * self._gap(asked)]
+            assert grounds is not None
+            rows = complete(self._schema, near.rows)
+            fresh = np.flatnonzero(session.unseen(rows))
+            if not len(fresh):
+                continue
+            checked = session.check_kept(rows[fresh]).named("edge")
+            of = near.ground[fresh[: len(checked)]]
+            np.add.at(grounds.n_flips, of[checked.flips], 1.0)
+            if len(checked):
+                yield grounds.latents[of], checked
+            if len(checked) < len(fresh):
+                return
+
+    def _gap(self, footholds: _Footholds) -> Values:
+        assert self._grounds is not None
+        gap: Values = self._grounds.gap[footholds.ground]
+        return gap
+
+    def _ask(self, session: Session, most: int) -> _Footholds | None:
+        """The footholds that the most promising changes lead to, none of them twice; None where
+        there is nothing left to try, or no budget."""
+        assert self._grounds is not None
+        assert self._footholds is not None
+        prospects = self._look_ahead()
+        best = prospects.promise.max(axis=1)
+        order = np.argsort(-best, kind="stable")
+        chosen = order[:most][np.isfinite(best[order[:most]])]
+        if not len(chosen):
+            return None
+        which = prospects.promise[chosen].argmax(axis=1)
+        self._footholds.tried[chosen, which] = True
+        here = self._footholds[chosen]
+        grounds, line = self._grounds[here.ground], np.arange(len(chosen))
+        column = grounds.column[line, which]
+        here.rows[line, column] = grounds.value[line, which]
+        asked = complete(self._schema, change(self._schema, here.rows, grounds.cells))
+        new = self._unmet(asked)
+        scores = session.ask(asked[new])
+        if len(scores) < len(new):
+            return None
+        here, which, column = here[new], which[new], column[new]
+        lack = _log_odds(scores) + grounds.offset[new]
+        did = lack - here.lack + prospects.undone[chosen[new], which]
+        self._learn(here.ground, which, did)
+        here.done[np.arange(len(new)), column] = did
+        here = _Footholds(here.rows, here.ground, lack, here.done, np.zeros_like(here.tried))
+        self._keep(self._footholds[order[:_FOOTHOLDS]].joined(here))
+        assert self._footholds is not None
+        return self._footholds[len(self._footholds.lack) - len(new) :]
+
+    def _unmet(self, rows: Rows) -> Index:
+        """The first of each row that no walk has asked."""
+        apart = distinct(self._schema, rows)
+        first = np.sort(apart.first[~self._met.contains(apart.keys[apart.first])])
+        self._met.add(apart.keys[first])
+        return first
+
+    def _look_ahead(self) -> _Prospects:
+        assert self._grounds is not None
+        assert self._footholds is not None
+        here = self._footholds
+        grounds = self._grounds[here.ground]
+        changed = _differ(here.rows, grounds.start)
+        again = np.take_along_axis(changed, grounds.column, axis=1)
+        may = ~here.tried & ~grounds.dead
+        may &= _differ(np.take_along_axis(here.rows, grounds.column, axis=1), grounds.value)
+        may &= again | (changed.sum(axis=1) < _MOST_CHANGED)[:, None]
+        undone = np.where(again, np.take_along_axis(here.done, grounds.column, axis=1), 0.0)
+        usual = self._usual.guess(grounds.column, grounds.steps)
+        unsure = np.where(np.isnan(grounds.unsure), usual, grounds.unsure)
+        variance = unsure**2 + (_UNLIKE * undone) ** 2 + _LEAST**2
+        lack = here.lack[:, None] + grounds.effect - undone
+        promise = -0.5 * lack**2 / variance - 0.5 * np.log(variance)
+        # Findings near one anchor are much alike, so that each of them makes the next worth less.
+        promise += (_GAP_KEPT * np.log(grounds.gap) - np.log1p(grounds.n_flips))[:, None]
+        return _Prospects(np.where(may, np.round(promise, _DIGITS), -np.inf), lack, undone)
+
+    def _learn(self, ground: Index, which: Index, did: Values) -> None:
+        """Note what changes did: they, and other steps of the same number, may do alike."""
+        assert self._grounds is not None
+        grounds, line = self._grounds, np.arange(len(ground))
+        column, steps = grounds.column[ground], grounds.steps[ground]
+        mine, taken = column[line, which], steps[line, which]
+        self._usual.learn(mine, taken, did)
+        alike = (column == mine[:, None]) & (steps != 0) & (taken != 0)[:, None]
+        slope = did / np.where(taken != 0, taken, 1.0)
+        effect = np.where(alike, slope[:, None] * steps, grounds.effect[ground])
+        unlike = np.where(steps * taken[:, None] > 0, _UNLIKE, _UNLIKE_BACK)
+        unsure = np.where(alike, unlike * np.abs(effect), grounds.unsure[ground])
+        effect[line, which], unsure[line, which] = did, _UNLIKE * np.abs(did)
+        grounds.effect[ground], grounds.unsure[ground] = effect, unsure
+        grounds.dead[ground, which] |= np.abs(did) < _NOTHING
+
+    def _keep(self, footholds: _Footholds) -> None:
+        """Keep these footholds, and no anchor that none of them came from."""
+        assert self._grounds is not None
+        used, ground = np.unique(footholds.ground, return_inverse=True)
+        self._grounds = self._grounds[used]
+        self._footholds = _Footholds(
+            footholds.rows, ground.reshape(-1), footholds.lack, footholds.done, footholds.tried
+        )
+
+
+class _Usual:
+    """What a change of each column usually does to log-odds, as walks have measured it."""
+
+    def __init__(self, n: int) -> None:
+        self._sum, self._n = np.zeros((2, 2, n))  # of logarithms: of other cells, and of one step
+
+    def learn(self, column: Index, steps: Values, did: Values) -> None:
+        """See what changes did."""
+        by_steps = (steps != 0).astype(np.intp)
+        each = np.maximum(np.abs(did) / np.where(steps != 0, np.abs(steps), 1.0), _NOTHING)
+        np.add.at(self._sum, (by_steps, column), np.log(each))
+        np.add.at(self._n, (by_steps, column), 1.0)
+
+    def guess(self, column: Index, steps: Values) -> Values:
+        """How much changes may do that were not tried."""
+        of_all = self._sum.sum(axis=1) + _USUAL_WORTH * _USUAL
+        of_all /= self._n.sum(axis=1) + _USUAL_WORTH
+        known = (self._sum + _USUAL_WORTH * of_all[:, None]) / (self._n + _USUAL_WORTH)
+        one: Values = np.exp(known)[(steps != 0).astype(np.intp), column]
+        return _SPREAD * one * np.where(steps != 0, np.abs(steps), 1.0)
 
 
 def _log_odds(scores: Scores) -> Values:
@@ -99,116 +343,56 @@ def _log_odds(scores: Scores) -> Values:
     return np.asarray(np.log(bounded) - np.log1p(-bounded))
 
 
-def _middle(scores: Scores) -> Values:
-    """How far from the edge the middle of scores (n, K) lies, as log-odds."""
-    odds = _log_odds(scores)
-    return np.asarray((np.nanmin(odds, axis=1) + np.nanmax(odds, axis=1)) / 2)
-
-
-def questions_each(schema: Schema) -> int:
-    """Questions that a walk from one anchor asks at least."""
-    return _CHANGES + _CHECKED * len(schema.combinations)
-
-
-def walk(
-    session: Session, anchors: Anchors, rng: np.random.Generator
-) -> Iterator[tuple[Latents, Checked]]:
-    """Rows near the edge with the latents of their anchors, and their verdicts, as far as the
-    budget goes."""
-    asked_under = np.asarray((~np.isnan(anchors.scores)).argmax(axis=1))
-    cells = session.schema.combinations[asked_under]
-    start = change(session.schema, anchors.rows, cells)
-    place, value = _draw_changes(session, anchors, start, rng)
-    changed = np.repeat(start, _CHANGES, axis=0)
-    changed[np.arange(len(changed)), place.ravel()] = value.ravel()
-    scores = session.ask(changed)
-    if len(scores) < len(changed):
-        return
-    own = _log_odds(anchors.scores[np.arange(len(anchors)), asked_under])
-    effects = _log_odds(scores).reshape(place.shape) - own[:, None]
-    rows = _combine(anchors, place, value, effects, rng)
-    of = np.repeat(np.arange(len(anchors)), rows.shape[1])
-    rows = complete(session.schema, rows.reshape(-1, rows.shape[2]))
-    fresh = np.flatnonzero(session.unseen(rows))
-    while len(fresh):
-        now = fresh[_count_before(of[fresh]) < _CHECKED]
-        checked = session.check_kept(rows[now]).named("edge")
-        if not len(checked):
-            return
-        now = now[: len(checked)]
-        yield anchors.latents[of[now]], checked
-        fresh = np.setdiff1d(fresh, now)
-        fresh = fresh[np.isin(of[fresh], of[now[checked.flips]])]
+def _differ(one: Values, other: Values) -> Mask:
+    """Which cells differ; missing ones are alike."""
+    return np.asarray((one != other) & ~(np.isnan(one) & np.isnan(other)))
 
 
 def _draw_changes(
-    session: Session, anchors: Anchors, start: Rows, rng: np.random.Generator
-) -> tuple[Index, Values]:
-    """(n, changes) each: a column, and what stands there instead."""
-    assert session.generator is not None
-    schema = session.schema
-    n, width = anchors.latents.shape
-    line = np.arange(n * _CHANGES)
-    latents = np.repeat(anchors.latents, _CHANGES, axis=0)
-    drawn = session.generator.sample_latents(n * _CHANGES, rng)
-    at = rng.integers(width, size=n * _CHANGES)
-    latents[line, at] = drawn[line, at]
-    near, rows = session.generator.decode(latents), np.repeat(start, _CHANGES, axis=0)
-    differs = (near != rows) & movable(schema)
-    place = np.where(differs, rng.random(near.shape), -1.0).argmax(axis=1)
-    # A neighbour that is the same row changes nothing, wherever that is measured.
-    same = ~differs.any(axis=1)
-    place = np.where(same, movable(schema).argmax(), place)
-    near = np.where(same[:, None], rows, near)
-    stepped, small = _step(schema, rows, rng)
-    if stepped is not None:
-        is_small = np.tile(np.arange(_CHANGES) < _SMALL, n)
-        place = np.where(is_small, small, place)
-        near = np.where(is_small[:, None], stepped, near)
-    return place.reshape(n, _CHANGES), near[line, place].reshape(n, _CHANGES)
+    session: Session, anchors: Anchors, rng: np.random.Generator
+) -> tuple[Index, Values, Values]:
+    """(n, changes) each: a column, what stands there instead, and how many steps that is; 0 where
+    it is not a change by steps."""
+    stepped = _step(session.schema, anchors.rows, rng)
+    near = _borrow(session, anchors, rng)
+    columns, values = (
+        np.concatenate(parts, axis=1) for parts in zip(stepped[:2], near, strict=True)
+    )
+    return columns, values, np.concatenate([stepped[2], np.zeros(near[0].shape)], axis=1)
 
 
-def _step(schema: Schema, rows: Rows, rng: np.random.Generator) -> tuple[Rows | None, Index]:
-    """Rows after a few steps of one number each, and of which; None where there are no numbers."""
+def _step(schema: Schema, rows: Rows, rng: np.random.Generator) -> tuple[Index, Values, Values]:
+    """Steps of numbers, all of them or as many as there may be."""
     ordered = np.array([column.kind in ("numerical", "ordered") for column in schema.columns])
     numbers = np.flatnonzero(movable(schema) & ordered)
-    if not len(numbers):
-        return None, numbers
-    column = numbers[rng.integers(len(numbers), size=len(rows))]
-    stepped = rows.copy()
-    steps = _OFFSETS[rng.integers(len(_OFFSETS), size=len(rows))]
-    stepped[np.arange(len(rows)), column] += steps * step_sizes(schema)[column]
-    return snap(schema, stepped), column
+    column = np.tile(np.repeat(numbers, len(_OFFSETS)), (len(rows), 1))
+    steps = np.tile(_OFFSETS.astype(float), (len(rows), len(numbers)))
+    if column.shape[1] > _MOST_STEPS:
+        order = rng.random(column.shape).argsort(axis=1)[:, :_MOST_STEPS]
+        column, steps = (np.take_along_axis(part, order, axis=1) for part in (column, steps))
+    line = np.repeat(np.arange(len(rows)), column.shape[1])
+    moved = rows[line]
+    moved[np.arange(len(line)), column.ravel()] += (
+        steps.ravel() * step_sizes(schema)[column.ravel()]
+    )
+    moved = snap(schema, moved)
+    value = moved[np.arange(len(line)), column.ravel()].reshape(column.shape)
+    return column, value, steps
 
 
-def _combine(
-    anchors: Anchors, place: Index, value: Values, effects: Values, rng: np.random.Generator
-) -> Rows:
-    """(n, best, d): each anchor with the changes that most likely bring it onto the edge."""
-    n, line = len(anchors), np.arange(len(anchors))[:, None]
-    drawn = rng.integers(_CHANGES, size=(_AT_ONCE, n, _COMBINATIONS))
-    size = _SIZES[rng.integers(len(_SIZES), size=(n, _COMBINATIONS))]
-    used = np.arange(_AT_ONCE)[:, None, None] < size
-    # A column is changed once: a later change of the same one is left out.
-    for later in range(1, _AT_ONCE):
-        for earlier in range(later):
-            used[later] &= place[line, drawn[later]] != place[line, drawn[earlier]]
-    moved = np.where(used, effects[line, drawn], 0.0)
-    expected = _middle(anchors.scores)[:, None] + moved.sum(axis=0)
-    unsure = _UNSURE * np.sqrt((moved**2).sum(axis=0)) + _LEAST_UNSURE
-    likely = np.round(-0.5 * (expected / unsure) ** 2 - np.log(unsure), _DIGITS)
-    best = np.argsort(-likely, axis=1, kind="stable")[:, :_BEST]
-    rows = np.repeat(anchors.rows[:, None], best.shape[1], axis=1)
-    for turn in range(_AT_ONCE):
-        change_of = drawn[turn][line, best]
-        at = place[line, change_of][..., None]
-        kept = np.take_along_axis(rows, at, axis=2)
-        new = np.where(used[turn][line, best], value[line, change_of], kept[..., 0])
-        np.put_along_axis(rows, at, new[..., None], axis=2)
-    return rows
-
-
-def _count_before(groups: Index) -> Index:
-    """Of members sorted by their groups, how many of the same group come before each."""
-    _, first, n = np.unique(groups, return_index=True, return_counts=True)
-    return np.asarray(np.arange(len(groups)) - np.repeat(first, n))
+def _borrow(session: Session, anchors: Anchors, rng: np.random.Generator) -> tuple[Index, Values]:
+    """Cells of natural neighbours."""
+    assert session.generator is not None
+    n, width = anchors.latents.shape
+    line = np.arange(n * _NEIGHBOURS)
+    latents = np.repeat(anchors.latents, _NEIGHBOURS, axis=0)
+    drawn = session.generator.sample_latents(n * _NEIGHBOURS, rng)
+    at = rng.integers(width, size=n * _NEIGHBOURS)
+    latents[line, at] = drawn[line, at]
+    near, rows = session.generator.decode(latents), np.repeat(anchors.rows, _NEIGHBOURS, axis=0)
+    differs = _differ(near, rows) & movable(session.schema)
+    place = np.where(differs, rng.random(near.shape), -1.0).argmax(axis=1)
+    # A neighbour that is the same row brings no change, whatever its column.
+    place = np.where(differs.any(axis=1), place, movable(session.schema).argmax())
+    value = np.where(differs.any(axis=1), near[line, place], rows[line, place])
+    return place.reshape(n, -1), value.reshape(n, -1)
