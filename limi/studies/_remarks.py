@@ -19,6 +19,9 @@ shown, so that none can outlive the cells that it came from:
     {best findings step-0,step-0.1}    which variant has the best mean, on how many benchmarks
     {best findings step-0,step-0.1 mean}  which has the best mean over all of them
     {stops limi rows}           how many cells ended by that, as "18 of 21"
+    {taken curve eidig,expga}   how many cells of these variants have a measure, as "9 of 24"
+    {taken curve}               of all of them
+    {paper if_r before mean}    the paper's number: on a benchmark, or the mean over its own
     {n benchmarks}              how many there are; {n seeds limi} of a variant
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
 
@@ -43,7 +46,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from limi.studies._derived import complete
-from limi.studies._files import Study
+from limi.studies._files import Study, paper_numbers
 from limi.studies._measures import MEASURES, show
 from limi.studies._results import DONE, Results
 from limi.studies._rule import ABOVE, BELOW, stand, tell_stand
@@ -93,7 +96,7 @@ def fill_in(text: str, study: Study, known: Sequence[Results]) -> str:
 def check_remarks(study: Study, known: Sequence[Results]) -> list[str]:
     """What is wrong with a study's remarks, notes and claims, a sentence each."""
     claims = [one.says for one in study.claims] + [one.says for one in study.combined]
-    words = (study.remarks, *study.notes, *claims)
+    words = (study.remarks, *study.notes, *claims, *(one.says for one in study.older))
     return check_text(study.name, words, study, known, study.fixed, study.supports)
 
 
@@ -160,6 +163,8 @@ def _lacking(place: str, study: Study, known: Sequence[Results]) -> list[str]:
     """
     scale, colon, _ = place.partition(": ")
     words = re.split(r"[ ,/]|:(?! )", place.partition(": ")[2] or place)
+    if words[0] == "taken":
+        return []  # what is not there is what it counts
     measure = next((word for word in words if word in MEASURES), None)
     measure = "stop" if words[0] == "stops" else measure
     named = [variant.name for variant in study.variants if variant.name in words]
@@ -211,6 +216,8 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
         "most": _end,
         "clock": _clock,
         "n": _n,
+        "taken": _taken,
+        "paper": _of_the_paper,
         **dict.fromkeys(_RULED, _ruled),
     }
     for results in wanted:
@@ -279,6 +286,27 @@ def _n(words: list[str], study: Study, results: Results) -> str | None:
         done = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
         return str(len({o.seed for o in done})) if done else None
     return None
+
+
+def _taken(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) not in (2, 3) or (words[1] not in MEASURES and words[1] != "curve"):
+        return None
+    variants = words[2].split(",") if len(words) == 3 else None
+    done = [o for o in results.outcomes.values() if o.status == DONE]
+    cells = [o for o in done if variants is None or o.variant in variants]
+    n = sum(o.measures.get(words[1]) is not None for o in cells)
+    return f"{n:,} of {len(cells):,}" if cells else None
+
+
+def _of_the_paper(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4:
+        return None
+    _, measure, variant, over = words
+    table = paper_numbers(study.name).get(measure, {})
+    found = {b: line[variant] for b, line in table.items() if variant in line}
+    if over == "mean" and found:
+        return show(statistics.fmean(found.values()), measure)
+    return show(found[over], measure) if over in found else None
 
 
 def _stops(words: list[str], study: Study, results: Results) -> str | None:

@@ -94,3 +94,21 @@ def test_findings_per_second_of_the_search_alone_and_of_everything():
     assert [one.get("per_second_all") for one in told] == [30.0, 5.0, None]
     assert [one.get("per_second_search") for one in told] == [None, None, 40.0]
     assert (told[0]["per_row"], told[0]["per_thousand_queries"]) == (0.5, 100.0)
+
+
+def test_findings_are_read_off_where_the_paper_stops():
+    for rows, latents, expected in ((720, 1_000, 72), (720, 410, 41), (720, None, None)):
+        cell = outcome("census-sex/step-0.3/0", findings=72.0, rows=rows, curve=CURVE)
+        settings = {} if latents is None else {"n_latents": latents}
+        cell = dataclasses.replace(cell, given={"settings": settings})
+        assert derive("step", cell).get("found_latents") == expected
+    # Without a curve nothing can be read off.
+    cell = outcome("census-sex/step-0.3/0", findings=72.0, rows=720)
+    cell = dataclasses.replace(cell, given={"settings": {"n_latents": 100}})
+    assert derive("step", cell)["found_latents"] is None
+
+
+def test_repeated_findings_are_counted_of_the_paper_s_recipe_alone():
+    for variant, expected in (("limi", 2.5), ("limi-best", None), ("control", None)):
+        cell = outcome(f"census-sex/{variant}/0", findings=40, added=100)
+        assert derive("repair-dnn", cell).get("repeats") == expected
