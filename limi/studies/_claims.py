@@ -17,7 +17,6 @@ from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
 from limi.studies._sides import (
-    NOT_COMPARABLE,
     NOTHING,
     Side,
     compute,
@@ -77,14 +76,10 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
 
 def _tell_holds(ctgan: Side | None, trees: Side | None, has_both: bool) -> str:
     """The verdict of the runs with the paper's generator, or else of those with `trees`."""
-    chosen = ctgan or trees
-    if chosen is None:
-        return NOTHING.verdict
-    if chosen.verdict == NOT_COMPARABLE and trees is not None:
-        chosen = trees
-    if chosen.verdict == NOT_COMPARABLE:
-        return NOT_COMPARABLE
-    return chosen.verdict + (" (`trees`)" if chosen is trees and has_both else "")
+    for side in (ctgan, trees):
+        if side is not None and side.scale:
+            return side.verdict + (" (`trees`)" if side is trees and has_both else "")
+    return (ctgan or trees or NOTHING).verdict
 
 
 def _without_generator(claim: PaperClaim, study: Study, side: Side) -> Side:

@@ -46,10 +46,9 @@ def read_speeds(folder: Path) -> Speeds:
             known.setdefault((outcome.benchmark, outcome.variant), []).append(outcome)
     return {
         place: _Program(
-            *(
-                statistics.median(one.measures[name] for one in outcomes)
-                for name in ("loop_speed", "loop_before")
-            )
+            statistics.fmean(one.measures["loop_speed"] for one in outcomes),
+            # The difference of two noisy times may fall below zero, where it says nothing.
+            max(0.0, statistics.fmean(one.measures["loop_before"] for one in outcomes)),
         )
         for place, outcomes in known.items()
     }
@@ -71,12 +70,29 @@ def complete(study: Study, results: Results, speeds: Speeds | None = None) -> Re
         name: _in_the_paper_s_time(study, _count_repeats(study, _derive(outcome)), speeds or {})
         for name, outcome in results.outcomes.items()
     }
+    known = _drop_negative_times(known)
     for outcome in results.outcomes.values():
         for name in derived:
             cell = f"{outcome.benchmark}/{name}/{outcome.seed}"
             if outcome.status == DONE and name in outcome.measures and cell not in known:
                 known[cell] = replace(outcome, cell=cell, measures=outcome.measures[name])
     return replace(results, outcomes=known, is_complete=True)
+
+
+def _drop_negative_times(known: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Seconds before the first row are a difference of two: where one of the seeds is negative
+    they were not measured, of none of them."""
+    broken = {
+        (o.benchmark, o.variant)
+        for o in known.values()
+        if isinstance(before := o.measures.get("loop_before"), (int, float)) and before < 0
+    }
+    return {
+        name: replace(o, measures={**o.measures, "loop_before": None})
+        if (o.benchmark, o.variant) in broken
+        else o
+        for name, o in known.items()
+    }
 
 
 def at_rows(outcome: Outcome, rows: float) -> float | None:

@@ -369,7 +369,7 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
     parts = ["\n".join([*(f"- {note(one)}" for one in briefly(study, results, reasons)), ""])]
     parts.append("\n".join(_claims(study, results)))
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
-    known = [measure for measure in leading if take_cells(complete(study, results), measure)]
+    known = [measure for measure in leading if _compares(study, results, measure)]
     parts += [
         render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
     ]
@@ -383,6 +383,13 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
     drawn = tables(study, results, brief=True)
     shown = "\n".join(render(table, "markdown") for table in drawn)
     return [*parts, *_fold(f"All cells of {study.name}, scale {results.scale}", [shown])]
+
+
+def _compares(study: Study, results: Results, measure: str) -> bool:
+    """Have several variants this measure? A table of one compares nothing."""
+    done = complete(study, results).outcomes.values()
+    having = {o.variant for o in done if o.measures.get(measure) is not None}
+    return len(having) > 1 or bool(having and len({o.variant for o in done}) == 1)
 
 
 def _claims(study: Study, results: Results) -> list[str]:

@@ -451,5 +451,5 @@ def test_numbers_of_an_earlier_program_are_marked():
 def test_cells_that_lack_a_measure_are_not_called_missing():
     known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
     judged = judge(dataclasses.replace(FIRST, measure="likeness"), known)
-    assert (judged.with_trees, judged.holds) == ("not measured", "not measured (`trees`)")
+    assert (judged.with_trees, judged.holds) == ("not measured", "not measured")
     assert judged.with_paper_generator == "not run"

@@ -70,9 +70,9 @@ def test_programs_of_other_targets_and_generators_have_speeds_of_their_own(tmp_p
     }
     keep(Results("plain", "small", cells), tmp_path)
     speeds = _derived.read_speeds(tmp_path)
-    assert speeds[("census-sex", "limi-rf.ctgan")] == _derived._Program(4.0, 4.0)
+    assert speeds[("census-sex", "limi-rf.ctgan")] == _derived._Program(5.0, 4.0)
     cell = outcome("census-sex/limi.ctgan/0", findings=5.0, rows=10.0)
-    assert derive("rf", cell, speeds)["loop_speed"] == 4.0
+    assert derive("rf", cell, speeds)["loop_speed"] == 5.0
     assert "loop_speed" not in derive("dnn", cell, speeds)
 
 
@@ -112,3 +112,14 @@ def test_repeated_findings_are_counted_of_the_paper_s_recipe_alone():
     for variant, expected in (("limi", 2.5), ("limi-best", None), ("control", None)):
         cell = outcome(f"census-sex/{variant}/0", findings=40, added=100)
         assert derive("repair-dnn", cell).get("repeats") == expected
+
+
+def test_a_negative_time_before_the_first_row_was_not_measured(tmp_path):
+    times = {"census-sex/expga/0": -1.0, "census-sex/expga/1": 11.0, "census-sex/sg/0": 3.0}
+    cells = {n: outcome(n, loop_speed=2.0, loop_before=t, rows=300) for n, t in times.items()}
+    known = Results("plain", "small", cells)
+    found = complete(load("plain"), known, {}).outcomes
+    assert [found[name].measures["loop_before"] for name in times] == [None, None, 3.0]
+    negative = {**cells, "census-sex/expga/1": cells["census-sex/expga/0"]}
+    keep(Results("plain", "small", negative), tmp_path)
+    assert _derived.read_speeds(tmp_path)[("census-sex", "expga")].before == 0.0
