@@ -33,8 +33,8 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         f"Budget: {size.words} (scale `{results.scale}`), {n_seeds} seed"
         f"{'' if n_seeds == 1 else 's'}. Paper: 1,000 seeds with 1,000 local steps or a million "
         "latents, an hour at most, 5 runs. No run here ends by the clock.",
-        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti, one row a "
-        "call.",
+        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti; its released "
+        "program asks one row a call.",
         _accuracies(results),
         "Key: findings of every method are distinct by their non-protected columns, and flip when "
         "asked a second time. The paper's programs count by keys of their own.",
@@ -94,7 +94,9 @@ def _tell_labels(study: Study, results: Results) -> str:
         f"{n:,} of {latents:,} latents ({', '.join(names)})"
         for (n, latents), names in sorted(fewer.items())
     ]
-    return f"LIMI labels {'; '.join(parts)} for its boundary; the paper all." if parts else ""
+    return (
+        f"LIMI labels {'; '.join(parts)} for its boundary; the paper labels all." if parts else ""
+    )
 
 
 def _searches(cell: Cell) -> bool:

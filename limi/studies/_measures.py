@@ -73,7 +73,7 @@ MEASURES = {
     "auc_entire": Measure("AUC, entire", ".4f"),
     "accuracy": Measure("accuracy", ".4f"),
     "added": Measure("rows added", ",.0f", None),
-    "repeats": Measure("rows added per finding", ",.1f", None),
+    "repeats": Measure("rows added per finding", ".1f", None),
     "if_r": Measure("IF_r", ".4f", False),
     "if_o": Measure("IF_o", ".4f", False),
     "if_m": Measure("shuffled rate", ".4f", False),

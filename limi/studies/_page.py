@@ -201,7 +201,7 @@ def check_pages(folder: Path) -> list[str]:
         if name != "conclusions":
             of, known = kept[given["study"]] if "study" in given else (None, [])
             wrong += check_text(name, _texts(given), of, known, given.get("fixed", ()))
-    for given in words["conclusions"]:
+    for given in _conclusions(words):
         study, known = kept[given["study"]]
         if known:
             name = f"conclusion {given['says'][:40]!r}"
@@ -220,7 +220,7 @@ def list_waiting(folder: Path) -> list[str]:
     for study, known in _keep_all(folder):
         given = [study.remarks, *study.notes] if known else []
         given += [one.note for one in list_claims() if one.study == study.name and known]
-        overview = load_overview()["conclusions"]
+        overview = _conclusions(load_overview())
         given += [one["says"] for one in overview if one["study"] == study.name and known]
         lacking = find_lacking("\n".join(given), study, known)
         if lacking:
@@ -230,6 +230,11 @@ def list_waiting(folder: Path) -> list[str]:
 
 def _name(claim: PaperClaim) -> str:
     return f"the note of {claim.says!r}"
+
+
+def _conclusions(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Conclusions, and what is added to them from other studies."""
+    return [part for one in words["conclusions"] for part in (one, *one.get("also", ()))]
 
 
 def _texts(given: Mapping[str, Any]) -> list[str]:
@@ -242,10 +247,14 @@ def _fill_all(given: Mapping[str, Any], studies: _Kept) -> list[str]:
 
 
 def _fill(given: Mapping[str, Any], studies: _Kept) -> str:
-    """A sentence of the overview with the numbers of its study."""
+    """A sentence with the numbers of its study, and what is to be added from other studies."""
     kept = {study.name: (study, known) for study, known in studies}
-    study, known = kept[given["study"]]
-    return fill_in(given["says"], study, known)
+    said = []
+    for one in (given, *given.get("also", ())):
+        if "study" not in one:
+            return str(one["says"])
+        said.append(fill_in(one["says"], *kept[one["study"]]))
+    return " ".join(said[:1] + [more for more in said[1:] if more != WAITS])
 
 
 def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: bool = False) -> str:
@@ -409,6 +418,8 @@ def _claims(study: Study, results: Results) -> list[str]:
 
 def _verdict(tried: Tried) -> str:
     """On how many benchmarks a claim holds beyond the seeds' spread, and where it does not."""
+    if tried.why:
+        return f"not tried: {tried.why}"
     if not tried.n:
         told = "not tried"
     elif tried.held == tried.n:

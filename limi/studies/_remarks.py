@@ -8,7 +8,8 @@ shown, so that none can outlive the cells that it came from:
     {findings limi/natural low} a ratio of two variants; {if_o limi:before mean} a relative change
     {if_o limi:before means}    the same of their means over all benchmarks
     {span if_r control census-age}     the smallest and the largest of the seeds
-    {least rows offset}         the smallest of all cells; `most`, the largest
+    {least rows offset}         the smallest of all cells; `most`, the largest; "none" where it was
+                                taken and no cell has a number
     {clock adf}                 on how many benchmarks the paper's runs ended by the clock
     {count findings limi > natural}    on how many benchmarks the mean is higher, as "5 of 7"
     {where findings limi > natural}    on which of them
@@ -18,11 +19,13 @@ shown, so that none can outlive the cells that it came from:
     {pairs findings limi > natural}    in how many pairs of one benchmark and seed, as "20 of 21"
     {best findings step-0,step-0.1}    which variant has the best mean, on how many benchmarks
     {best findings step-0,step-0.1 mean}  which has the best mean over all of them
+    {runs effect_seen limi faces}      in how many runs something was seen, as "4 of 5"
     {stops limi rows}           how many cells ended by that, as "18 of 21"
     {taken curve eidig,expga}   how many cells of these variants have a measure, as "9 of 24"
     {taken curve}               of all of them
     {paper if_r before mean}    the paper's number: on a benchmark, or the mean over its own
-    {n benchmarks}              how many there are; {n seeds limi} of a variant
+    {n benchmarks}              how many there are; {n seeds limi} of a variant,
+                                {n seeds limi census-sex} on a benchmark
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
 
 Variants are compared at the seeds that all of them have, where there are any.
@@ -218,6 +221,7 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
         "n": _n,
         "taken": _taken,
         "paper": _of_the_paper,
+        "runs": _runs,
         **dict.fromkeys(_RULED, _ruled),
     }
     for results in wanted:
@@ -271,6 +275,8 @@ def _end(words: list[str], study: Study, results: Results) -> str | None:
     pick, measure = min if words[0] == "least" else max, words[1]
     cells = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
     values = [float(v) for o in cells if isinstance(v := o.measures.get(measure), (int, float))]
+    if not values and any(measure in o.measures for o in cells):
+        return "none"
     return show(pick(values), measure) if values else None
 
 
@@ -282,8 +288,9 @@ def _clock(words: list[str], study: Study, results: Results) -> str | None:
 def _n(words: list[str], study: Study, results: Results) -> str | None:
     if words[1:] == ["benchmarks"]:
         return str(len({o.benchmark for o in results.outcomes.values()})) or None
-    if len(words) == 3 and words[1] == "seeds":
+    if len(words) in (3, 4) and words[1] == "seeds":
         done = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
+        done = [o for o in done if len(words) == 3 or o.benchmark == words[3]]
         return str(len({o.seed for o in done})) if done else None
     return None
 
@@ -296,6 +303,14 @@ def _taken(words: list[str], study: Study, results: Results) -> str | None:
     cells = [o for o in done if variants is None or o.variant in variants]
     n = sum(o.measures.get(words[1]) is not None for o in cells)
     return f"{n:,} of {len(cells):,}" if cells else None
+
+
+def _runs(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4 or words[1] not in MEASURES:
+        return None
+    _, measure, variant, benchmark = words
+    values = results.numbers(benchmark, variant, measure)
+    return f"{sum(value > 0 for value in values)} of {len(values)}" if values else None
 
 
 def _of_the_paper(words: list[str], study: Study, results: Results) -> str | None:

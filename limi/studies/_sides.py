@@ -47,7 +47,10 @@ class Side:
     values: tuple[float, ...] = ()  # by seed, of a claim of size
 
     def __str__(self) -> str:
-        return self._at_scale(self.shown + self.more + self.beside)
+        more, beside = self.more, self.beside
+        if more.endswith(")") and beside.startswith(" ("):  # one pair of brackets for both
+            more, beside = more[:-1], f"; {beside[2:]}"
+        return self._at_scale(self.shown + more + beside)
 
     @property
     def brief(self) -> str:
@@ -338,21 +341,51 @@ def _lowest_table(scene: _Scene) -> Side | None:
 
 
 def _in_order(scene: _Scene) -> Side | None:
-    """Are groups of variants in the order that is claimed, by their means, for every seed?"""
-    claim = scene.claim
-    lines = [
-        [statistics.fmean(x for name in group for x in numbers[name]) for group in claim.order]
+    """Are groups of variants in the order that is claimed: each method ahead of all of the next
+    group, or the groups' means alone, for every seed?"""
+    claim, sign = scene.claim, scene.sign
+    seeds = [
+        {name: statistics.fmean(line) for name, line in numbers.items()}
         for numbers in scene.by_seed(claim.named).values()
     ]
-    if not lines:
+    if not seeds:
         return None
-    is_so = [all(scene.sign * a > scene.sign * b for a, b in pairwise(line)) for line in lines]
-    verdict = "yes" if all(is_so) else "open" if any(is_so) else "no"
-    if len(lines) == 1 and verdict == "yes":
+    each, means = (
+        [_descends(fold, claim.order, {v: sign * x for v, x in one.items()}) for one in seeds]
+        for fold in (lambda line: (min(line), max(line)), lambda line: (_mean(line),) * 2)
+    )
+    verdict = "open" if any(means) else "no"
+    if all(means):
+        verdict = "yes" if all(each) else "by the means of groups alone"
+    if len(seeds) == 1 and all(means):
         verdict = _ONE_SEED
-    means = [statistics.fmean(column) for column in zip(*lines, strict=True)]
-    shown = ", ".join(show(value, claim.measure) for value in means)
-    return Side(shown + (_ALONE if len(lines) == 1 else ""), verdict, n_seeds=len(lines))
+    whole = {name: _mean([one[name] for one in seeds]) for name in claim.named}
+    shown = ", ".join(
+        show(_mean([whole[name] for name in group]), claim.measure) for group in claim.order
+    )
+    shown += _ALONE if len(seeds) == 1 else ""
+    return Side(shown, verdict, n_seeds=len(seeds), more=_tell_first_out(claim, whole, sign))
+
+
+def _descends(
+    ends: Callable[[Sequence[float]], tuple[float, float]],
+    groups: Sequence[Sequence[str]],
+    values: Mapping[str, float],
+) -> bool:
+    """Is the low end of each group above the high end of the next?"""
+    spans = [ends([values[name] for name in group]) for group in groups]
+    return all(low > high for (low, _), (_, high) in pairwise(spans))
+
+
+def _tell_first_out(claim: PaperClaim, means: Mapping[str, float], sign: int) -> str:
+    """A method that is ahead of one of the group before its own, if there is any."""
+    for group, later in pairwise(claim.order):
+        worst = min(group, key=lambda name: sign * means[name])
+        best = max(later, key=lambda name: sign * means[name])
+        if sign * means[best] > sign * means[worst]:
+            told = [f"{name} {show(means[name], claim.measure)}" for name in (best, worst)]
+            return f" ({told[0]} is ahead of {told[1]})"
+    return ""
 
 
 # -- how much -------------------------------------------------------------------------------

@@ -198,6 +198,7 @@ class Tried:
     open: tuple[str, ...]  # where the seeds' ranges meet
     missing: tuple[str, ...]  # rivals without a number, by benchmark
     n_seeds: int = 2  # of the cell with the fewest
+    why: str = ""  # it was not tried
 
     @property
     def n(self) -> int:
@@ -231,7 +232,7 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
 
 def _try(claim: Claim, study: Study, results: Results) -> Tried:
     if claim.measure in SPEEDS and not _has_one_machine(claim, study, results):
-        return Tried(claim, 0, (), (), ("the cells do not all name one machine",), 0)
+        return Tried(claim, 0, (), (), (), 0, "the cells do not all name one machine")
     held, against, undecided, missing = 0, [], [], []
     seeds = []
     sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
@@ -401,7 +402,7 @@ def _why_not(
     if not outcomes:
         return NO_RESULT
     told: Outcome | None = next((o for o in outcomes if o.status != DONE), None)
-    if told is None and measure in AT_ROWS:
+    if told is None and measure in AT_ROWS and any(measure in o.measures for o in outcomes):
         return "fewer rows"
     if told is None and measure in ("paper_rows", "paper_speed"):
         return "never found as many"

@@ -396,6 +396,20 @@ def test_groups_stand_in_the_order_that_is_claimed():
         assert judged.with_trees.startswith("6, ")
 
 
+def test_a_method_out_of_order_is_named():
+    order = (("limi",), ("adf", "eidig"), ("sg", "expga"))
+    claim = dataclasses.replace(FIRST, kind="order", first="", over=(), order=order, ours=True)
+    found = {"limi": 9, "adf": 7, "eidig": 3, "sg": 4, "expga": 1}
+    cells = {
+        name: outcome(name, findings=value)
+        for variant, value in found.items()
+        for name in (f"census-sex/{variant}/0", f"census-sex/{variant}/1")
+    }
+    judged = judge(claim, [Results("dnn", "paper", cells)])
+    assert judged.with_trees == "9, 5, 2 (sg 4 is ahead of eidig 3)"
+    assert judged.holds == "by the means of groups alone (`trees`)"
+
+
 def test_the_steadiest_has_the_smallest_spread_over_benchmarks():
     claim = dataclasses.replace(FIRST, kind="steadiest", ours=True)
     limi = {"census-sex": [2, 2], "credit-sex": [6, 6]}

@@ -241,7 +241,8 @@ def test_speeds_of_several_machines_decide_no_claim():
     study = small_study()
     claim = dataclasses.replace(study.claims[0], measure="per_second", over=("natural",))
     (tried,) = _tables.claims(dataclasses.replace(study, claims=(claim,)), tiny())
-    assert (tried.n, tried.missing) == (0, ("the cells do not all name one machine",))
+    assert (tried.n, tried.why) == (0, "the cells do not all name one machine")
+    assert _page._verdict(tried) == "not tried: the cells do not all name one machine"
 
 
 def test_numbers_that_look_alike_have_more_digits():
