@@ -137,7 +137,23 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
     labels = [study.variant(v).label for v in variants]
     notes = [_NOT_COMPARED] if any(_APART in cell for row in rows for cell in row) else []
     notes += filter(None, [_tell_fewer_seeds(study, results, variants, measure)])
+    notes += filter(None, [_tell_no_interval(study, results, variants, measure)])
     return StudyTable(title, ("benchmark", *labels), tuple(rows), tuple(notes), n_names=1)
+
+
+def _tell_no_interval(study: Study, results: Results, variants: Iterable[str], measure: str) -> str:
+    """Variants of a sampled measure whose interval some seeds lack."""
+    if f"{measure}_low" not in MEASURES:
+        return ""
+    lacking = [
+        study.variant(variant).label
+        for variant in variants
+        for benchmark in _run_of(results)
+        if results.numbers(benchmark, variant, measure)
+        and not _interval(results, benchmark, variant, measure)
+    ]
+    names = ", ".join(dict.fromkeys(lacking))
+    return f"No interval is shown where some seeds have none: {names}." if names else ""
 
 
 def _tell_fewer_seeds(study: Study, results: Results, variants: Iterable[str], measure: str) -> str:

@@ -267,6 +267,8 @@ def test_an_interval_of_some_seeds_is_not_shown_beside_the_mean_of_all():
         cells[name] = outcome(name, plausible_per_row=0.2, **more)
     known = Results("dnn", "small", cells)
     assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == ""
+    (told,) = _tables.matrix(small_study(), "plausible_per_row", known).notes
+    assert told == "No interval is shown where some seeds have none: limi."
     whole = {n: dataclasses.replace(c, measures={**c.measures, **ends}) for n, c in cells.items()}
     known = Results("dnn", "small", whole)
     assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == " [10 % to 30 %]"
