@@ -173,9 +173,9 @@ def _places(results: Results) -> str:
     if unsaid:
         which = _join(unsaid, results)
         named = "The cells" if which == "all" else f"Cells of {which}"
-        told += (
-            f" {named} do not say whether they searched on a GPU, so their speeds are not compared."
-        )
+        told += f" {named} do not say whether they searched on a GPU."
+    if silent and any("seconds" in o.measures for o in results.outcomes.values()):
+        told += " Speeds of cells that do not name their machine are not compared."
     return made + told
 
 
