@@ -97,10 +97,12 @@ def _tell_why(cell: Cell, outcome: Outcome, marks: Marks) -> str:
         return f"another target (accuracy {accuracy:.4f}, and now {mark:.4f})"
     known = mark is not None and accuracy is not None
     same = "settings and target as today's" if known else "settings as today's"
-    lacking = [name for name in _list_measures(cell, outcome) if name not in outcome.measures]
+    wanted = _list_measures(cell, outcome)
+    lacking = [name for name in wanted or () if name not in outcome.measures]
     if lacking:
         return f"{same}, but without measures that were added since ({', '.join(lacking)})"
-    return f"{same}, and no measure is missing; another default or form of the record"
+    whole = "" if wanted is None else ", and no measure is missing"
+    return f"{same}{whole}; cells do not say what else was changed"
 
 
 def _given(outcome: Outcome) -> dict[str, Any]:
@@ -142,12 +144,12 @@ def _unchanged_from() -> dict[str, int]:
     return dict(tree.get("unchanged_from", {}))
 
 
-def _list_measures(cell: Cell, outcome: Outcome) -> list[str]:
-    """Measures that today's program would have taken of such a cell."""
-    if cell.kind == "repair":
-        return [] if "how" in cell.extra else list(_REPAIR)
+def _list_measures(cell: Cell, outcome: Outcome) -> list[str] | None:
+    """Measures that today's program would have taken of such a cell; None where it is not known."""
+    if cell.kind == "repair" and "how" not in cell.extra:
+        return list(_REPAIR)
     if cell.kind != "search" or "place" in cell.extra:
-        return []
+        return None
     wanted = list(_SEARCH)
     if outcome.measures.get("findings", 0) >= 4 * FEWEST_TO_JUDGE:
         wanted += [name for extra in cell.extras for name in _EXTRAS.get(extra, ())]

@@ -84,6 +84,12 @@ def test_other_settings_are_named(changes, names):
     assert reason(cell, kept(cell, given=given)) == f"other settings ({names})"
 
 
+def test_measures_of_other_kinds_are_not_said_to_be_there():
+    cell = next(c for c in expand(load("twins"), "small"))
+    known = kept(cell, {"gains": 0.1})
+    assert reason(cell, known) == "settings as today's; cells do not say what else was changed"
+
+
 def test_where_a_cell_ran_is_no_setting():
     cell = cell_of("limi")
     (made,) = kept(cell).outcomes.values()
