@@ -9,8 +9,9 @@ from limi.errors import InvalidInput
 from limi.studies._cells import expand
 from limi.studies._conditions import describe_machines
 from limi.studies._formats import StudyTable, note, render
+from limi.studies._outdated import describe_outdated, find_outdated
 from limi.studies._rank_figure import draw_ranks
-from limi.studies._results import DONE, UNABLE, describe_outdated
+from limi.studies._results import DONE, UNABLE
 from limi.studies._standings import MEASURES, Standings
 from limi.system.words import markdown
 
@@ -106,7 +107,7 @@ def _tell_run(standings: Standings) -> str:
     )
     size = study.scale(results.scale)
     cells = expand(study, results.scale)
-    outdated = describe_outdated(results, cells)
+    outdated = describe_outdated(results, find_outdated(results, cells))
     return (
         f"Scale `{results.scale}`: {size.words}. {len(standings.targets)} of {len(study.targets)} "
         f"targets, {len(standings.methods)} methods, {done:,} of {len(cells):,} cells done"

@@ -3,14 +3,22 @@ from the paper's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
-from limi.studies._cells import expand
+from limi import methods
+from limi.methods.limi import LIMI
+from limi.studies._cells import Cell, expand
 from limi.studies._files import PAPER_GENERATOR, Scale, Study, load, paper_accuracy
-from limi.studies._results import DONE, Outcome, Results, describe_outdated
+from limi.studies._outdated import OLDER, describe_outdated, find_older, find_outdated
+from limi.studies._results import DONE, Outcome, Results
 
-__all__ = ["briefly", "conditions", "describe_machines", "is_on_gpu"]
+if TYPE_CHECKING:
+    from limi.search.session import Session
+
+__all__ = ["are_comparable", "briefly", "conditions", "describe_machines", "is_on_gpu"]
 
 
 def conditions(study: Study, results: Results) -> tuple[str, ...]:
@@ -25,8 +33,8 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
         f"Budget: {size.words} (scale `{results.scale}`), {n_seeds} seed"
         f"{'' if n_seeds == 1 else 's'}. Paper: 1,000 seeds with 1,000 local steps or a million "
         "latents, an hour at most, 5 runs. No run here ends by the clock.",
-        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti, one row a "
-        "call.",
+        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti; its released "
+        "program asks one row a call.",
         _accuracies(results),
         "Key: findings of every method are distinct by their non-protected columns, and flip when "
         "asked a second time. The paper's programs count by keys of their own.",
@@ -43,20 +51,65 @@ def describe_machines(made: Mapping[str, Any]) -> str:
     return "; some cells ".join(said)
 
 
-def briefly(study: Study, results: Results) -> tuple[str, ...]:
-    """The conditions of one study at one scale; what all share stands on a page of its own."""
+def briefly(
+    study: Study, results: Results, reasons: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
+    """The conditions of one study at one scale; what all share stands on a page of its own.
+
+    `reasons` are those of cells that would be run again, where they are known.
+    """
+    if reasons is None:
+        reasons = find_outdated(results, expand(study, results.scale))
     size = _size(study, results)
     words = f"{size.words[:1].upper()}{size.words[1:]}"
     fewer = _fewer_seeds(study, size, results)
     seeds = f"{size.seeds} seed{'' if size.seeds == 1 else 's'}"
     said = [
         f"{words}. {seeds}" + (f", but for {fewer}." if fewer else "."),
+        _tell_labels(study, results),
         _generators(study, results),
         _accuracies(results) if study.kind not in ("twins", "images", "plain") else "",
         _places(results),
-        describe_outdated(results, expand(study, results.scale)),
+        *(
+            f"{OLDER.strip()} **Cells of an earlier program** ({', '.join(variants)}): {says}"
+            for says, variants in find_older(study, results).items()
+        ),
+        describe_outdated(results, reasons),
     ]
     return tuple(one for one in said if one)
+
+
+def _tell_labels(study: Study, results: Results) -> str:
+    """How many latents LIMI labels for its boundary, where it does not label all as the paper."""
+    fewer: dict[tuple[int, int], dict[str, None]] = {}
+    for cell in expand(study, results.scale):
+        given = methods.parse(cell.method, cell.settings)
+        method = getattr(given, "explorer", given)
+        if isinstance(method, LIMI) and cell.name in results.outcomes and _searches(cell):
+            most = getattr(given, "explore_rows", None) or math.inf
+            rows = min(most, cell.budget.get("max_rows", math.inf))
+            n = count_labels(method, rows, cell.budget.get("max_queries", math.inf))
+            if n < method.n_latents and method.boundary == "fitted":
+                fewer.setdefault((n, method.n_latents), {})[cell.variant] = None
+    parts = [
+        f"{n:,} of {latents:,} latents ({', '.join(names)})"
+        for (n, latents), names in sorted(fewer.items())
+    ]
+    return (
+        f"LIMI labels {'; '.join(parts)} for its boundary; the paper labels all." if parts else ""
+    )
+
+
+def _searches(cell: Cell) -> bool:
+    """Does a cell search at all? Most ways of repairing need no findings."""
+    return bool(cell.extra.get("how", "findings") == "findings")
+
+
+def count_labels(method: LIMI, rows: float, queries: float) -> int:
+    """Latents that a search within these rows and queries labels."""
+    watch = SimpleNamespace(affordable=math.inf)
+    session = SimpleNamespace(rows_left=rows, queries_left=queries, watch=watch)
+    return method._n_labelled(cast("Session", session))
 
 
 def is_on_gpu(outcome: Outcome) -> bool | None:
@@ -65,6 +118,15 @@ def is_on_gpu(outcome: Outcome) -> bool | None:
     if "device" in outcome.given:
         return bool(outcome.given["device"] != "cpu")
     return None if outcome.given.get("generator") == PAPER_GENERATOR else False
+
+
+def are_comparable(outcomes: Iterable[Outcome]) -> bool:
+    """May speeds of these cells be compared? Only if all name one machine, and none had a GPU."""
+    known = list(outcomes)
+    machines = {str(one.given.get("machine", "")) for one in known}
+    if len(machines) > 1 or "" in machines:
+        return False
+    return all(is_on_gpu(one) is False for one in known)
 
 
 def _size(study: Study, results: Results) -> Scale:
@@ -112,9 +174,9 @@ def _places(results: Results) -> str:
     if unsaid:
         which = _join(unsaid, results)
         named = "The cells" if which == "all" else f"Cells of {which}"
-        told += (
-            f" {named} do not say whether they searched on a GPU, so their speeds are not compared."
-        )
+        told += f" {named} do not say whether they searched on a GPU."
+    if silent and any("seconds" in o.measures for o in results.outcomes.values()):
+        told += " Speeds of cells that do not name their machine are not compared."
     return made + told
 
 

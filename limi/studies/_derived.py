@@ -46,10 +46,9 @@ def read_speeds(folder: Path) -> Speeds:
             known.setdefault((outcome.benchmark, outcome.variant), []).append(outcome)
     return {
         place: _Program(
-            *(
-                statistics.median(one.measures[name] for one in outcomes)
-                for name in ("loop_speed", "loop_before")
-            )
+            statistics.fmean(one.measures["loop_speed"] for one in outcomes),
+            # The difference of two noisy times may fall below zero, where it says nothing.
+            max(0.0, statistics.fmean(one.measures["loop_before"] for one in outcomes)),
         )
         for place, outcomes in known.items()
     }
@@ -68,15 +67,32 @@ def complete(study: Study, results: Results, speeds: Speeds | None = None) -> Re
     if "per_second" in paper_numbers(study.name) and speeds is None:
         speeds = read_speeds(shipped_results())
     known = {
-        name: _in_the_paper_s_time(study, _derive(outcome), speeds or {})
+        name: _in_the_paper_s_time(study, _count_repeats(study, _derive(outcome)), speeds or {})
         for name, outcome in results.outcomes.items()
     }
+    known = _drop_negative_times(known)
     for outcome in results.outcomes.values():
         for name in derived:
             cell = f"{outcome.benchmark}/{name}/{outcome.seed}"
             if outcome.status == DONE and name in outcome.measures and cell not in known:
                 known[cell] = replace(outcome, cell=cell, measures=outcome.measures[name])
     return replace(results, outcomes=known, is_complete=True)
+
+
+def _drop_negative_times(known: Mapping[str, Outcome]) -> dict[str, Outcome]:
+    """Seconds before the first row are a difference of two: where one of the seeds is negative
+    they were not measured, of none of them."""
+    broken = {
+        (o.benchmark, o.variant)
+        for o in known.values()
+        if isinstance(before := o.measures.get("loop_before"), (int, float)) and before < 0
+    }
+    return {
+        name: replace(o, measures={**o.measures, "loop_before": None})
+        if (o.benchmark, o.variant) in broken
+        else o
+        for name, o in known.items()
+    }
 
 
 def at_rows(outcome: Outcome, rows: float) -> float | None:
@@ -111,10 +127,35 @@ def _derive(outcome: Outcome) -> Outcome:
         if told.get("curve"):
             for name, n in AT_ROWS.items():
                 told[name] = at_rows(outcome, n) if told["rows"] >= n else None
+        told |= _within_latents(outcome)
     if told.get("queries") and "per_thousand_queries" not in told:
         rate = findings_per_thousand_queries(found, told["queries"])
         told["per_thousand_queries"] = round(rate, 3)
     return replace(outcome, measures=told | _speeds_of(outcome))
+
+
+def _within_latents(outcome: Outcome) -> dict[str, float | None]:
+    """Findings when as many rows had been checked as LIMI has latents, which is where the paper
+    stops; all of them where fewer rows were checked."""
+    latents = outcome.given.get("settings", {}).get("n_latents")
+    if latents is None:
+        return {}
+    if outcome.measures["rows"] <= latents:
+        return {"found_latents": outcome.measures["findings"]}
+    return {"found_latents": at_rows(outcome, latents)}
+
+
+def _count_repeats(study: Study, outcome: Outcome) -> Outcome:
+    """How many rows the paper's recipe added for each of its findings: above 1 they were repeated.
+
+    Other recipes add copies of training rows as well.
+    """
+    found, added = (outcome.measures.get(name) for name in ("findings", "added"))
+    extra = next((v.extra for v in study.variants if v.name == outcome.variant), {})
+    is_other = "recipe" in extra or extra.get("preset", "paper") != "paper"
+    if outcome.status != DONE or not found or not added or is_other:
+        return outcome
+    return replace(outcome, measures={**outcome.measures, "repeats": added / found})
 
 
 def _speeds_of(outcome: Outcome) -> dict[str, float]:

@@ -16,6 +16,7 @@ __all__ = [
     "SCALES",
     "Claim",
     "Combined",
+    "Older",
     "Scale",
     "StandSpec",
     "Study",
@@ -96,6 +97,15 @@ class StandSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Older:
+    """What is known of cells of an earlier program, which lack a measure of today's."""
+
+    says: str
+    variants: tuple[str, ...]
+    lacks: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """How large the cells of a study are."""
 
@@ -135,6 +145,7 @@ class Study:
     fixed: tuple[str, ...]  # numbers in remarks and notes that are definitions, not results
     supports: tuple[str, ...]  # what the words of the remarks rest on, tried on the cells
     notes: tuple[str, ...]
+    older: tuple[Older, ...]
     uses: str | None  # the study whose cells this one shows
     margins: Mapping[str, float]
     targets: Mapping[str, Mapping[str, Any]]  # definitions by benchmark, where they need any
@@ -282,6 +293,9 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         fixed=tuple(tree.get("fixed", ())),
         supports=tuple(tree.get("supports", ())),
         notes=tuple(tree.get("notes", ())),
+        older=tuple(
+            Older(**{**one, "variants": tuple(one["variants"])}) for one in tree.get("older", ())
+        ),
         uses=uses,
         margins=tree.get("margins", {}),
         targets=targets,

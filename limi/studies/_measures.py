@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["MEASURES", "SPEEDS", "Measure", "show"]
+__all__ = ["MEASURES", "SPEEDS", "Measure", "show", "show_apart"]
 
 SPEEDS = ("per_second", "per_second_search", "per_second_all", "seconds", "seconds_before")
 """Measures that a GPU changes."""
@@ -34,13 +34,14 @@ MEASURES = {
     "found_1k": Measure("found in 1,000 rows", ",.0f"),
     "found_10k": Measure("found in 10,000 rows", ",.0f"),
     "found_100k": Measure("found in 100,000 rows", ",.0f"),
+    "found_latents": Measure("found in as many rows as latents", ",.0f"),
     "diversity": Measure("diversity", ".3f"),
     "cells": Measure("cells", ",.0f"),
     "one_apart": Measure("one column from another", ".1%", None),
-    "atn": Measure("ATN, equation", ".3f"),
+    "atn": Measure("ATN, the paper's equation", ".3f"),
     "atn_07": Measure("ATN, SDMetrics 0.7", ".3f"),
     "atn_032": Measure("ATN, SDMetrics 0.32", ".3f"),
-    "representative_atn": Measure("representative, equation", ".3f"),
+    "representative_atn": Measure("representative, the paper's equation", ".3f"),
     "representative_atn_07": Measure("representative, 0.7", ".3f"),
     "representative_atn_032": Measure("representative, 0.32", ".3f"),
     "real_atn": Measure("flipping rows of the table", ".3f", None),
@@ -71,6 +72,8 @@ MEASURES = {
     "auc_train": Measure("AUC, train", ".4f"),
     "auc_entire": Measure("AUC, entire", ".4f"),
     "accuracy": Measure("accuracy", ".4f"),
+    "added": Measure("rows added", ",.0f", None),
+    "repeats": Measure("rows added per finding", ".1f", None),
     "if_r": Measure("IF_r", ".4f", False),
     "if_o": Measure("IF_o", ".4f", False),
     "if_m": Measure("shuffled rate", ".4f", False),
@@ -131,3 +134,20 @@ def show(value: float, measure: str) -> str:
     if form == ",.1f" and abs(value) < 10:
         form = ",.2f"
     return format(value, form)
+
+
+def show_apart(one: float, other: float, measure: str) -> tuple[str, str]:
+    """Two numbers, with as many digits as it takes to see which is larger."""
+    told = show(one, measure), show(other, measure)
+    if told[0] != told[1] or one == other:
+        return told
+    for digits in range(3, 8):
+        told = _digits(one, digits), _digits(other, digits)
+        if told[0] != told[1]:
+            break
+    return told
+
+
+def _digits(value: float, digits: int) -> str:
+    short = float(f"{value:.{digits}g}")
+    return f"{short:,.0f}" if abs(short) >= 10 ** (digits - 1) else f"{short:,g}"

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from limi.errors import InvalidInput
+from limi.studies._cells import expand
 from limi.studies._claims import Judged, PaperClaim, judge, list_claims
 from limi.studies._conditions import briefly
 from limi.studies._derived import Speeds, complete, read_speeds
 from limi.studies._figures import curves, figure
 from limi.studies._files import SCALES, Study, load, load_overview, names, shipped_results
 from limi.studies._formats import note, render
+from limi.studies._outdated import OLDER, find_older, find_outdated, take_marks
 from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in, find_lacking
 from limi.studies._results import DONE, Results, read
 from limi.studies._rule import draw_stands
@@ -32,9 +34,10 @@ def pages(folder: Path, stem: str = "reproduction") -> dict[str, str]:
     InvalidInput where the folder holds results of no study at all.
     """
     studies = _keep_all(folder)
-    told = {f"{stem}/{study.name}.md": _study(study, kept, stem) for study, kept in studies}
+    reasons = _find_outdated(studies)
+    told = {f"{stem}/{s.name}.md": _study(s, kept, stem, reasons) for s, kept in studies}
     return {
-        f"{stem}.md": _overview(studies, stem),
+        f"{stem}.md": _overview(studies, stem, reasons),
         f"{stem}/claims.md": _claims_page(studies, stem),
         f"{stem}/conditions.md": _conditions_page(studies, stem),
         **told,
@@ -43,7 +46,8 @@ def pages(folder: Path, stem: str = "reproduction") -> dict[str, str]:
 
 def page(folder: Path, stem: str = "reproduction") -> str:
     """The overview: what holds, and what a user should make of it."""
-    return _overview(_keep_all(folder), stem)
+    studies = _keep_all(folder)
+    return _overview(studies, stem, _find_outdated(studies))
 
 
 def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
@@ -58,6 +62,43 @@ def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
     return studies
 
 
+_Reasons = Mapping[tuple[str, str], Mapping[str, str]]
+"""Why cells would be run again today, by study and scale."""
+
+
+def _find_outdated(studies: _Kept) -> _Reasons:
+    cells = [
+        (results, expand(study, results.scale))
+        for study, kept in studies
+        if not study.uses
+        for results in kept
+    ]
+    marks = take_marks(cells)
+    return {(r.study, r.scale): find_outdated(r, planned, marks) for r, planned in cells}
+
+
+def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
+    """How many of the cells that pages show are of an earlier version, in a sentence."""
+    shown = sum(
+        outcome.status == DONE
+        for study, kept in studies
+        if not study.uses
+        for results in kept
+        for outcome in results.outcomes.values()
+    )
+    every = [why for one in reasons.values() for why in one.values()]
+    if not every:
+        return ""
+    same = sum(why.startswith("settings and target as today's") for why in every)
+    settings = sum(why.startswith("settings as today's") for why in every)
+    return (
+        f"{len(every):,} of the {shown:,} cells shown were made by earlier versions of limi: "
+        f"{same:,} with today's settings and targets, {settings:,} with today's settings (no newer "
+        f"cell shows their target), {len(every) - same - settings:,} by an earlier revision or "
+        "with other settings. Each page says which."
+    )
+
+
 def _speeds(folder: Path) -> Speeds:
     """Those of row-by-row programs in the folder, or else those that come with limi."""
     return read_speeds(folder) or read_speeds(shipped_results())
@@ -66,14 +107,16 @@ def _speeds(folder: Path) -> Speeds:
 # -- the overview, and what stands behind it -------------------------------------------------
 
 
-def _overview(studies: _Kept, stem: str) -> str:
+def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
     """Two screens: what holds, by which rule, and what a user should conclude."""
     words = load_overview()
-    judged = _judge(studies, ours=False)
+    judged = [one for one in _judge(studies, ours=False) if not one.claim.minor]
     return "\n".join(
         [
             words["head"]["says"] + _holds(judged, f"{stem}/", with_paper=True, brief=True),
-            words["rule_in_short"]["says"],
+            words["rule_in_short"]["says"] + _count_outdated(studies, reasons),
+            *_explain_older(judged, studies),
+            "",
             "## What a user should conclude",
             "",
             *(
@@ -84,6 +127,20 @@ def _overview(studies: _Kept, stem: str) -> str:
             "",
         ]
     ).replace("](reproduction/", f"]({stem}/")
+
+
+def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:
+    """What the mark beside some numbers means, where it stands."""
+    marked = {one.claim.study for one in judged if any(OLDER in told for told in one.brief)}
+    said = {
+        says: None
+        for study, kept in studies
+        if study.name in marked
+        for results in kept
+        for says in find_older(study, results)
+    }
+    told = [f"{OLDER.strip()} Cells of an earlier program: {one}" for one in said]
+    return ["", *told] if told else []
 
 
 def _claims_page(studies: _Kept, stem: str) -> str:
@@ -116,7 +173,7 @@ def _claims_page(studies: _Kept, stem: str) -> str:
             words["rule"]["says"],
             "## Not reproduced, and why",
             "",
-            *(f"- {one}" for one in words["not_reproduced"]["says"]),
+            *(f"- {one}" for one in _fill_all(words["not_reproduced"], studies)),
             "",
         ]
     ).replace("](reproduction/", "](")
@@ -124,10 +181,9 @@ def _claims_page(studies: _Kept, stem: str) -> str:
 
 def _conditions_page(studies: _Kept, stem: str) -> str:
     """What all pages share, and a list of them."""
-    words = load_overview()["conditions"]["says"]
-    return f"# Conditions, and a list of pages\n\n[Overview](../{stem}.md).\n\n{words}" + _list(
-        studies
-    )
+    (words,) = _fill_all(load_overview()["conditions"], studies)
+    head = f"# Conditions, and a list of pages\n\n[Overview](../{stem}.md)."
+    return f"{head}\n\n{words}\n\n{_list(studies)}"
 
 
 def _judge(studies: _Kept, *, ours: bool) -> list[Judged]:
@@ -143,9 +199,9 @@ def check_pages(folder: Path) -> list[str]:
     words = load_overview()
     for name, given in words.items():
         if name != "conclusions":
-            says = [given["says"]] if isinstance(given["says"], str) else given["says"]
-            wrong += check_text(name, says, None, [], given.get("fixed", ()))
-    for given in words["conclusions"]:
+            of, known = kept[given["study"]] if "study" in given else (None, [])
+            wrong += check_text(name, _texts(given), of, known, given.get("fixed", ()))
+    for given in _conclusions(words):
         study, known = kept[given["study"]]
         if known:
             name = f"conclusion {given['says'][:40]!r}"
@@ -164,7 +220,7 @@ def list_waiting(folder: Path) -> list[str]:
     for study, known in _keep_all(folder):
         given = [study.remarks, *study.notes] if known else []
         given += [one.note for one in list_claims() if one.study == study.name and known]
-        overview = load_overview()["conclusions"]
+        overview = _conclusions(load_overview())
         given += [one["says"] for one in overview if one["study"] == study.name and known]
         lacking = find_lacking("\n".join(given), study, known)
         if lacking:
@@ -176,11 +232,29 @@ def _name(claim: PaperClaim) -> str:
     return f"the note of {claim.says!r}"
 
 
+def _conclusions(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Conclusions, and what is added to them from other studies."""
+    return [part for one in words["conclusions"] for part in (one, *one.get("also", ()))]
+
+
+def _texts(given: Mapping[str, Any]) -> list[str]:
+    return [given["says"]] if isinstance(given["says"], str) else list(given["says"])
+
+
+def _fill_all(given: Mapping[str, Any], studies: _Kept) -> list[str]:
+    """The texts of a page behind the overview, with the numbers of the study they name."""
+    return [_fill({**given, "says": one}, studies) for one in _texts(given)]
+
+
 def _fill(given: Mapping[str, Any], studies: _Kept) -> str:
-    """A sentence of the overview with the numbers of its study."""
+    """A sentence with the numbers of its study, and what is to be added from other studies."""
     kept = {study.name: (study, known) for study, known in studies}
-    study, known = kept[given["study"]]
-    return fill_in(given["says"], study, known)
+    said = []
+    for one in (given, *given.get("also", ())):
+        if "study" not in one:
+            return str(one["says"])
+        said.append(fill_in(one["says"], *kept[one["study"]]))
+    return " ".join(said[:1] + [more for more in said[1:] if more != WAITS])
 
 
 def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: bool = False) -> str:
@@ -268,7 +342,7 @@ def _progress(study: Study, results: Results) -> tuple[int, int]:
     return len(done), len(planned | done)
 
 
-def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
+def _study(study: Study, kept: Sequence[Results], stem: str, reasons: _Reasons) -> str:
     head = [
         f"# {study.title}",
         "",
@@ -283,10 +357,10 @@ def _study(study: Study, kept: Sequence[Results], stem: str) -> str:
     notes = [f"- {fill_in(one, study, kept)}" for one in study.notes]
     parts = ["\n".join([*head, *notes, *([""] if notes else [])])]
     for number, results in enumerate(kept):
-        shown = _show(study, results)
+        shown = _show(study, results, reasons.get((results.study, results.scale), {}))
         parts.append(f"## Scale {results.scale}\n")
         parts += shown if not number else _fold(f"The same at scale {results.scale}", shown)
-    return "\n".join(parts)
+    return "\n".join(parts).replace("](reproduction/", "](")
 
 
 def _source(study: Study) -> str:
@@ -299,12 +373,12 @@ def _fold(title: str, parts: Sequence[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>\n", *parts, "</details>\n"]
 
 
-def _show(study: Study, results: Results) -> list[str]:
+def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[str]:
     """Conditions, claims, tables and figures of one scale."""
-    parts = ["\n".join([*(f"- {note(one)}" for one in briefly(study, results)), ""])]
+    parts = ["\n".join([*(f"- {note(one)}" for one in briefly(study, results, reasons)), ""])]
     parts.append("\n".join(_claims(study, results)))
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
-    known = [measure for measure in leading if take_cells(complete(study, results), measure)]
+    known = [measure for measure in leading if _compares(study, results, measure)]
     parts += [
         render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
     ]
@@ -318,6 +392,13 @@ def _show(study: Study, results: Results) -> list[str]:
     drawn = tables(study, results, brief=True)
     shown = "\n".join(render(table, "markdown") for table in drawn)
     return [*parts, *_fold(f"All cells of {study.name}, scale {results.scale}", [shown])]
+
+
+def _compares(study: Study, results: Results, measure: str) -> bool:
+    """Have several variants this measure? A table of one compares nothing."""
+    done = complete(study, results).outcomes.values()
+    having = {o.variant for o in done if o.measures.get(measure) is not None}
+    return len(having) > 1 or bool(having and len({o.variant for o in done}) == 1)
 
 
 def _claims(study: Study, results: Results) -> list[str]:
@@ -337,6 +418,8 @@ def _claims(study: Study, results: Results) -> list[str]:
 
 def _verdict(tried: Tried) -> str:
     """On how many benchmarks a claim holds beyond the seeds' spread, and where it does not."""
+    if tried.why:
+        return f"not tried: {tried.why}"
     if not tried.n:
         told = "not tried"
     elif tried.held == tried.n:

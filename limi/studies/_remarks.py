@@ -8,7 +8,8 @@ shown, so that none can outlive the cells that it came from:
     {findings limi/natural low} a ratio of two variants; {if_o limi:before mean} a relative change
     {if_o limi:before means}    the same of their means over all benchmarks
     {span if_r control census-age}     the smallest and the largest of the seeds
-    {least rows offset}         the smallest of all cells; `most`, the largest
+    {least rows offset}         the smallest of all cells; `most`, the largest; "none" where it was
+                                taken and no cell has a number
     {clock adf}                 on how many benchmarks the paper's runs ended by the clock
     {count findings limi > natural}    on how many benchmarks the mean is higher, as "5 of 7"
     {where findings limi > natural}    on which of them
@@ -18,8 +19,13 @@ shown, so that none can outlive the cells that it came from:
     {pairs findings limi > natural}    in how many pairs of one benchmark and seed, as "20 of 21"
     {best findings step-0,step-0.1}    which variant has the best mean, on how many benchmarks
     {best findings step-0,step-0.1 mean}  which has the best mean over all of them
+    {runs effect_seen limi faces}      in how many runs something was seen, as "4 of 5"
     {stops limi rows}           how many cells ended by that, as "18 of 21"
-    {n benchmarks}              how many there are; {n seeds limi} of a variant
+    {taken curve eidig,expga}   how many cells of these variants have a measure, as "9 of 24"
+    {taken curve}               of all of them
+    {paper if_r before mean}    the paper's number: on a benchmark, or the mean over its own
+    {n benchmarks}              how many there are; {n seeds limi} of a variant,
+                                {n seeds limi census-sex} on a benchmark
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
 
 Variants are compared at the seeds that all of them have, where there are any.
@@ -43,7 +49,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from limi.studies._derived import complete
-from limi.studies._files import Study
+from limi.studies._files import Study, paper_numbers
 from limi.studies._measures import MEASURES, show
 from limi.studies._results import DONE, Results
 from limi.studies._rule import ABOVE, BELOW, stand, tell_stand
@@ -93,7 +99,7 @@ def fill_in(text: str, study: Study, known: Sequence[Results]) -> str:
 def check_remarks(study: Study, known: Sequence[Results]) -> list[str]:
     """What is wrong with a study's remarks, notes and claims, a sentence each."""
     claims = [one.says for one in study.claims] + [one.says for one in study.combined]
-    words = (study.remarks, *study.notes, *claims)
+    words = (study.remarks, *study.notes, *claims, *(one.says for one in study.older))
     return check_text(study.name, words, study, known, study.fixed, study.supports)
 
 
@@ -160,6 +166,8 @@ def _lacking(place: str, study: Study, known: Sequence[Results]) -> list[str]:
     """
     scale, colon, _ = place.partition(": ")
     words = re.split(r"[ ,/]|:(?! )", place.partition(": ")[2] or place)
+    if words[0] == "taken":
+        return []  # what is not there is what it counts
     measure = next((word for word in words if word in MEASURES), None)
     measure = "stop" if words[0] == "stops" else measure
     named = [variant.name for variant in study.variants if variant.name in words]
@@ -211,6 +219,9 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
         "most": _end,
         "clock": _clock,
         "n": _n,
+        "taken": _taken,
+        "paper": _of_the_paper,
+        "runs": _runs,
         **dict.fromkeys(_RULED, _ruled),
     }
     for results in wanted:
@@ -264,6 +275,8 @@ def _end(words: list[str], study: Study, results: Results) -> str | None:
     pick, measure = min if words[0] == "least" else max, words[1]
     cells = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
     values = [float(v) for o in cells if isinstance(v := o.measures.get(measure), (int, float))]
+    if not values and any(measure in o.measures for o in cells):
+        return "none"
     return show(pick(values), measure) if values else None
 
 
@@ -275,10 +288,40 @@ def _clock(words: list[str], study: Study, results: Results) -> str | None:
 def _n(words: list[str], study: Study, results: Results) -> str | None:
     if words[1:] == ["benchmarks"]:
         return str(len({o.benchmark for o in results.outcomes.values()})) or None
-    if len(words) == 3 and words[1] == "seeds":
+    if len(words) in (3, 4) and words[1] == "seeds":
         done = [o for o in results.outcomes.values() if o.variant == words[2] and o.status == DONE]
+        done = [o for o in done if len(words) == 3 or o.benchmark == words[3]]
         return str(len({o.seed for o in done})) if done else None
     return None
+
+
+def _taken(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) not in (2, 3) or (words[1] not in MEASURES and words[1] != "curve"):
+        return None
+    variants = words[2].split(",") if len(words) == 3 else None
+    done = [o for o in results.outcomes.values() if o.status == DONE]
+    cells = [o for o in done if variants is None or o.variant in variants]
+    n = sum(o.measures.get(words[1]) is not None for o in cells)
+    return f"{n:,} of {len(cells):,}" if cells else None
+
+
+def _runs(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4 or words[1] not in MEASURES:
+        return None
+    _, measure, variant, benchmark = words
+    values = results.numbers(benchmark, variant, measure)
+    return f"{sum(value > 0 for value in values)} of {len(values)}" if values else None
+
+
+def _of_the_paper(words: list[str], study: Study, results: Results) -> str | None:
+    if len(words) != 4:
+        return None
+    _, measure, variant, over = words
+    table = paper_numbers(study.name).get(measure, {})
+    found = {b: line[variant] for b, line in table.items() if variant in line}
+    if over == "mean" and found:
+        return show(statistics.fmean(found.values()), measure)
+    return show(found[over], measure) if over in found else None
 
 
 def _stops(words: list[str], study: Study, results: Results) -> str | None:

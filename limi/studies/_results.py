@@ -18,8 +18,7 @@ from limi.studies._files import Study
 from limi.system import writing
 from limi.system.validate import require_fields, require_type
 
-__all__ = ["DONE", "Outcome", "Results", "collect", "describe_outdated", "keep", "read"]
-__all__ += ["write_cell"]
+__all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
 
 FORMAT = 1
 DONE, ABSENT, UNABLE, FAILED = "done", "absent", "unable", "failed"
@@ -147,31 +146,6 @@ def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> 
     if None not in by:  # every cell says where it was run
         earlier = [one for one in earlier if one.get("processor") in by - {now["processor"]}]
     return Results(known.study, scale, chosen, now | ({"earlier": earlier} if earlier else {}))
-
-
-def describe_outdated(results: Results, cells: Sequence[Cell]) -> str:
-    """Which of the shown cells today's program would run again, in a sentence; else nothing.
-
-    A method that was changed by design since has another revision; without one, settings, measures
-    or the target were changed.
-    """
-    told: dict[tuple[str, str], int] = {}
-    for cell in cells:
-        outcome = results.outcomes.get(cell.name)
-        if outcome is None or outcome.status != DONE or outcome.digest == cell.digest():
-            continue
-        why = "other settings, other measures or another target"
-        if outcome.revision < cell.revision:
-            why = f"revision {outcome.revision} of the method, which is now at {cell.revision}"
-        told[(cell.variant, why)] = told.get((cell.variant, why), 0) + 1
-    if not told:
-        return ""
-    by_reason: dict[str, list[str]] = {}
-    for (variant, why), n in told.items():
-        by_reason.setdefault(why, []).append(f"`{variant}` ({n:,})")
-    parts = "; ".join(f"{', '.join(names)}: {why}" for why, names in by_reason.items())
-    n_cells = sum(told.values())
-    return f"{n_cells:,} of the cells shown would be run again today: {parts}."
 
 
 def machine() -> dict[str, Any]:

@@ -8,17 +8,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
-from limi.studies._conditions import conditions, is_on_gpu
+from limi.studies._conditions import are_comparable, conditions
 from limi.studies._derived import AT_ROWS, complete
 from limi.studies._files import Claim, Combined, Study, TableSpec, paper_numbers
 from limi.studies._formats import StudyTable
-from limi.studies._measures import MEASURES, SPEEDS, show
+from limi.studies._measures import MEASURES, SPEEDS, show, show_apart
 from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare, draw_stands
 
 __all__ = ["Tried", "claims", "combine", "matrix", "tables", "take_cells"]
 
 NO_RESULT = "not run"
+NOT_MEASURED = "not measured"
 # Of a target and not of findings, so that few findings are not why one is missing.
 _OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "opportunity"} | {
     "twin_rate",
@@ -31,7 +32,8 @@ _OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "oppo
 }
 MEAN = "mean"
 _APART = " †"
-_NOT_COMPARED = "† Searched on a GPU, or does not say where: not compared with the others."
+_NOT_COMPARED = "† Of a GPU or another machine, or does not say: not compared with the others."
+_OF_THE_PAPER = ("paper_end", "paper_seconds")  # measures of its runs, not of ours
 
 
 def tables(study: Study, results: Results, *, brief: bool = False) -> list[StudyTable]:
@@ -59,7 +61,9 @@ def take_cells(results: Results, measure: str) -> bool:
 def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
     paper = paper_numbers(study.name)
     n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
-    columns = [c for name in spec.measures for c in _columns(name, n_seeds, name in paper)]
+    # A column that no cell has is left out; where none has any, the planned table is shown.
+    taken = [name for name in spec.measures if take_cells(results, name)] or spec.measures
+    columns = [c for name in taken for c in _columns(name, n_seeds, name in paper)]
     notes = _Notes()
     if n_seeds > 1:
         notes.add(_say_seeds(results, n_seeds))
@@ -70,8 +74,7 @@ def _table(study: Study, spec: TableSpec, results: Results) -> StudyTable:
                 continue
             place = _Place(results, benchmark, variant, notes)
             given = {
-                m: _published(study, results, paper.get(m, {}), benchmark, variant)
-                for m in spec.measures
+                m: _published(study, results, paper.get(m, {}), benchmark, variant) for m in taken
             }
             cells = [place.cell(kind, m, given[m]) for kind, m in columns]
             rows.append((benchmark, study.variant(variant).label, *cells))
@@ -125,23 +128,65 @@ def matrix(study: Study, measure: str, results: Results) -> StudyTable:
             row.append(f"{shown}{mark}{beside}")
         rows.append(tuple(row))
     beside_ours = " (the paper's)" if paper else ""
-    title = f"{MEASURES[measure].label}: ours{beside_ours}"
+    title = MEASURES[measure].label
+    title += "" if measure in _OF_THE_PAPER else f": ours{beside_ours}"
     if MEASURES[measure].more_is_better is not None:
         title += "; * is the best mean of ours"
     if f"{measure}_low" in MEASURES:
         title += "; in square brackets the interval of what a sample of findings says"
     labels = [study.variant(v).label for v in variants]
-    notes = (_NOT_COMPARED,) if any(_APART in cell for row in rows for cell in row) else ()
-    return StudyTable(title, ("benchmark", *labels), tuple(rows), notes, n_names=1)
+    notes = [_NOT_COMPARED] if any(_APART in cell for row in rows for cell in row) else []
+    notes += filter(None, [_tell_fewer_seeds(study, results, variants, measure)])
+    notes += filter(None, [_tell_no_interval(study, results, variants, measure)])
+    return StudyTable(title, ("benchmark", *labels), tuple(rows), tuple(notes), n_names=1)
+
+
+def _tell_no_interval(study: Study, results: Results, variants: Iterable[str], measure: str) -> str:
+    """Variants of a sampled measure whose interval some seeds lack."""
+    if f"{measure}_low" not in MEASURES:
+        return ""
+    lacking = [
+        study.variant(variant).label
+        for variant in variants
+        for benchmark in _run_of(results)
+        if results.numbers(benchmark, variant, measure)
+        and not _interval(results, benchmark, variant, measure)
+    ]
+    names = ", ".join(dict.fromkeys(lacking))
+    return f"No interval is shown where some seeds have none: {names}." if names else ""
+
+
+def _tell_fewer_seeds(study: Study, results: Results, variants: Iterable[str], measure: str) -> str:
+    """Variants of which some seeds did not take a measure that others of them took."""
+    fewer: dict[str, list[str]] = {}
+    for variant in variants:
+        counts = []
+        for benchmark in _run_of(results):
+            done = [o for o in results.of(benchmark, variant) if o.status == DONE]
+            counts += [(sum(measure in o.measures for o in done), len(done))] if done else []
+        fewest = min((n for n, _ in counts), default=0)
+        if any(n for n, _ in counts) and any(n < of for n, of in counts):
+            label = study.variant(variant).label
+            fewer.setdefault(f"{fewest} of {max(of for _, of in counts)}", []).append(label)
+    parts = [f"{n} seeds of {', '.join(names)}" for n, names in fewer.items()]
+    return f"On some benchmarks this was measured of {'; '.join(parts)} alone." if parts else ""
 
 
 def _is_apart(results: Results, benchmark: str, variant: str, measure: str) -> bool:
-    """Is this a speed of cells that searched on a GPU, or do not say where?"""
+    """Is this a speed of cells that are not of the machine of the others, or do not say where?"""
     if measure not in SPEEDS:
         return False
     inner = _run_of(results) if benchmark.startswith(MEAN) else [benchmark]
     outcomes = [one for b in inner for one in results.of(b, variant) if one.status == DONE]
-    return any(is_on_gpu(one) is not False for one in outcomes)
+    there = {str(one.given.get("machine", "")) for one in outcomes}
+    return not are_comparable(outcomes) or bool(there - {_usual_machine(results)})
+
+
+def _usual_machine(results: Results) -> str:
+    """The machine that most cells name; none where they do not say."""
+    done = [o for o in results.outcomes.values() if o.status == DONE and "machine" in o.given]
+    named = Counter(str(one.given["machine"]) for one in done if are_comparable([one]))
+    return named.most_common(1)[0][0] if named else ""
 
 
 def _interval(results: Results, benchmark: str, variant: str, measure: str) -> str:
@@ -149,6 +194,11 @@ def _interval(results: Results, benchmark: str, variant: str, measure: str) -> s
     ends = [f"{measure}_{end}" for end in ("low", "high")]
     if not all(end in MEASURES for end in ends):
         return ""
+    inner = _run_of(results) if benchmark.startswith(MEAN) else [benchmark]
+    for place in inner:  # an interval of some seeds need not hold the mean of all
+        counts = {len(results.numbers(place, variant, name)) for name in (measure, *ends)}
+        if len(counts) > 1:
+            return ""
     values = [_mean(results, benchmark, variant, end) for end in ends]
     shown = [show(value, measure) for value in values if value is not None]
     return f" [{' to '.join(dict.fromkeys(shown))}]" if len(shown) == len(ends) else ""
@@ -164,6 +214,7 @@ class Tried:
     open: tuple[str, ...]  # where the seeds' ranges meet
     missing: tuple[str, ...]  # rivals without a number, by benchmark
     n_seeds: int = 2  # of the cell with the fewest
+    why: str = ""  # it was not tried
 
     @property
     def n(self) -> int:
@@ -196,6 +247,8 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
 
 
 def _try(claim: Claim, study: Study, results: Results) -> Tried:
+    if claim.measure in SPEEDS and not _has_one_machine(claim, study, results):
+        return Tried(claim, 0, (), (), (), 0, "the cells do not all name one machine")
     held, against, undecided, missing = 0, [], [], []
     seeds = []
     sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
@@ -215,9 +268,7 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
         }
         ahead = [name for name, verdict in stands.items() if verdict == "lost"]
         rival = max(ahead or means, key=lambda name: means[name])
-        shown = (
-            f"{show(sign * means[rival], claim.measure)} against {show(sign * mean, claim.measure)}"
-        )
+        shown = " against ".join(show_apart(sign * means[rival], sign * mean, claim.measure))
         more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
         if ahead:
             against.append(f"{benchmark}: {rival} {shown}{more}")
@@ -229,6 +280,16 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
     return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing), n_seeds)
 
 
+def _has_one_machine(claim: Claim, study: Study, results: Results) -> bool:
+    return are_comparable(
+        outcome
+        for benchmark in _run_benchmarks(study, results)
+        for name in (claim.first, *claim.over)
+        for outcome in results.of(benchmark, name)
+        if outcome.status == DONE
+    )
+
+
 def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
     """Each ratio by pair of variants, and over all of them as `mean`."""
     told = []
@@ -238,10 +299,7 @@ def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, fl
         for first, second in one.pairs:
             ratios = []
             for benchmark in _run_benchmarks(study, results):
-                mine = _mean(results, benchmark, first, one.measure)
-                other = _mean(results, benchmark, second, one.measure)
-                if mine is not None and other:
-                    ratios.append(mine / other)
+                ratios += _ratio_by_seed(results, benchmark, first, second, one.measure)
             if ratios:
                 by_pair[f"{first} to {second}"] = statistics.fmean(ratios)
                 every += ratios
@@ -249,6 +307,18 @@ def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, fl
             by_pair[MEAN] = statistics.fmean(every)
         told.append((one, by_pair))
     return told
+
+
+def _ratio_by_seed(
+    results: Results, benchmark: str, first: str, second: str, measure: str
+) -> list[float]:
+    """The mean over seeds of the ratio on a benchmark, if it has any: the claims' way."""
+    mine, other = (
+        {o.seed: o.measures.get(measure) for o in results.of(benchmark, name) if o.status == DONE}
+        for name in (first, second)
+    )
+    found = [a / b for seed, a in mine.items() if a is not None and (b := other.get(seed))]
+    return [statistics.fmean(found)] if found else []
 
 
 # -- numbers ------------------------------------------------------------------------------
@@ -348,7 +418,7 @@ def _why_not(
     if not outcomes:
         return NO_RESULT
     told: Outcome | None = next((o for o in outcomes if o.status != DONE), None)
-    if told is None and measure in AT_ROWS:
+    if told is None and measure in AT_ROWS and any(measure in o.measures for o in outcomes):
         return "fewer rows"
     if told is None and measure in ("paper_rows", "paper_speed"):
         return "never found as many"
@@ -356,7 +426,7 @@ def _why_not(
         found = [o.measures.get("findings") for o in outcomes]
         few = all(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
         judged = measure not in _OF_THE_TARGET
-        return f"under {FEWEST_TO_JUDGE} found" if few and judged else "-"
+        return f"under {FEWEST_TO_JUDGE} found" if few and judged else NOT_MEASURED
     if notes is not None and told.why:
         where = (
             benchmark.partition("-")[0] if told.status == "absent" else f"{benchmark}, {variant}"

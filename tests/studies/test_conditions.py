@@ -2,7 +2,8 @@
 
 import dataclasses
 
-from limi.studies._conditions import briefly, is_on_gpu
+from limi import methods
+from limi.studies._conditions import are_comparable, briefly, count_labels, is_on_gpu
 from limi.studies._results import Results
 from tests.studies.small import outcome, small_study, tiny
 
@@ -52,3 +53,26 @@ def test_what_is_missing_and_what_would_be_run_again_is_said():
     study = small_study()
     alone = dataclasses.replace(study, _scales={"small": {**study._scales["small"], "seeds": 1}})
     assert any("Few rows. 1 seed," in one for one in briefly(alone, known))
+
+
+def test_latents_that_a_smaller_scale_labels_are_told():
+    assert "LIMI labels 20,000 of 200,000 latents (limi) for its boundary" in said(
+        with_given(limi={"settings": {"n_latents": 200_000}})
+    )
+    method = methods.parse("limi", {"n_latents": 50_000})
+    assert count_labels(method, 50_000, float("inf")) == 5_000
+    assert count_labels(method, float("inf"), 1_000) == 200
+    paper = methods.parse("limi", {"preset": "paper", "n_latents": 50_000})
+    assert count_labels(paper, 50_000, float("inf")) == 50_000
+
+
+def test_speeds_are_compared_on_one_machine_alone():
+    here = {"device": "cpu", "machine": "here"}
+
+    def cells(*given):
+        return [dataclasses.replace(outcome("census-sex/limi/0"), given=one) for one in given]
+
+    assert are_comparable(cells(here, here))
+    assert are_comparable([])
+    for other in ({**here, "machine": "there"}, {**here, "device": "cuda"}, {"device": "cpu"}):
+        assert not are_comparable(cells(here, other))

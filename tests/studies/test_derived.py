@@ -70,9 +70,9 @@ def test_programs_of_other_targets_and_generators_have_speeds_of_their_own(tmp_p
     }
     keep(Results("plain", "small", cells), tmp_path)
     speeds = _derived.read_speeds(tmp_path)
-    assert speeds[("census-sex", "limi-rf.ctgan")] == _derived._Program(4.0, 4.0)
+    assert speeds[("census-sex", "limi-rf.ctgan")] == _derived._Program(5.0, 4.0)
     cell = outcome("census-sex/limi.ctgan/0", findings=5.0, rows=10.0)
-    assert derive("rf", cell, speeds)["loop_speed"] == 4.0
+    assert derive("rf", cell, speeds)["loop_speed"] == 5.0
     assert "loop_speed" not in derive("dnn", cell, speeds)
 
 
@@ -94,3 +94,32 @@ def test_findings_per_second_of_the_search_alone_and_of_everything():
     assert [one.get("per_second_all") for one in told] == [30.0, 5.0, None]
     assert [one.get("per_second_search") for one in told] == [None, None, 40.0]
     assert (told[0]["per_row"], told[0]["per_thousand_queries"]) == (0.5, 100.0)
+
+
+def test_findings_are_read_off_where_the_paper_stops():
+    for rows, latents, expected in ((720, 1_000, 72), (720, 410, 41), (720, None, None)):
+        cell = outcome("census-sex/step-0.3/0", findings=72.0, rows=rows, curve=CURVE)
+        settings = {} if latents is None else {"n_latents": latents}
+        cell = dataclasses.replace(cell, given={"settings": settings})
+        assert derive("step", cell).get("found_latents") == expected
+    # Without a curve nothing can be read off.
+    cell = outcome("census-sex/step-0.3/0", findings=72.0, rows=720)
+    cell = dataclasses.replace(cell, given={"settings": {"n_latents": 100}})
+    assert derive("step", cell)["found_latents"] is None
+
+
+def test_repeated_findings_are_counted_of_the_paper_s_recipe_alone():
+    for variant, expected in (("limi", 2.5), ("limi-best", None), ("control", None)):
+        cell = outcome(f"census-sex/{variant}/0", findings=40, added=100)
+        assert derive("repair-dnn", cell).get("repeats") == expected
+
+
+def test_a_negative_time_before_the_first_row_was_not_measured(tmp_path):
+    times = {"census-sex/expga/0": -1.0, "census-sex/expga/1": 11.0, "census-sex/sg/0": 3.0}
+    cells = {n: outcome(n, loop_speed=2.0, loop_before=t, rows=300) for n, t in times.items()}
+    known = Results("plain", "small", cells)
+    found = complete(load("plain"), known, {}).outcomes
+    assert [found[name].measures["loop_before"] for name in times] == [None, None, 3.0]
+    negative = {**cells, "census-sex/expga/1": cells["census-sex/expga/0"]}
+    keep(Results("plain", "small", negative), tmp_path)
+    assert _derived.read_speeds(tmp_path)[("census-sex", "expga")].before == 0.0

@@ -58,6 +58,56 @@ def test_the_overview_has_two_screens():
     assert "reproduction/conditions.md" in overview
 
 
+def test_the_overview_says_how_old_its_cells_are(tmp_path):
+    keep(tiny(), tmp_path)
+    overview = studies.page(tmp_path)
+    assert "10 of the 10 cells shown were made by earlier versions of limi" in overview
+    assert "Cells of an earlier program" not in overview
+    old = outcome("census-sex/limi/0", if_r=0.1)
+    before = dataclasses.replace(
+        old, measures={"if_r": 0.1, "before": {"if_r": 0.2}, "findings": 5, "added": 9}
+    )
+    keep(Results("repair-dnn", "small", {before.cell: before}), tmp_path)
+    pages = studies.pages(tmp_path)
+    assert "‡ Cells of an earlier program: in these searches" in pages["reproduction.md"]
+    assert "‡ **Cells of an earlier program** (limi)" in pages["reproduction/repair-dnn.md"]
+
+
+def test_minor_claims_stand_on_their_page_alone(tmp_path):
+    keep(tiny(), tmp_path)
+    pages = studies.pages(tmp_path)
+    minor = [claim.says for claim in list_claims() if claim.minor]
+    assert minor
+    shown = [line for line in pages["reproduction.md"].splitlines() if line.startswith("| [")]
+    assert len(shown) == sum(not claim.minor and not claim.ours for claim in list_claims())
+    for says in minor:
+        assert f"| [{says}](" in pages["reproduction/claims.md"]
+
+
+def test_a_conclusion_may_add_what_another_study_says(monkeypatch):
+    known = [(load("dnn"), [tiny()]), (load("repair-dnn"), [])]
+    one = {
+        "study": "dnn",
+        "says": "Of {findings limi mean}.",
+        "also": [
+            {"study": "repair-dnn", "says": "Not {if_r limi mean}."},
+            {"study": "dnn", "says": "More than {findings natural mean}."},
+        ],
+    }
+    assert _page._fill(one, known) == "Of 200,000. More than 145,000."
+
+
+def test_a_table_of_one_variant_is_left_out(tmp_path):
+    cells = {
+        name: outcome(name, findings=5.0, **more)
+        for name, more in (("census-sex/limi/0", {"found_10k": 3.0}), ("census-sex/adf/0", {}))
+    }
+    keep(Results("dnn", "small", cells), tmp_path)
+    page = studies.pages(tmp_path)["reproduction/dnn.md"].partition("<details>")[0]
+    assert "**findings: ours" in page
+    assert "found in 10,000 rows" not in page
+
+
 def test_links_follow_the_name_of_the_page(tmp_path):
     keep(tiny(), tmp_path)
     pages = studies.pages(tmp_path, "copy")

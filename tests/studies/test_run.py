@@ -14,7 +14,8 @@ from limi.studies import _cells, _results, _run
 from limi.studies._cells import expand
 from limi.studies._files import load
 from limi.studies._formats import render
-from limi.studies._results import DONE, describe_outdated, read
+from limi.studies._outdated import describe_outdated, find_outdated
+from limi.studies._results import DONE, read
 from tests.studies.small import ROOT, small_cell
 
 
@@ -61,10 +62,14 @@ def test_cells_of_other_revisions_or_settings_are_stale_and_of_other_versions_no
     go(tmp_path)
     monkeypatch.setattr(_cells, "tools", lambda: {"numpy": "9.9"})
     assert go(tmp_path).run == 0
-    cells = expand(load("dnn"), "smoke", 1)
-    assert describe_outdated(read(load("dnn"), "smoke", tmp_path / "out"), cells) == ""
+
+    def describe():
+        known = read(load("dnn"), "smoke", tmp_path / "out")
+        return describe_outdated(known, find_outdated(known, expand(load("dnn"), "smoke", 1)))
+
+    assert describe() == ""
     monkeypatch.setattr(methods.get("adf"), "revision", 2, raising=False)
-    assert describe_outdated(read(load("dnn"), "smoke", tmp_path / "out"), cells) == (
+    assert describe() == (
         "1 of the cells shown would be run again today: `adf` (1): revision 1 of the method, which "
         "is now at 2."
     )

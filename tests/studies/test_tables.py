@@ -10,7 +10,7 @@ from limi.studies._claims import judge, list_claims
 from limi.studies._derived import complete
 from limi.studies._files import load
 from limi.studies._formats import render
-from limi.studies._measures import show
+from limi.studies._measures import show, show_apart
 from limi.studies._results import Results
 from tests.studies.small import outcome, small_study, tiny
 
@@ -53,7 +53,8 @@ def test_the_matrix_marks_the_best_and_shows_the_paper_s():
 
 
 def test_a_speed_of_a_gpu_is_marked_and_not_the_best():
-    given = {"limi": {"generator": "ctgan"}, "natural": {"device": "cuda"}, "adf": {}}
+    here = {"device": "cpu", "machine": "here"}
+    given = {"limi": {"generator": "ctgan"}, "natural": {**here, "device": "cuda"}, "adf": here}
     cells = {}
     for value, (variant, its) in enumerate(given.items()):
         name = f"census-sex/{variant}/0"
@@ -113,7 +114,7 @@ def test_few_findings_excuse_only_what_is_measured_of_findings():
     cell = outcome("census-sex/limi/0", findings=3)
     known = Results("dnn", "small", {cell.cell: cell})
     told = [_tables._why_not(known, "census-sex", "limi", m) for m in ("atn", "opportunity")]
-    assert told == ["under 50 found", "-"]
+    assert told == ["under 50 found", "not measured"]
 
 
 @pytest.mark.parametrize(
@@ -202,9 +203,12 @@ def test_ratios_of_pairs_are_means_over_benchmarks():
         load("queries").combined[0], pairs=(("limi", "natural"), ("adf", "limi"))
     )
     ((_, ratios),) = _tables.combine(small_study(combined=(one,)), tiny())
-    assert ratios["limi to natural"] == pytest.approx((100 / 80 + 300 / 210) / 2)
-    assert ratios["adf to limi"] == pytest.approx(1.25)
-    assert ratios["mean"] == pytest.approx((100 / 80 + 300 / 210 + 1.25) / 3)
+    assert ratios["limi to natural"] == pytest.approx(
+        ((90 / 80 + 110 / 80) / 2 + (300 / 200 + 300 / 220) / 2) / 2
+    )
+    assert ratios["adf to limi"] == pytest.approx((120 / 90 + 130 / 110) / 2)
+    of_natural, of_limi = 2 * ratios["limi to natural"], ratios["adf to limi"]
+    assert ratios["mean"] == pytest.approx((of_natural + of_limi) / 3)  # over three benchmarks
 
 
 def test_what_a_repair_measures_before_is_a_variant_of_its_own():
@@ -218,3 +222,62 @@ def test_what_a_repair_measures_before_is_a_variant_of_its_own():
     assert results.numbers("census-sex", "before", "if_o") == [0.2]
     told = [t for t in _tables.claims(study, results) if t.claim.measure == "if_o"]
     assert (told[0].held, told[0].against) == (1, ())
+
+
+def test_a_speed_of_another_machine_or_of_none_is_marked():
+    given = {"limi": "there", "natural": "", "adf": "here"}
+    cells = {}
+    for benchmark in ("census-sex", "credit-sex"):
+        for variant, machine in given.items():
+            name = f"{benchmark}/{variant}/0"
+            its = {"device": "cpu", "machine": machine} if machine else {"device": "cpu"}
+            its = {**its, "machine": "here"} if benchmark == "credit-sex" else its
+            cells[name] = dataclasses.replace(outcome(name, per_second=9.0), given=its)
+    table = _tables.matrix(small_study(), "per_second", Results("dnn", "small", cells))
+    assert ["†" in cell for cell in table.rows[0][1:]] == [False, True, True]
+
+
+def test_speeds_of_several_machines_decide_no_claim():
+    study = small_study()
+    claim = dataclasses.replace(study.claims[0], measure="per_second", over=("natural",))
+    (tried,) = _tables.claims(dataclasses.replace(study, claims=(claim,)), tiny())
+    assert (tried.n, tried.why) == (0, "the cells do not all name one machine")
+    assert _page._verdict(tried) == "not tried: the cells do not all name one machine"
+
+
+def test_numbers_that_look_alike_have_more_digits():
+    assert show_apart(151_000.0, 149_000.0, "plausible") == ("151,000", "149,000")
+    assert show_apart(110.2, 109.8, "plausible_per_thousand") == ("110.2", "109.8")
+    assert show_apart(0.81, 0.92, "atn") == ("0.810", "0.920")
+    assert show_apart(0.8101, 0.8102, "atn") == ("0.8101", "0.8102")
+    assert show_apart(5.0, 5.0, "findings") == ("5", "5")
+
+
+def test_a_column_that_no_cell_has_is_left_out():
+    spec = dataclasses.replace(small_study().tables[0], measures=("findings", "one_apart"))
+    (table,) = studies.tables(dataclasses.replace(small_study(), tables=(spec,)), tiny())
+    assert "one column from another" not in table.headings
+
+
+def test_an_interval_of_some_seeds_is_not_shown_beside_the_mean_of_all():
+    ends = {"plausible_per_row_low": 0.1, "plausible_per_row_high": 0.3}
+    cells = {}
+    for seed, more in enumerate((ends, {})):
+        name = f"census-sex/limi/{seed}"
+        cells[name] = outcome(name, plausible_per_row=0.2, **more)
+    known = Results("dnn", "small", cells)
+    assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == ""
+    (told,) = _tables.matrix(small_study(), "plausible_per_row", known).notes
+    assert told == "No interval is shown where some seeds have none: limi."
+    whole = {n: dataclasses.replace(c, measures={**c.measures, **ends}) for n, c in cells.items()}
+    known = Results("dnn", "small", whole)
+    assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == " [10 % to 30 %]"
+
+
+def test_a_measure_that_some_seeds_lack_says_so():
+    known = tiny()
+    name = "census-sex/limi/0"
+    measures = {k: v for k, v in known.outcomes[name].measures.items() if k != "atn"}
+    known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures=measures)
+    (told,) = _tables.matrix(small_study(), "atn", known).notes
+    assert told == "On some benchmarks this was measured of 1 of 2 seeds of limi alone."
