@@ -99,16 +99,11 @@ def table(folder: Path, rows: int) -> None:
     words += ["--favorable", "yes", "--protected", "sex", "--json"]
     seconds, memory, said = measured(folder, words)
     summary = json.loads(said)
-    tell(
-        "table",
-        rows=summary["n_rows"],
-        columns=COLUMNS,
-        gb_on_disk=round(size, 2),
-        seconds=round(seconds, 1),
-        peak_gb=round(memory, 2),
-        findings=summary["findings"],
-        real_rate=summary["rates"]["real"],
-    )
+    name = f"{summary['n_rows']:,} rows x {COLUMNS} columns"
+    report(f"{name}: GB on disk", size)
+    report(f"{name}: seconds", seconds)
+    report(f"{name}: peak GB", memory, 4.0)
+    report(f"{name}: findings", summary["findings"])
 
 
 def fit_rows(folder: Path, rows: int) -> None:
@@ -117,6 +112,7 @@ def fit_rows(folder: Path, rows: int) -> None:
     from limi.metrics.naturalness import average_tabular_naturalness
     from limi.table.files import infer, read
     from limi.table.frames import Codec
+    from limi.table.large import DEFAULT_FIT_ROWS
 
     frame = read(written(folder, rows), fit_rows=450_000)
     schema = infer(frame, exclude=("ok",))
@@ -124,36 +120,46 @@ def fit_rows(folder: Path, rows: int) -> None:
     del frame
     order = np.random.default_rng(0).permutation(len(every))
     judges, every = every[order[:50_000]], every[order[50_000:]]
+    before = None
     for n in (25_000, 50_000, 100_000, 200_000, 400_000):
         start = time.perf_counter()
         made = generators.fit("trees", every[:n], schema, np.random.default_rng(1))
         seconds = time.perf_counter() - start
         drawn, _ = generators.draw(made, len(judges), np.random.default_rng(2))
         natural = average_tabular_naturalness(judges, drawn, schema).score
-        tell("fit-rows", rows=n, seconds=round(seconds, 1), naturalness=round(natural, 4))
+        report(f"fitted to {n:,} rows: seconds", seconds)
+        report(f"fitted to {n:,} rows: naturalness", natural)
+        if before is not None:
+            bar = 0.005 if n > DEFAULT_FIT_ROWS else None  # of more rows than are drawn
+            report(f"fitted to {n:,} rows: change of naturalness", abs(natural - before), bar)
+        before = natural
 
 
 def findings(folder: Path, _: int, latents: list[int]) -> None:
     """`limi test` of the census benchmark's network with more and more latents."""
+    first = None
     for n in latents:
         words = ["test", "census", "--model", "benchmark:dnn", "--protected", "sex", "--json"]
         words += ["--max-rows", str(4 * n), "--set", f"n_latents={n}", "--device", "cpu"]
         words += ["--out", f"found-{n}", "--force"]
         seconds, memory, said = measured(folder, words)
         summary = json.loads(said)
-        tell(
-            "findings",
-            latents=n,
-            findings=summary["findings"],
-            seconds=round(seconds, 1),
-            peak_gb=round(memory, 3),
-            phases={name: spent["seconds"] for name, spent in summary["phases"].items()},
-        )
+        name = f"{n:,} latents"
+        report(f"{name}: findings", summary["findings"])
+        report(f"{name}: seconds", seconds)
+        for phase in ("search", "second_check"):
+            report(f"{name}: seconds, {phase}", summary["phases"][phase]["seconds"])
+        report(f"{name}: peak GB", memory)
+        first = memory if first is None else first
+        report(f"{name}: peak memory in times of {latents[0]:,} latents", memory / first, 1.1)
 
 
-def tell(part: str, **figures: Any) -> None:
-    """One line of figures."""
-    print(json.dumps({"part": part, **figures}), flush=True)
+def report(name: str, value: float, most: float | None = None) -> None:
+    """One line of a figure, and whether it is no more than its bar."""
+    line: dict[str, Any] = {"name": name, "value": round(float(value), 4)}
+    if most is not None:
+        line |= {"bar": most, "ok": bool(value <= most)}
+    print(json.dumps(line), flush=True)
 
 
 PARTS: dict[str, Callable[..., None]] = {

@@ -6,11 +6,12 @@ that are not far from the edge and have a wide gap between their scores under th
 It asks rows that differ from an anchor in up to three cells, under one protected value, which costs
 one question. Each row that was asked is a *foothold* for the next change.
 
-Of all footholds and changes, those are asked that most likely come to lie on the edge: what a
-change did elsewhere near the same anchor is what it is expected to do here, within a factor; one
-that was not tried yet may do what changes of that column usually do. So large changes come first,
+The walk asks the pairs of foothold and change that most likely lead to the edge. What a change did
+elsewhere near the same anchor, or what another step of the same number did last, is what it is
+expected to do here, within a factor; one that was not tried yet may do what changes of that column
+usually do. So large changes come first,
 and small steps of numbers once a foothold is near. Only a row so near to the edge that the gap of
-its anchor reaches over it is checked under all protected values.
+its anchor reaches over it is checked, under all protected values.
 
 A model that tells labels alone has no scores that could be measured: see `_lines.py`.
 """
@@ -40,21 +41,21 @@ _OFFSETS = np.array([-8, -5, -3, -2, -1, 1, 2, 3, 5, 8])  # steps of a number
 _MOST_STEPS = 80  # changes of an anchor that are steps of numbers
 _NEIGHBOURS = 24  # ... and those that are cells of natural neighbours
 _NEW_ANCHORS = 250  # of a round
-_FOOTHOLDS = 500  # that are kept: those with the most promising change
-_TURNS = 48  # of a search, in each of which a change is asked from as many footholds ...
-_AT_ONCE = (64, 256)  # ... as that takes, but no fewer and no more than these
+_FOOTHOLDS = 500  # that are kept beside the newest: those with the most promising change
+_TURNS = 48  # of a search, if each asks as much as it may
+_AT_ONCE = (64, 256)  # footholds, fewest and most, from which a change is chosen in a turn
 _REACH = 1.0  # log-odds that a walk bridges easily
 _GAP_KEPT = 0.5  # power of an anchor's gap that rows near it still have: wide gaps are exceptions
-_NEAR = 1.5  # gaps from the edge, within which a row is worth to be checked
+_NEAR = 1.5  # gaps from the edge, within which a row is worth checking
 _UNLIKE = 1.0  # of what a change did elsewhere, the part that it may do differently here
 _UNLIKE_BACK = 2.0  # ... if it went the other way there
 _LEAST = 0.005  # log-odds that any change may differ by
 _NOTHING = 1e-4  # log-odds: a change that does less is not tried again near the anchor
-_USUAL = np.log([0.5, 0.05])  # log-odds of another cell, and of one step, before any is known
+_USUAL = np.log([0.5, 0.05])  # how far another cell, and one step, move log-odds at first guess
 _USUAL_WORTH = 2.0  # changes
 _SPREAD = 1.5  # times what is usual: what a change may do that was not tried
-_SMALLEST = 1e-6  # score that is told from 0
-_DIGITS = 6  # of log-odds that are compared: the last ones are the machine's
+_SMALLEST = 1e-6  # smaller scores count as this one
+_DIGITS = 6  # of log-odds that are compared: the last ones differ between processors
 
 Values = NDArray[np.float64]
 Part = TypeVar("Part", bound="_Arrays")
@@ -90,8 +91,9 @@ class Anchors(_Arrays):
 
     @staticmethod
     def of(latents: Latents, checked: Checked, decision: Rule) -> Anchors:
-        """The rows that were checked and do not flip."""
-        steady = np.flatnonzero(~checked.flips)
+        """The rows that were checked under several protected values and do not flip."""
+        n_asked = (~np.isnan(checked.scores)).sum(axis=1)
+        steady = np.flatnonzero(~checked.flips & (n_asked > 1))
         scores = decision.as_score(checked.scores[steady])
         return Anchors(latents[steady], checked.rows[steady], scores)
 
@@ -134,9 +136,9 @@ class _Grounds(_Arrays):
     column: Index  # (n, m) of each change
     value: Values
     steps: Values  # 0 where the change is not one by steps
-    effect: Values  # log-odds that it did near this anchor; 0 where it is not known
-    unsure: Values  # how much otherwise it may be; NaN where it is not known
-    dead: Mask  # it does nothing here
+    effect: Values  # by how much it moved log-odds near this anchor; 0 where it is not known
+    unsure: Values  # how far off that may be; NaN where it is not known
+    dead: Mask  # it does nothing near this anchor
 
 
 @dataclass(frozen=True)
@@ -146,17 +148,8 @@ class _Footholds(_Arrays):
     rows: Rows
     ground: Index  # the anchor's
     lack: Values  # log-odds from the edge
-    done: Values  # (n, d) log-odds that the change of a cell has done
+    done: Values  # (n, d) by how much the change of each cell has moved log-odds
     tried: Mask  # (n, m)
-
-
-@dataclass(frozen=True)
-class _Prospects:
-    """What each change is expected to do from each foothold."""
-
-    promise: Values  # (n, m): log of the chance to land on the edge, but for a constant
-    lack: Values  # expected then
-    undone: Values  # log-odds of the change of the same cell that it takes the place of
 
 
 class Walk:
@@ -190,7 +183,7 @@ class Walk:
             steps=steps,
             effect=np.zeros(value.shape),
             unsure=np.full(value.shape, np.nan),
-            dead=np.zeros(value.shape, dtype=bool),
+            dead=~_differ(np.take_along_axis(anchors.rows, column, axis=1), value),
         )
         footholds = _Footholds(
             rows=anchors.rows,
@@ -212,8 +205,10 @@ class Walk:
             asked = self._ask(session, at_once)
             if asked is None:
                 return
-            grounds, near = self._grounds, asked[np.abs(asked.lack) <= _NEAR * self._gap(asked)]
+            grounds = self._grounds
             assert grounds is not None
+            reach = np.round(np.abs(asked.lack) - _NEAR * grounds.gap[asked.ground], _DIGITS)
+            near = asked[reach <= 0]
             rows = complete(self._schema, near.rows)
             fresh = np.flatnonzero(session.unseen(rows))
             if not len(fresh):
@@ -226,36 +221,33 @@ class Walk:
             if len(checked) < len(fresh):
                 return
 
-    def _gap(self, footholds: _Footholds) -> Values:
-        assert self._grounds is not None
-        gap: Values = self._grounds.gap[footholds.ground]
-        return gap
-
     def _ask(self, session: Session, most: int) -> _Footholds | None:
         """The footholds that the most promising changes lead to, none of them twice; None where
         there is nothing left to try, or no budget."""
         assert self._grounds is not None
         assert self._footholds is not None
-        prospects = self._look_ahead()
-        best = prospects.promise.max(axis=1)
+        promise, undone = self._look_ahead()
+        best = promise.max(axis=1)
         order = np.argsort(-best, kind="stable")
         chosen = order[:most][np.isfinite(best[order[:most]])]
         if not len(chosen):
             return None
-        which = prospects.promise[chosen].argmax(axis=1)
+        which = promise[chosen].argmax(axis=1)
         self._footholds.tried[chosen, which] = True
         here = self._footholds[chosen]
         grounds, line = self._grounds[here.ground], np.arange(len(chosen))
         column = grounds.column[line, which]
         here.rows[line, column] = grounds.value[line, which]
         asked = complete(self._schema, change(self._schema, here.rows, grounds.cells))
-        new = self._unmet(asked)
+        new = self._find_new(session, complete(self._schema, here.rows), asked)
         scores = session.ask(asked[new])
-        if len(scores) < len(new):
+        if len(new) and not len(scores):
             return None
+        new = new[: len(scores)]  # the budget may end inside of them
         here, which, column = here[new], which[new], column[new]
-        lack = _log_odds(scores) + grounds.offset[new]
-        did = lack - here.lack + prospects.undone[chosen[new], which]
+        # What is compared is rounded, because the last digits differ between machines.
+        lack = np.round(_log_odds(scores) + grounds.offset[new], _DIGITS)
+        did = np.round(lack - here.lack + undone[chosen[new], which], _DIGITS)
         self._learn(here.ground, which, did)
         here.done[np.arange(len(new)), column] = did
         here = _Footholds(here.rows, here.ground, lack, here.done, np.zeros_like(here.tried))
@@ -263,14 +255,20 @@ class Walk:
         assert self._footholds is not None
         return self._footholds[len(self._footholds.lack) - len(new) :]
 
-    def _unmet(self, rows: Rows) -> Index:
-        """The first of each row that no walk has asked."""
-        apart = distinct(self._schema, rows)
+    def _find_new(self, session: Session, rows: Rows, asked: Rows) -> Index:
+        """Which rows no walk has asked and no round has checked, of those that keep the rules of
+        the table; the first of each key."""
+        fresh = session.unseen(rows)
+        broken = session.find_broken(asked)
+        may = np.flatnonzero(fresh if broken is None else fresh & ~broken)
+        apart = distinct(self._schema, rows[may])
         first = np.sort(apart.first[~self._met.contains(apart.keys[apart.first])])
         self._met.add(apart.keys[first])
-        return first
+        return np.asarray(may[first])
 
-    def _look_ahead(self) -> _Prospects:
+    def _look_ahead(self) -> tuple[Values, Values]:
+        """(n, m) each, of every change from every foothold: the log of its chance to land on the
+        edge, but for a constant, and what the change did that it takes the place of."""
         assert self._grounds is not None
         assert self._footholds is not None
         here = self._footholds
@@ -288,7 +286,7 @@ class Walk:
         promise = -0.5 * lack**2 / variance - 0.5 * np.log(variance)
         # Findings near one anchor are much alike, so that each of them makes the next worth less.
         promise += (_GAP_KEPT * np.log(grounds.gap) - np.log1p(grounds.n_flips))[:, None]
-        return _Prospects(np.where(may, np.round(promise, _DIGITS), -np.inf), lack, undone)
+        return np.where(may, np.round(promise, _DIGITS), -np.inf), undone
 
     def _learn(self, ground: Index, which: Index, did: Values) -> None:
         """Note what changes did: they, and other steps of the same number, may do alike."""
@@ -299,12 +297,15 @@ class Walk:
         self._usual.learn(mine, taken, did)
         alike = (column == mine[:, None]) & (steps != 0) & (taken != 0)[:, None]
         slope = did / np.where(taken != 0, taken, 1.0)
-        effect = np.where(alike, slope[:, None] * steps, grounds.effect[ground])
+        guess = slope[:, None] * steps
         unlike = np.where(steps * taken[:, None] > 0, _UNLIKE, _UNLIKE_BACK)
-        unsure = np.where(alike, unlike * np.abs(effect), grounds.unsure[ground])
-        effect[line, which], unsure[line, which] = did, _UNLIKE * np.abs(did)
-        grounds.effect[ground], grounds.unsure[ground] = effect, unsure
-        grounds.dead[ground, which] |= np.abs(did) < _NOTHING
+        # Several changes near one anchor may be learned of at once, so no line is written whole.
+        of, other = np.nonzero(alike)
+        grounds.effect[ground[of], other] = guess[of, other]
+        grounds.unsure[ground[of], other] = (unlike * np.abs(guess))[of, other]
+        grounds.effect[ground, which] = did
+        grounds.unsure[ground, which] = _UNLIKE * np.abs(did)
+        np.logical_or.at(grounds.dead, (ground, which), np.abs(did) < _NOTHING)
 
     def _keep(self, footholds: _Footholds) -> None:
         """Keep these footholds, and no anchor that none of them came from."""
@@ -377,7 +378,10 @@ def _step(schema: Schema, rows: Rows, rng: np.random.Generator) -> tuple[Index, 
     )
     moved = snap(schema, moved)
     value = moved[np.arange(len(line)), column.ravel()].reshape(column.shape)
-    return column, value, steps
+    size = step_sizes(schema)[column]
+    left = np.take_along_axis(rows, column, axis=1)
+    left = (value - left) / np.where(size > 0, size, 1.0)  # the range may end before so many steps
+    return column, value, np.nan_to_num(np.round(left, _DIGITS))
 
 
 def _borrow(session: Session, anchors: Anchors, rng: np.random.Generator) -> tuple[Index, Values]:
@@ -390,6 +394,8 @@ def _borrow(session: Session, anchors: Anchors, rng: np.random.Generator) -> tup
     at = rng.integers(width, size=n * _NEIGHBOURS)
     latents[line, at] = drawn[line, at]
     near, rows = session.generator.decode(latents), np.repeat(anchors.rows, _NEIGHBOURS, axis=0)
+    # A neighbour under the anchor's protected values: other cells may go along with these.
+    near = change(session.schema, near, rows[:, session.schema.protected_index])
     differs = _differ(near, rows) & movable(session.schema)
     place = np.where(differs, rng.random(near.shape), -1.0).argmax(axis=1)
     # A neighbour that is the same row brings no change, whatever its column.

@@ -104,6 +104,8 @@ __all__ = ["Guided"]
 _RARE = 0.02  # share of flips, below which walks may find them sooner
 _WALKED = 4.0  # times the questions of a round, for walks that find more than rounds
 _WALKED_IN_VAIN = 0.125  # ... and for others
+_VERY_RARE = 0.005  # share of flips; where there may be more, guesses may find more than walks ...
+_WALKED_FIRST = 0.5  # ... so that these ask no more than that until guesses were tried
 _AT_ONCE = 24  # lines
 _LABELS = 2  # different answers at most, of a model that tells labels alone
 _NEAREST_OF = 128  # natural rows that are looked at for each that a line starts from
@@ -304,7 +306,7 @@ class _Walks:
         self._walk = Walk(schema)
         self._lines = Lines(schema)
         self._answers: Scores = np.zeros(0)  # different ones that the model gave, three at most
-        self._n_rows = self._n_flips = 0  # of rounds
+        self._n_rounds = self._n_rows = self._n_flips = 0
         self._found = self._asked = 0  # flips and questions of walks
         self._left = 0.0  # questions that they may ask now
 
@@ -316,6 +318,7 @@ class _Walks:
     def add(self, session: Session, asked: _Pool, checked: Checked) -> None:
         """See what came of a round; its plain rows may become anchors."""
         found = int(checked.flips.sum())
+        self._n_rounds += 1
         self._n_rows += len(checked)
         self._n_flips += found
         self._left = 0.0
@@ -327,7 +330,10 @@ class _Walks:
         self._anchors = Anchors.of(asked.latents[plain], checked[plain], session.decision)
         if self._n_rows >= 1 / _RARE:
             sooner = (self._found + 1) / (self._asked + 1) >= found / max(1, checked.queries)
-            self._left = checked.queries * (_WALKED if sooner else _WALKED_IN_VAIN)
+            share = _WALKED if sooner else _WALKED_IN_VAIN
+            if self._n_rounds == 1 and self._n_flips + 1 >= _VERY_RARE * self._n_rows:
+                share = _WALKED_FIRST
+            self._left = checked.queries * share
 
     def search(
         self, session: Session, learners: Learners | None, rng: np.random.Generator

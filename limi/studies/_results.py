@@ -144,7 +144,7 @@ def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> 
         earlier.append(before)
     by = {one.given.get("machine") for one in chosen.values() if one.status == DONE}
     if None not in by:  # every cell says where it was run
-        earlier = [one for one in earlier if one.get("processor") in by - {now["processor"]}]
+        earlier = [one for one in earlier if one.get("processor") in by and one != now]
     return Results(known.study, scale, chosen, now | ({"earlier": earlier} if earlier else {}))
 
 

@@ -4,8 +4,8 @@ The pass keeps a fair sample of rows, and of every column a few cells that show 
 all levels, the lowest and the highest number, one that needs so many decimals, a gap. What is
 inferred from these witnesses is what would be inferred from all cells.
 
-The pass uses every core: one thread reads the next row group while others look at the columns of
-this one. Each column sees its batches in order, so the number of threads changes nothing.
+The pass uses every core: one thread reads the next batch while others look at the columns of this
+one. Each column sees its batches in order, so the number of threads changes nothing.
 """
 
 from __future__ import annotations

@@ -103,7 +103,9 @@ def test_the_number_of_threads_changes_nothing(place, monkeypatch):
             np.testing.assert_array_equal(numbers, other.quantiles[name])
 
 
-def test_a_file_that_breaks_off_is_told_from_whichever_thread_reads_it(table, tmp_path):
+@pytest.mark.parametrize("n", [1, 2, 7])
+def test_a_damaged_file_is_told_from_whichever_thread_reads_it(n, table, tmp_path, monkeypatch):
+    monkeypatch.setattr(large, "n_cores", lambda: n)
     for name in ("a", "b"):
         table.to_parquet(tmp_path / f"{name}.parquet", index=False, row_group_size=170)
     content = bytearray((tmp_path / "b.parquet").read_bytes())
