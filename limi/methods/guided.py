@@ -47,20 +47,20 @@ Faithfulness
   the population as real people whose decision flips: with 60,000 queries 109 on census (sex; ATN
   0.815, real ones 0.815; LIMI finds 47), 85 on bank (0.893, 0.895; 41), 126 on meps (0.858, 0.878;
   70). One seed.
-- Rare flips, queries to the tenth finding, on models whose protected effect is shrunk (targets of
-  `limi bench`; means of six seeds for census, of three for the others; beside them what plain
-  natural rows need by their rate): a census network (sex) at 0.013 % 7,900 (6,800 to 9,300;
-  156,000) and at 0.1 % 2,200 (1,000 to 4,500; 20,000); a credit network (age, seven values) at
-  0.013 % 22,400 (520,000) and at 0.1 % 2,900 (70,000); boosted trees on bank (age, nine values) at
-  0.007 % 22,000 (5,600 to 43,800; 1,300,000) and at 0.14 % 2,000 (62,000). With 100,000 queries no
-  search of the literature finds ten flips at 0.01 % on any of the three.
-- Tried for walks and worse, census at 0.013 %: changes that are measured for each anchor alone and
-  added up, as in earlier versions, 34,000 to 42,000; beliefs about all sums of an anchor's changes
-  by a Gaussian process 18,000 to 23,000; one way from each anchor, always on from its nearest row,
-  12,600 to 18,300. A network's changes do not add up: what one does from another row differs by as
-  much as itself, so only near the edge is a step worth much, and all rows near it are kept. Gaps
-  shrink on the way (their logarithms by half), so that the widest are not worth as much as they
-  promise.
+- Rare flips: queries to the tenth finding on models whose protected effect is shrunk
+  (`benchmarks/guided.py rare`, default settings, six seeds on census, three on credit), as mean and
+  range, and what plain natural rows need by their rate. A census network (sex) at 0.011 %: 9,400
+  (5,900 to 14,000), natural rows 191,000; at 0.071 %: 1,700 (1,000 to 2,400), 28,200. A credit
+  network (age, seven values) at 0.015 %: 24,600 (22,400 to 28,700), 461,000; at 0.11 %: 3,800
+  (3,200 to 4,300), 62,800. So a twentieth. With 100,000 queries no search of the literature finds
+  ten flips at about 0.01 % of natural people (`limi bench`).
+- Tried for walks and worse, the same census network: changes that are measured for each anchor
+  alone and added up, as in earlier versions, 34,000 to 42,000; beliefs about all sums of an
+  anchor's changes by a Gaussian process 18,000 to 23,000; one way from each anchor, always on from
+  its nearest row, 12,600 to 18,300. A network's changes do not add up: what one does from another
+  row differs by as much as itself, so only near the edge is a step worth much, and all rows near it
+  are kept. Gaps shrink on the way (their logarithms by half), so that the widest are not worth as
+  much as they promise.
 - A model that tells labels alone has no scores to measure: instead, one number of a natural row is
   changed until the label does, and the way is halved to a single step (`_lines.py`). Queries to the
   tenth finding of the same networks, labels only; rates are those of the search's own natural rows.
