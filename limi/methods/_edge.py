@@ -19,13 +19,13 @@ A model that tells labels alone has no scores that could be measured: see `_line
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import Rule, round_scores
+from limi.methods._arrays import Arrays
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.partners import change, complete
@@ -58,31 +58,10 @@ _SMALLEST = 1e-6  # smaller scores count as this one
 _DIGITS = 6  # of log-odds that are compared: the last ones differ between processors
 
 Values = NDArray[np.float64]
-Part = TypeVar("Part", bound="_Arrays")
-
-
-class _Arrays:
-    """Arrays of one length, one line for each of several things."""
-
-    def __getitem__(self: Part, which: Any) -> Part:
-        return self._of({name: array[which] for name, array in self._arrays().items()})
-
-    def joined(self: Part, other: Part) -> Part:
-        """These, and then the others."""
-        more = other._arrays()
-        return self._of(
-            {name: np.concatenate([a, more[name]]) for name, a in self._arrays().items()}
-        )
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]
-
-    def _of(self: Part, arrays: dict[str, NDArray[Any]]) -> Part:
-        return type(self)(**arrays)
 
 
 @dataclass(frozen=True)
-class Anchors(_Arrays):
+class Anchors(Arrays):
     """Natural rows with their latents, and their scores under protected values."""
 
     latents: Latents
@@ -124,7 +103,7 @@ class Anchors(_Arrays):
 
 
 @dataclass(frozen=True)
-class _Grounds(_Arrays):
+class _Grounds(Arrays):
     """Anchors with the changes that may be tried near each, and what these are believed to do."""
 
     latents: Latents
@@ -142,7 +121,7 @@ class _Grounds(_Arrays):
 
 
 @dataclass(frozen=True)
-class _Footholds(_Arrays):
+class _Footholds(Arrays):
     """Rows that were asked, from which changes are tried."""
 
     rows: Rows
@@ -250,7 +229,7 @@ class Walk:
         did = np.round(lack - here.lack + undone[chosen[new], which], _DIGITS)
         self._learn(here.ground, which, did)
         here.done[np.arange(len(new)), column] = did
-        here = _Footholds(here.rows, here.ground, lack, here.done, np.zeros_like(here.tried))
+        here = replace(here, lack=lack, tried=np.zeros_like(here.tried))
         self._keep(self._footholds[order[:_FOOTHOLDS]].joined(here))
         assert self._footholds is not None
         return self._footholds[len(self._footholds.lack) - len(new) :]
@@ -312,9 +291,7 @@ class Walk:
         assert self._grounds is not None
         used, ground = np.unique(footholds.ground, return_inverse=True)
         self._grounds = self._grounds[used]
-        self._footholds = _Footholds(
-            footholds.rows, ground.reshape(-1), footholds.lack, footholds.done, footholds.tried
-        )
+        self._footholds = replace(footholds, ground=ground.reshape(-1))
 
 
 class _Usual:

@@ -90,6 +90,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
+from limi.methods._arrays import Arrays
 from limi.methods._edge import Anchors, Walk
 from limi.methods._guessing import Learners, Memory, Scale
 from limi.methods._lines import Lines
@@ -250,22 +251,12 @@ def _power(
 
 
 @dataclass(frozen=True)
-class _Pool:
+class _Pool(Arrays):
     """Rows with the latents they came from, and which of them are neighbours of findings."""
 
     latents: Latents
     rows: Rows
     bred: Mask
-
-    def __getitem__(self, which: Any) -> _Pool:
-        return _Pool(self.latents[which], self.rows[which], self.bred[which])
-
-    def joined(self, other: _Pool) -> _Pool:
-        return _Pool(
-            np.concatenate([self.latents, other.latents]),
-            np.concatenate([self.rows, other.rows]),
-            np.concatenate([self.bred, other.bred]),
-        )
 
 
 class _Parents:

@@ -78,6 +78,18 @@ class Cell:
         """Of its method, as it is now."""
         return revision_of_method(methods.parse(self.method, self.settings))
 
+    @property
+    def given(self) -> dict[str, Any]:
+        """What a reader needs to know of it beside its name, wherever it is run."""
+        tree: dict[str, Any] = {"target": self.target, **self.budget}
+        if self.settings:
+            tree["settings"] = dict(self.settings)
+        if self.generator is not None:
+            tree["generator"] = self.generator
+            if self.generator_settings:
+                tree["generator_settings"] = dict(self.generator_settings)
+        return tree
+
     def digest(self) -> str:
         """sha256 of everything that the result depends on by design, so that a changed cell is run
         again: its fields, the method's own defaults, and the revisions of what takes part.

@@ -90,7 +90,7 @@ def _tell_why(cell: Cell, outcome: Outcome, marks: Marks) -> str:
         if least is None or _rows(outcome) < least:
             return why
         return f"{why} and finds the same in budgets of {least:,} rows or more"
-    if other := _list_changes(_given(outcome), _would_be_given(cell)):
+    if other := _list_changes(_given(outcome), cell.given):
         return f"other settings ({', '.join(other)})"
     mark, accuracy = marks.get((cell.table, cell.target)), _accuracy(outcome)
     if mark is not None and accuracy is not None and abs(mark - accuracy) > _SAME:
@@ -106,19 +106,8 @@ def _tell_why(cell: Cell, outcome: Outcome, marks: Marks) -> str:
 
 
 def _given(outcome: Outcome) -> dict[str, Any]:
+    """What it says of itself, but for where it was run."""
     return {k: v for k, v in outcome.given.items() if k not in ("device", "machine")}
-
-
-def _would_be_given(cell: Cell) -> dict[str, Any]:
-    """What today's cell would say of itself; see `_run`."""
-    tree: dict[str, Any] = {"target": cell.target, **cell.budget}
-    if cell.settings:
-        tree["settings"] = dict(cell.settings)
-    if cell.generator is not None:
-        tree["generator"] = cell.generator
-        if cell.generator_settings:
-            tree["generator_settings"] = dict(cell.generator_settings)
-    return tree
 
 
 def _list_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

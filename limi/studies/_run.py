@@ -370,18 +370,6 @@ def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:
 
 
 def _take_given(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    """What a reader needs to know of a cell beside its name."""
+    """What a reader needs to know of a cell, and where it was run."""
     on_gpu = bool(cell.extra.get("gpu")) or shop.on_device(cell) is not None
-    tree: dict[str, Any] = {
-        "target": cell.target,
-        **cell.budget,
-        "device": "cuda" if on_gpu else "cpu",
-        "machine": _results.processor(),
-    }
-    if cell.settings:
-        tree["settings"] = dict(cell.settings)
-    if cell.generator is not None:
-        tree["generator"] = cell.generator
-        if cell.generator_settings:
-            tree["generator_settings"] = dict(cell.generator_settings)
-    return tree
+    return cell.given | {"device": "cuda" if on_gpu else "cpu", "machine": _results.processor()}

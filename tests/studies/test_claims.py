@@ -278,17 +278,8 @@ def repaired(**by_variant):
     return [Results("repair-dnn", "paper", cells)]
 
 
-LESS = PaperClaim(
-    says="less",
-    where="",
-    study="repair-dnn",
-    kind="less",
-    measure="if_n",
-    first="limi",
-    over=("before",),
-    stated=0.5,
-    control="control",
-)
+NATURAL_RATE = {"study": "repair-dnn", "measure": "if_n", "over": ("before",)}
+LESS = dataclasses.replace(FIRST, kind="less", stated=0.5, control="control", **NATURAL_RATE)
 
 
 @pytest.mark.parametrize(
