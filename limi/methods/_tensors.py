@@ -34,17 +34,20 @@ class Probed:
         return whole
 
     def in_parts(self, here: OnDevice, origin: str, size: int) -> Iterator[Checked]:
-        """The same, so many rows at once; the first part tells of the rows that do not flip.
+        """The same, so many rows at once; each part tells of its share of those that do not flip.
 
         A part is fetched while whoever takes them is busy with the one before.
         """
-        starts = range(0, max(len(self), 1), size)
-        unflipped = [self.n_checked - len(self)] + [0] * (len(starts) - 1)
+        n = max(len(self), 1)
+        starts = range(0, n, size)
+        ends = np.minimum(np.array(starts) + size, n)
+        # In whole numbers: findings per row are then the same from the first part to the last.
+        unflipped = np.diff((self.n_checked - len(self)) * ends // n, prepend=0).tolist()
         with ThreadPoolExecutor(1, "limi-fetch") as fetching:
             coming: list[Future[Checked]] = []
-            for start, n in zip(starts, unflipped, strict=True):
+            for start, others in zip(starts, unflipped, strict=True):
                 part = slice(start, start + size)
-                coming.append(fetching.submit(self._take, part, here, origin, n))
+                coming.append(fetching.submit(self._take, part, here, origin, others))
                 if start:
                     yield coming.pop(0).result()
             yield coming.pop().result()

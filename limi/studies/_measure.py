@@ -240,7 +240,8 @@ def _plausible(
 def _curve(ran: Run) -> dict[str, list[float]]:
     """Rows checked, queries and findings so far, at round numbers of rows and at the end.
 
-    Within a batch findings are taken to be spread evenly.
+    Within a batch findings are taken to be spread evenly; what was asked together is one batch, in
+    however many parts it came.
     """
     if not ran.rows or ran.rows[-1] < 1:
         return {}
@@ -251,7 +252,7 @@ def _curve(ran: Run) -> dict[str, list[float]]:
     marks = [m * 10.0**p for p in range(2, 8) for m in (1, 2, 5) if m * 10**p < checked[-1]]
     at = np.array([*marks, checked[-1]])
     # Before the first row lie labels and explanations: of equal rows the last counts.
-    last = np.append(checked[1:] > checked[:-1], True)
+    last = np.append((checked[1:] > checked[:-1]) & (queries[1:] > queries[:-1]), True)
     lines = {"rows": at}
     for name, line in (("queries", queries), ("findings", found)):
         lines[name] = np.interp(at, checked[last], line[last])

@@ -411,6 +411,16 @@ def test_blocks_do_not_matter(monkeypatch):
         assert mine.findings.flips == whole.findings.flips
 
 
+def test_findings_come_from_the_device_as_rows_are_checked(monkeypatch):
+    _, there = both(FINE, FINE_MODEL)
+    monkeypatch.setattr("limi.methods.limi._AT_ONCE", 7)
+    mine = run(LIMI(n_latents=2_000), there, Budget(), 1)
+    rows, found = np.array(mine.rows), np.array([findings for _, findings in mine.curve])
+    assert len(np.unique(rows)) > 3
+    assert rows[-1] - len(mine.findings) > 100  # which do not flip, and were asked with the others
+    np.testing.assert_allclose(found, len(mine.findings) * rows / rows[-1], atol=1)
+
+
 def test_one_decision_alone_falls_back_to_natural_rows():
     _, there = both(COARSE, linear((0.0, 0.0, 0.0, 0.0), 5.0))
     ran = run(LIMI(n_latents=500), there, Budget(), 0)
