@@ -6,9 +6,10 @@
 `limi study run` goes study by study, and makes everything that cells share first. Here the most
 valuable cells come first whatever their study, a cell waits for its own generator alone, and what
 is finished is written every half a minute: OUT/results.tgz holds SCALE/STUDY.json, as
-`limi study run --keep` writes them. `--done DIR` names results from before, which are not run
-again; unpack a call's results there and call once more for the rest. `--again PATTERN` runs cells
-although they are done, because what computes them has changed; `--skip PATTERN` leaves cells out.
+`limi study run --keep` writes them. `--done DIR` names results from before: where they are today's
+cells, those are not run again; unpack a call's results there and call once more for the rest.
+`--again PATTERN` runs cells although they are done, because what computes them has changed, and
+`--skip PATTERN` leaves cells out.
 
 A bare machine may lack packages: pure ones are taken from .data/site, tables from .data/frames
 where there is no pyarrow (`--pack` fills both, and the cache of networks, from here).
@@ -53,39 +54,37 @@ GPU_FITS = 6  # generators trained on the device at the same time
 
 # The cells in the order of their worth: study, scale, and patterns of BENCHMARK/VARIANT/SEED.
 PLAN: list[tuple[str, str, tuple[str, ...]]] = [
-    ("repairs-rf", "small", ("*",)),
-    ("repairs-dnn", "small", ("*",)),
-    # The paper's generator wherever the paper has numbers, and where its boundary should lie.
-    ("boundary", "small", ("*",)),
-    ("densities", "small", ("*",)),
-    ("svm", "small", ("*.ctgan/*", "*/limi/*")),
-    ("rf", "paper", ("*/limi.ctgan/*",)),
-    ("combination", "small", ("*.ctgan/*", "*/limi+*/*", "*")),
-    ("several-protected", "small", ("*/limi*/*",)),
-    ("repair-dnn", "small", ("*/control/*", "*/limi.ctgan/*")),
-    ("repair-rf", "small", ("*/control/*", "*/limi.ctgan/*")),
-    # LIMI under caps of rows and queries.
-    ("random-boundary", "small", ("*",)),
-    ("queries", "small", ("*/limi*/*",)),
-    ("dnn", "small", ("*/limi/*",)),
-    ("rf", "small", ("*/limi/*",)),
-    # Three seeds at the paper's scale.
+    # The paper's generator, which is trained fastest where there is a GPU.
+    ("rf", "paper", ("*.ctgan/*",)),
+    ("repair-dnn", "small", ("*.ctgan/*",)),
+    ("retraining", "small", ("*/ctgan/*",)),
+    ("repair-rf", "small", ("*.ctgan/*",)),
+    ("several-protected", "small", ("*.ctgan/*",)),
+    ("combination", "small", ("*.ctgan/*",)),
+    ("fitness", "paper", ("*.ctgan/*",)),
+    ("step", "paper", ("*.ctgan/*",)),
+    ("random-boundary", "paper", ("*.ctgan/*",)),
     ("dnn", "paper", ("*.ctgan/*",)),
-    ("rf", "paper", tuple(f"*/{m}/*" for m in ("limi", "expga", "aequitas", "sg", "natural"))),
-    ("dnn", "paper", ("*/themis/*", "*/maft/*", "*/vbtx/*")),
-    ("retraining", "small", ("*/paper/*", "*/control/*", "*/ctgan/*", "*/uniform/*", "*")),
-    ("fitness", "paper", ("*",)),
-    ("repair-rf", "small", ("*/limi/*", "*/limi-best/*")),
-    ("rf", "paper", ("*.ctgan/*", "*/themis/*", "*/vbtx/*")),
-    ("repair-dnn", "small", ("*/limi/*", "*/limi-best/*", "*/limi-strong/*", "*/limi-pairs/*")),
-    ("dnn", "paper", ("*/guided/*", "*")),
-    ("generators", "small", ("*/limi.*",)),
-    ("step", "paper", ("*.ctgan/*", "*")),
-    ("random-boundary", "paper", ("*.ctgan/*", "*")),
-    ("rf", "paper", ("*",)),
-    ("generators", "paper", ("*",)),
+    ("boundary", "small", ("*.ctgan/*",)),
+    ("densities", "small", ("*.ctgan/*",)),
+    ("svm", "small", ("*.ctgan/*",)),
+    # Models trained again, which take most of the time.
     ("repair-dnn", "small", ("*",)),
+    ("repairs-dnn", "small", ("*/paper/*", "*/findings/*", "*/average/*", "*/drop/*", "*")),
+    ("retraining", "small", ("*/paper/*", "*/control/*", "*")),
     ("repair-rf", "small", ("*",)),
+    ("repairs-rf", "small", ("*",)),
+    # The rest, with `trees`.
+    ("combination", "small", ("*",)),
+    ("fitness", "paper", ("*",)),
+    ("step", "paper", ("*",)),
+    ("random-boundary", "paper", ("*",)),
+    ("rf", "paper", ("*",)),
+    ("dnn", "paper", ("*",)),
+    ("generators", "small", ("*",)),
+    ("random-boundary", "small", ("*",)),
+    ("step", "small", ("*",)),
+    ("queries", "small", ("*",)),
     ("several-protected", "small", ("*",)),
 ]
 
@@ -129,8 +128,9 @@ def pack() -> None:
             shutil.copy(path, DATA / "benchmark" / path.name)
     kept = DATA / "cache" / "models"
     kept.mkdir(parents=True, exist_ok=True)
-    for path in benchmark.cache_folder().glob("*-dnn-0.*"):
-        shutil.copy(path, kept / path.name)
+    for kind in ("dnn", "svm"):  # forests are large, and soon grown
+        for path in benchmark.cache_folder().glob(f"*-{kind}-0.*"):
+            shutil.copy(path, kept / path.name)
 
 
 def list_cells(tiny: bool) -> list[Cell]:
@@ -275,14 +275,14 @@ def write(outcomes: dict[tuple[str, str], dict[str, Any]], out: Path, kept: Path
     draft.rename(out / "results.tgz")
 
 
-def read_done(folder: Path | None) -> set[tuple[str, str, str]]:
-    """Cells that have a result already."""
-    found = set()
-    for path in folder.glob("*/*.json") if folder else ():
-        for line in json.loads(path.read_text())["cells"]:
-            if line["status"] == "done":
-                found.add((path.parent.name, path.stem, line["cell"]))
-    return found
+def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
+    """Cells that have a result already, by their digests too: those of changed cells differ."""
+    return {
+        (path.parent.name, path.stem, line["cell"], line["digest"])
+        for path in (folder.glob("*/*.json") if folder else ())
+        for line in json.loads(path.read_text())["cells"]
+        if line["status"] == "done"
+    }
 
 
 def merge(new: Path, kept: Path) -> None:
@@ -336,7 +336,10 @@ def main() -> None:
     cells = [
         cell
         for cell in list_cells(options.tiny)
-        if ((cell.scale, cell.study, cell.name) not in done or _matches(cell, options.again))
+        if (
+            (cell.scale, cell.study, cell.name, cell.digest()) not in done
+            or _matches(cell, options.again)
+        )
         and _matches(cell, [options.only])
         and not _matches(cell, options.skip)
     ]
