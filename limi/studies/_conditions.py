@@ -80,8 +80,12 @@ def briefly(
 
 
 def _tell_labels(study: Study, results: Results) -> str:
-    """How many latents LIMI labels for its boundary, where it does not label all as the paper."""
+    """How many latents LIMI labels for its boundary, where it does not label all as the paper.
+
+    An earlier program may have labelled others, so of its cells nothing is said but that.
+    """
     fewer: dict[tuple[int, int], dict[str, None]] = {}
+    unknown: dict[str, None] = {}
     for cell in expand(study, results.scale):
         given = methods.parse(cell.method, cell.settings)
         method = getattr(given, "explorer", given)
@@ -90,14 +94,20 @@ def _tell_labels(study: Study, results: Results) -> str:
             rows = min(most, cell.budget.get("max_rows", math.inf))
             n = count_labels(method, rows, cell.budget.get("max_queries", math.inf))
             if n < method.n_latents and method.boundary == "fitted":
-                fewer.setdefault((n, method.n_latents), {})[cell.variant] = None
+                if results.outcomes[cell.name].digest == cell.digest():
+                    fewer.setdefault((n, method.n_latents), {})[cell.variant] = None
+                else:
+                    unknown[cell.variant] = None
     parts = [
         f"{n:,} of {latents:,} latents ({', '.join(names)})"
         for (n, latents), names in sorted(fewer.items())
     ]
-    return (
+    told = (
         f"LIMI labels {'; '.join(parts)} for its boundary; the paper labels all." if parts else ""
     )
+    if unknown:
+        told += f" How many earlier cells of {', '.join(unknown)} labelled, they do not record."
+    return told.strip()
 
 
 def _searches(cell: Cell) -> bool:

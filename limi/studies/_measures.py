@@ -63,6 +63,7 @@ MEASURES = {
     "loop_rows": Measure("rows one by one in the paper's time", "2", None, by_seed=False),
     "loop_findings": Measure("found by then", ",.0f"),
     "loop_speed": Measure("rows per second, one by one", "2"),
+    "loop_per_second": Measure("findings/s, one by one", "2 rate"),
     "loop_before": Measure("seconds before the first row", "2", False),
     "plausible_share": Measure("plausible", ".1%", True),
     "plausible_per_thousand": Measure("plausible per 1,000 queries", "2 rate", True),

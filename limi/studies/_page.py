@@ -300,13 +300,26 @@ def _drawn(study: Study, results: Results) -> dict[str, tuple[str, str]]:
 
 
 def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
-    """The results of each scale that was run, the largest first."""
+    """The results of each scale that was run, the largest first.
+
+    Scales below one that is whole are left out, unless they have more seeds: they say nothing more.
+    """
     name = f"{study.uses or study.name}.json"
-    return [
-        complete(study, read(study, scale, folder), speeds)
-        for scale in reversed(SCALES)
-        if (folder / scale / name).exists()
-    ]
+    kept: list[Results] = []
+    most_seeds = 0  # of a larger scale that is whole
+    for scale in reversed(SCALES):
+        seeds = _planned(study).scale(scale).seeds
+        if seeds <= most_seeds or not (folder / scale / name).exists():
+            continue
+        kept.append(complete(study, read(study, scale, folder), speeds))
+        done, planned = _progress(study, kept[-1])
+        most_seeds = seeds if done == planned else 0
+    return kept
+
+
+def _planned(study: Study) -> Study:
+    """The study that plans the cells."""
+    return load(study.uses) if study.uses else study
 
 
 # -- a page per study -------------------------------------------------------------------------
@@ -326,7 +339,7 @@ def _list(studies: _Kept) -> str:
 
 def _progress(study: Study, results: Results) -> tuple[int, int]:
     """Cells that are done, and cells that the scale has."""
-    size = (load(study.uses) if study.uses else study).scale(results.scale)
+    size = _planned(study).scale(results.scale)
     derived = {variant.name for variant in study.variants if variant.derived}
     planned = {
         f"{benchmark}/{variant}/{seed}"

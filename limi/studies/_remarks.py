@@ -252,7 +252,7 @@ def _number(words: list[str], study: Study, results: Results) -> str | None:
     pick = {"low": min, "high": max, "mean": statistics.fmean, "means": statistics.fmean}
     value = pick[over](values.values()) if over in _OVER else values[over]  # type: ignore[operator]
     if ":" in variant:
-        return f"{100 * value:+.0f} %"
+        return f"{100 * value:+.0f} %" if round(100 * value) else "0 %"
     if "/" in variant:
         return f"{value:,.2f}" if value < 10 else f"{value:,.0f}"
     return show(value, measure)

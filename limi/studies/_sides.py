@@ -28,7 +28,7 @@ NOT_COMPARABLE = "not comparable"
 _OPPOSITE = "no: the opposite"
 _ONE_SEED = "open: one seed"
 _ALONE = " (one seed)"
-_DECIDED = ("yes", "smaller", _OPPOSITE)  # verdicts that a control can take back
+_BESIDE_CONTROL = ("yes", "smaller", "open", _OPPOSITE)  # verdicts that a control can take back
 
 Get = Callable[[str, str], float | None]
 """The number of a benchmark and a variant, of one seed or of the paper."""
@@ -238,9 +238,10 @@ def _count(scene: _Scene) -> Side | None:
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
     if min(seeds) < 2:
         shown += _ALONE
-    verdict = "yes" if told["held"] == n else f"on {told['held']} of {n}" if told["held"] else "no"
-    if not told["held"] and not told["lost"]:
-        verdict = "open"
+    needed = scene.claim.needs or n
+    verdict = "yes" if told["held"] >= needed else f"on {told['held']} of {n}"
+    if not told["held"]:
+        verdict = "open" if told["open"] >= needed else "no"
     if min(seeds) < 2 and told["held"]:
         verdict = _ONE_SEED
     return Side(shown, verdict, n_seeds=min(seeds))
@@ -473,13 +474,18 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     claim = scene.claim
     if not claim.control:
         return side
-    plain = replace(claim, first=claim.control, control="", also="", over=claim.over[:1])
-    plain = replace(plain, kind="less" if claim.kind == "ratio of less" else claim.kind)
-    control = _measure(replace(scene, claim=replace(plain, bound=False)))
+    kind = "less" if claim.kind == "ratio of less" else claim.kind
+    plain = replace(claim, kind=kind, first=claim.control, group=(), over=claim.over[:1])
+    plain = replace(plain, control="", also="", bound=False)
+    control = _measure(replace(scene, claim=plain))
     if control is None:
         return replace(side, beside=" (control not run)")
     told = replace(side, beside=f" (control {control.shown})")
-    if claim.bound or claim.kind == "ratio of less" or side.verdict not in _DECIDED:
+    if claim.kind == "ratio of less":
+        return replace(
+            told, beside=f" (control {control.shown}{_tell_rival(scene, plain, control)})"
+        )
+    if claim.bound or side.verdict not in _BESIDE_CONTROL:
         return told
     stands = compare((a, b) for a in side.values for b in control.values)
     if side.verdict == _OPPOSITE:
@@ -488,6 +494,16 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
         return told
     why = "not told from the control" if stands == "open" else "the control changes it more"
     return replace(told, verdict=f"no ({why}, {control.shown})")
+
+
+def _tell_rival(scene: _Scene, plain: PaperClaim, control: Side) -> str:
+    """That a rival's own change cannot be told from the control, where it cannot: a factor over it
+    may then be one over nothing."""
+    rival = scene.claim.over[1]
+    side = _measure(replace(scene, claim=replace(plain, first=rival)))
+    if side is None or compare((a, b) for a in side.values for b in control.values) == "held":
+        return ""
+    return f"; {rival} {side.shown}, not told from it"
 
 
 def _tell_also(scene: _Scene, side: Side) -> Side:
@@ -611,7 +627,7 @@ def _size(claim: PaperClaim, values: Sequence[float], limit: float | None) -> Si
         more = f" ({show_size(claim, ends[0])} to {show_size(claim, ends[1])})"
     side = Side(shown, "", n_seeds=n, more=more, values=tuple(values))
     if (claim.bound or claim.kind == "range") and limit is not None:
-        is_from_above = claim.kind in ("high", "range")
+        is_from_above = claim.kind in ("high", "range", "fall")
         worst, best = (-high, -low) if is_from_above else (low, high)
         limit = -limit if is_from_above else limit
         kept = "yes" if worst >= limit else "no" if best < limit else "open"

@@ -53,6 +53,29 @@ def test_first_means_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
 
 
 @pytest.mark.parametrize(
+    ("limi", "adf", "holds"),
+    [
+        ([[5, 6], [1, 2]], [[1, 4], [2, 3]], "yes"),
+        ([[1, 5], [1, 2]], [[3, 4], [3, 4]], "open"),
+        ([[1, 2], [1, 2]], [[3, 4], [3, 4]], "no"),
+    ],
+)
+def test_no_more_is_asked_than_the_paper_has(limi, adf, holds):
+    names = ("census-sex", "credit-sex")
+    known = results(dict(zip(names, limi, strict=True)), dict(zip(names, adf, strict=True)))
+    assert judge(dataclasses.replace(FIRST, needs=1), known).holds == f"{holds} (`trees`)"
+
+
+@pytest.mark.parametrize(
+    ("limi", "holds"), [([9, 10], "yes"), ([7, 9], "open"), ([6, 7], "no"), ([12, 14], "yes")]
+)
+def test_a_fall_may_be_bounded(limi, holds):
+    claim = dataclasses.replace(FIRST, kind="fall", stated=0.2, bound=True)
+    known = results({"census-sex": limi}, {"census-sex": [10, 10]})
+    assert judge(claim, known).holds == f"{holds} (`trees`)"
+
+
+@pytest.mark.parametrize(
     ("limi", "holds"),
     [
         ([20, 25], "yes"),
@@ -292,12 +315,34 @@ LESS = dataclasses.replace(FIRST, kind="less", stated=0.5, control="control", **
         ([1.5, 1.9], [1.4, 1.6], "no (not told from the control, +50.0 %)"),
         ([1.5, 1.9], [1.1, 1.3], "no: the opposite"),
         ([0.9, 1.1], [0.8, 1.0], "no"),
+        ([0.4, 1.1], [0.9, 1.0], "no (not told from the control, -5.0 %)"),  # open without it
     ],
 )
 def test_a_change_must_differ_from_that_of_a_training_without_findings(limi, control, holds):
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=limi, control=control))
     assert judged.holds == f"{holds} (`trees`)"
     assert "(control " in judged.brief[1]
+
+
+def test_a_factor_over_a_change_that_the_control_has_too_says_so():
+    claim = dataclasses.replace(
+        LESS, kind="ratio of less", stated=2.0, over=("before", "neuronfair")
+    )
+    for rival, told in (([0.9, 0.8], "; neuronfair -15.0 %, not told from it"), ([0.8, 0.7], "")):
+        known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=rival, control=[0.9, 1.1])
+        assert (
+            judge(claim, known).brief[1].endswith(f" (control 0.0 %{told})".replace("0.0", "+0.0"))
+        )
+
+
+def test_a_change_of_several_methods_is_the_mean_of_theirs():
+    claim = dataclasses.replace(
+        LESS, kind="points", first="", group=("limi", "sg"), stated=-0.5, bound=True
+    )
+    known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], sg=[0.8, 0.7], control=[0.9, 1.1])
+    judged = judge(claim, known)
+    assert judged.brief[1] == "-40.0 points (control +0.0 points)"
+    assert judged.holds == "yes (`trees`)"
 
 
 def test_a_control_that_was_not_run_is_told():

@@ -49,6 +49,42 @@ def test_a_page_shows_every_scale_and_only_what_was_measured_there(tmp_path):
     assert {"dnn-paper.svg", "dnn-small.svg"} <= set(studies.figures(tmp_path))
 
 
+def test_a_smaller_scale_is_left_out_once_a_larger_one_is_whole(tmp_path):
+    study = load("dnn")
+    whole = {
+        f"{benchmark}/{variant}/{seed}": outcome(f"{benchmark}/{variant}/{seed}", findings=9.0)
+        for benchmark in study.scale("paper").benchmarks
+        for variant in study.scale("paper").variants
+        for seed in range(study.scale("paper").seeds)
+    }
+    keep(tiny(), tmp_path)
+    keep(Results("dnn", "paper", whole), tmp_path)
+    pages = studies.pages(tmp_path)
+    assert "## Scale small" not in pages["reproduction/dnn.md"]
+    assert "## Scale small" not in pages["reproduction/naturalness.md"]  # which shows those cells
+    assert "dnn-small.svg" not in studies.figures(tmp_path)
+    assert f"{len(whole)} of the {len(whole)} cells shown" in pages["reproduction.md"]
+    whole.popitem()
+    keep(Results("dnn", "paper", whole), tmp_path)
+    assert "## Scale small" in studies.pages(tmp_path)["reproduction/dnn.md"]
+
+
+def test_a_smaller_scale_with_more_seeds_is_shown(tmp_path):
+    study = load("images")
+    assert study.scale("small").seeds > study.scale("paper").seeds
+    for scale in ("small", "paper"):
+        size = study.scale(scale)
+        cells = {
+            f"{benchmark}/{variant}/{seed}": outcome(f"{benchmark}/{variant}/{seed}", effect=1.0)
+            for benchmark in size.benchmarks
+            for variant in size.variants
+            for seed in range(size.seeds)
+        }
+        keep(Results("images", scale, cells), tmp_path)
+    page = studies.pages(tmp_path)["reproduction/images.md"]
+    assert page.index("## Scale paper") < page.index("## Scale small")
+
+
 def test_the_overview_has_two_screens():
     overview = studies.page(ROOT / "studies" / "results")
     rows = [line for line in overview.splitlines() if line.startswith("| [")]

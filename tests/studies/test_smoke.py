@@ -83,6 +83,15 @@ def test_a_variant_of_a_repair_has_its_own_recipe_and_share(ran):
     assert 0 < pairs["added"] <= 2 * 120
 
 
+def test_a_control_is_another_training_than_the_target_s(ran):
+    _, place = ran
+    outcomes = studies.read(studies.load("repair-dnn"), "smoke", place).outcomes
+    control = outcomes["credit-sex/control/0"].measures
+    assert control["added"] == control["findings"] == 0
+    after = {name: control[name] for name in control["before"]}
+    assert after != control["before"]  # its seed is not the target's own
+
+
 def test_repairs_side_by_side_start_from_one_model(ran):
     _, place = ran
     outcomes = studies.read(studies.load("repairs-rf"), "smoke", place).outcomes
