@@ -91,11 +91,15 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
         return ""
     same = sum(why.startswith("settings and target as today's") for why in every)
     settings = sum(why.startswith("settings as today's") for why in every)
+    parts = (
+        (same, "with today's settings and targets"),
+        (settings, "with today's settings (no newer cell shows their target)"),
+        (len(every) - same - settings, "by an earlier revision or with other settings"),
+    )
+    told = [words if n == len(every) else f"{n:,} {words}" for n, words in parts if n]
     return (
-        f"{len(every):,} of the {shown:,} cells shown were made by earlier versions of limi: "
-        f"{same:,} with today's settings and targets, {settings:,} with today's settings (no newer "
-        f"cell shows their target), {len(every) - same - settings:,} by an earlier revision or "
-        "with other settings. Each page says which."
+        f"{len(every):,} of the {shown:,} cells shown were made by earlier versions of limi, "
+        f"{', '.join(told)}. Each page says which."
     )
 
 
