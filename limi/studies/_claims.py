@@ -21,6 +21,7 @@ from limi.studies._sides import (
     Side,
     compute,
     compute_of_paper,
+    count_in_the_paper,
     has_generator,
     show_size,
     take_side,
@@ -127,11 +128,8 @@ def _first_in_the_paper(claim: PaperClaim, study: Study) -> str:
     if claim.kind == "best":
         means = {v: statistics.fmean(numbers[b][v] for b in benchmarks) for v in claim.over}
         return study.variant(max(means, key=lambda name: sign * means[name])).label
-    ahead = sum(
-        all(sign * numbers[b][claim.first] > sign * numbers[b][r] for r in claim.over)
-        for b in benchmarks
-    )
-    return f"{ahead} of {len(benchmarks)}"
+    ahead, n = count_in_the_paper(claim)
+    return f"{ahead} of {n}"
 
 
 def _steadiest_in_the_paper(claim: PaperClaim, lines: Sequence[Mapping[str, float]]) -> str:

@@ -4,6 +4,7 @@ from the paper's."""
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -45,10 +46,12 @@ def conditions(study: Study, results: Results) -> tuple[str, ...]:
     return tuple(one for one in said if one)
 
 
-def describe_machines(made: Mapping[str, Any]) -> str:
-    """What results were made on and with."""
-    said = dict.fromkeys(map(_machine, [made, *made.get("earlier", ())]))
-    return "; some cells ".join(said)
+def describe_machines(made: Mapping[str, Any], where: Iterable[str] | None = None) -> str:
+    """What results were made on and with; where their cells name machines, with those alone."""
+    known = [made, *made.get("earlier", ())]
+    if where is not None:
+        known = [one for one in known if _is_named(one, where)] or known
+    return "; ".join(dict.fromkeys(map(_machine, known)))
 
 
 def briefly(
@@ -69,7 +72,7 @@ def briefly(
         _tell_labels(study, results),
         _generators(study, results),
         _accuracies(results) if study.kind not in ("twins", "images", "plain") else "",
-        _places(results),
+        _places(study, results),
         *(
             f"{OLDER.strip()} **Cells of an earlier program** ({', '.join(variants)}): {says}"
             for says, variants in find_older(study, results).items()
@@ -106,7 +109,7 @@ def _tell_labels(study: Study, results: Results) -> str:
         f"LIMI labels {'; '.join(parts)} for its boundary; the paper labels all." if parts else ""
     )
     if unknown:
-        told += f" How many earlier cells of {', '.join(unknown)} labelled, they do not record."
+        told += f" Earlier cells of {', '.join(unknown)} do not record how many they labelled."
     return told.strip()
 
 
@@ -161,39 +164,53 @@ def _fewer_seeds(study: Study, size: Scale, results: Results) -> str:
     )
 
 
-def _places(results: Results) -> str:
+def _places(study: Study, results: Results) -> str:
     """Which variants ran on which machine, and on which of its devices."""
-    where: dict[str, dict[str, None]] = {}
+    where: dict[str, Counter[str]] = {}
     for outcome in results.outcomes.values():
-        if outcome.status == DONE:
+        if outcome.status == DONE and not _is_derived(study, outcome.variant):
             machine = str(outcome.given.get("machine", ""))
             if machine and is_on_gpu(outcome):
                 machine += " with an NVIDIA GPU"
-            where.setdefault(machine, {})[outcome.variant] = None
-    silent = where.pop("", {})
+            where.setdefault(machine, Counter())[outcome.variant] += 1
+    silent = where.pop("", Counter())
     unsaid = [
         variant
         for variant in silent
         if any(o.variant == variant and is_on_gpu(o) is None for o in results.outcomes.values())
     ]
-    made = f"Made with {describe_machines(results.made)}; one thread per cell."
-    parts = [f"{machine}: {_join(names, results)}" for machine, names in where.items()]
-    told = f" By cell: {'; '.join(parts)}." if parts else ""
+    made = describe_machines(results.made, None if silent else where)
+    made = f"Made with {made}; one thread per cell." if where else f"Made with {made}."
+    by_cells = sorted(where.items(), key=lambda place: -place[1].total())
+    parts = [
+        f"{names.total():,} cells of {_join(names, study, results)} on {machine}"
+        for machine, names in by_cells
+    ]
+    told = f" By cell: {'; '.join(parts)}." if len(parts) + bool(silent) > 1 else ""
+    if silent and not parts:
+        told += " The cells themselves name no machine."
     if silent and parts:
-        told += f" Cells that do not say which of these: {_join(silent, results)}."
+        told += f" Cells that do not say which of these: {_join(silent, study, results)}."
     if unsaid:
-        which = _join(unsaid, results)
-        named = "The cells" if which == "all" else f"Cells of {which}"
+        which = _join(unsaid, study, results)
+        named = "The cells" if which == "all variants" else f"Cells of {which}"
         told += f" {named} do not say whether they searched on a GPU."
     if silent and any("seconds" in o.measures for o in results.outcomes.values()):
         told += " Speeds of cells that do not name their machine are not compared."
     return made + told
 
 
-def _join(variants: Mapping[str, Any] | list[str], results: Results) -> str:
+def _is_named(made: Mapping[str, Any], where: Iterable[str]) -> bool:
+    """Do some cells name this machine?"""
+    return any(place.startswith(str(made.get("processor"))) for place in where)
+
+
+def _join(variants: Iterable[str], study: Study, results: Results) -> str:
     """Names of variants; all of them together are called so."""
     every = {o.variant for o in results.outcomes.values() if o.status == DONE}
-    return "all" if set(variants) == every else ", ".join(variants)
+    every = {name for name in every if not _is_derived(study, name)}
+    names = list(variants)
+    return "all variants" if set(names) == every else ", ".join(names)
 
 
 def _is_derived(study: Study, variant: str) -> bool:

@@ -203,6 +203,7 @@ def _in_the_paper_s_time(study: Study, outcome: Outcome, speeds: Speeds) -> Outc
             if whole
             else at_rows(outcome, in_time),
         }
-        if outcome.measures.get("rows"):
-            told["loop_per_second"] = program.speed * outcome.measures["per_row"]
+        if outcome.measures.get("rows") and "findings" in outcome.measures:
+            share = outcome.measures["findings"] / outcome.measures["rows"]
+            told["loop_per_second"] = program.speed * share
     return replace(outcome, measures={**outcome.measures, **told})

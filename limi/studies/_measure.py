@@ -253,6 +253,7 @@ def _curve(ran: Run) -> dict[str, list[float]]:
     at = np.array([*marks, checked[-1]])
     # Before the first row lie labels and explanations: of equal rows the last counts.
     last = np.append((checked[1:] > checked[:-1]) & (queries[1:] > queries[:-1]), True)
+    last[np.flatnonzero(checked == 0)[-1]] = True
     lines = {"rows": at}
     for name, line in (("queries", queries), ("findings", found)):
         lines[name] = np.interp(at, checked[last], line[last])

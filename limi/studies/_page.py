@@ -80,11 +80,10 @@ def _find_outdated(studies: _Kept) -> _Reasons:
 def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
     """How many of the cells that pages show are of an earlier version, in a sentence."""
     shown = sum(
-        outcome.status == DONE
+        _progress(study, results)[0]
         for study, kept in studies
         if not study.uses
         for results in kept
-        for outcome in results.outcomes.values()
     )
     every = [why for one in reasons.values() for why in one.values()]
     if not every:
@@ -94,7 +93,7 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
     parts = (
         (same, "with today's settings and targets"),
         (settings, "with today's settings (no newer cell shows their target)"),
-        (len(every) - same - settings, "by an earlier revision or with other settings"),
+        (len(every) - same - settings, "by an earlier revision, with other settings or targets"),
     )
     told = [words if n == len(every) else f"{n:,} {words}" for n, words in parts if n]
     return (
@@ -306,18 +305,19 @@ def _drawn(study: Study, results: Results) -> dict[str, tuple[str, str]]:
 def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
     """The results of each scale that was run, the largest first.
 
-    Scales below one that is whole are left out, unless they have more seeds: they say nothing more.
+    A scale whose every cell a larger one has, and all of them are done there, says nothing more
+    and is left out.
     """
     name = f"{study.uses or study.name}.json"
     kept: list[Results] = []
-    most_seeds = 0  # of a larger scale that is whole
+    known: list[set[str]] = []  # cells of larger scales that are whole
     for scale in reversed(SCALES):
-        seeds = _planned(study).scale(scale).seeds
-        if seeds <= most_seeds or not (folder / scale / name).exists():
+        cells = {cell.name for cell in expand(study, scale)}
+        if not (folder / scale / name).exists() or any(cells <= larger for larger in known):
             continue
         kept.append(complete(study, read(study, scale, folder), speeds))
         done, planned = _progress(study, kept[-1])
-        most_seeds = seeds if done == planned else 0
+        known += [cells] if done == planned else []
     return kept
 
 
@@ -427,9 +427,10 @@ def _claims(study: Study, results: Results) -> list[str]:
     for one, ratios in combine(study, results):
         if not ratios:
             continue
-        pairs = ", ".join(f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean")
+        pairs = [f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean"]
+        told = ["mean of the benchmarks' ratios", *(pairs if len(pairs) > 1 else [])]
         beside = f" (paper: {one.paper:.2f})" if one.paper is not None else ""
-        lines.append(f"- {one.says}: **{ratios['mean']:.2f}**{beside}; {pairs}.")
+        lines.append(f"- {one.says}: **{ratios['mean']:.2f}**{beside}; {', '.join(told)}.")
     return [*lines, ""] if lines else []
 
 

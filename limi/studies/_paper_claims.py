@@ -50,7 +50,6 @@ class PaperClaim:
     stated: float | None = None  # the paper's number, as printed
     benchmarks: tuple[str, ...] = ()  # of these tables alone
     table: str = ""  # the one that is said to have the lowest number
-    needs: int = 0  # benchmarks on which the paper has it so; 0: all
     ours: bool = False
     minor: bool = False  # on the page of claims alone
     equal_rows: bool = False  # can it be asked at equal numbers of rows?

@@ -47,7 +47,7 @@ from limi.types import Index, Rows, Truth
 
 __all__ = ["measure_repair"]
 
-CONTROL = "anew"  # the recipe that adds nothing: another plain training
+CONTROL = "anew"  # the recipe that adds nothing: another plain training (of "none" cells are older)
 _PRESET = ("recipe", "label", "fraction")
 _RATE_ROWS = 20_000
 # The paper's names of what `limi.repairs` measures.
@@ -79,7 +79,7 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The target's figures before and after."""
     if "how" in cell.extra:
         return _measure_way(cell, shop)
-    if cell.extra.get("recipe") == CONTROL:
+    if _is_control(cell):
         # The same training without any finding: what another seed alone changes.
         problem = shop.problem(cell)
         findings = Findings(problem.schema).all()
@@ -109,12 +109,16 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     }
 
 
+def _is_control(cell: Cell) -> bool:
+    return cell.extra.get("recipe") == CONTROL
+
+
 def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Index]:
     """What to train on, and which rows of the table have a label."""
     assert problem.labels is not None
     known = np.flatnonzero(problem.labels >= 0)
     training = Training(problem.schema, problem.rows[known], problem.labels[known])
-    if cell.extra.get("recipe") == CONTROL:
+    if _is_control(cell):
         return MixedTable(training.rows, training.labels, 0), known
     given = {name: cell.extra[name] for name in _PRESET if name in cell.extra}
     mixed = mix_rows(
@@ -131,9 +135,8 @@ def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Ind
 
 def _train(cell: Cell, problem: Problem, rows: Rows, labels: Truth) -> Target:
     """The target trained from scratch, for more or fewer steps where the cell says so."""
-    seed = cell.seed
-    if cell.extra.get("recipe") == CONTROL:
-        seed += cell.seed >= cell.target_seed  # with the target's own it would be the target again
+    # With the target's own seed a control would be the target again.
+    seed = cell.seed + (_is_control(cell) and cell.seed >= cell.target_seed)
     if "length" not in cell.extra:
         return refit_of(problem)(rows, labels, seed).target
     model = cast("benchmark.BenchmarkModel", problem.target.model)

@@ -21,7 +21,7 @@ from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare
 
 __all__ = ["NOTHING", "NOT_COMPARABLE", "Side", "compute", "compute_of_paper", "has_generator"]
-__all__ += ["show_size", "take_side", "uses_generator"]
+__all__ += ["count_in_the_paper", "show_size", "take_side", "uses_generator"]
 
 NOT_RUN = "not run"
 NOT_COMPARABLE = "not comparable"
@@ -238,13 +238,27 @@ def _count(scene: _Scene) -> Side | None:
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
     if min(seeds) < 2:
         shown += _ALONE
-    needed = scene.claim.needs or n
+    # No more is asked for than the paper has, where it has anything.
+    needed = min(count_in_the_paper(scene.claim)[0] or n, n)
     verdict = "yes" if told["held"] >= needed else f"on {told['held']} of {n}"
     if not told["held"]:
         verdict = "open" if told["open"] >= needed else "no"
     if min(seeds) < 2 and told["held"]:
         verdict = _ONE_SEED
     return Side(shown, verdict, n_seeds=min(seeds))
+
+
+def count_in_the_paper(claim: PaperClaim) -> tuple[int, int]:
+    """On how many of its benchmarks a method is first in the paper's table, and of how many."""
+    published = {} if claim.ours else paper_numbers(claim.study)
+    numbers = published.get(claim.measure) or published.get(claim.also, {})
+    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    lines = [numbers[b] for b in numbers if claim.is_of(b) and not b.startswith("mean")]
+    whole = [line for line in lines if {claim.first, *claim.over} <= set(line)]
+    ahead = sum(
+        all(sign * line[claim.first] > sign * line[r] for r in claim.over) for line in whole
+    )
+    return ahead, len(whole)
 
 
 def _worst(verdicts: Sequence[str]) -> str:
@@ -403,7 +417,10 @@ def _measure(scene: _Scene) -> Side | None:
         values = [value for value in found if value is not None]
     if not values:
         return _decide_by_some(scene)
-    side = _size(claim, values, _limit(claim))
+    whole = None
+    if claim.kind == "ratio of less":  # a ratio of small changes: one seed would carry their mean
+        whole = _of_seed(claim, scene.benchmarks, _average(lines))
+    side = _size(claim, values, _limit(claim), whole)
     if scene.equal:
         return side
     if claim.each:
@@ -411,6 +428,18 @@ def _measure(scene: _Scene) -> Side | None:
     side = _tell_means(scene, side, lines)
     side = _tell_control(scene, side)
     return _tell_also(scene, side)
+
+
+def _average(lines: Mapping[int, Mapping[str, Sequence[float]]]) -> dict[str, list[float]]:
+    """The means over seeds of every variant, benchmark by benchmark."""
+    names = next(iter(lines.values()), {})
+    return {
+        name: [
+            statistics.fmean(cell)
+            for cell in zip(*(line[name] for line in lines.values()), strict=True)
+        ]
+        for name in names
+    }
 
 
 def _of_seed(
@@ -482,9 +511,9 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
         return replace(side, beside=" (control not run)")
     told = replace(side, beside=f" (control {control.shown})")
     if claim.kind == "ratio of less":
-        return replace(
-            told, beside=f" (control {control.shown}{_tell_rival(scene, plain, control)})"
-        )
+        rival = _tell_rival(scene, plain, control)
+        verdict = "open" if rival and side.verdict in ("yes", "smaller") else side.verdict
+        return replace(told, beside=f" (control {control.shown}{rival})", verdict=verdict)
     if claim.bound or side.verdict not in _BESIDE_CONTROL:
         return told
     stands = compare((a, b) for a in side.values for b in control.values)
@@ -497,13 +526,15 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
 
 
 def _tell_rival(scene: _Scene, plain: PaperClaim, control: Side) -> str:
-    """That a rival's own change cannot be told from the control, where it cannot: a factor over it
-    may then be one over nothing."""
+    """That a rival changes no more than the control, where that is so: a factor over it may then
+    be one over nothing."""
     rival = scene.claim.over[1]
     side = _measure(replace(scene, claim=replace(plain, first=rival)))
-    if side is None or compare((a, b) for a in side.values for b in control.values) == "held":
+    if side is None:
         return ""
-    return f"; {rival} {side.shown}, not told from it"
+    stands = compare((a, b) for a in side.values for b in control.values)
+    how = {"open": "not told from it", "lost": "which is less"}
+    return f"; {rival} {side.shown}, {how[stands]}" if stands in how else ""
 
 
 def _tell_also(scene: _Scene, side: Side) -> Side:
@@ -613,13 +644,19 @@ def _times_at_equal_rows(
     return sum(mine) / sum(theirs) if sum(theirs) else None
 
 
-def _size(claim: PaperClaim, values: Sequence[float], limit: float | None) -> Side:
-    """Words for a number with its spread, and the verdict of the rule."""
+def _size(
+    claim: PaperClaim, values: Sequence[float], limit: float | None, whole: float | None = None
+) -> Side:
+    """Words for a number with its spread, and the verdict of the rule.
+
+    `whole` is the number of all seeds together, where that is not their mean.
+    """
     low, high, n = min(values), max(values), len(values)
-    if not math.isfinite(low * high):
+    middle = _mean(values) if whole is None else whole
+    if not math.isfinite(middle):
         words = [show_size(claim, low), show_size(claim, high)]
         return Side(" to ".join(dict.fromkeys(words)), "yes" if low > 0 else "no")
-    shown, more = show_size(claim, _mean(values)), ""
+    shown, more = show_size(claim, middle), ""
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
     if n == 1:
         shown += _ALONE
@@ -632,10 +669,10 @@ def _size(claim: PaperClaim, values: Sequence[float], limit: float | None) -> Si
         limit = -limit if is_from_above else limit
         kept = "yes" if worst >= limit else "no" if best < limit else "open"
         return replace(side, verdict=_ONE_SEED if kept == "yes" and n == 1 else kept)
-    return replace(side, verdict=_verdict(claim, values))
+    return replace(side, verdict=_verdict(claim, values, middle))
 
 
-def _verdict(claim: PaperClaim, values: Sequence[float]) -> str:
+def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
     """Of a size: all seeds on the claimed side, and their mean as large as the paper's number."""
     low, high = min(values), max(values)
     if len(values) == 1:
@@ -644,7 +681,7 @@ def _verdict(claim: PaperClaim, values: Sequence[float]) -> str:
         return _OPPOSITE
     if low <= claim.null:
         return "open" if claim.stated is None or high >= claim.stated else "no"
-    return "yes" if claim.stated is None or _mean(values) >= claim.stated else "smaller"
+    return "yes" if claim.stated is None or middle >= claim.stated else "smaller"
 
 
 def _limit(claim: PaperClaim) -> float | None:
@@ -669,9 +706,9 @@ def show_size(claim: PaperClaim, value: float) -> str:
     if claim.kind in ("times", "ratio of less", "pairs", "range"):
         return f"{value:,.2f} x" if abs(value) < 10 else f"{value:,.1f} x"
     if claim.kind in ("less", "fall"):
-        return f"{-100 * value:+.1f} %"
+        return f"{_signed(-100 * value)} %"
     if claim.kind == "points":
-        return f"{100 * value:+.1f} points"
+        return f"{_signed(100 * value)} points"
     if claim.kind == "difference":
         return ("+" if value > 0 else "") + show(value, claim.measure)
     if claim.measure.startswith("auc"):
@@ -679,3 +716,8 @@ def show_size(claim: PaperClaim, value: float) -> str:
     if claim.measure in ("findings", *SPEEDS):
         return show(value, claim.measure)
     return f"{100 * value:.1f} %"
+
+
+def _signed(value: float) -> str:
+    """With its sign, unless it is none."""
+    return f"{value:+.1f}" if round(value, 1) else "0.0"

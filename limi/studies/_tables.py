@@ -30,6 +30,13 @@ _OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "oppo
     "spd",
     "aod",
 }
+# Counts and rates of what many findings are needed for: those of the other seeds alone would be
+# too high, because a seed with few findings has few of these as well.
+_OF_ALL = {
+    f"{name}{end}"
+    for name in ("plausible", "plausible_per_row", "plausible_per_thousand")
+    for end in ("", "_low", "_high")
+}
 MEAN = "mean"
 _APART = " †"
 _NOT_COMPARED = "† Of a GPU or another machine, or does not say: not compared with the others."
@@ -149,7 +156,7 @@ def _tell_no_interval(study: Study, results: Results, variants: Iterable[str], m
         study.variant(variant).label
         for variant in variants
         for benchmark in _run_of(results)
-        if results.numbers(benchmark, variant, measure)
+        if _mean(results, benchmark, variant, measure) is not None
         and not _interval(results, benchmark, variant, measure)
     ]
     names = ", ".join(dict.fromkeys(lacking))
@@ -162,14 +169,19 @@ def _tell_fewer_seeds(study: Study, results: Results, variants: Iterable[str], m
     for variant in variants:
         counts = []
         for benchmark in _run_of(results):
-            done = [o for o in results.of(benchmark, variant) if o.status == DONE]
+            done = _done(results, benchmark, variant)
             counts += [(sum(measure in o.measures for o in done), len(done))] if done else []
         fewest = min((n for n, _ in counts), default=0)
         if any(n for n, _ in counts) and any(n < of for n, of in counts):
-            label = study.variant(variant).label
+            label = f'"{study.variant(variant).label}"'  # which may hold a comma
             fewer.setdefault(f"{fewest} of {max(of for _, of in counts)}", []).append(label)
+    if fewer and measure in _OF_ALL:
+        return (
+            f"Not shown where a seed found under {FEWEST_TO_JUDGE}: the others' mean is too high."
+        )
     parts = [f"{n} seeds of {', '.join(names)}" for n, names in fewer.items()]
-    return f"On some benchmarks this was measured of {'; '.join(parts)} alone." if parts else ""
+    told = f"On at least one benchmark this was measured in only {'; '.join(parts)}."
+    return told if parts else ""
 
 
 def _is_apart(results: Results, benchmark: str, variant: str, measure: str) -> bool:
@@ -374,7 +386,13 @@ def _mean(results: Results, benchmark: str, variant: str, measure: str) -> float
         known = [value for value in values if value is not None]
         return statistics.fmean(known) if known and len(known) == len(values) else None
     found = results.numbers(benchmark, variant, measure)
+    if measure in _OF_ALL and len(found) < len(_done(results, benchmark, variant)):
+        return None
     return statistics.fmean(found) if found else None
+
+
+def _done(results: Results, benchmark: str, variant: str) -> list[Outcome]:
+    return [outcome for outcome in results.of(benchmark, variant) if outcome.status == DONE]
 
 
 def _rival(results: Results, benchmark: str, claim: Claim, name: str) -> list[float]:
@@ -386,7 +404,7 @@ def _rival(results: Results, benchmark: str, claim: Claim, name: str) -> list[fl
 
 def _spread(results: Results, benchmark: str, variant: str, measure: str) -> str:
     found = results.numbers(benchmark, variant, measure)
-    if len(found) < 2:
+    if len(found) < 2 or _mean(results, benchmark, variant, measure) is None:
         return ""
     low, high = show(min(found), measure), show(max(found), measure)
     return low if low == high else f"{low} to {high}"
@@ -424,7 +442,8 @@ def _why_not(
         return "never found as many"
     if told is None:
         found = [o.measures.get("findings") for o in outcomes]
-        few = all(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
+        fewest = any if measure in _OF_ALL else all
+        few = fewest(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
         judged = measure not in _OF_THE_TARGET
         return f"under {FEWEST_TO_JUDGE} found" if few and judged else NOT_MEASURED
     if notes is not None and told.why:

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 
+from limi.studies import _sides
 from limi.studies._claims import PaperClaim, compute, judge, list_claims
 from limi.studies._files import load, paper_numbers
 from limi.studies._results import Results
@@ -60,10 +61,29 @@ def test_first_means_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
         ([[1, 2], [1, 2]], [[3, 4], [3, 4]], "no"),
     ],
 )
-def test_no_more_is_asked_than_the_paper_has(limi, adf, holds):
+def test_no_more_is_asked_than_the_paper_has(limi, adf, holds, monkeypatch):
     names = ("census-sex", "credit-sex")
     known = results(dict(zip(names, limi, strict=True)), dict(zip(names, adf, strict=True)))
-    assert judge(dataclasses.replace(FIRST, needs=1), known).holds == f"{holds} (`trees`)"
+    paper = {"census-sex": {"limi": 2, "adf": 1}, "credit-sex": {"limi": 1, "adf": 2}}
+    paper |= {"bank-age": {"limi": 1, "adf": 2}, "mean": {"limi": 4, "adf": 5}}
+    monkeypatch.setattr(_sides, "paper_numbers", lambda study: {"findings": paper})
+    judged = judge(FIRST, known)
+    assert judged.paper == "1 of 3"
+    assert judged.holds == f"{holds} (`trees`)"
+
+
+def test_a_claim_that_the_paper_has_nowhere_must_hold_wherever_it_was_tried(monkeypatch):
+    paper = {"census-sex": {"limi": 1, "adf": 2}, "credit-sex": {"limi": 1, "adf": 2}}
+    monkeypatch.setattr(_sides, "paper_numbers", lambda study: {"findings": paper})
+    mine = {"census-sex": [5, 6], "credit-sex": [5, 6]}
+    known = results(mine, {"census-sex": [1, 2], "credit-sex": [5, 7]})
+    assert judge(FIRST, known).holds == "on 1 of 2 (`trees`)"
+
+
+def test_a_claim_that_was_tried_on_few_benchmarks_needs_no_more_of_them():
+    known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
+    judged = judge(FIRST, known)  # 7 of 7 in the paper
+    assert judged.holds == "yes (`trees`)"
 
 
 @pytest.mark.parametrize(
@@ -328,20 +348,40 @@ def test_a_factor_over_a_change_that_the_control_has_too_says_so():
     claim = dataclasses.replace(
         LESS, kind="ratio of less", stated=2.0, over=("before", "neuronfair")
     )
-    for rival, told in (([0.9, 0.8], "; neuronfair -15.0 %, not told from it"), ([0.8, 0.7], "")):
-        known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=rival, control=[0.9, 1.1])
-        assert (
-            judge(claim, known).brief[1].endswith(f" (control 0.0 %{told})".replace("0.0", "+0.0"))
-        )
+    for rival, told in (
+        ([0.95, 0.9], "; neuronfair -7.5 %, which is less"),
+        ([0.8, 0.65], "; neuronfair -27.5 %, not told from it"),
+        ([0.65, 0.6], ""),
+    ):
+        known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=rival, control=[0.8, 0.7])
+        assert judge(claim, known).brief[1].endswith(f" (control -25.0 %{told})")
+
+
+def test_a_factor_is_that_of_the_mean_changes_and_open_over_what_the_control_changes_as_much():
+    claim = dataclasses.replace(
+        LESS, kind="ratio of less", stated=2.0, over=("before", "neuronfair"), control=""
+    )
+    line = {"before": [1.0, 1.0], "limi": [0.6, 0.6], "neuronfair": [0.99, 0.79]}
+    judged = judge(claim, repaired(**line, control=[1.0, 1.0]))
+    assert judged.with_trees == "3.64 x (1.90 x to 40.0 x)"  # the mean of both would be 21
+    assert judged.holds == "yes (`trees`)"
+    beside = dataclasses.replace(claim, control="control")
+    assert judge(beside, repaired(**line, control=[1.01, 1.02])).holds == "yes (`trees`)"
+    assert judge(beside, repaired(**line, control=[0.9, 1.02])).holds == "open (`trees`)"
+
+
+def test_no_change_has_no_sign():
+    known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.75, 1.25])
+    assert "(control 0.0 %)" in judge(LESS, known).brief[1]
 
 
 def test_a_change_of_several_methods_is_the_mean_of_theirs():
     claim = dataclasses.replace(
         LESS, kind="points", first="", group=("limi", "sg"), stated=-0.5, bound=True
     )
-    known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], sg=[0.8, 0.7], control=[0.9, 1.1])
+    known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], sg=[0.8, 0.7], control=[1.0, 1.5])
     judged = judge(claim, known)
-    assert judged.brief[1] == "-40.0 points (control +0.0 points)"
+    assert judged.brief[1] == "-40.0 points (control +25.0 points)"
     assert judged.holds == "yes (`trees`)"
 
 

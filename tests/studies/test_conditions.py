@@ -29,7 +29,7 @@ def test_cells_say_where_they_ran():
             natural={"machine": "a small one", "device": "cpu"},
         )
     )
-    assert "By cell: a big one with an NVIDIA GPU: limi; a small one: natural." in told
+    assert "By cell: 4 cells of limi on a big one with an NVIDIA GPU; 4 cells of natural on" in told
     assert "Cells that do not say which of these: adf." in told
     assert "whether they searched" not in told
 
@@ -68,7 +68,7 @@ def test_latents_that_a_smaller_scale_labels_are_told():
     # Of cells of an earlier program nobody knows.
     told = said(known)
     assert "LIMI labels" not in told
-    assert "How many earlier cells of limi labelled, they do not record." in told
+    assert "Earlier cells of limi do not record how many they labelled." in told
     method = methods.parse("limi", {"n_latents": 50_000})
     assert count_labels(method, 50_000, float("inf")) == 5_000
     assert count_labels(method, float("inf"), 1_000) == 200

@@ -36,6 +36,9 @@ def test_a_curve_is_even_within_what_was_asked_together():
     assert told["rows"] == [100, 200, 400]
     assert told["queries"] == [300, 500, 900]
     assert told["findings"] == [10, 20, 40]
+    # Rows that no question is asked for are one batch, which begins where labels end.
+    told = curve([(0, 400, 0), (200, 400, 40), (400, 400, 40)])
+    assert told["findings"] == [10, 20, 40]
     # Rows that were asked one batch after the other need not be alike.
     told = curve([(0, 100, 0), (200, 500, 40), (400, 900, 40)])
     assert told["findings"] == [20, 40, 40]

@@ -274,10 +274,21 @@ def test_an_interval_of_some_seeds_is_not_shown_beside_the_mean_of_all():
     assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == " [10 % to 30 %]"
 
 
+def test_findings_are_not_counted_in_those_seeds_alone_that_found_many():
+    known = tiny()
+    for seed, measures in enumerate([{"findings": 60, "plausible": 40}, {"findings": 3}]):
+        name = f"census-sex/limi/{seed}"
+        known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures=measures)
+    table = _tables.matrix(small_study(), "plausible", known)
+    census = next(row for row in table.rows if row[0] == "census-sex")
+    assert census[table.headings.index("limi")] == "under 50 found"
+    assert any(note.startswith("Not shown where a seed found under 50") for note in table.notes)
+
+
 def test_a_measure_that_some_seeds_lack_says_so():
     known = tiny()
     name = "census-sex/limi/0"
     measures = {k: v for k, v in known.outcomes[name].measures.items() if k != "atn"}
     known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures=measures)
     (told,) = _tables.matrix(small_study(), "atn", known).notes
-    assert told == "On some benchmarks this was measured of 1 of 2 seeds of limi alone."
+    assert told == ('On at least one benchmark this was measured in only 1 of 2 seeds of "limi".')
