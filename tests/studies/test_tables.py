@@ -220,8 +220,9 @@ def test_what_a_repair_measures_before_is_a_variant_of_its_own():
     }
     results = complete(study, Results("repair-dnn", "small", outcomes))
     assert results.numbers("census-sex", "before", "if_o") == [0.2]
-    told = [t for t in _tables.claims(study, results) if t.claim.measure == "if_o"]
-    assert (told[0].held, told[0].against) == (1, ())
+    claim = dataclasses.replace(study.claims[0], measure="if_o", first="limi", over=("before",))
+    (told,) = _tables.claims(dataclasses.replace(study, claims=(claim,)), results)
+    assert (told.held, told.against) == (1, ())
 
 
 def test_a_speed_of_another_machine_or_of_none_is_marked():
