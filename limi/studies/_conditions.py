@@ -68,7 +68,7 @@ def briefly(
     fewer = _fewer_seeds(study, size, results)
     seeds = f"{size.seeds} seed{'' if size.seeds == 1 else 's'}"
     said = [
-        f"{words}. {seeds}" + (f", but for {fewer}." if fewer else "."),
+        f"{words}. {seeds}{fewer}.",
         _tell_labels(study, results),
         _generators(study, results),
         _accuracies(results) if study.kind not in ("twins", "images", "plain") else "",
@@ -156,12 +156,13 @@ def _fewer_seeds(study: Study, size: Scale, results: Results) -> str:
         if n < size.seeds and not _is_derived(study, variant):
             told = f"{variant} on some benchmarks" if not n and any(done) else variant
             by_seeds.setdefault(n, []).append(told)
-    return "; ".join(
+    not_run = by_seeds.pop(0, [])
+    parts = [
         f"{n} seed{'' if n == 1 else 's'}: {', '.join(names)}"
-        if n
-        else f"not run: {', '.join(names)}"
         for n, names in sorted(by_seeds.items(), reverse=True)
-    )
+    ]
+    told = f", but for {'; '.join(parts)}" if parts else ""
+    return told + (f"; not run: {', '.join(not_run)}" if not_run else "")
 
 
 def _places(study: Study, results: Results) -> str:

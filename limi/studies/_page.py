@@ -393,7 +393,7 @@ def _fold(title: str, parts: Sequence[str]) -> list[str]:
 def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[str]:
     """Conditions, claims, tables and figures of one scale."""
     parts = ["\n".join([*(f"- {note(one)}" for one in briefly(study, results, reasons)), ""])]
-    parts.append("\n".join(_claims(study, results)))
+    parts += filter(None, ["\n".join(_claims(study, results))])
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
     known = [measure for measure in leading if _compares(study, results, measure)]
     parts += [
@@ -428,7 +428,7 @@ def _claims(study: Study, results: Results) -> list[str]:
         if not ratios:
             continue
         pairs = [f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean"]
-        told = ["mean of the benchmarks' ratios", *(pairs if len(pairs) > 1 else [])]
+        told = ["mean of the ratios of benchmarks and seeds", *(pairs if len(pairs) > 1 else [])]
         beside = f" (paper: {one.paper:.2f})" if one.paper is not None else ""
         lines.append(f"- {one.says}: **{ratios['mean']:.2f}**{beside}; {', '.join(told)}.")
     return [*lines, ""] if lines else []

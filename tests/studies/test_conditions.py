@@ -34,6 +34,22 @@ def test_cells_say_where_they_ran():
     assert "whether they searched" not in told
 
 
+def test_a_machine_that_no_cell_names_is_not_told():
+    known = tiny()
+    given = with_given(
+        **{name: {"machine": "a machine", "device": "cpu"} for name in ("limi", "natural", "adf")}
+    )
+    other = {"processor": "another machine", "cores": 16, "versions": {"numpy": "1"}}
+    told = said(dataclasses.replace(given, made={**known.made, "earlier": [other]}))
+    assert "Made with a machine, 2 cores" in told
+    assert "another machine" not in told
+    assert "By cell" not in told
+    # Where cells are silent it may have made them.
+    silent = said(dataclasses.replace(known, made={**known.made, "earlier": [other]}))
+    assert "another machine" in silent
+    assert "The cells themselves name no machine." in silent
+
+
 def test_older_cells_of_the_paper_s_generator_do_not_say_where_they_searched():
     told = said(with_given(limi={"generator": "ctgan"}))
     assert "Cells of limi do not say whether they searched on a GPU" in told
@@ -53,7 +69,7 @@ def test_what_is_missing_and_what_would_be_run_again_is_said():
     assert "of the cells shown would be run again today" in told
     study = small_study()
     alone = dataclasses.replace(study, _scales={"small": {**study._scales["small"], "seeds": 1}})
-    assert any("Few rows. 1 seed," in one for one in briefly(alone, known))
+    assert any("Few rows. 1 seed;" in one for one in briefly(alone, known))
 
 
 def test_latents_that_a_smaller_scale_labels_are_told():
