@@ -62,6 +62,7 @@ PLAN: list[tuple[str, str, tuple[str, ...]]] = [
     ("repair-rf", "small", ("*.ctgan/*",)),
     ("several-protected", "paper", ("*.ctgan/*",)),
     ("combination", "paper", ("*.ctgan/*",)),
+    ("svm", "paper", ("*.ctgan/*",)),
     ("combination", "small", ("*.ctgan/*",)),
     ("fitness", "paper", ("*.ctgan/*",)),
     ("step", "paper", ("*.ctgan/*",)),
@@ -90,6 +91,7 @@ PLAN: list[tuple[str, str, tuple[str, ...]]] = [
     ("boundary", "small", ("*",)),
     ("densities", "small", ("*",)),
     ("svm", "small", ("*",)),
+    ("svm", "paper", ("*",)),
 ]
 
 
