@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from limi.studies._derived import complete
-from limi.studies._files import PAPER_GENERATOR, Study, load, paper_numbers
+from limi.studies._files import PAPER_GENERATOR, Study, load
 from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
@@ -23,6 +23,7 @@ from limi.studies._sides import (
     compute_of_paper,
     count_in_the_paper,
     has_generator,
+    list_published,
     show_size,
     take_side,
     uses_generator,
@@ -100,7 +101,7 @@ def _paper(claim: PaperClaim, study: Study) -> str:
     if claim.kind in FIRST:
         return claim.says_so or _first_in_the_paper(claim, study)
     stated = None if claim.stated is None else show_size(claim, claim.stated)
-    value = compute_of_paper(claim, study)
+    value = compute_of_paper(claim)
     if value is None:
         return stated or claim.says_so
     computed = show_size(claim, value)
@@ -111,8 +112,7 @@ def _paper(claim: PaperClaim, study: Study) -> str:
 
 def _first_in_the_paper(claim: PaperClaim, study: Study) -> str:
     """On how many of its benchmarks a method is first in the paper's table, or which one is."""
-    published = paper_numbers(study.name)
-    numbers = published.get(claim.measure) or published.get(claim.also, {})
+    numbers = list_published(claim)
     sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
     benchmarks = [b for b in numbers if claim.is_of(b) and not b.startswith("mean")]
     if claim.kind == "first of means":

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["are_comparable", "briefly", "conditions", "describe_machines", "is_on_gpu"]
 
+_WITH_GPU = " with an NVIDIA GPU"
+
 
 def conditions(study: Study, results: Results) -> tuple[str, ...]:
     """What differs from the paper's runs: budget, seeds, machine, targets, key and clock."""
@@ -172,7 +174,7 @@ def _places(study: Study, results: Results) -> str:
         if outcome.status == DONE and not _is_derived(study, outcome.variant):
             machine = str(outcome.given.get("machine", ""))
             if machine and is_on_gpu(outcome):
-                machine += " with an NVIDIA GPU"
+                machine += _WITH_GPU
             where.setdefault(machine, Counter())[outcome.variant] += 1
     silent = where.pop("", Counter())
     unsaid = [
@@ -203,7 +205,7 @@ def _places(study: Study, results: Results) -> str:
 
 def _is_named(made: Mapping[str, Any], where: Iterable[str]) -> bool:
     """Do some cells name this machine?"""
-    return any(place.startswith(str(made.get("processor"))) for place in where)
+    return any(place.removesuffix(_WITH_GPU) == made.get("processor") for place in where)
 
 
 def _join(variants: Iterable[str], study: Study, results: Results) -> str:

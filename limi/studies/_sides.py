@@ -13,7 +13,7 @@ from itertools import pairwise
 from limi import methods
 from limi.studies._conditions import are_comparable
 from limi.studies._derived import at_rows
-from limi.studies._files import PAPER_GENERATOR, Study, load, paper_numbers
+from limi.studies._files import PAPER_GENERATOR, Study, paper_numbers
 from limi.studies._measures import MEASURES, SPEEDS, show
 from limi.studies._outdated import OLDER, find_older
 from limi.studies._paper_claims import PaperClaim
@@ -21,7 +21,7 @@ from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare
 
 __all__ = ["NOTHING", "NOT_COMPARABLE", "Side", "compute", "compute_of_paper", "has_generator"]
-__all__ += ["count_in_the_paper", "show_size", "take_side", "uses_generator"]
+__all__ += ["count_in_the_paper", "list_published", "show_size", "take_side", "uses_generator"]
 
 NOT_RUN = "not run"
 NOT_COMPARABLE = "not comparable"
@@ -248,10 +248,18 @@ def _count(scene: _Scene) -> Side | None:
     return Side(shown, verdict, n_seeds=min(seeds))
 
 
+def list_published(claim: PaperClaim) -> Mapping[str, Mapping[str, float]]:
+    """The paper's numbers of a claim's measure, by benchmark and variant.
+
+    It has one count of findings, and some of ours are read off at its limit.
+    """
+    published = paper_numbers(claim.study)
+    return published.get(claim.measure) or published.get(claim.also, {})
+
+
 def count_in_the_paper(claim: PaperClaim) -> tuple[int, int]:
     """On how many of its benchmarks a method is first in the paper's table, and of how many."""
-    published = {} if claim.ours else paper_numbers(claim.study)
-    numbers = published.get(claim.measure) or published.get(claim.also, {})
+    numbers = {} if claim.ours else list_published(claim)
     sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
     lines = [numbers[b] for b in numbers if claim.is_of(b) and not b.startswith("mean")]
     whole = [line for line in lines if {claim.first, *claim.over} <= set(line)]
@@ -686,14 +694,12 @@ def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
 
 def _limit(claim: PaperClaim) -> float | None:
     """What a bound has to keep: the number that the paper states, or else that of its table."""
-    return claim.stated if claim.stated is not None else compute_of_paper(claim, load(claim.study))
+    return claim.stated if claim.stated is not None else compute_of_paper(claim)
 
 
-def compute_of_paper(claim: PaperClaim, study: Study) -> float | None:
+def compute_of_paper(claim: PaperClaim) -> float | None:
     """The claim's number, computed from the paper's own table."""
-    published = paper_numbers(study.name)
-    # The paper has one count of findings; some of ours are read off at its limit.
-    numbers = published.get(claim.measure) or published.get(claim.also, {})
+    numbers = list_published(claim)
     benchmarks = [b for b in numbers if claim.is_of(b) and not b.startswith("mean")]
     whole = [b for b in numbers if b.startswith("mean")]
     return compute(claim, benchmarks or whole, lambda b, v: numbers.get(b, {}).get(v))
