@@ -69,9 +69,12 @@ PLAN: list[tuple[str, str, tuple[str, ...]]] = [
     ("random-boundary", "paper", ("*.ctgan/*",)),
     ("dnn", "paper", ("*.ctgan/*",)),
     ("boundary", "small", ("*.ctgan/*",)),
+    ("densities", "paper", ("*",)),
     ("densities", "small", ("*.ctgan/*",)),
     ("svm", "small", ("*.ctgan/*",)),
     # Models trained again, which take most of the time.
+    ("repair-dnn", "paper", ("*.ctgan/*", "*/control/*", "*/limi/*", "*")),
+    ("repair-rf", "paper", ("*.ctgan/*", "*/control/*", "*/limi/*", "*")),
     ("repair-dnn", "small", ("*",)),
     ("repairs-dnn", "small", ("*/paper/*", "*/findings/*", "*/average/*", "*/drop/*", "*")),
     ("retraining", "small", ("*/paper/*", "*/control/*", "*")),
