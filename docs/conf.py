@@ -68,7 +68,12 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_depth": 3,
     "show_toc_level": 2,
-    "secondary_sidebar_items": ["page-toc"],
+    # Claims and their numbers take the room beside them.
+    "secondary_sidebar_items": {
+        "**": ["page-toc"],
+        "reproduction": [],
+        "reproduction/claims": [],
+    },
     "footer_start": ["sphinx-version"],
     "footer_end": ["theme-version"],
     "show_prev_next": True,

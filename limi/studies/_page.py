@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -113,10 +115,12 @@ def _speeds(folder: Path) -> Speeds:
 def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
     """Two screens: what holds, by which rule, and what a user should conclude."""
     words = load_overview()
-    judged = [one for one in _judge(studies, ours=False) if not one.claim.minor]
+    every = _judge(studies, ours=False)
+    judged = [one for one in every if not one.claim.minor]
     return "\n".join(
         [
-            words["head"]["says"] + _holds(judged, f"{stem}/", with_paper=True, brief=True),
+            words["head"]["says"] + _tally(every),
+            _holds(judged, f"{stem}/", with_paper=True, brief=True),
             words["rule_in_short"]["says"] + _count_outdated(studies, reasons),
             *_explain_older(judged, studies),
             "",
@@ -130,6 +134,37 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
             "",
         ]
     ).replace("](reproduction/", f"]({stem}/")
+
+
+def _tally(judged: Sequence[Judged]) -> str:
+    """How often each verdict was reached, whether or not the overview shows the claim."""
+    counts = Counter(map(_kind_of_verdict, judged))
+    told = ", ".join(f"*{kind}* {counts[kind]}" for kind in _VERDICTS if counts[kind])
+    return (
+        f"{len(judged)} claims of the paper can be held against numbers. Verdicts by the rule "
+        f"below: {told}. The main claims:\n"
+    )
+
+
+_VERDICTS = (
+    "yes",
+    "smaller",
+    "on some benchmarks",
+    "by one average alone",
+    "open",
+    "no",
+    "not judged",
+)
+
+
+def _kind_of_verdict(one: Judged) -> str:
+    holds = one.holds
+    if "by the mean" in holds:
+        return "by one average alone"
+    if holds.startswith("on "):
+        return "on some benchmarks"
+    word = re.split(r"[ :]", holds)[0]
+    return word if word in _VERDICTS else "not judged"
 
 
 def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:

@@ -530,7 +530,7 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     if stands == "held":
         return told
     why = "not told from the control" if stands == "open" else "the control changes it more"
-    return replace(told, verdict=f"no ({why}, {control.shown})")
+    return replace(told, verdict=f"no ({why})")
 
 
 def _tell_rival(scene: _Scene, plain: PaperClaim, control: Side) -> str:

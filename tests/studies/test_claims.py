@@ -330,12 +330,12 @@ LESS = dataclasses.replace(FIRST, kind="less", stated=0.5, control="control", **
     [
         ([0.4, 0.5], [0.9, 1.0], "yes"),
         ([0.7, 0.8], [0.9, 1.0], "smaller"),
-        ([0.7, 0.9], [0.8, 1.0], "no (not told from the control, -10.0 %)"),
-        ([0.4, 0.5], [0.2, 0.3], "no (the control changes it more, -75.0 %)"),
-        ([1.5, 1.9], [1.4, 1.6], "no (not told from the control, +50.0 %)"),
+        ([0.7, 0.9], [0.8, 1.0], "no (not told from the control)"),
+        ([0.4, 0.5], [0.2, 0.3], "no (the control changes it more)"),
+        ([1.5, 1.9], [1.4, 1.6], "no (not told from the control)"),
         ([1.5, 1.9], [1.1, 1.3], "no: the opposite"),
         ([0.9, 1.1], [0.8, 1.0], "no"),
-        ([0.4, 1.1], [0.9, 1.0], "no (not told from the control, -5.0 %)"),  # open without it
+        ([0.4, 1.1], [0.9, 1.0], "no (not told from the control)"),  # open without it
     ],
 )
 def test_a_change_must_differ_from_that_of_a_training_without_findings(limi, control, holds):

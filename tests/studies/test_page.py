@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import re
 
 from limi import studies
 from limi.studies import _page
@@ -88,6 +89,7 @@ def test_a_smaller_scale_with_more_seeds_is_shown(tmp_path):
 def test_the_overview_has_two_screens():
     overview = studies.page(ROOT / "studies" / "results")
     rows = [line for line in overview.splitlines() if line.startswith("| [")]
+    assert 20 <= len(rows) <= 28
     assert len(overview.splitlines()) <= len(rows) + 25
     assert overview.count("\n- **") <= 5
     assert "reproduction/claims.md" in overview
@@ -118,6 +120,21 @@ def test_minor_claims_stand_on_their_page_alone(tmp_path):
     assert len(shown) == sum(not claim.minor and not claim.ours for claim in list_claims())
     for says in minor:
         assert f"| [{says}](" in pages["reproduction/claims.md"]
+
+
+def test_the_overview_counts_every_verdict_of_the_paper_shown_or_not(tmp_path):
+    pages = studies.pages(ROOT / "studies" / "results")
+    head = pages["reproduction.md"].partition("| claim |")[0]
+    counts = {kind: int(n) for kind, n in re.findall(r"\*([a-z ]+)\* (\d+)", head)}
+    theirs = pages["reproduction/claims.md"].partition("## Claims of ours")[0]
+    verdicts = re.findall(r"\| \*\*(.+?)\*\* \|$", theirs, re.MULTILINE)
+    assert f"{len(verdicts)} claims of the paper" in head
+    assert sum(counts.values()) == len(verdicts)
+    assert counts["yes"] == sum(v == "yes" or v == "yes (`trees`)" for v in verdicts)
+    assert counts["no"] == sum(v == "no" or v.startswith(("no ", "no:")) for v in verdicts)
+    assert counts["smaller"] == sum(v.startswith("smaller") for v in verdicts)
+    keep(tiny(), tmp_path)
+    assert re.search(r"\*not judged\* \d+\.", studies.page(tmp_path))
 
 
 def test_a_conclusion_may_add_what_another_study_says(monkeypatch):
