@@ -297,25 +297,24 @@ def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
 def merge(new: Path, kept: Path) -> None:
     """Results of a call go over the kept ones, in the order of their studies.
 
-    What made the cells of earlier calls and machines stays named beside what made these.
+    A cell that failed, or is not today's where the kept one is, goes over nothing. What made the
+    cells of earlier calls and machines stays named beside what made these.
     """
     for path in sorted(new.glob("*/*.json")):
         study, scale = studies.load(path.stem), path.parent.name
-        fresh = _results.read(study, scale, new)
-        before = _results.read(study, scale, kept)
-        known = {**before.outcomes, **fresh.outcomes}
-        planned = [cell.name for cell in studies.expand(study, scale)]
-        order = [name for name in planned if name in known]
-        old = [name for name in order if name not in fresh.outcomes]
-        made = dict(fresh.made)
-        if old:
-            earlier = [one for one in [before.made, *before.made.get("earlier", ())] if one]
-            plain = [{k: v for k, v in one.items() if k != "earlier"} for one in earlier]
-            made["earlier"] = [one for one in plain if one != made]
-            made = made if made["earlier"] else dict(fresh.made)
-        outcomes = {name: known[name] for name in order}
+        before, fresh = (_results.read(study, scale, folder) for folder in (kept, new))
+        today = {cell.name: cell.digest() for cell in studies.expand(study, scale)}
+        known = dict(before.outcomes)
+        for name, one in fresh.outcomes.items():
+            old = known.get(name)
+            worse = old and old.digest == today.get(name) != one.digest
+            if one.status != _results.FAILED and not worse:
+                known[name] = one
+        outcomes = {name: known[name] for name in today if name in known}
+        made = _results.join_makers(fresh.made, before.made, of=outcomes.values())
         _results.keep(_results.Results(study.name, scale, outcomes, made), kept)
-        print(f"{scale}/{study.name}: {len(fresh.outcomes)} new, {len(old)} from before")
+        taken = sum(fresh.outcomes.get(name) is one for name, one in outcomes.items())
+        print(f"{scale}/{study.name}: {taken} new, {len(outcomes) - taken} from before")
 
 
 def main() -> None:

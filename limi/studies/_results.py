@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,7 +18,8 @@ from limi.studies._files import Study
 from limi.system import writing
 from limi.system.validate import require_fields, require_type
 
-__all__ = ["DONE", "Outcome", "Results", "collect", "keep", "read", "write_cell"]
+__all__ = ["DONE", "FAILED", "Outcome", "Results", "collect", "join_makers", "keep", "read"]
+__all__ += ["write_cell"]
 
 FORMAT = 1
 DONE, ABSENT, UNABLE, FAILED = "done", "absent", "unable", "failed"
@@ -137,15 +138,20 @@ def collect(study: Study, scale: str, cells: Sequence[Cell], *folders: Path) -> 
     """
     known = read(study, scale, *folders)
     chosen = {c.name: known.outcomes[c.name] for c in cells if c.name in known.outcomes}
-    now = machine()
-    before = {name: value for name, value in known.made.items() if name != "earlier"}
-    earlier = list(known.made.get("earlier", ()))
-    if before and before != now and before not in earlier:
-        earlier.append(before)
-    by = {one.given.get("machine") for one in chosen.values() if one.status == DONE}
+    made = join_makers(machine(), known.made, of=chosen.values())
+    return Results(known.study, scale, chosen, made)
+
+
+def join_makers(*made: Mapping[str, Any], of: Iterable[Outcome]) -> dict[str, Any]:
+    """What made these results, the first named at the head and the others once each under
+    `earlier`, for as long as one of their cells may still be among them."""
+    every = [one for given in made if given for one in (given, *given.get("earlier", ()))]
+    plain = [{key: value for key, value in one.items() if key != "earlier"} for one in every]
+    head, *others = [one for place, one in enumerate(plain) if one not in plain[:place]]
+    by = {outcome.given.get("machine") for outcome in of if outcome.status == DONE}
     if None not in by:  # every cell says where it was run
-        earlier = [one for one in earlier if one.get("processor") in by and one != now]
-    return Results(known.study, scale, chosen, now | ({"earlier": earlier} if earlier else {}))
+        others = [one for one in others if one.get("processor") in by]
+    return head | ({"earlier": others} if others else {})
 
 
 def machine() -> dict[str, Any]:

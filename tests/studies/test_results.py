@@ -1,10 +1,12 @@
 """Results of studies on disk: read whole, or refused in one sentence."""
 
+import dataclasses
+
 from limi.studies import _results
 from limi.studies._cells import expand
 from limi.studies._files import load
-from limi.studies._results import DONE, Outcome, collect, keep, read, write_cell
-from tests.studies.small import ROOT
+from limi.studies._results import DONE, Outcome, collect, join_makers, keep, read, write_cell
+from tests.studies.small import ROOT, outcome
 
 
 def test_kept_results_can_be_read_and_hold_no_findings():
@@ -32,3 +34,28 @@ def test_an_earlier_machine_is_named_while_one_of_its_cells_may_be_shown(tmp_pat
     assert run_on("new", cells[:1]) == ["new", "old"]
     assert run_on("other", cells[1:]) == ["other", "new"]
     assert run_on("new", cells[1:]) == ["new"]
+
+
+def of_machines(*names):
+    return [
+        dataclasses.replace(outcome(f"a/b/{n}"), given={"machine": m}) for n, m in enumerate(names)
+    ]
+
+
+def test_makers_are_named_once_and_for_as_long_as_they_have_cells():
+    first, second, third = ({"processor": name, "cores": 2} for name in ("a", "b", "c"))
+    fresh = first | {"earlier": [second]}
+    kept = second | {"earlier": [first, third]}
+    joined = first | {"earlier": [second, third]}
+    assert join_makers(fresh, kept, of=of_machines("a", "b", "c")) == joined
+    assert join_makers(joined, joined, of=of_machines("a", "b", "c")) == joined
+    assert join_makers(fresh, kept, of=of_machines("a", "c")) == first | {"earlier": [third]}
+    assert join_makers(fresh, kept, of=of_machines("a")) == first
+    assert join_makers(fresh, kept, of=of_machines("a", None)) == joined  # it may be any of them
+    assert join_makers(fresh, {}, of=of_machines("a", "b")) == fresh
+
+
+def test_makers_of_kept_results_are_named_once():
+    for path in (ROOT / "studies" / "results").glob("*/*.json"):
+        results = read(load(path.stem), path.parent.name, ROOT / "studies" / "results")
+        assert results.made == join_makers(results.made, of=results.outcomes.values()), path
