@@ -61,6 +61,8 @@ html_extra_path = [one.name for one in sorted(HERE.glob("*.schema.json"))]
 html_show_sourcelink = False
 html_copy_source = False
 html_show_copyright = False
+# Claims and their numbers take the room of the list of headings.
+WIDE = ("reproduction", "reproduction/claims")
 html_theme_options = {
     "logo": {"text": "limi"},
     "navbar_end": ["theme-switcher"],
@@ -68,12 +70,7 @@ html_theme_options = {
     "header_links_before_dropdown": 6,
     "navigation_depth": 3,
     "show_toc_level": 2,
-    # Claims and their numbers take the room beside them.
-    "secondary_sidebar_items": {
-        "**": ["page-toc"],
-        "reproduction": [],
-        "reproduction/claims": [],
-    },
+    "secondary_sidebar_items": {"**": ["page-toc"], **dict.fromkeys(WIDE, ())},
     "footer_start": ["sphinx-version"],
     "footer_end": ["theme-version"],
     "show_prev_next": True,
@@ -172,8 +169,15 @@ def _keep_options_whole(
         context["body"] = _COMMANDS.sub(lambda found: whole(found[0]), context["body"])
 
 
+def _widen(app: object, page: str, *_: object) -> None:
+    """A style sheet that is added now is that of this page alone."""
+    if page in WIDE:
+        app.add_css_file("wide.css")  # type: ignore[attr-defined]
+
+
 def setup(app: object) -> None:
     """Generate the reference, and read pages as they are seen from the site."""
     reference.write(GENERATED)
     app.connect("source-read", _read)  # type: ignore[attr-defined]
     app.connect("html-page-context", _keep_options_whole)  # type: ignore[attr-defined]
+    app.connect("html-page-context", _widen)  # type: ignore[attr-defined]
