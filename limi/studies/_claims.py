@@ -7,9 +7,10 @@ numbers of checked rows. Nobody enters a verdict by hand.
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from limi.studies._derived import complete
 from limi.studies._files import PAPER_GENERATOR, Study, load
@@ -29,9 +30,23 @@ from limi.studies._sides import (
     uses_generator,
 )
 
-__all__ = ["Judged", "PaperClaim", "compute", "judge", "list_claims"]
+__all__ = ["VERDICTS", "Judged", "PaperClaim", "classify", "compute", "judge", "list_claims"]
+
+VERDICTS = (
+    "yes",
+    "smaller",
+    "on some benchmarks",
+    "by a mean alone",
+    "open",
+    "no",
+    "no: the opposite",
+    "not judged",
+)
+"""What the words under *holds?* come to."""
 
 _NO_GENERATOR = ", no generator"
+_TREES = " (`trees`)"
+_BOTH_AVERAGES = re.compile(r"(.+) by the mean of ratios, (.+) by the means")
 
 
 @dataclass(frozen=True)
@@ -76,11 +91,28 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
     )
 
 
+def classify(holds: str) -> str:
+    """Which of the verdicts the words under *holds?* are."""
+    told = holds.removesuffix(_TREES)
+    both = _BOTH_AVERAGES.fullmatch(told)
+    if both:
+        first, second = map(classify, both.groups())
+        return first if first == second else "by a mean alone"
+    if "by the mean" in told:
+        return "by a mean alone"
+    if told.startswith("on "):
+        return "on some benchmarks"
+    if told == "no: the opposite":
+        return told
+    word = re.split(r"[ :]", told)[0]
+    return word if word in VERDICTS else "not judged"
+
+
 def _tell_holds(ctgan: Side | None, trees: Side | None, has_both: bool) -> str:
     """The verdict of the runs with the paper's generator, or else of those with `trees`."""
     for side in (ctgan, trees):
         if side is not None and side.scale:
-            return side.verdict + (" (`trees`)" if side is trees and has_both else "")
+            return side.verdict + (_TREES if side is trees and has_both else "")
     return (ctgan or trees or NOTHING).verdict
 
 
@@ -88,7 +120,7 @@ def _without_generator(claim: PaperClaim, study: Study, side: Side) -> Side:
     """What no generator is involved in says so, because its column is that of one."""
     if not side.scale or uses_generator(claim, study):
         return side
-    return replace(side, beside=side.beside + _NO_GENERATOR)
+    return side.add(_NO_GENERATOR)
 
 
 # -- the paper's own side ---------------------------------------------------------------------

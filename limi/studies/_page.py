@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,14 @@ from typing import Any
 
 from limi.errors import InvalidInput
 from limi.studies._cells import expand
-from limi.studies._claims import Judged, PaperClaim, judge, list_claims
+from limi.studies._claims import (
+    VERDICTS,
+    Judged,
+    PaperClaim,
+    classify,
+    judge,
+    list_claims,
+)
 from limi.studies._conditions import briefly
 from limi.studies._derived import Speeds, complete, read_speeds
 from limi.studies._figures import curves, figure
@@ -94,13 +100,14 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
     settings = sum(why.startswith("settings as today's") for why in every)
     parts = (
         (same, "with today's settings and targets"),
-        (settings, "with today's settings (no newer cell shows their target)"),
+        (settings, "with today's settings (whether of today's targets they do not say)"),
         (len(every) - same - settings, "by an earlier revision, with other settings or targets"),
     )
     told = [words if n == len(every) else f"{n:,} {words}" for n, words in parts if n]
+    where = list(dict.fromkeys(name for (name, _), why in reasons.items() if why))
     return (
         f"{len(every):,} of the {shown:,} cells shown were made by earlier versions of limi, "
-        f"{', '.join(told)}. Each page says which."
+        f"{', '.join(told)}: {', '.join(f'[{one}](reproduction/{one}.md)' for one in where)}."
     )
 
 
@@ -138,33 +145,12 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
 
 def _tally(judged: Sequence[Judged]) -> str:
     """How often each verdict was reached, whether or not the overview shows the claim."""
-    counts = Counter(map(_kind_of_verdict, judged))
-    told = ", ".join(f"*{kind}* {counts[kind]}" for kind in _VERDICTS if counts[kind])
+    counts = Counter(classify(one.holds) for one in judged)
+    told = ", ".join(f"*{kind}* {counts[kind]}" for kind in VERDICTS if counts[kind])
     return (
         f"{len(judged)} claims of the paper can be held against numbers. Verdicts by the rule "
         f"below: {told}. The main claims:\n"
     )
-
-
-_VERDICTS = (
-    "yes",
-    "smaller",
-    "on some benchmarks",
-    "by one average alone",
-    "open",
-    "no",
-    "not judged",
-)
-
-
-def _kind_of_verdict(one: Judged) -> str:
-    holds = one.holds
-    if "by the mean" in holds:
-        return "by one average alone"
-    if holds.startswith("on "):
-        return "on some benchmarks"
-    word = re.split(r"[ :]", holds)[0]
-    return word if word in _VERDICTS else "not judged"
 
 
 def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:

@@ -44,10 +44,11 @@ class Side:
     n_seeds: int = 2
     more: str = ""  # the spread over seeds, and what other averages give
     beside: str = ""  # what is always told with it: the control, another limit
+    wide: str = ""  # the same with its spread, where there is room
     values: tuple[float, ...] = ()  # by seed, of a claim of size
 
     def __str__(self) -> str:
-        more, beside = self.more, self.beside
+        more, beside = self.more, self.wide or self.beside
         if more.endswith(")") and beside.startswith(" ("):  # one pair of brackets for both
             more, beside = more[:-1], f"; {beside[2:]}"
         return self._at_scale(self.shown + more + beside)
@@ -56,6 +57,10 @@ class Side:
     def brief(self) -> str:
         """Without the spread."""
         return self._at_scale(self.shown + self.beside)
+
+    def add(self, words: str) -> Side:
+        """The side with more to be told with it."""
+        return replace(self, beside=self.beside + words, wide=self.wide and self.wide + words)
 
     def _at_scale(self, told: str) -> str:
         return f"{told}, `{self.scale}`" if self.scale not in ("", "paper") else told
@@ -75,13 +80,15 @@ def take_side(
     for results in known:
         scene = _Scene(claim, study, results, generator, equal)
         side = scene.judge()
-        if side is not None:
-            told = replace(side, scale=results.scale if side.shown != NOT_COMPARABLE else "")
+        if side is not None and side.shown == NOT_COMPARABLE:
+            alone = alone or side
+        elif side is not None:
+            told = replace(side, scale=results.scale)
             if scene.has_older():
-                told = replace(told, beside=told.beside + OLDER)
+                told = told.add(OLDER)
             if side.n_seeds > 1:
                 return told
-            alone = alone or told
+            alone = told if alone is None or alone.shown == NOT_COMPARABLE else alone
     if alone is None and any(_Scene(claim, study, r, generator).was_run() for r in known):
         return UNMEASURED
     return alone
@@ -188,6 +195,12 @@ class _Scene:
         rows = [_rows(one) for one in (first, second)]
         return at_rows(first, min(rows)), at_rows(second, min(rows))
 
+    def count_draws(self, variant: str, by_seed: Mapping[int, float]) -> int:
+        """How many seeds a variant's numbers are of: the network before all training is one, and
+        stands beside every seed."""
+        alike = self.study.variant(variant).derived and len(set(by_seed.values())) == 1
+        return 1 if alike else len(by_seed)
+
     def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
         """By seed the numbers of variants on all benchmarks, of seeds that have them all."""
         cells = {(b, v): self.outcomes(b, v) for b in self.benchmarks for v in names}
@@ -227,7 +240,9 @@ def _count(scene: _Scene) -> Side | None:
             }
             if not known:
                 return None  # a rival without a number is not left out: nothing is decided
-            seeds.append(min(len({i for i, _ in known}), len({j for _, j in known})))
+            for n, name in enumerate((scene.claim.first, rival)):
+                by_seed = {place[n]: both[n] for place, both in known.items()}
+                seeds.append(scene.count_draws(name, by_seed))
             verdicts.append(compare(known.values()))
         if not verdicts:
             return None
@@ -515,15 +530,24 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     plain = replace(claim, kind=kind, first=claim.control, group=(), over=claim.over[:1])
     plain = replace(plain, control="", also="", bound=False)
     control = _measure(replace(scene, claim=plain))
+    is_judged = not claim.bound and side.verdict in _BESIDE_CONTROL
     if control is None:
-        return replace(side, beside=" (control not run)")
-    told = replace(side, beside=f" (control {control.shown})")
+        verdict = "open: no control" if is_judged else side.verdict
+        return replace(side, beside=" (control not run)", verdict=verdict)
+    told = replace(
+        side,
+        beside=f" (control {control.shown})",
+        wide=f" (control {control.shown}{control.more})",
+    )
     if claim.kind == "ratio of less":
         rival = _tell_rival(scene, plain, control)
         verdict = "open" if rival and side.verdict in ("yes", "smaller") else side.verdict
-        return replace(told, beside=f" (control {control.shown}{rival})", verdict=verdict)
-    if claim.bound or side.verdict not in _BESIDE_CONTROL:
+        beside = f" (control {control.shown}{rival})"
+        return replace(told, beside=beside, wide="", verdict=verdict)
+    if not is_judged:
         return told
+    if control.n_seeds < 2:
+        return replace(told, verdict="open: one seed of the control")
     stands = compare((a, b) for a in side.values for b in control.values)
     if side.verdict == _OPPOSITE:
         stands = {"held": "lost", "lost": "held"}.get(stands, stands)
@@ -576,13 +600,12 @@ def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | N
         pick = min if claim.kind == "low" else max
         return pick(value for line in numbers.values() for value in line)
     if claim.kind == "pairs":
-        ratios = [
-            a / b
+        lines = [
+            (a, b)
             for one, two in claim.pairs
             for a, b in zip(numbers[one], numbers[two], strict=True)
-            if b
         ]
-        return statistics.fmean(ratios)
+        return _mean_ratio(lines)
     if claim.kind in ("less", "ratio of less"):
         return _relative(claim, numbers)
     others = statistics.fmean(mean[name] for name in claim.over)
@@ -591,6 +614,13 @@ def compute(claim: PaperClaim, benchmarks: Iterable[str], get: Get) -> float | N
     if claim.kind in ("points", "difference"):
         return statistics.fmean(mean[name] for name in claim.group or (claim.first,)) - others
     return mean[claim.first] / others if others else None
+
+
+def _mean_ratio(lines: Sequence[tuple[float, float]]) -> float | None:
+    """None where there is nothing to be more than."""
+    if not all(second for _, second in lines):
+        return None
+    return statistics.fmean(first / second for first, second in lines)
 
 
 def _relative(claim: PaperClaim, numbers: Mapping[str, Sequence[float]]) -> float:
@@ -648,7 +678,7 @@ def _times_at_equal_rows(
             mine.append(a)
             theirs.append(b)
     if claim.pairs:
-        return statistics.fmean(a / b for a, b in zip(mine, theirs, strict=True) if b)
+        return _mean_ratio(list(zip(mine, theirs, strict=True)))
     return sum(mine) / sum(theirs) if sum(theirs) else None
 
 
@@ -663,7 +693,10 @@ def _size(
     middle = _mean(values) if whole is None else whole
     if not math.isfinite(middle):
         words = [show_size(claim, low), show_size(claim, high)]
-        return Side(" to ".join(dict.fromkeys(words)), "yes" if low > 0 else "no")
+        verdict = _verdict(claim, values, middle)
+        verdict = "no" if verdict == _OPPOSITE else verdict  # the rival's may rise as well
+        shown = " to ".join(dict.fromkeys(words)) + (_ALONE if n == 1 else "")
+        return Side(shown, verdict, n_seeds=n, values=tuple(values))
     shown, more = show_size(claim, middle), ""
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
     if n == 1:

@@ -5,10 +5,12 @@ import dataclasses
 import pytest
 
 from limi.studies import _sides
-from limi.studies._claims import PaperClaim, compute, judge, list_claims
+from limi.studies._claims import PaperClaim, classify, compute, judge, list_claims
+from limi.studies._derived import complete
 from limi.studies._files import load, paper_numbers
-from limi.studies._results import Results
-from tests.studies.small import outcome
+from limi.studies._results import Results, read
+from limi.studies._sides import take_side
+from tests.studies.small import ROOT, outcome
 
 FIRST = PaperClaim(
     says="first",
@@ -304,6 +306,20 @@ def test_the_paper_s_averages_follow_from_its_tables():
         assert value == pytest.approx(claim.stated, rel=0.03), claim.says
 
 
+def test_what_is_judged_is_of_every_benchmark_that_its_scale_plans():
+    kept = ROOT / "studies" / "results"
+    for name in sorted({claim.study for claim in list_claims()}):
+        study = load(name)
+        scales = [scale for scale in ("paper", "small") if (kept / scale / f"{name}.json").exists()]
+        known = {scale: complete(study, read(study, scale, kept)) for scale in scales}
+        for claim in (one for one in list_claims() if one.study == name):
+            sides = [take_side(claim, study, list(known.values()), g) for g in ("ctgan", "trees")]
+            for scale in {side.scale for side in sides if side and side.scale}:
+                planned = {b for b in study.scale(scale).benchmarks if claim.is_of(b)}
+                shown = {one.benchmark for one in known[scale].outcomes.values()}
+                assert planned <= shown, claim.says
+
+
 def test_every_claim_names_variants_of_its_study():
     for claim in list_claims():
         study = load(claim.study)
@@ -388,6 +404,19 @@ def test_a_change_of_several_methods_is_the_mean_of_theirs():
 def test_a_control_that_was_not_run_is_told():
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5]))
     assert judged.brief[1] == "-55.0 % (control not run)"
+    assert judged.holds == "open: no control (`trees`)"
+
+
+def test_one_seed_of_the_control_decides_nothing():
+    judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.9]))
+    assert judged.brief[1] == "-55.0 % (control -10.0 % (one seed))"
+    assert judged.holds == "open: one seed of the control (`trees`)"
+
+
+def test_the_control_shows_its_spread_where_there_is_room():
+    judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.8, 1.0]))
+    assert judged.brief[1] == "-55.0 % (control -10.0 %)"
+    assert "(control -10.0 % (-20.0 % to 0.0 %)" in judged.with_trees
 
 
 def test_a_bound_that_is_broken_by_what_was_run_is_decided():
@@ -543,3 +572,140 @@ def test_cells_that_lack_a_measure_are_not_called_missing():
     judged = judge(dataclasses.replace(FIRST, measure="likeness"), known)
     assert (judged.with_trees, judged.holds) == ("not measured", "not measured")
     assert judged.with_paper_generator == "not run"
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict"),
+    [
+        ("yes", "yes"),
+        ("yes (`trees`)", "yes"),
+        ("smaller (`trees`)", "smaller"),
+        ("on 1 of 2 (`trees`)", "on some benchmarks"),
+        ("by the mean alone", "by a mean alone"),
+        ("by the means of groups alone (`trees`)", "by a mean alone"),
+        ("yes by the mean of ratios, smaller by the means", "by a mean alone"),
+        ("no by the mean of ratios, no by the means (`trees`)", "no"),
+        ("no by the mean of ratios, no: the opposite by the means", "by a mean alone"),
+        ("open", "open"),
+        ("open: one seed (`trees`)", "open"),
+        ("open: no control", "open"),
+        ("no (`trees`)", "no"),
+        ("no (not told from the control)", "no"),
+        ("no (the control changes it more) (`trees`)", "no"),
+        ("no: the opposite", "no: the opposite"),
+        ("no: the opposite (`trees`)", "no: the opposite"),
+        ("not run", "not judged"),
+        ("not measured", "not judged"),
+        ("not comparable", "not judged"),
+    ],
+)
+def test_every_word_under_holds_is_counted_as_one_verdict(told, verdict):
+    assert classify(told) == verdict
+
+
+FACTOR = dataclasses.replace(
+    LESS, kind="ratio of less", stated=2.0, over=("before", "neuronfair"), control=""
+)
+
+
+@pytest.mark.parametrize(
+    ("limi", "shown", "holds"),
+    [
+        ([0.6, 0.6], "falls with LIMI's alone", "yes"),
+        ([0.6, 1.6], "does not fall with LIMI's to falls with LIMI's alone", "open"),
+        ([1.4, 1.6], "does not fall with LIMI's", "no"),
+        ([0.4, 1.1], "does not fall with LIMI's to falls with LIMI's alone", "open"),
+        ([0.6], "falls with LIMI's alone (one seed)", "open: one seed"),
+        ([1.6], "does not fall with LIMI's (one seed)", "open: one seed"),
+    ],
+)
+def test_a_factor_over_what_does_not_fall_is_judged_seed_by_seed(limi, shown, holds):
+    n = len(limi)
+    known = repaired(before=[1.0] * n, limi=limi, neuronfair=[1.2] * n)
+    judged = judge(FACTOR, known)
+    assert judged.holds == f"{holds} (`trees`)"
+    assert judged.with_trees.endswith(shown)
+
+
+def test_a_factor_over_a_rival_that_falls_less_than_the_control_is_open():
+    beside = dataclasses.replace(FACTOR, control="control")
+    known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=[0.95, 0.9], control=[0.8, 0.7])
+    judged = judge(beside, known)
+    assert judged.brief[1].endswith("(control -25.0 %; neuronfair -7.5 %, which is less)")
+    assert judged.holds == "open (`trees`)"
+
+
+def test_nothing_is_more_than_none():
+    claim = dataclasses.replace(FIRST, kind="pairs", first="", over=(), pairs=(("limi", "adf"),))
+    limi = {"census-sex": [5, 5], "credit-sex": [4, 4]}
+    judged = judge(claim, results(limi, {"census-sex": [1, 1], "credit-sex": [0, 0]}))
+    assert (judged.with_trees, judged.holds) == ("not measured", "not measured")
+
+
+@pytest.mark.parametrize(
+    ("before", "shown", "holds"),
+    [
+        ([0.9, 0.9], "1 of 1 (one seed)", "open: one seed"),  # one network, beside every seed
+        ([0.9, 0.8], "1 of 1", "yes"),
+    ],
+)
+def test_the_network_before_all_training_is_one_seed(before, shown, holds):
+    claim = dataclasses.replace(
+        FIRST, study="repair-dnn", measure="accuracy", first="before", over=("limi",), ours=True
+    )
+    cells = {}
+    for variant, line in (("before", before), ("limi", [0.5, 0.6])):
+        for seed, value in enumerate(line):
+            cell = outcome(f"census-sex/{variant}/{seed}", accuracy=value)
+            cells[cell.cell] = cell
+    judged = judge(claim, [Results("repair-dnn", "paper", cells)])
+    assert judged.holds == f"{holds} (`trees`)"
+    assert judged.with_trees.startswith(shown)
+
+
+def test_speeds_that_cannot_be_compared_give_way_to_those_of_a_smaller_scale():
+    def run(scale, line, given):
+        cells = {}
+        for variant, speed in line.items():
+            for seed in (0, 1):
+                cell = outcome(f"census-sex/{variant}/{seed}", per_second=speed)
+                cells[cell.cell] = dataclasses.replace(cell, given=given[variant])
+        return Results("dnn", scale, cells)
+
+    claim = dataclasses.replace(TIMES, measure="per_second")
+    there = {**HERE, "machine": "there"}
+    large = run("paper", {"limi": 90.0, "adf": 10.0}, {"limi": there, "adf": HERE})
+    small = run("small", {"limi": 30.0, "adf": 10.0}, {"limi": HERE, "adf": HERE})
+    assert judge(claim, [large]).with_trees == "not comparable"
+    judged = judge(claim, [large, small])
+    assert (judged.with_trees, judged.holds) == ("3.00 x, `small`", "yes (`trees`)")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "first of means"},
+        {"kind": "best", "over": ("limi", "adf")},
+        {"kind": "table", "first": "", "over": ("adf",), "table": "census-sex"},
+        {"kind": "order", "first": "", "over": (), "order": (("limi",), ("adf",))},
+    ],
+)
+def test_one_seed_decides_no_claim_of_who_is_first(changes):
+    claim = dataclasses.replace(FIRST, ours=True, **changes)
+    limi = {"census-sex": [5], "credit-sex": [9]}
+    judged = judge(claim, results(limi, {"census-sex": [1], "credit-sex": [2]}))
+    assert judged.holds.removesuffix(" (`trees`)") == "open: one seed"
+    assert judged.with_trees.removesuffix(", no generator").endswith("(one seed)")
+
+
+def test_an_order_within_groups_that_one_seed_breaks_is_of_the_means_alone():
+    order = (("limi", "adf"), ("sg", "expga"))
+    claim = dataclasses.replace(FIRST, kind="order", first="", over=(), order=order, ours=True)
+    found = {"limi": (9, 9), "adf": (7, 4), "sg": (5, 5), "expga": (1, 1)}
+    cells = {}
+    for variant, line in found.items():
+        for seed, value in enumerate(line):
+            cell = outcome(f"census-sex/{variant}/{seed}", findings=value)
+            cells[cell.cell] = cell
+    judged = judge(claim, [Results("dnn", "paper", cells)])
+    assert judged.holds == "by the means of groups alone (`trees`)"

@@ -125,14 +125,17 @@ def test_minor_claims_stand_on_their_page_alone(tmp_path):
 def test_the_overview_counts_every_verdict_of_the_paper_shown_or_not(tmp_path):
     pages = studies.pages(ROOT / "studies" / "results")
     head = pages["reproduction.md"].partition("| claim |")[0]
-    counts = {kind: int(n) for kind, n in re.findall(r"\*([a-z ]+)\* (\d+)", head)}
+    counts = {kind: int(n) for kind, n in re.findall(r"\*([a-z: ]+)\* (\d+)", head)}
     theirs = pages["reproduction/claims.md"].partition("## Claims of ours")[0]
     verdicts = re.findall(r"\| \*\*(.+?)\*\* \|$", theirs, re.MULTILINE)
     assert f"{len(verdicts)} claims of the paper" in head
     assert sum(counts.values()) == len(verdicts)
-    assert counts["yes"] == sum(v == "yes" or v == "yes (`trees`)" for v in verdicts)
-    assert counts["no"] == sum(v == "no" or v.startswith(("no ", "no:")) for v in verdicts)
-    assert counts["smaller"] == sum(v.startswith("smaller") for v in verdicts)
+    plain = [verdict.removesuffix(" (`trees`)") for verdict in verdicts]
+    assert counts["yes"] == plain.count("yes")
+    assert counts["no: the opposite"] == plain.count("no: the opposite")
+    assert counts["no"] == sum(v == "no" or v.startswith("no (") for v in plain)
+    assert counts["smaller"] == plain.count("smaller")
+    assert "not judged" not in counts
     keep(tiny(), tmp_path)
     assert re.search(r"\*not judged\* \d+\.", studies.page(tmp_path))
 
