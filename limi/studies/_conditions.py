@@ -108,7 +108,10 @@ def _tell_labels(study: Study, results: Results) -> str:
         for (n, latents), names in sorted(fewer.items())
     ]
     told = (
-        f"LIMI labels {'; '.join(parts)} for its boundary; the paper labels all." if parts else ""
+        f"LIMI labels {'; '.join(parts)} for its boundary (where it does not label all, at "
+        "most a tenth of what it may check or ask); the paper labels all."
+        if parts
+        else ""
     )
     if unknown:
         told += f" Earlier cells of {', '.join(unknown)} do not record how many they labelled."
