@@ -73,8 +73,8 @@ PLAN: list[tuple[str, str, tuple[str, ...]]] = [
     ("densities", "small", ("*.ctgan/*",)),
     ("svm", "small", ("*.ctgan/*",)),
     # Models trained again, which take most of the time.
-    ("repair-dnn", "paper", ("*.ctgan/*", "*/control/*", "*/limi/*", "*")),
-    ("repair-rf", "paper", ("*.ctgan/*", "*/control/*", "*/limi/*", "*")),
+    ("repair-dnn", "paper", ("*/control/*", "*.ctgan/*", "*/limi/*", "*")),
+    ("repair-rf", "paper", ("*/control/*", "*.ctgan/*", "*/limi/*", "*")),
     ("repair-dnn", "small", ("*",)),
     ("repairs-dnn", "small", ("*/paper/*", "*/findings/*", "*/average/*", "*/drop/*", "*")),
     ("retraining", "small", ("*/paper/*", "*/control/*", "*")),
@@ -295,26 +295,34 @@ def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
 
 
 def merge(new: Path, kept: Path) -> None:
-    """Results of a call go over the kept ones, in the order of their studies.
+    """Results of a call replace the kept ones, in the order of their studies.
 
-    A cell that failed, or is not today's where the kept one is, goes over nothing. What made the
-    cells of earlier calls and machines stays named beside what made these.
+    A good cell is replaced by a good one alone, and by none of another day if it is today's. What
+    made the cells of earlier calls and machines stays named beside what made these.
     """
     for path in sorted(new.glob("*/*.json")):
         study, scale = studies.load(path.stem), path.parent.name
         before, fresh = (_results.read(study, scale, folder) for folder in (kept, new))
         today = {cell.name: cell.digest() for cell in studies.expand(study, scale)}
-        known = dict(before.outcomes)
-        for name, one in fresh.outcomes.items():
-            old = known.get(name)
-            worse = old and old.digest == today.get(name) != one.digest
-            if one.status != _results.FAILED and not worse:
-                known[name] = one
-        outcomes = {name: known[name] for name in today if name in known}
-        made = _results.join_makers(fresh.made, before.made, of=outcomes.values())
-        _results.keep(_results.Results(study.name, scale, outcomes, made), kept)
-        taken = sum(fresh.outcomes.get(name) is one for name, one in outcomes.items())
-        print(f"{scale}/{study.name}: {taken} new, {len(outcomes) - taken} from before")
+        taken = {
+            name: one
+            for name, one in fresh.outcomes.items()
+            if name in today and _is_better(one, before.outcomes.get(name), today[name])
+        }
+        if taken:
+            known = {**before.outcomes, **taken}
+            outcomes = {name: known[name] for name in today if name in known}
+            made = [fresh.made, before.made] if before.outcomes else [fresh.made]
+            joined = _results.join_makers(*made, of=outcomes.values())
+            _results.keep(_results.Results(study.name, scale, outcomes, joined), kept)
+        print(f"{scale}/{study.name}: {len(taken)} new of {len(fresh.outcomes)}")
+
+
+def _is_better(one: _results.Outcome, old: _results.Outcome | None, today: str) -> bool:
+    """May a cell replace the kept one, or stand where there is none?"""
+    if old is None or old.status != _results.DONE:
+        return one.status != _results.FAILED
+    return one.status == _results.DONE and (one.digest == today or old.digest != today)
 
 
 def main() -> None:

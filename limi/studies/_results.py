@@ -146,6 +146,8 @@ def join_makers(*made: Mapping[str, Any], of: Iterable[Outcome]) -> dict[str, An
     """What made these results, the first named at the head and the others once each under
     `earlier`, for as long as one of their cells may still be among them."""
     every = [one for given in made if given for one in (given, *given.get("earlier", ()))]
+    if not every:
+        return {}
     plain = [{key: value for key, value in one.items() if key != "earlier"} for one in every]
     head, *others = [one for place, one in enumerate(plain) if one not in plain[:place]]
     by = {outcome.given.get("machine") for outcome in of if outcome.status == DONE}

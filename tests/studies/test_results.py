@@ -53,6 +53,9 @@ def test_makers_are_named_once_and_for_as_long_as_they_have_cells():
     assert join_makers(fresh, kept, of=of_machines("a")) == first
     assert join_makers(fresh, kept, of=of_machines("a", None)) == joined  # it may be any of them
     assert join_makers(fresh, {}, of=of_machines("a", "b")) == fresh
+    lost = [dataclasses.replace(one, status="failed") for one in of_machines("b", "c")]
+    assert join_makers(fresh, kept, of=[*of_machines("a"), *lost]) == first  # they made no cell
+    assert join_makers({}, of=[]) == {}
 
 
 def test_makers_of_kept_results_are_named_once():

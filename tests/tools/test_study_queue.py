@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from limi import studies
 from limi.studies import _results
 from tests.studies.small import outcome
@@ -32,29 +34,74 @@ def test_a_cell_that_has_changed_is_run_again_and_one_that_has_not_is_left_out(t
     assert listed == set(cells) - {kept}
 
 
-def test_a_failed_or_outdated_cell_goes_over_no_good_one(tmp_path):
-    study = studies.load("combination")
-    today = {c.name: c.digest() for c in studies.expand(study, "small")}
-    names = [f"credit-sex/adf/{seed}" for seed in (0, 1, 2)] + ["census-sex/adf/0"]
-    again, failed, outdated, new = names
+STUDY = studies.load("combination")
+TODAY = {c.name: c.digest() for c in studies.expand(STUDY, "small")}
+GOOD, THIRD, NEW = "credit-sex/adf/0", "credit-sex/adf/2", "census-sex/adf/0"
 
-    def cell(name, findings, **changes):
-        made = outcome(name, findings=findings)
-        given = made.given | {"machine": "old" if findings == 1 else "new"}
-        return dataclasses.replace(made, **{"digest": today[name], "given": given} | changes)
 
-    def keep(folder, cells, machine):
-        of = {one.cell: one for one in cells}
-        made = {"processor": machine, "cores": 2}
-        _results.keep(_results.Results(study.name, "small", of, made), folder)
+def cell(name, findings, **changes):
+    made = outcome(name, findings=findings)
+    given = made.given | {"machine": "old" if findings == 1 else "new"}
+    return dataclasses.replace(made, **{"digest": TODAY.get(name, "d"), "given": given} | changes)
 
+
+def keep(folder, machine, *cells):
+    made = {"processor": machine, "cores": 2}
+    of = {one.cell: one for one in cells}
+    _results.keep(_results.Results(STUDY.name, "small", of, made), folder)
+
+
+def merge(fresh, kept):
+    """What is kept afterwards, and what was said."""
+    command = [sys.executable, FILE, "--merge", fresh, "--done", kept]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return _results.read(STUDY, "small", kept), said.strip()
+
+
+def found(results):
+    return {name: one.measures["findings"] for name, one in results.outcomes.items()}
+
+
+def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
-    keep(kept, [cell(name, 1) for name in (again, failed, outdated)], "old")
-    bad = [cell(failed, 2, status="failed"), cell(outdated, 2, digest="another")]
-    keep(fresh, [cell(again, 2), cell(new, 2), *bad], "new")
-    subprocess.run([sys.executable, FILE, "--merge", fresh, "--done", kept], check=True)
-    merged = _results.read(study, "small", kept)
-    found = {name: one.measures["findings"] for name, one in merged.outcomes.items()}
-    assert found == {again: 2, failed: 1, outdated: 1, new: 2}
+    keep(kept, "old", cell(THIRD, 1), cell(GOOD, 1))
+    keep(fresh, "new", cell(NEW, 2), cell(GOOD, 2), cell("credit-sex/adf/99", 2))
+    merged, said = merge(fresh, kept)
+    assert found(merged) == {GOOD: 2, THIRD: 1, NEW: 2}  # a cell that no one plans is left out
+    assert list(merged.outcomes) == [name for name in TODAY if name in (GOOD, THIRD, NEW)]
     assert merged.made["processor"] == "new"
     assert [one["processor"] for one in merged.made["earlier"]] == ["old"]
+    assert said == "small/combination: 2 new of 3"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_taken"),
+    [
+        ({}, {"status": "failed"}, False),
+        ({}, {"status": "absent"}, False),
+        ({}, {"digest": "another day's"}, False),
+        ({"digest": "another day's"}, {"digest": "another day's"}, True),
+        ({"digest": "another day's"}, {}, True),
+        ({"status": "absent"}, {"digest": "another day's"}, True),
+        ({"status": "absent"}, {"status": "failed"}, False),
+        (None, {"status": "failed"}, False),
+        (None, {"status": "unable"}, True),
+        (None, {"digest": "another day's"}, True),
+    ],
+)
+def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, tmp_path):
+    kept, fresh = tmp_path / "kept", tmp_path / "fresh"
+    keep(kept, "old", cell(THIRD, 1), *([cell(GOOD, 1, **old)] if old is not None else []))
+    keep(fresh, "new", cell(GOOD, 2, **new))
+    before = (kept / "small" / "combination.json").read_bytes()
+    merged, said = merge(fresh, kept)
+    assert (found(merged).get(GOOD) == 2) == is_taken
+    assert said == f"small/combination: {int(is_taken)} new of 1"
+    if not is_taken:
+        assert (kept / "small" / "combination.json").read_bytes() == before
+
+
+def test_nothing_kept_before_means_no_other_maker(tmp_path):
+    keep(tmp_path / "fresh", "new", cell(GOOD, 2))
+    merged, _ = merge(tmp_path / "fresh", tmp_path / "kept")
+    assert merged.made == {"processor": "new", "cores": 2}
