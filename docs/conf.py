@@ -170,7 +170,7 @@ def _keep_options_whole(
 
 
 def _widen(app: object, page: str, *_: object) -> None:
-    """A style sheet that is added now is that of this page alone; it stands after site.css."""
+    """Give pages of claims a style sheet of their own, after site.css."""
     if page in WIDE:
         app.add_css_file("wide.css", priority=900)  # type: ignore[attr-defined]
 

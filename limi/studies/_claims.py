@@ -96,8 +96,12 @@ def classify(holds: str) -> str:
     told = holds.removesuffix(_TREES)
     both = _BOTH_AVERAGES.fullmatch(told)
     if both:
-        first, second = map(classify, both.groups())
-        return first if first == second else "by a mean alone"
+        kinds = [classify(one) for one in both.groups()]
+        if kinds[0] == kinds[1]:
+            return kinds[0]
+        if {"yes", "smaller"} & set(kinds):
+            return "by a mean alone"
+        return "open" if "open" in kinds else "no"
     if "by the mean" in told:
         return "by a mean alone"
     if told.startswith("on "):

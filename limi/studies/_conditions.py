@@ -107,12 +107,12 @@ def _tell_labels(study: Study, results: Results) -> str:
         f"{n:,} of {latents:,} latents ({', '.join(names)})"
         for (n, latents), names in sorted(fewer.items())
     ]
-    told = (
-        f"LIMI labels {'; '.join(parts)} for its boundary (where it does not label all, at "
-        "most a tenth of what it may check or ask); the paper labels all."
-        if parts
-        else ""
-    )
+    told = ""
+    if parts:
+        told = (
+            f"LIMI labels {'; '.join(parts)} for its boundary (at most a tenth of what it may "
+            "check or ask, and 200 at least); the paper labels all."
+        )
     if unknown:
         told += f" Earlier cells of {', '.join(unknown)} do not record how many they labelled."
     return told.strip()

@@ -88,7 +88,7 @@ MEASURES = {
     "spd": Measure("SPD", ".3f", False),
     "aod": Measure("AOD", ".3f", False),
     "overlap": Measure("overlap", ".3f"),
-    "share": Measure("variance of that direction", ".1%", None),
+    "share": Measure("variance along the first component", ".1%", None),
     "generator_atn": Measure("ATN of samples", ".3f"),
     "generator_seconds": Measure("seconds to fit", ",.1f", False),
     "gains": Measure("gains", ".1%", None),

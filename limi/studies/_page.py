@@ -100,7 +100,7 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
     settings = sum(why.startswith("settings as today's") for why in every)
     parts = (
         (same, "with today's settings and targets"),
-        (settings, "with today's settings (whether of today's targets they do not say)"),
+        (settings, "with today's settings (they do not say which targets)"),
         (len(every) - same - settings, "by an earlier revision, with other settings or targets"),
     )
     told = [words if n == len(every) else f"{n:,} {words}" for n, words in parts if n]
@@ -129,7 +129,7 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
             words["head"]["says"] + _tally(every),
             _holds(judged, f"{stem}/", with_paper=True, brief=True),
             words["rule_in_short"]["says"] + _count_outdated(studies, reasons),
-            *_explain_older(judged, studies),
+            *_explain_older(judged, studies, brief=True),
             "",
             "## What a user should conclude",
             "",
@@ -148,14 +148,16 @@ def _tally(judged: Sequence[Judged]) -> str:
     counts = Counter(classify(one.holds) for one in judged)
     told = ", ".join(f"*{kind}* {counts[kind]}" for kind in VERDICTS if counts[kind])
     return (
-        f"{len(judged)} claims of the paper can be held against numbers. Verdicts by the rule "
+        f"{len(judged)} claims of the paper are held against numbers. Verdicts, by the rule "
         f"below: {told}. The main claims:\n"
     )
 
 
-def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:
+def _explain_older(judged: Sequence[Judged], studies: _Kept, *, brief: bool = False) -> list[str]:
     """What the mark beside some numbers means, where it stands."""
-    marked = {one.claim.study for one in judged if any(OLDER in told for told in one.brief)}
+    marked = {
+        one.claim.study for one in judged if any(OLDER in told for told in _sides(one, brief))
+    }
     said = {
         says: None
         for study, kept in studies
@@ -188,6 +190,8 @@ def _claims_page(studies: _Kept, stem: str) -> str:
             "",
             "## The paper's claims\n\n" + _holds(judged, "", with_paper=True),
             "## Claims of ours, by the same rule\n\n" + _holds(ours, "", with_paper=False),
+            *_explain_older([*judged, *ours], studies),
+            "",
             "## Notes",
             "",
             *notes,
@@ -292,11 +296,16 @@ def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: boo
         cells = [f"[{one.claim.says}]({place}{one.claim.study}.md){where}"]
         if with_paper:
             cells.append(one.paper)
-        full = (one.with_paper_generator, one.with_trees, one.at_equal_rows)
-        cells += one.brief if brief else full
+        cells += _sides(one, brief)
         cells.append(f"**{one.holds}**" if one.holds else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _sides(judged: Judged, brief: bool) -> tuple[str, str, str]:
+    """What stands under the generators and equal rows."""
+    full = (judged.with_paper_generator, judged.with_trees, judged.at_equal_rows)
+    return judged.brief if brief else full
 
 
 # -- figures ----------------------------------------------------------------------------------

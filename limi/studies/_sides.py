@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -28,6 +29,7 @@ NOT_COMPARABLE = "not comparable"
 _OPPOSITE = "no: the opposite"
 _ONE_SEED = "open: one seed"
 _ALONE = " (one seed)"
+_HOLDS = ("yes", "smaller")
 _BESIDE_CONTROL = ("yes", "smaller", "open", _OPPOSITE)  # verdicts that a control can take back
 
 Get = Callable[[str, str], float | None]
@@ -49,7 +51,7 @@ class Side:
 
     def __str__(self) -> str:
         more, beside = self.more, self.wide or self.beside
-        if more.endswith(")") and beside.startswith(" ("):  # one pair of brackets for both
+        if more.endswith(")") and more.count("(") == 1 and beside.startswith(" ("):  # one pair
             more, beside = more[:-1], f"; {beside[2:]}"
         return self._at_scale(self.shown + more + beside)
 
@@ -74,24 +76,24 @@ def take_side(
     claim: PaperClaim, study: Study, known: Sequence[Results], generator: str, equal: bool = False
 ) -> Side | None:
     """What the largest scale that has the numbers says, of those with several seeds first."""
-    alone = None
+    fallback = None
     if generator == PAPER_GENERATOR and not has_generator(claim, study):
         return None
     for results in known:
         scene = _Scene(claim, study, results, generator, equal)
         side = scene.judge()
         if side is not None and side.shown == NOT_COMPARABLE:
-            alone = alone or side
+            fallback = fallback or side
         elif side is not None:
             told = replace(side, scale=results.scale)
             if scene.has_older():
                 told = told.add(OLDER)
             if side.n_seeds > 1:
                 return told
-            alone = told if alone is None or alone.shown == NOT_COMPARABLE else alone
-    if alone is None and any(_Scene(claim, study, r, generator).was_run() for r in known):
+            fallback = told if fallback is None or not fallback.scale else fallback
+    if fallback is None and any(_Scene(claim, study, r, generator).was_run() for r in known):
         return UNMEASURED
-    return alone
+    return fallback
 
 
 def has_generator(claim: PaperClaim, study: Study) -> bool:
@@ -195,11 +197,10 @@ class _Scene:
         rows = [_rows(one) for one in (first, second)]
         return at_rows(first, min(rows)), at_rows(second, min(rows))
 
-    def count_draws(self, variant: str, by_seed: Mapping[int, float]) -> int:
-        """How many seeds a variant's numbers are of: the network before all training is one, and
-        stands beside every seed."""
-        alike = self.study.variant(variant).derived and len(set(by_seed.values())) == 1
-        return 1 if alike else len(by_seed)
+    def count_draws(self, variant: str, seeds: Iterable[int]) -> int:
+        """How many draws the numbers of these seeds are: the network before all training is one,
+        and stands beside every seed."""
+        return 1 if self.study.variant(variant).derived else len(set(seeds))
 
     def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
         """By seed the numbers of variants on all benchmarks, of seeds that have them all."""
@@ -225,11 +226,12 @@ def _rows(outcome: Outcome) -> float:
 
 def _count(scene: _Scene) -> Side | None:
     """On how many benchmarks one variant is first of all, beyond the spread of the seeds."""
-    told: dict[str, int] = {"held": 0, "lost": 0, "open": 0}
-    seeds: list[int] = []
+    told = Counter[str]()
+    n_seeds = []
+    n_alone = 0  # benchmarks where it would hold, had there been more than one seed
     for benchmark in scene.benchmarks:
         mine = scene.outcomes(benchmark, scene.claim.first)
-        verdicts = []
+        verdicts, draws = [], []
         for rival in scene.claim.over:
             theirs = scene.outcomes(benchmark, rival)
             pairs = {(i, j): scene.pair(a, b) for i, a in mine.items() for j, b in theirs.items()}
@@ -240,27 +242,30 @@ def _count(scene: _Scene) -> Side | None:
             }
             if not known:
                 return None  # a rival without a number is not left out: nothing is decided
-            for n, name in enumerate((scene.claim.first, rival)):
-                by_seed = {place[n]: both[n] for place, both in known.items()}
-                seeds.append(scene.count_draws(name, by_seed))
+            for name, seeds in zip(
+                (scene.claim.first, rival), zip(*known, strict=True), strict=True
+            ):
+                draws.append(scene.count_draws(name, seeds))
             verdicts.append(compare(known.values()))
         if not verdicts:
             return None
-        told[_worst(verdicts)] += 1
-    n = sum(told.values())
+        worst = _worst(verdicts)
+        told[worst] += 1
+        n_alone += worst == "held" and min(draws) < 2
+        n_seeds.append(min(draws))
+    n = told.total()
     if not n:
         return None
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
-    if min(seeds) < 2:
+    if n_alone:
         shown += _ALONE
+    held, n_open = told["held"] - n_alone, told["open"] + n_alone
     # No more is asked for than the paper has, where it has anything.
     needed = min(count_in_the_paper(scene.claim)[0] or n, n)
-    verdict = "yes" if told["held"] >= needed else f"on {told['held']} of {n}"
-    if not told["held"]:
-        verdict = "open" if told["open"] >= needed else "no"
-    if min(seeds) < 2 and told["held"]:
-        verdict = _ONE_SEED
-    return Side(shown, verdict, n_seeds=min(seeds))
+    verdict = "yes" if held >= needed else f"on {held} of {n}"
+    if not held:
+        verdict = "no" if n_open < needed else _ONE_SEED if n_alone else "open"
+    return Side(shown, verdict, n_seeds=min(n_seeds))
 
 
 def list_published(claim: PaperClaim) -> Mapping[str, Mapping[str, float]]:
@@ -436,8 +441,9 @@ def _measure(scene: _Scene) -> Side | None:
     if scene.equal:
         values = _at_equal_rows(scene)
     else:
-        found = [_of_seed(claim, scene.benchmarks, line) for line in lines.values()]
-        values = [value for value in found if value is not None]
+        found = {seed: _of_seed(claim, scene.benchmarks, line) for seed, line in lines.items()}
+        lines = {seed: line for seed, line in lines.items() if found[seed] is not None}
+        values = [value for value in found.values() if value is not None]
     if not values:
         return _decide_by_some(scene)
     whole = None
@@ -448,8 +454,8 @@ def _measure(scene: _Scene) -> Side | None:
         return side
     if claim.each:
         side = _tell_each(claim, side, lines)
-    side = _tell_means(scene, side, lines)
     side = _tell_control(scene, side)
+    side = _tell_means(scene, side, lines)
     return _tell_also(scene, side)
 
 
@@ -506,18 +512,45 @@ def _tell_each(
 def _tell_means(
     scene: _Scene, side: Side, lines: Mapping[int, Mapping[str, Sequence[float]]]
 ) -> Side:
-    """What the means over benchmarks give, and the verdict by them where the average that the
-    paper took is not known."""
+    """What the means over benchmarks give. Where the average that the paper took is not known they
+    have a verdict of their own; a change that they do not show holds by the other average alone."""
     claim = scene.claim
-    values = [_of_means(claim, line) for line in lines.values()]
-    known = [value for value in values if value is not None and math.isfinite(value)]
+    known = _by_means(claim, lines)
     if not known:
         return side
-    told = replace(side, more=f"{side.more}; of the means {show_size(claim, _mean(known))}")
-    by_means = _size(claim, known, _limit(claim)).verdict
-    if claim.kind != "pairs" or by_means == side.verdict:
+    by_means = _size(claim, known, _limit(claim))
+    told = replace(
+        side, more=f"{side.more}; of the means {show_size(claim, _mean(known))}{by_means.more}"
+    )
+    if claim.kind == "less":
+        if side.verdict not in _HOLDS or _holds_by_means(scene, by_means):
+            return told
+        return replace(told, verdict=f"{side.verdict} by the mean of changes alone")
+    if by_means.verdict == side.verdict:
         return told
-    return replace(told, verdict=f"{side.verdict} by the mean of ratios, {by_means} by the means")
+    both = f"{side.verdict} by the mean of ratios, {by_means.verdict} by the means"
+    return replace(told, verdict=both)
+
+
+def _by_means(claim: PaperClaim, lines: Mapping[int, Mapping[str, Sequence[float]]]) -> list[float]:
+    values = [_of_means(claim, line) for line in lines.values()]
+    return [value for value in values if value is not None and math.isfinite(value)]
+
+
+def _holds_by_means(scene: _Scene, side: Side) -> bool:
+    """Are the changes of the means on the claimed side, and beyond those of the control?"""
+    if side.verdict not in _HOLDS or not scene.claim.control:
+        return side.verdict in _HOLDS
+    plain = _of_control(scene.claim)
+    control = _by_means(plain, scene.by_seed(plain.named))
+    return compare((a, b) for a in side.values for b in control) == "held"
+
+
+def _of_control(claim: PaperClaim) -> PaperClaim:
+    """The same change, by training without any finding."""
+    kind = "less" if claim.kind == "ratio of less" else claim.kind
+    plain = replace(claim, kind=kind, first=claim.control, group=(), over=claim.over[:1])
+    return replace(plain, control="", also="", bound=False)
 
 
 def _tell_control(scene: _Scene, side: Side) -> Side:
@@ -526,14 +559,12 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     claim = scene.claim
     if not claim.control:
         return side
-    kind = "less" if claim.kind == "ratio of less" else claim.kind
-    plain = replace(claim, kind=kind, first=claim.control, group=(), over=claim.over[:1])
-    plain = replace(plain, control="", also="", bound=False)
+    plain = _of_control(claim)
     control = _measure(replace(scene, claim=plain))
     is_judged = not claim.bound and side.verdict in _BESIDE_CONTROL
     if control is None:
-        verdict = "open: no control" if is_judged else side.verdict
-        return replace(side, beside=" (control not run)", verdict=verdict)
+        told = replace(side, beside=" (control not run)")
+        return replace(told, verdict="open: no control", n_seeds=0) if is_judged else told
     told = replace(
         side,
         beside=f" (control {control.shown})",
@@ -541,19 +572,25 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     )
     if claim.kind == "ratio of less":
         rival = _tell_rival(scene, plain, control)
-        verdict = "open" if rival and side.verdict in ("yes", "smaller") else side.verdict
-        beside = f" (control {control.shown}{rival})"
-        return replace(told, beside=beside, wide="", verdict=verdict)
+        verdict = "open" if rival and side.verdict in _HOLDS else side.verdict
+        told = replace(
+            side,
+            beside=f" (control {control.shown}{rival})",
+            wide=f" (control {control.shown}{control.more}{rival})",
+            verdict=verdict,
+        )
     if not is_judged:
         return told
     if control.n_seeds < 2:
-        return replace(told, verdict="open: one seed of the control")
+        return replace(told, verdict="open: one seed of the control", n_seeds=1)
+    if claim.kind == "ratio of less":
+        return told
     stands = compare((a, b) for a in side.values for b in control.values)
     if side.verdict == _OPPOSITE:
         stands = {"held": "lost", "lost": "held"}.get(stands, stands)
     if stands == "held":
         return told
-    why = "not told from the control" if stands == "open" else "the control changes it more"
+    why = "not told from the control" if stands == "open" else "the control goes further"
     return replace(told, verdict=f"no ({why})")
 
 
@@ -565,7 +602,7 @@ def _tell_rival(scene: _Scene, plain: PaperClaim, control: Side) -> str:
     if side is None:
         return ""
     stands = compare((a, b) for a in side.values for b in control.values)
-    how = {"open": "not told from it", "lost": "which is less"}
+    how = {"open": "not told from it", "lost": "which falls short of it"}
     return f"; {rival} {side.shown}, {how[stands]}" if stands in how else ""
 
 
@@ -575,7 +612,7 @@ def _tell_also(scene: _Scene, side: Side) -> Side:
     if not claim.also:
         return side
     other = _measure(replace(scene, claim=replace(claim, measure=claim.also, also="")))
-    return side if other is None else replace(side, beside=f" ({claim.also_says} {other.shown})")
+    return side if other is None else side.add(f" ({claim.also_says} {other.shown})")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -693,10 +730,8 @@ def _size(
     middle = _mean(values) if whole is None else whole
     if not math.isfinite(middle):
         words = [show_size(claim, low), show_size(claim, high)]
-        verdict = _verdict(claim, values, middle)
-        verdict = "no" if verdict == _OPPOSITE else verdict  # the rival's may rise as well
         shown = " to ".join(dict.fromkeys(words)) + (_ALONE if n == 1 else "")
-        return Side(shown, verdict, n_seeds=n, values=tuple(values))
+        return Side(shown, _verdict(claim, values, middle), n_seeds=n)
     shown, more = show_size(claim, middle), ""
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
     if n == 1:
@@ -718,8 +753,8 @@ def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
     low, high = min(values), max(values)
     if len(values) == 1:
         return _ONE_SEED
-    if high < claim.null:
-        return _OPPOSITE
+    if high < claim.null:  # a factor over what rises as well is none, and no opposite
+        return "no" if -math.inf in (low, middle) else _OPPOSITE
     if low <= claim.null:
         return "open" if claim.stated is None or high >= claim.stated else "no"
     return "yes" if claim.stated is None or middle >= claim.stated else "smaller"

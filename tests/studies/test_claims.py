@@ -142,6 +142,9 @@ def test_a_rise_from_zero_shows_in_the_means():
     )
     claim = dataclasses.replace(FIRST, kind="less")
     assert judge(claim, results(limi, adf)).with_trees == "-25.0 %; of the means +20.0 %"
+    limi["credit-sex"] = [7, 17]
+    shown = judge(claim, results(limi, adf)).with_trees
+    assert shown == "-25.0 %; of the means +70.0 % (+20.0 % to +120.0 %)"
 
 
 HERE = {"device": "cpu", "machine": "here"}
@@ -347,7 +350,7 @@ LESS = dataclasses.replace(FIRST, kind="less", stated=0.5, control="control", **
         ([0.4, 0.5], [0.9, 1.0], "yes"),
         ([0.7, 0.8], [0.9, 1.0], "smaller"),
         ([0.7, 0.9], [0.8, 1.0], "no (not told from the control)"),
-        ([0.4, 0.5], [0.2, 0.3], "no (the control changes it more)"),
+        ([0.4, 0.5], [0.2, 0.3], "no (the control goes further)"),
         ([1.5, 1.9], [1.4, 1.6], "no (not told from the control)"),
         ([1.5, 1.9], [1.1, 1.3], "no: the opposite"),
         ([0.9, 1.1], [0.8, 1.0], "no"),
@@ -360,12 +363,35 @@ def test_a_change_must_differ_from_that_of_a_training_without_findings(limi, con
     assert "(control " in judged.brief[1]
 
 
+@pytest.mark.parametrize(
+    ("limi", "control", "holds"),
+    [
+        ([[1, 1], [80, 70]], [[10, 9], [95, 99]], "yes"),
+        ([[1, 1], [120, 80]], [[10, 9], [95, 99]], "yes by the mean of changes alone"),
+        ([[1, 1], [80, 70]], [[10, 9], [60, 90]], "yes by the mean of changes alone"),
+        ([[5, 5], [110, 80]], [[10, 9], [99, 99]], "smaller by the mean of changes alone"),
+        ([[12, 14], [80, 70]], [[10, 9], [95, 99]], "no"),  # one seed rises by the mean of changes
+    ],
+)
+def test_a_change_that_the_means_do_not_show_holds_by_the_other_average_alone(limi, control, holds):
+    claim = dataclasses.replace(LESS, stated=0.3)
+    cells = {}
+    for benchmark, *lines in zip(("census-sex", "credit-sex"), limi, control, strict=True):
+        before = {"census-sex": [10, 10], "credit-sex": [100, 100]}[benchmark]
+        for variant, line in zip(("limi", "control", "before"), (*lines, before), strict=True):
+            for seed, value in enumerate(line):
+                cell = outcome(f"{benchmark}/{variant}/{seed}", if_n=value, if_m=0.1)
+                cells[cell.cell] = cell
+    judged = judge(claim, [Results("repair-dnn", "paper", cells)])
+    assert judged.holds == f"{holds} (`trees`)"
+
+
 def test_a_factor_over_a_change_that_the_control_has_too_says_so():
     claim = dataclasses.replace(
         LESS, kind="ratio of less", stated=2.0, over=("before", "neuronfair")
     )
     for rival, told in (
-        ([0.95, 0.9], "; neuronfair -7.5 %, which is less"),
+        ([0.95, 0.9], "; neuronfair -7.5 %, which falls short of it"),
         ([0.8, 0.65], "; neuronfair -27.5 %, not told from it"),
         ([0.65, 0.6], ""),
     ):
@@ -582,16 +608,19 @@ def test_cells_that_lack_a_measure_are_not_called_missing():
         ("smaller (`trees`)", "smaller"),
         ("on 1 of 2 (`trees`)", "on some benchmarks"),
         ("by the mean alone", "by a mean alone"),
+        ("smaller by the mean of changes alone (`trees`)", "by a mean alone"),
         ("by the means of groups alone (`trees`)", "by a mean alone"),
         ("yes by the mean of ratios, smaller by the means", "by a mean alone"),
         ("no by the mean of ratios, no by the means (`trees`)", "no"),
-        ("no by the mean of ratios, no: the opposite by the means", "by a mean alone"),
+        ("no by the mean of ratios, no: the opposite by the means", "no"),
+        ("open by the mean of ratios, no by the means", "open"),
+        ("open by the mean of ratios, smaller by the means", "by a mean alone"),
         ("open", "open"),
         ("open: one seed (`trees`)", "open"),
         ("open: no control", "open"),
         ("no (`trees`)", "no"),
         ("no (not told from the control)", "no"),
-        ("no (the control changes it more) (`trees`)", "no"),
+        ("no (the control goes further) (`trees`)", "no"),
         ("no: the opposite", "no: the opposite"),
         ("no: the opposite (`trees`)", "no: the opposite"),
         ("not run", "not judged"),
@@ -631,7 +660,7 @@ def test_a_factor_over_a_rival_that_falls_less_than_the_control_is_open():
     beside = dataclasses.replace(FACTOR, control="control")
     known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=[0.95, 0.9], control=[0.8, 0.7])
     judged = judge(beside, known)
-    assert judged.brief[1].endswith("(control -25.0 %; neuronfair -7.5 %, which is less)")
+    assert judged.brief[1].endswith("(control -25.0 %; neuronfair -7.5 %, which falls short of it)")
     assert judged.holds == "open (`trees`)"
 
 
@@ -642,14 +671,9 @@ def test_nothing_is_more_than_none():
     assert (judged.with_trees, judged.holds) == ("not measured", "not measured")
 
 
-@pytest.mark.parametrize(
-    ("before", "shown", "holds"),
-    [
-        ([0.9, 0.9], "1 of 1 (one seed)", "open: one seed"),  # one network, beside every seed
-        ([0.9, 0.8], "1 of 1", "yes"),
-    ],
-)
-def test_the_network_before_all_training_is_one_seed(before, shown, holds):
+@pytest.mark.parametrize("before", [[0.9, 0.9], [0.9, 0.8]])
+def test_the_network_before_all_training_is_one_seed(before):
+    """It stands beside every seed, whatever was read off it there."""
     claim = dataclasses.replace(
         FIRST, study="repair-dnn", measure="accuracy", first="before", over=("limi",), ours=True
     )
@@ -659,8 +683,8 @@ def test_the_network_before_all_training_is_one_seed(before, shown, holds):
             cell = outcome(f"census-sex/{variant}/{seed}", accuracy=value)
             cells[cell.cell] = cell
     judged = judge(claim, [Results("repair-dnn", "paper", cells)])
-    assert judged.holds == f"{holds} (`trees`)"
-    assert judged.with_trees.startswith(shown)
+    assert judged.holds == "open: one seed (`trees`)"
+    assert judged.with_trees.startswith("1 of 1 (one seed)")
 
 
 def test_speeds_that_cannot_be_compared_give_way_to_those_of_a_smaller_scale():
@@ -709,3 +733,142 @@ def test_an_order_within_groups_that_one_seed_breaks_is_of_the_means_alone():
             cells[cell.cell] = cell
     judged = judge(claim, [Results("dnn", "paper", cells)])
     assert judged.holds == "by the means of groups alone (`trees`)"
+
+
+def test_benchmarks_of_one_seed_are_open_and_the_others_decide():
+    names = ("census-sex", "census-race", "credit-sex", "bank-age")
+    mine = dict(zip(names, ([1, 2], [1, 2], [1, 2], [5]), strict=True))
+    known = results(mine, {**{name: [3, 4] for name in names[:3]}, "bank-age": [1]})
+    judged = judge(FIRST, known)
+    assert (judged.with_trees, judged.holds) == ("1 of 4 (one seed)", "no (`trees`)")
+    mine = dict(zip(names, ([5, 6], [5, 6], [5, 6], [5]), strict=True))
+    judged = judge(FIRST, results(mine, {**{name: [3, 4] for name in names[:3]}, "bank-age": [1]}))
+    assert (judged.with_trees, judged.holds) == ("4 of 4 (one seed)", "on 3 of 4 (`trees`)")
+
+
+def test_what_is_added_stands_with_and_without_spread():
+    side = _sides.Side("-55.0 %", "yes", beside=" (control -5.0 %)", wide=" (control -5.0 % (-9))")
+    assert str(side.add(" ‡")) == "-55.0 % (control -5.0 % (-9)) ‡"
+    assert side.add(" ‡").brief == "-55.0 % (control -5.0 %) ‡"
+    plain = _sides.Side("5.00 x", "yes", more=" (4.00 x to 6.00 x)")
+    assert str(plain.add(" ‡")) == "5.00 x (4.00 x to 6.00 x) ‡"
+    assert plain.add(" ‡").wide == ""
+
+
+def test_the_mark_of_an_earlier_program_stands_beside_the_spread_too():
+    (known,) = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.8, 1.0])
+    old = {
+        name: dataclasses.replace(cell, measures={"if_n": cell.measures["if_n"]})
+        for name, cell in known.outcomes.items()
+    }
+    judged = judge(LESS, [dataclasses.replace(known, outcomes=old)])
+    assert judged.with_trees.count("‡") == judged.brief[1].count("‡") == 1
+
+
+def speeds_at(scale, limi, adf, is_one_machine=True):
+    cells = {}
+    for variant, line in (("limi", limi), ("adf", adf)):
+        for seed, speed in enumerate(line):
+            cell = outcome(f"census-sex/{variant}/{seed}", per_second=speed)
+            given = HERE if is_one_machine or variant == "adf" else {**HERE, "machine": "there"}
+            cells[cell.cell] = dataclasses.replace(cell, given=given)
+    return Results("dnn", scale, cells)
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "shown"),
+    [
+        (([90.0], [10.0]), ([30.0, 30.0], [10.0, 10.0]), "3.00 x, `small`"),
+        (([90.0] * 2, [10.0] * 2, False), ([30.0], [10.0]), "3.00 x (one seed), `small`"),
+        (([90.0], [10.0]), ([30.0], [10.0], False), "9.00 x (one seed)"),
+        (([90.0], [10.0]), ([30.0], [10.0]), "9.00 x (one seed)"),
+    ],
+)
+def test_a_scale_that_decides_nothing_gives_way_to_one_that_tells_more(large, small, shown):
+    known = [speeds_at("paper", *large), speeds_at("small", *small)]
+    assert judge(dataclasses.replace(TIMES, measure="per_second"), known).with_trees == shown
+
+
+def test_a_scale_without_the_control_gives_way_to_one_that_has_it():
+    (large,) = repaired(before=[1.0, 1.0], limi=[0.2, 0.3])
+    (small,) = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.9, 1.0])
+    judged = judge(LESS, [large, dataclasses.replace(small, scale="small")])
+    assert judged.brief[1] == "-55.0 % (control -5.0 %), `small`"
+    assert judged.holds == "yes (`trees`)"
+
+
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({"bound": True, "stated": 0.5}, "yes"),  # a bound is not held against the control
+        ({"bound": True, "stated": 0.9}, "no"),
+        ({"stated": 0.9}, "open: no control"),
+    ],
+)
+def test_a_bound_needs_no_control(changes, holds):
+    claim = dataclasses.replace(LESS, **changes)
+    judged = judge(claim, repaired(before=[1.0, 1.0], limi=[0.4, 0.4]))
+    assert judged.holds == f"{holds} (`trees`)"
+    assert judged.brief[1].endswith("(control not run)")
+
+
+def test_what_does_not_hold_needs_no_control():
+    judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.9, 1.1]))
+    assert judged.holds == "no (`trees`)"
+
+
+def test_a_factor_beside_one_seed_of_the_control_is_open():
+    claim = dataclasses.replace(FACTOR, control="control")
+    line = {"before": [1.0, 1.0], "limi": [0.2, 0.3], "neuronfair": [0.6, 0.7]}
+    judged = judge(claim, repaired(**line, control=[1.0]))
+    assert judged.holds == "open: one seed of the control (`trees`)"
+
+
+@pytest.mark.parametrize("limi", [[0.8, 1.1], [0.9, 1.3]])  # the factor of both is 0.1, or none
+def test_a_factor_that_one_seed_does_not_have_is_no_opposite(limi):
+    known = repaired(before=[1.0, 1.0], limi=limi, neuronfair=[0.5, 0.5])
+    assert judge(FACTOR, known).holds == "no (`trees`)"
+
+
+def test_several_seeds_of_a_factor_go_before_an_infinite_one():
+    (large,) = repaired(before=[1.0], limi=[0.6], neuronfair=[1.2])
+    (small,) = repaired(before=[1.0, 1.0], limi=[0.4, 0.4], neuronfair=[0.8, 0.8])
+    judged = judge(FACTOR, [large, dataclasses.replace(small, scale="small")])
+    assert (judged.with_trees, judged.holds) == ("3.00 x, `small`", "yes (`trees`)")
+
+
+def test_pairs_at_equal_rows_have_no_ratio_over_nothing():
+    claim = dataclasses.replace(
+        FIRST, kind="pairs", first="", over=(), pairs=(("limi", "adf"),), equal_rows=True
+    )
+
+    def known(adf):
+        curves = {"limi": {"rows": 100, "curve": curve(80)}, "adf": {"rows": 50, "curve": adf}}
+        return results({"census-sex": [80, 80]}, {"census-sex": [9, 9]}, curves)
+
+    def curve(found, rows=100):
+        return {"rows": [rows], "queries": [1], "findings": [found]}
+
+    assert judge(claim, known(curve(20, 50))).at_equal_rows == "2.00 x"
+    assert judge(claim, known(curve(0, 50))).at_equal_rows == "not measured"
+
+
+def test_a_seed_over_nothing_takes_no_part_in_either_average():
+    claim = dataclasses.replace(FIRST, kind="pairs", first="", over=(), pairs=(("limi", "adf"),))
+    limi = {"census-sex": [40, 900], "credit-sex": [40, 900]}
+    adf = {"census-sex": [10, 0], "credit-sex": [20, 10]}
+    judged = judge(claim, results(limi, adf))
+    assert judged.with_trees == "3.00 x (one seed); of the means 2.67 x"
+
+
+def test_a_rival_that_is_one_network_is_one_draw():
+    claim = dataclasses.replace(
+        FIRST, study="repair-dnn", measure="accuracy", over=("before",), ours=True
+    )
+    cells = {}
+    for variant, line in (("limi", [0.9, 0.95]), ("before", [0.8, 0.8])):
+        for seed, value in enumerate(line):
+            cell = outcome(f"census-sex/{variant}/{seed}", accuracy=value, if_m=0.1)
+            cells[cell.cell] = cell
+    judged = judge(claim, [Results("repair-dnn", "paper", cells)])
+    assert (judged.with_trees, judged.holds) == ("1 of 1 (one seed)", "open: one seed (`trees`)")
