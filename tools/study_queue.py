@@ -297,8 +297,8 @@ def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
 def merge(new: Path, kept: Path) -> None:
     """Results of a call replace the kept ones, in the order of their studies.
 
-    A good cell is replaced by a good one alone, and by none of another day if it is today's. What
-    made the cells of earlier calls and machines stays named beside what made these.
+    A good cell is replaced by a good one alone, and by none of other settings if its own are
+    today's. What made the cells of earlier calls and machines stays named beside what made these.
     """
     for path in sorted(new.glob("*/*.json")):
         study, scale = studies.load(path.stem), path.parent.name
@@ -311,8 +311,10 @@ def merge(new: Path, kept: Path) -> None:
         }
         if taken:
             known = {**before.outcomes, **taken}
-            outcomes = {name: known[name] for name in today if name in known}
+            outcomes = {name: known[name] for name in [*today, *before.outcomes] if name in known}
             made = [fresh.made, before.made] if before.outcomes else [fresh.made]
+            if not any(one.status == _results.DONE for one in taken.values()):
+                made.reverse()  # what is named first has made something
             joined = _results.join_makers(*made, of=outcomes.values())
             _results.keep(_results.Results(study.name, scale, outcomes, joined), kept)
         print(f"{scale}/{study.name}: {len(taken)} new of {len(fresh.outcomes)}")
@@ -320,9 +322,13 @@ def merge(new: Path, kept: Path) -> None:
 
 def _is_better(one: _results.Outcome, old: _results.Outcome | None, today: str) -> bool:
     """May a cell replace the kept one, or stand where there is none?"""
-    if old is None or old.status != _results.DONE:
-        return one.status != _results.FAILED
-    return one.status == _results.DONE and (one.digest == today or old.digest != today)
+    if one.status == _results.FAILED:
+        return False
+    if old is None or (old.status != _results.DONE and one.status == _results.DONE):
+        return True
+    if old.status == _results.DONE != one.status:
+        return False
+    return one.digest == today or old.digest != today
 
 
 def main() -> None:

@@ -58,7 +58,17 @@ from limi.system.writing import make_folder
 from limi.system.writing import write as write_file
 from limi.types import Labels, Rows, Scores, Truth
 
-__all__ = ["BenchmarkModel", "Info", "Kind", "cache_folder", "fit", "load", "save", "train"]
+__all__ = [
+    "BenchmarkModel",
+    "Info",
+    "Kind",
+    "Schedule",
+    "cache_folder",
+    "fit",
+    "load",
+    "save",
+    "train",
+]
 
 OFFERS = ModelOffers(data_only=True, by_name=True, endings=(".npz",), library="numpy")
 
@@ -73,6 +83,7 @@ _PEAK_RATE = 0.01
 _WARM_UP = 0.1  # of the steps
 _SMALL_TABLE = 5_000  # rows
 _SMALL, _LARGE = (4_000, 128), (12_000, 1024)  # steps, and rows per batch
+_PAPER_BATCH, _PAPER_RATE = 128, 0.001  # of the LIMI paper and its program, with 1,000 epochs
 _RESTARTS = 5
 _N_TREES = 100
 _SVM_ROWS = 10_000
@@ -110,6 +121,18 @@ class Info:
             f"benchmark {self.kind} on {self.table}, seed {self.seed}: {self.accuracy:.1%} of "
             f"{self.rows:,} rows right{tested}, fitted on {self.trained_rows:,}"
         )
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How a network is trained where the recipe does not say."""
+
+    length: float = 1.0  # times the recipe's steps
+    epochs: int | None = None  # as the paper does: so many, in its batches and at its constant rate
+
+    def __post_init__(self) -> None:
+        if not self.length > 0 or (self.epochs is not None and self.epochs < 1):
+            raise InvalidInput("a network is trained for a length above 0, or at least one epoch")
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,19 +284,20 @@ def fit(
     table: str = "rows",
     grown_from: int | None = None,
     pairs: tuple[Rows, float] | None = None,
-    length: float = 1.0,
+    schedule: Schedule | None = None,
     on_step: OnStep | None = None,
 ) -> BenchmarkModel:
     """A model of a kind, fitted on these rows by the same recipe and not kept.
 
     `grown_from` is the size of the table that the rows grew from, where they did: a DNN then sees
-    a small table's rows as often as before. `pairs` are for a DNN, and so is `length`: how many
-    times the recipe's steps it is trained for.
+    a small table's rows as often as before. `pairs` and `schedule` are for a DNN alone.
     """
     _check_kind(kind)
     if len(np.unique(labels)) != 2:
         raise InvalidInput("the labels to fit on must hold both 0 and 1")
-    network: Callable[..., tuple[_Scorer, int]] = partial(_fit_network, pairs=pairs, length=length)
+    network: Callable[..., tuple[_Scorer, int]] = partial(
+        _fit_network, pairs=pairs, schedule=schedule or Schedule()
+    )
     fitter = {"dnn": network, "rf": _fit_forest, "svm": _fit_machine}[kind]
     rng = np.random.default_rng(seed)
     began = time.perf_counter()
@@ -438,14 +462,11 @@ def _fit_network(
     on_step: OnStep,
     size: int,
     pairs: tuple[Rows, float] | None = None,
-    length: float = 1.0,
+    *,
+    schedule: Schedule,
 ) -> tuple[_Scorer, int]:
     torch = _torch()
-    steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
-    if size < _SMALL_TABLE:
-        # The papers count epochs. On large tables the steps suffice for several times the rows.
-        steps = max(steps, steps * len(rows) // size)
-    steps = max(1, round(length * steps))
+    course = _Course.of(schedule, len(rows), size)
     inputs = torch.from_numpy(np.array(rows, dtype=np.float32))
     truth = torch.from_numpy(np.array(labels, dtype=np.int64))
     partners, strength = (rows, 0.0) if pairs is None else pairs
@@ -454,7 +475,7 @@ def _fit_network(
         module = _module(_initial(rows.shape[1], rng))
         with on_one_core():
             given = (inputs, truth, others)
-            _descend(module, given, strength, steps, min(batch, len(rows)), rng, on_step)
+            _descend(module, given, strength, course, rng, on_step)
         network = _Network.of(module)
         decided = favors(network.score(rows, 1))
         if decided.any() and not decided.all():
@@ -464,6 +485,31 @@ def _fit_network(
             "died; trying again"
         )
     return network, len(rows)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """The steps of a training."""
+
+    steps: int
+    batch: int
+    rate: Callable[[float], float]  # by the share of steps that is done
+
+    @staticmethod
+    def of(schedule: Schedule, n_rows: int, size: int) -> _Course:
+        if schedule.epochs:
+            batch = min(_PAPER_BATCH, n_rows)
+            return _Course(schedule.epochs * (n_rows // batch), batch, lambda done: _PAPER_RATE)
+        steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
+        if size < _SMALL_TABLE:
+            # The papers count epochs. On large tables the steps suffice for several times the rows.
+            steps = max(steps, steps * n_rows // size)
+        steps = max(1, round(schedule.length * steps))
+        return _Course(steps, min(batch, n_rows), _rise_and_fall)
+
+
+def _rise_and_fall(done: float) -> float:
+    return _PEAK_RATE * min(done / _WARM_UP, 1) * (1 - done)
 
 
 def _torch() -> Any:
@@ -500,14 +546,14 @@ def _descend(
     module: Any,
     given: tuple[Any, Any, Any],  # rows, classes, and a partner for each row
     strength: float,
-    steps: int,
-    batch: int,
+    course: _Course,
     rng: np.random.Generator,
     on_step: OnStep,
 ) -> None:
     import torch
 
     inputs, truth, others = given
+    steps, batch = course.steps, course.batch
     adam = torch.optim.Adam(module.parameters(), lr=_PEAK_RATE, fused=True)
     per_epoch = len(inputs) // batch
     for step in range(steps):
@@ -517,8 +563,7 @@ def _descend(
             rows, labels = inputs[order], truth[order]
             partners = others[order] if strength else rows
             on_step(step / steps, f"training a DNN: step {step:,} of {steps:,}")
-        done = step / steps
-        adam.param_groups[0]["lr"] = _PEAK_RATE * min(done / _WARM_UP, 1) * (1 - done)
+        adam.param_groups[0]["lr"] = course.rate(step / steps)
         part = slice(place * batch, (place + 1) * batch)
         adam.zero_grad()
         logits = module(rows[part])

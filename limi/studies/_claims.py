@@ -97,8 +97,6 @@ def classify(holds: str) -> str:
     both = _BOTH_AVERAGES.fullmatch(told)
     if both:
         kinds = [classify(one) for one in both.groups()]
-        if kinds[0] == kinds[1]:
-            return kinds[0]
         if {"yes", "smaller"} & set(kinds):
             return "by a mean alone"
         return "open" if "open" in kinds else "no"
@@ -124,7 +122,7 @@ def _without_generator(claim: PaperClaim, study: Study, side: Side) -> Side:
     """What no generator is involved in says so, because its column is that of one."""
     if not side.scale or uses_generator(claim, study):
         return side
-    return side.add(_NO_GENERATOR)
+    return side.mark(_NO_GENERATOR)
 
 
 # -- the paper's own side ---------------------------------------------------------------------

@@ -168,7 +168,7 @@ def _trade(study: Study, results: Results, benchmark: str) -> _Panel:
     for variant in study.variants:
         found = results.numbers(benchmark, variant.name, across_measure)
         alike = results.numbers(benchmark, variant.name, upward_measure)
-        if found and alike:
+        if found and alike and (variant.of or variant.name) in marks:
             name = "CTGAN" if variant.of else "trees"
             point = (variant.of or variant.name, statistics.fmean(found), statistics.fmean(alike))
             lines.setdefault(name, []).append(point)

@@ -129,7 +129,7 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
             words["head"]["says"] + _tally(every),
             _holds(judged, f"{stem}/", with_paper=True, brief=True),
             words["rule_in_short"]["says"] + _count_outdated(studies, reasons),
-            *_explain_older(judged, studies, brief=True),
+            *_explain_older(judged, studies),
             "",
             "## What a user should conclude",
             "",
@@ -153,11 +153,9 @@ def _tally(judged: Sequence[Judged]) -> str:
     )
 
 
-def _explain_older(judged: Sequence[Judged], studies: _Kept, *, brief: bool = False) -> list[str]:
+def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:
     """What the mark beside some numbers means, where it stands."""
-    marked = {
-        one.claim.study for one in judged if any(OLDER in told for told in _sides(one, brief))
-    }
+    marked = {one.claim.study for one in judged if any(OLDER in told for told in one.brief)}
     said = {
         says: None
         for study, kept in studies
@@ -296,16 +294,11 @@ def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: boo
         cells = [f"[{one.claim.says}]({place}{one.claim.study}.md){where}"]
         if with_paper:
             cells.append(one.paper)
-        cells += _sides(one, brief)
+        full = (one.with_paper_generator, one.with_trees, one.at_equal_rows)
+        cells += one.brief if brief else full
         cells.append(f"**{one.holds}**" if one.holds else "")
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _sides(judged: Judged, brief: bool) -> tuple[str, str, str]:
-    """What stands under the generators and equal rows."""
-    full = (judged.with_paper_generator, judged.with_trees, judged.at_equal_rows)
-    return judged.brief if brief else full
 
 
 # -- figures ----------------------------------------------------------------------------------
@@ -427,7 +420,8 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
     known = [measure for measure in leading if _compares(study, results, measure)]
     parts += [
-        render(matrix(study, measure, results), "markdown") for measure in known or [*leading][:1]
+        render(matrix(study, measure, results, _lead_by(study, measure)), "markdown")
+        for measure in known or [*leading][:1]
     ]
     parts += [
         render(table, "markdown")
@@ -439,6 +433,12 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
     drawn = tables(study, results, brief=True)
     shown = "\n".join(render(table, "markdown") for table in drawn)
     return [*parts, *_fold(f"All cells of {study.name}, scale {results.scale}", [shown])]
+
+
+def _lead_by(study: Study, measure: str) -> set[str]:
+    """The variants of the tables that a measure leads; none are named where one has them all."""
+    named = [spec.variants for spec in study.tables if spec.measures[0] == measure]
+    return {one for some in named for one in some} if all(named) else set()
 
 
 def _compares(study: Study, results: Results, measure: str) -> bool:

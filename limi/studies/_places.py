@@ -3,9 +3,9 @@
 LIMI moves latents onto a plane and asks nothing more. How much that leaves on the table is told by
 rows from other places: the same plane moved along its normal to where most rows flip, either side
 of it alone, and the decision's own edge, between a latent that is decided favorably and one that is
-not. Whether people near a decision are unlike the others because they were moved is told by natural
-rows that are not moved, only picked because they lie near a plane, or near the zero of a small
-network on the latents.
+not. What moves the plane is told by planes that are fitted in another way. Whether people near a
+decision are unlike the others because they were moved is told by natural rows that are not moved,
+only picked because they lie near a plane, or near the zero of a small network on the latents.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 
 from limi import methods
 from limi.audits.problem import Problem
-from limi.decisions import favors
+from limi.decisions import favors, round_scores
 from limi.errors import InvalidInput
 from limi.generators import Generator
+from limi.methods._latent import oversample
 from limi.methods.limi import LIMI
 from limi.metrics._populations import check_population
-from limi.search.boundary import Boundary
+from limi.search.boundary import Boundary, calibrate, fit
 from limi.search.session import Session
 from limi.search.task import Task
 from limi.streams import Stream
@@ -34,7 +35,7 @@ from limi.studies._workshop import Workshop
 from limi.table.rows import keys
 from limi.types import Latents, Mask, Rows
 
-__all__ = ["Placed", "favorable_on_plane", "fit_plane", "place_rows"]
+__all__ = ["Placed", "favorable_on_plane", "fit_plane", "place_rows", "refit_plane"]
 
 _ON_PLANE = 5_000  # rows on the plane that are asked for their decision
 _OFFSETS = np.linspace(-3, 3, 31)  # places of the plane along its normal
@@ -64,6 +65,7 @@ def place_rows(cell: Cell, shop: Workshop) -> Placed:
         "unfavorable": _on_edge,
         "up": _beside_plane,
         "down": _beside_plane,
+        "refitted": _on_refitted_plane,
         "picked": _near_plane,
         "network": _near_network,
     }
@@ -134,6 +136,45 @@ def _beside_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, f
     latents = generator.sample_latents(_n_rows(cell), np.random.default_rng([cell.seed, 15]))
     step = float(cell.settings["step"]) * (1 if cell.extra["place"] == "up" else -1)
     return plane.shift(plane.project(latents), step), _n_labelled(cell), {"offset": step}
+
+
+def _on_refitted_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
+    """Latents on a plane of the paper's kind or the calibrated one, but for a part of its fit."""
+    generator = shop.generator(cell)
+    assert generator is not None
+    plane = refit_plane(cell, shop)
+    latents = generator.sample_latents(_n_rows(cell), np.random.default_rng([cell.seed, 23]))
+    return plane.project(latents), _n_labelled(cell), {}
+
+
+def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
+    """A plane of the cell's own make: which latents it parts, whether there are as many of either
+    decision, and by which loss; InvalidInput where every latent is decided alike.
+
+    The paper's: sure ones, as many, squared hinge. The calibrated one: all, as they come, logistic.
+    """
+    problem, generator = shop.problem(cell), shop.generator(cell)
+    method = methods.parse(cell.method, cell.settings)
+    assert isinstance(method, LIMI)
+    assert generator is not None
+    rng = np.random.default_rng([cell.seed, 21])
+    drawn = generator.sample_latents(_n_labelled(cell), rng)
+    score = problem.target.score(generator.decode(drawn))
+    favored = favors(score)
+    if cell.extra["latents"] == "sure":
+        is_sure = round_scores(np.where(favored, score, 1 - score)) > method.threshold
+        drawn, favored = drawn[is_sure], favored[is_sure]
+    if favored.all() or not favored.any():
+        raise InvalidInput(f"{cell.benchmark}: every natural row is decided alike")
+    if cell.extra["balanced"]:
+        sides = [
+            oversample(side[: method.per_class], method.per_class, rng)
+            for side in (drawn[~favored], drawn[favored])
+        ]
+        drawn, favored = np.concatenate(sides), np.repeat([False, True], [*map(len, sides)])
+    if cell.extra["loss"] == "logistic":
+        return calibrate(lambda: iter([(drawn, favored)]), C=method.C)
+    return fit(drawn, favored, C=method.C)
 
 
 def _near_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:

@@ -134,10 +134,10 @@ def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Ind
 
 
 def _train(cell: Cell, problem: Problem, rows: Rows, labels: Truth) -> Target:
-    """The target trained from scratch, for more or fewer steps where the cell says so."""
+    """The target trained from scratch, by another schedule where the cell says so."""
     # With the target's own seed a control would be the target again.
     seed = cell.seed + (_is_control(cell) and cell.seed >= cell.target_seed)
-    if "length" not in cell.extra:
+    if not {"length", "epochs"} & set(cell.extra):
         return refit_of(problem)(rows, labels, seed).target
     model = cast("benchmark.BenchmarkModel", problem.target.model)
     present = problem.target.present
@@ -148,7 +148,9 @@ def _train(cell: Cell, problem: Problem, rows: Rows, labels: Truth) -> Target:
         columns=model.columns,
         seed=seed,
         grown_from=len(problem.rows),
-        length=float(cell.extra["length"]),
+        schedule=benchmark.Schedule(
+            length=float(cell.extra.get("length", 1.0)), epochs=cell.extra.get("epochs")
+        ),
     )
     return replace(problem.target, model=replace(made, favorable_column=model.favorable_column))
 

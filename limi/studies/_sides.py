@@ -29,6 +29,7 @@ NOT_COMPARABLE = "not comparable"
 _OPPOSITE = "no: the opposite"
 _ONE_SEED = "open: one seed"
 _ALONE = " (one seed)"
+_TIE = "a tie"
 _HOLDS = ("yes", "smaller")
 _BESIDE_CONTROL = ("yes", "smaller", "open", _OPPOSITE)  # verdicts that a control can take back
 
@@ -44,25 +45,32 @@ class Side:
     verdict: str
     scale: str = ""
     n_seeds: int = 2
-    more: str = ""  # the spread over seeds, and what other averages give
-    beside: str = ""  # what is always told with it: the control, another limit
-    wide: str = ""  # the same with its spread, where there is room
+    spread: str = ""  # over seeds
+    asides: tuple[tuple[str, str], ...] = ()  # what is told in brackets, and the spread of it
+    means: str = ""  # what the means over benchmarks give
+    marks: str = ""
     values: tuple[float, ...] = ()  # by seed, of a claim of size
 
     def __str__(self) -> str:
-        more, beside = self.more, self.wide or self.beside
-        if more.endswith(")") and more.count("(") == 1 and beside.startswith(" ("):  # one pair
-            more, beside = more[:-1], f"; {beside[2:]}"
-        return self._at_scale(self.shown + more + beside)
+        told = [self.spread, *(words + _in_brackets(spread) for words, spread in self.asides)]
+        return self._tell(told, self.means)
 
     @property
     def brief(self) -> str:
-        """Without the spread."""
-        return self._at_scale(self.shown + self.beside)
+        """Without spreads and other averages."""
+        return self._tell([words for words, _ in self.asides], "")
 
-    def add(self, words: str) -> Side:
-        """The side with more to be told with it."""
-        return replace(self, beside=self.beside + words, wide=self.wide and self.wide + words)
+    def add(self, words: str, spread: str = "") -> Side:
+        """The side with more in its brackets."""
+        return replace(self, asides=(*self.asides, (words, spread)))
+
+    def mark(self, words: str) -> Side:
+        """The side with more behind it."""
+        return replace(self, marks=self.marks + words)
+
+    def _tell(self, told: Sequence[str], means: str) -> str:
+        inside = _in_brackets("; ".join(filter(None, told)))
+        return self._at_scale(self.shown + inside + means + self.marks)
 
     def _at_scale(self, told: str) -> str:
         return f"{told}, `{self.scale}`" if self.scale not in ("", "paper") else told
@@ -70,6 +78,11 @@ class Side:
 
 NOTHING = Side(NOT_RUN, NOT_RUN)
 UNMEASURED = Side("not measured", "not measured")
+NOT_COMPUTABLE = Side("not computable", "not computable")
+
+
+def _in_brackets(words: str) -> str:
+    return words and f" ({words})"
 
 
 def take_side(
@@ -87,12 +100,13 @@ def take_side(
         elif side is not None:
             told = replace(side, scale=results.scale)
             if scene.has_older():
-                told = told.add(OLDER)
+                told = told.mark(OLDER)
             if side.n_seeds > 1:
                 return told
             fallback = told if fallback is None or not fallback.scale else fallback
-    if fallback is None and any(_Scene(claim, study, r, generator).was_run() for r in known):
-        return UNMEASURED
+    scenes = [_Scene(claim, study, results, generator) for results in known]
+    if fallback is None and any(scene.was_run() for scene in scenes):
+        return NOT_COMPUTABLE if any(scene.was_measured() for scene in scenes) else UNMEASURED
     return fallback
 
 
@@ -161,9 +175,19 @@ class _Scene:
         places = [(b, name) for b in self.benchmarks for name in self.claim.named]
         return bool(places) and all(self.outcomes(*place) for place in places)
 
+    def was_measured(self) -> bool:
+        """Has every variant the measure somewhere, on every benchmark?"""
+        return all(
+            any(self.number(one) is not None for one in self.outcomes(benchmark, name).values())
+            for benchmark in self.benchmarks
+            for name in self.claim.named
+        )
+
     def has_older(self) -> bool:
         """Are some of its cells known to be of a program that searched otherwise?"""
-        older = {name for names in find_older(self.study, self.results).values() for name in names}
+        of = {n: o for n, o in self.results.outcomes.items() if self.claim.is_of(o.benchmark)}
+        told = find_older(self.study, replace(self.results, outcomes=of))
+        older = {name for names in told.values() for name in names}
         return any(self.of(name) in older for name in self.claim.named)
 
     def _has_one_machine(self) -> bool:
@@ -228,10 +252,10 @@ def _count(scene: _Scene) -> Side | None:
     """On how many benchmarks one variant is first of all, beyond the spread of the seeds."""
     told = Counter[str]()
     n_seeds = []
-    n_alone = 0  # benchmarks where it would hold, had there been more than one seed
+    n_alone = n_short = 0  # benchmarks of one seed: where it would hold, and all
     for benchmark in scene.benchmarks:
         mine = scene.outcomes(benchmark, scene.claim.first)
-        verdicts, draws = [], []
+        verdicts, seeds, draws = [], [], []
         for rival in scene.claim.over:
             theirs = scene.outcomes(benchmark, rival)
             pairs = {(i, j): scene.pair(a, b) for i, a in mine.items() for j, b in theirs.items()}
@@ -242,29 +266,31 @@ def _count(scene: _Scene) -> Side | None:
             }
             if not known:
                 return None  # a rival without a number is not left out: nothing is decided
-            for name, seeds in zip(
-                (scene.claim.first, rival), zip(*known, strict=True), strict=True
-            ):
-                draws.append(scene.count_draws(name, seeds))
+            for name, of in zip((scene.claim.first, rival), zip(*known, strict=True), strict=True):
+                seeds.append(len(set(of)))
+                draws.append(scene.count_draws(name, of))
             verdicts.append(compare(known.values()))
         if not verdicts:
             return None
         worst = _worst(verdicts)
         told[worst] += 1
         n_alone += worst == "held" and min(draws) < 2
-        n_seeds.append(min(draws))
+        n_short += min(draws) < 2
+        n_seeds.append(min(seeds))
     n = told.total()
     if not n:
         return None
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
-    if n_alone:
-        shown += _ALONE
-    held, n_open = told["held"] - n_alone, told["open"] + n_alone
+    one = "one seed" if min(n_seeds) < 2 else "one network before"
+    if n_short:
+        shown += f" ({one})" if n_short == n else f" ({one} on {n_short})"
+    held = told["held"] - n_alone
     # No more is asked for than the paper has, where it has anything.
     needed = min(count_in_the_paper(scene.claim)[0] or n, n)
     verdict = "yes" if held >= needed else f"on {held} of {n}"
     if not held:
-        verdict = "no" if n_open < needed else _ONE_SEED if n_alone else "open"
+        can_hold = told["open"] >= needed, told["open"] + n_alone >= needed
+        verdict = "open" if can_hold[0] else f"open: {one}" if can_hold[1] else "no"
     return Side(shown, verdict, n_seeds=min(n_seeds))
 
 
@@ -350,6 +376,13 @@ def _folded_by_seed(
     return [fold(line) for line in found.values() if len(line) == len(scene.benchmarks)]
 
 
+def _find_first(values: Mapping[str, float]) -> str:
+    """Whose value is the largest; nobody's where several are."""
+    best = max(values.values())
+    first = [name for name, value in values.items() if value == best]
+    return first[0] if len(first) == 1 else _TIE
+
+
 def _winners(names: Sequence[str], labels: Mapping[str, str], claimed: str) -> Side | None:
     """Who won, seed by seed, and whether it is who was said to."""
     if not names:
@@ -359,7 +392,7 @@ def _winners(names: Sequence[str], labels: Mapping[str, str], claimed: str) -> S
     alone = len(names) == 1
     if alone and verdict == "yes":
         verdict = _ONE_SEED
-    shown = " or ".join(labels[name] for name in dict.fromkeys(names))
+    shown = " or ".join(labels.get(name, name) for name in dict.fromkeys(names))
     return Side(shown + (_ALONE if alone else ""), verdict, n_seeds=len(names))
 
 
@@ -367,7 +400,7 @@ def _best(scene: _Scene) -> Side | None:
     """Which variant has the best mean over benchmarks, for every seed."""
     over = scene.claim.over
     won = [
-        max(over, key=lambda name: scene.sign * sum(lines[name]))
+        _find_first({name: scene.sign * sum(lines[name]) for name in over})
         for lines in scene.by_seed(over).values()
     ]
     return _winners(won, {v: scene.study.variant(v).label for v in over}, scene.claim.first)
@@ -379,7 +412,7 @@ def _lowest_table(scene: _Scene) -> Side | None:
     won = []
     for lines in scene.by_seed(over).values():
         means = [statistics.fmean(column) for column in zip(*lines.values(), strict=True)]
-        won.append(tables[means.index(min(means))])
+        won.append(_find_first({table: -x for table, x in zip(tables, means, strict=True)}))
     return _winners(won, {table: f"`{table}`" for table in tables}, scene.claim.table)
 
 
@@ -407,7 +440,7 @@ def _in_order(scene: _Scene) -> Side | None:
         show(_mean([whole[name] for name in group]), claim.measure) for group in claim.order
     )
     shown += _ALONE if len(seeds) == 1 else ""
-    return Side(shown, verdict, n_seeds=len(seeds), more=_tell_first_out(claim, whole, sign))
+    return Side(shown, verdict, n_seeds=len(seeds), spread=_tell_first_out(claim, whole, sign))
 
 
 def _descends(
@@ -427,7 +460,7 @@ def _tell_first_out(claim: PaperClaim, means: Mapping[str, float], sign: int) ->
         best = max(later, key=lambda name: sign * means[name])
         if sign * means[best] > sign * means[worst]:
             told = [f"{name} {show(means[name], claim.measure)}" for name in (best, worst)]
-            return f" ({told[0]} is ahead of {told[1]})"
+            return f"{told[0]} is ahead of {told[1]}"
     return ""
 
 
@@ -491,7 +524,8 @@ def _decide_by_some(scene: _Scene) -> Side | None:
     if side is None or side.verdict != "no":
         return None
     word = "at most" if claim.kind == "low" else "at least"
-    return replace(side, shown=f"{word} {side.shown}", beside=f" ({', '.join(lacking)} not run)")
+    shown = f"{word} {side.shown} ({', '.join(lacking)} not run)"
+    return replace(side, shown=shown, spread="")
 
 
 def _tell_each(
@@ -506,7 +540,7 @@ def _tell_each(
     limit = _limit(claim)
     alone = limit is not None and min(means.values()) < limit
     verdict = "by the mean alone" if side.verdict == "yes" and alone else side.verdict
-    return replace(side, verdict=verdict, beside=f" ({told})")
+    return replace(side, verdict=verdict).add(told)
 
 
 def _tell_means(
@@ -519,9 +553,10 @@ def _tell_means(
     if not known:
         return side
     by_means = _size(claim, known, _limit(claim))
-    told = replace(
-        side, more=f"{side.more}; of the means {show_size(claim, _mean(known))}{by_means.more}"
-    )
+    control = _by_means_of_control(scene)
+    beside = [by_means.spread, f"control {show_size(claim, _mean(control))}" if control else ""]
+    inside = _in_brackets("; ".join(filter(None, beside)))
+    told = replace(side, means=f"; of the means {show_size(claim, _mean(known))}{inside}")
     if claim.kind == "less":
         if side.verdict not in _HOLDS or _holds_by_means(scene, by_means):
             return told
@@ -534,16 +569,22 @@ def _tell_means(
 
 def _by_means(claim: PaperClaim, lines: Mapping[int, Mapping[str, Sequence[float]]]) -> list[float]:
     values = [_of_means(claim, line) for line in lines.values()]
-    return [value for value in values if value is not None and math.isfinite(value)]
+    return [value for value in values if value is not None]
 
 
 def _holds_by_means(scene: _Scene, side: Side) -> bool:
     """Are the changes of the means on the claimed side, and beyond those of the control?"""
     if side.verdict not in _HOLDS or not scene.claim.control:
         return side.verdict in _HOLDS
-    plain = _of_control(scene.claim)
-    control = _by_means(plain, scene.by_seed(plain.named))
+    control = _by_means_of_control(scene)
     return compare((a, b) for a in side.values for b in control) == "held"
+
+
+def _by_means_of_control(scene: _Scene) -> list[float]:
+    if not scene.claim.control:
+        return []
+    plain = _of_control(scene.claim)
+    return _by_means(plain, scene.by_seed(plain.named))
 
 
 def _of_control(claim: PaperClaim) -> PaperClaim:
@@ -563,22 +604,12 @@ def _tell_control(scene: _Scene, side: Side) -> Side:
     control = _measure(replace(scene, claim=plain))
     is_judged = not claim.bound and side.verdict in _BESIDE_CONTROL
     if control is None:
-        told = replace(side, beside=" (control not run)")
+        told = side.add("control not run")
         return replace(told, verdict="open: no control", n_seeds=0) if is_judged else told
-    told = replace(
-        side,
-        beside=f" (control {control.shown})",
-        wide=f" (control {control.shown}{control.more})",
-    )
-    if claim.kind == "ratio of less":
-        rival = _tell_rival(scene, plain, control)
-        verdict = "open" if rival and side.verdict in _HOLDS else side.verdict
-        told = replace(
-            side,
-            beside=f" (control {control.shown}{rival})",
-            wide=f" (control {control.shown}{control.more}{rival})",
-            verdict=verdict,
-        )
+    told = side.add(f"control {control.shown}", control.spread)
+    if claim.kind == "ratio of less" and (rival := _tell_rival(scene, plain, control)):
+        verdict = "open" if side.verdict in _HOLDS else side.verdict
+        told = replace(told, verdict=verdict).add(rival)
     if not is_judged:
         return told
     if control.n_seeds < 2:
@@ -603,7 +634,7 @@ def _tell_rival(scene: _Scene, plain: PaperClaim, control: Side) -> str:
         return ""
     stands = compare((a, b) for a in side.values for b in control.values)
     how = {"open": "not told from it", "lost": "which falls short of it"}
-    return f"; {rival} {side.shown}, {how[stands]}" if stands in how else ""
+    return f"{rival} {side.shown}, {how[stands]}" if stands in how else ""
 
 
 def _tell_also(scene: _Scene, side: Side) -> Side:
@@ -612,7 +643,7 @@ def _tell_also(scene: _Scene, side: Side) -> Side:
     if not claim.also:
         return side
     other = _measure(replace(scene, claim=replace(claim, measure=claim.also, also="")))
-    return side if other is None else side.add(f" ({claim.also_says} {other.shown})")
+    return side if other is None else side.add(f"{claim.also_says} {other.shown}")
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -732,19 +763,19 @@ def _size(
         words = [show_size(claim, low), show_size(claim, high)]
         shown = " to ".join(dict.fromkeys(words)) + (_ALONE if n == 1 else "")
         return Side(shown, _verdict(claim, values, middle), n_seeds=n)
-    shown, more = show_size(claim, middle), ""
+    shown, spread = show_size(claim, middle), ""
     ends = sorted([low, high], reverse=claim.kind in ("less", "fall"))
     if n == 1:
         shown += _ALONE
     elif show_size(claim, low) != show_size(claim, high):
-        more = f" ({show_size(claim, ends[0])} to {show_size(claim, ends[1])})"
-    side = Side(shown, "", n_seeds=n, more=more, values=tuple(values))
+        spread = f"{show_size(claim, ends[0])} to {show_size(claim, ends[1])}"
+    side = Side(shown, "", n_seeds=n, spread=spread, values=tuple(values))
     if (claim.bound or claim.kind == "range") and limit is not None:
         is_from_above = claim.kind in ("high", "range", "fall")
         worst, best = (-high, -low) if is_from_above else (low, high)
         limit = -limit if is_from_above else limit
         kept = "yes" if worst >= limit else "no" if best < limit else "open"
-        return replace(side, verdict=_ONE_SEED if kept == "yes" and n == 1 else kept)
+        return replace(side, verdict=_ONE_SEED if n == 1 else kept)
     return replace(side, verdict=_verdict(claim, values, middle))
 
 
@@ -753,8 +784,10 @@ def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
     low, high = min(values), max(values)
     if len(values) == 1:
         return _ONE_SEED
+    if middle == -math.inf:  # what is to be compared does not fall
+        return "no"
     if high < claim.null:  # a factor over what rises as well is none, and no opposite
-        return "no" if -math.inf in (low, middle) else _OPPOSITE
+        return "no" if low == -math.inf else _OPPOSITE
     if low <= claim.null:
         return "open" if claim.stated is None or high >= claim.stated else "no"
     return "yes" if claim.stated is None or middle >= claim.stated else "smaller"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
@@ -108,13 +108,20 @@ def _columns(measure: str, n_seeds: int, has_paper: bool) -> list[tuple[str, str
     return [(kind, measure) for kind in kinds]
 
 
-def matrix(study: Study, measure: str, results: Results) -> StudyTable:
-    """One measure with a row a benchmark and a column a variant: ours, and (the paper's)."""
+def matrix(study: Study, measure: str, results: Results, among: Collection[str] = ()) -> StudyTable:
+    """One measure with a row a benchmark and a column a variant: ours, and (the paper's).
+
+    Of all variants, or `among` some.
+    """
     results = complete(study, results)
     paper = paper_numbers(study.name).get(measure, {})
     printed = {variant for values in paper.values() for variant in values}
     published = {v.name for v in study.variants if (v.of or v.name) in printed}
-    variants = [v for v in _variants(study, results) if v in published or _has(results, v, measure)]
+    variants = [
+        v
+        for v in _variants(study, results)
+        if (v in among or not among) and (v in published or _has(results, v, measure))
+    ]
     rows = []
     for benchmark in _benchmarks(study, results, {measure: paper}):
         row = [benchmark]

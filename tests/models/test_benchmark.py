@@ -203,6 +203,43 @@ def test_progress_runs_from_nothing_to_all(credit, short, kind):
     assert all(words for _, words in steps)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "steps", "batch", "rates"),
+    [
+        (benchmark.Schedule(), 40, 32, [0.0, 0.009, 0.005]),  # it rises for a tenth, then falls
+        (benchmark.Schedule(length=0.5), 20, 32, [0.0, 0.009, 0.005]),
+        (benchmark.Schedule(epochs=3), 12, 128, [0.001, 0.001, 0.001]),
+    ],
+)
+def test_a_schedule_says_how_many_steps_at_which_rate(short, schedule, steps, batch, rates):
+    course = benchmark._Course.of(schedule, 600, 600)
+    assert (course.steps, course.batch) == (steps, batch)
+    assert [course.rate(done) for done in (0.0, 0.1, 0.5)] == pytest.approx(rates)
+
+
+def test_a_network_is_trained_for_as_many_steps_as_its_schedule_says(credit, short):
+    for schedule, words in (
+        (benchmark.Schedule(epochs=2), "trained a DNN in 8 steps"),
+        (benchmark.Schedule(length=0.25), "trained a DNN in 10 steps"),
+        (None, "trained a DNN in 40 steps"),
+    ):
+        said = []
+        benchmark.fit(
+            "dnn",
+            *credit,
+            columns=["x"] * 20,
+            schedule=schedule,
+            on_step=lambda done, words, said=said: said.append(words),
+        )
+        assert said[-1] == words
+
+
+@pytest.mark.parametrize("given", [{"length": 0.0}, {"epochs": 0}, {"length": float("nan")}])
+def test_a_schedule_of_nothing_is_refused(given):
+    with pytest.raises(InvalidInput, match="at least one epoch"):
+        benchmark.Schedule(**given)
+
+
 def test_a_dead_network_is_started_again(monkeypatch, credit, caplog):
     alive = benchmark._initial
     dead = [(np.zeros_like(w), b) for w, b in alive(20, np.random.default_rng(0))]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+
 import numpy as np
 import pytest
 
@@ -70,8 +73,6 @@ def test_a_plane_at_its_best_offset_flips_as_often_as_where_it_was(shop: Worksho
 
 
 def test_an_unknown_place_is_named(shop: Workshop):
-    import dataclasses
-
     cell = dataclasses.replace(_cell("offset"), extra={"place": "nowhere"})
     with pytest.raises(InvalidInput, match="rows at 'nowhere'"):
         _places.place_rows(cell, shop)
@@ -109,3 +110,42 @@ def test_the_two_sides_lie_a_step_from_the_plane(shop: Workshop):
         latents, _, facts = _places._beside_plane(cell, shop)
         np.testing.assert_allclose(plane.distance(latents), sign * 0.3, atol=1e-4)
         assert facts == {"offset": sign * 0.3}
+
+
+def _refitted(shop: Workshop, latents: str, balanced: bool, loss: str):
+    extra = {"place": "refitted", "latents": latents, "balanced": balanced, "loss": loss}
+    cell = dataclasses.replace(_cell("unbalanced"), extra=extra)
+    return _places.refit_plane(_labelled(cell), shop)
+
+
+def _labelled(cell: Cell) -> Cell:
+    settings = {**cell.settings, "n_latents": 40_000, "per_class": 20_000}
+    return dataclasses.replace(cell, settings=settings)
+
+
+def test_planes_of_the_paper_s_parts_and_of_the_calibrated_ones_are_those_of_limi(shop: Workshop):
+    paper, calibrated = (
+        _places.fit_plane(_labelled(_cell(name)), shop) for name in ("plane", "calibrated")
+    )
+    again = _refitted(shop, "sure", True, "hinge")
+    assert again.normal @ paper.normal > 0.97  # other latents, so not the same plane
+    assert again.offset == pytest.approx(paper.offset, abs=0.1)
+    again = _refitted(shop, "all", False, "logistic")
+    assert again.normal @ calibrated.normal > 0.97
+    assert again.offset == pytest.approx(calibrated.offset, abs=0.1)
+
+
+def test_each_part_of_a_fit_makes_another_plane(shop: Workshop):
+    made = [
+        _refitted(shop, *parts)
+        for parts in itertools.product(("sure", "all"), (True, False), ("hinge", "logistic"))
+    ]
+    assert len({plane.offset for plane in made}) == len(made)
+
+
+def test_rows_of_a_refitted_plane_lie_on_it(shop: Workshop):
+    cell = _cell("unbalanced")
+    latents, asked, _ = _places._on_refitted_plane(cell, shop)
+    assert np.abs(_places.refit_plane(cell, shop).distance(latents)).max() < 1e-4
+    assert asked == cell.settings["n_latents"]
+    assert len(latents) == cell.budget["max_rows"]

@@ -67,7 +67,7 @@ def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(tmp_pat
     keep(kept, "old", cell(THIRD, 1), cell(GOOD, 1))
     keep(fresh, "new", cell(NEW, 2), cell(GOOD, 2), cell("credit-sex/adf/99", 2))
     merged, said = merge(fresh, kept)
-    assert found(merged) == {GOOD: 2, THIRD: 1, NEW: 2}  # a cell that no one plans is left out
+    assert found(merged) == {GOOD: 2, THIRD: 1, NEW: 2}  # no cell is added that no one plans
     assert list(merged.outcomes) == [name for name in TODAY if name in (GOOD, THIRD, NEW)]
     assert merged.made["processor"] == "new"
     assert [one["processor"] for one in merged.made["earlier"]] == ["old"]
@@ -79,14 +79,16 @@ def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(tmp_pat
     [
         ({}, {"status": "failed"}, False),
         ({}, {"status": "absent"}, False),
-        ({}, {"digest": "another day's"}, False),
-        ({"digest": "another day's"}, {"digest": "another day's"}, True),
-        ({"digest": "another day's"}, {}, True),
-        ({"status": "absent"}, {"digest": "another day's"}, True),
+        ({}, {"digest": "other settings"}, False),
+        ({"digest": "other settings"}, {"digest": "other settings"}, True),
+        ({"digest": "other settings"}, {}, True),
+        ({"status": "absent"}, {"digest": "other settings"}, True),
+        ({"status": "unable"}, {"status": "absent", "digest": "other settings"}, False),
+        ({"status": "unable"}, {"status": "absent"}, True),
         ({"status": "absent"}, {"status": "failed"}, False),
         (None, {"status": "failed"}, False),
         (None, {"status": "unable"}, True),
-        (None, {"digest": "another day's"}, True),
+        (None, {"digest": "other settings"}, True),
     ],
 )
 def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, tmp_path):
@@ -101,7 +103,23 @@ def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, tmp_
         assert (kept / "small" / "combination.json").read_bytes() == before
 
 
+def test_kept_cells_of_more_seeds_than_are_planned_stay(tmp_path):
+    kept, fresh = tmp_path / "kept", tmp_path / "fresh"
+    keep(kept, "old", cell("credit-sex/adf/99", 1), cell(GOOD, 1))
+    keep(fresh, "new", cell(NEW, 2))
+    merged, _ = merge(fresh, kept)
+    assert found(merged) == {NEW: 2, GOOD: 1, "credit-sex/adf/99": 1}
+
+
+def test_who_made_no_cell_is_not_named_first(tmp_path):
+    kept, fresh = tmp_path / "kept", tmp_path / "fresh"
+    keep(kept, "old", cell(GOOD, 1))
+    keep(fresh, "new", cell(NEW, 2, status="unable"))
+    merged, _ = merge(fresh, kept)
+    assert merged.made == {"processor": "old", "cores": 2}
+
+
 def test_nothing_kept_before_means_no_other_maker(tmp_path):
-    keep(tmp_path / "fresh", "new", cell(GOOD, 2))
+    keep(tmp_path / "fresh", "new", cell(GOOD, 2, given={"target": "dnn"}))  # does not say where
     merged, _ = merge(tmp_path / "fresh", tmp_path / "kept")
     assert merged.made == {"processor": "new", "cores": 2}
