@@ -268,7 +268,7 @@ def _accuracies(results: Results) -> str:
     words = ", ".join(f"{name} {value}" for name, value in sorted(shown.items()))
     beside = " (the paper's)" if "(" in words else ""
     return (
-        "Targets: trained here, of the same shape as the paper's; accuracy on the training rows in "
+        "Targets: trained here, of the same shape as the paper's; accuracy on the table's rows in "
         f"percent{beside}: {words}." + _of_test_rows(unseen)
     )
 

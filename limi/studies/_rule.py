@@ -50,6 +50,8 @@ def tell_stand(found: Mapping[str, str]) -> str:
         return next(iter(found.values()))
     named = [(word, counts[word]) for word in (ABOVE, BELOW, OPEN) if counts[word]]
     if len(named) == 1:
+        if named[0][0] == OPEN:
+            return f"{OPEN} on {'either benchmark' if n == 2 else f'any of {n} benchmarks'}"
         return f"{named[0][0]} on {'both' if n == 2 else f'all {n}'} benchmarks"
     first, *others = named
     return f"{first[0]} on {first[1]} of {n} benchmarks" + "".join(
