@@ -139,7 +139,7 @@ def _beside_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, f
 
 
 def _on_refitted_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
-    """Latents on a plane of the paper's kind or the calibrated one, but for a part of its fit."""
+    """Latents on a plane that is fitted as the cell says, part by part."""
     generator = shop.generator(cell)
     assert generator is not None
     plane = refit_plane(cell, shop)
@@ -148,10 +148,11 @@ def _on_refitted_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[s
 
 
 def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
-    """A plane of the cell's own make: which latents it parts, whether there are as many of either
-    decision, and by which loss; InvalidInput where every latent is decided alike.
+    """A plane fitted to the latents that the cell names, balanced or not, by the loss it names.
 
-    The paper's: sure ones, as many, squared hinge. The calibrated one: all, as they come, logistic.
+    The paper's plane is fitted to sure latents, as many of either decision, by a squared hinge; the
+    calibrated one to all latents, as unequal as they come, by a logistic loss. InvalidInput where
+    the latents that are left are all decided alike.
     """
     problem, generator = shop.problem(cell), shop.generator(cell)
     method = methods.parse(cell.method, cell.settings)
@@ -164,8 +165,7 @@ def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
     if cell.extra["latents"] == "sure":
         is_sure = round_scores(np.where(favored, score, 1 - score)) > method.threshold
         drawn, favored = drawn[is_sure], favored[is_sure]
-    if favored.all() or not favored.any():
-        raise InvalidInput(f"{cell.benchmark}: every natural row is decided alike")
+    _require_both(favored, cell)
     if cell.extra["balanced"]:
         sides = [
             oversample(side[: method.per_class], method.per_class, rng)
@@ -175,6 +175,16 @@ def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
     if cell.extra["loss"] == "logistic":
         return calibrate(lambda: iter([(drawn, favored)]), C=method.C)
     return fit(drawn, favored, C=method.C)
+
+
+def _require_both(favored: Mask, cell: Cell) -> None:
+    """Nothing lies between the decisions where all latents, or all sure ones, are decided alike."""
+    n_up = int(favored.sum())
+    if n_up in (0, len(favored)):
+        raise InvalidInput(
+            f"{cell.benchmark}: of {len(favored):,} latents {n_up:,} are decided favorably; there "
+            "is no boundary without latents of either decision"
+        )
 
 
 def _near_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]]:
@@ -194,8 +204,7 @@ def _near_network(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, f
     assert generator is not None
     drawn = generator.sample_latents(_n_labelled(cell), np.random.default_rng([cell.seed, 19]))
     favored = _favored(problem, generator)(drawn)
-    if favored.all() or not favored.any():
-        raise InvalidInput(f"{cell.benchmark}: every natural row is decided alike")
+    _require_both(favored, cell)
     network = MLPClassifier(
         (_NEURONS,),
         batch_size=min(500, len(drawn) // 2),
@@ -234,8 +243,7 @@ def _on_edge(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[str, float]
     rng = np.random.default_rng([cell.seed, 13])
     drawn = generator.sample_latents(n_labelled, rng)
     favored = _favored(problem, generator)(drawn)
-    if favored.all() or not favored.any():
-        raise InvalidInput(f"{cell.benchmark}: every natural row is decided alike")
+    _require_both(favored, cell)
     up = drawn[rng.choice(np.flatnonzero(favored), n)]
     down = drawn[rng.choice(np.flatnonzero(~favored), n)]
     ends = bisect(up, down, _favored(problem, generator), _STEPS)

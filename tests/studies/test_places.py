@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,35 +114,87 @@ def test_the_two_sides_lie_a_step_from_the_plane(shop: Workshop):
         assert facts == {"offset": sign * 0.3}
 
 
-def _refitted(shop: Workshop, latents: str, balanced: bool, loss: str):
-    extra = {"place": "refitted", "latents": latents, "balanced": balanced, "loss": loss}
-    cell = dataclasses.replace(_cell("unbalanced"), extra=extra)
-    return _places.refit_plane(_labelled(cell), shop)
+class _Stern:
+    """The shop with a target that decides for three in ten natural rows, and is seldom sure."""
+
+    def __init__(self, shop: Workshop) -> None:
+        generator, self._problem = shop.generator(_cell("plane")), shop.problem(_cell("plane"))
+        assert generator is not None
+        self._generator = generator
+        natural = generator.decode(generator.sample_latents(20_000, rng(5)))
+        self._zero = np.quantile(self._logits(natural), 0.7)
+
+    def _logits(self, rows):
+        score = np.clip(self._problem.target.score(rows), 1e-12, 1 - 1e-12)
+        return np.log(score / (1 - score))
+
+    def score(self, rows):
+        return 1 / (1 + np.exp((self._zero - self._logits(rows)) / 5))
+
+    def generator(self, cell: Cell):
+        return self._generator
+
+    def problem(self, cell: Cell):
+        target = SimpleNamespace(score=self.score, rule=self._problem.target.rule)
+        return SimpleNamespace(schema=self._problem.schema, target=target, rows=self._problem.rows)
 
 
-def _labelled(cell: Cell) -> Cell:
-    settings = {**cell.settings, "n_latents": 40_000, "per_class": 20_000}
-    return dataclasses.replace(cell, settings=settings)
+@pytest.fixture(scope="module")
+def stern(shop: Workshop) -> Any:
+    return _Stern(shop)
 
 
-def test_planes_of_the_paper_s_parts_and_of_the_calibrated_ones_are_those_of_limi(shop: Workshop):
-    paper, calibrated = (
-        _places.fit_plane(_labelled(_cell(name)), shop) for name in ("plane", "calibrated")
+def _labelled(variant: str, **extra: Any) -> Cell:
+    cell = _cell(variant)
+    settings = {**cell.settings, "n_latents": 20_000, "per_class": 3_000}
+    return dataclasses.replace(cell, settings=settings, extra={**cell.extra, **extra})
+
+
+_PARTS = [*itertools.product(("sure", "all"), (True, False), ("hinge", "logistic"))]
+
+
+@pytest.mark.parametrize(("latents", "balanced", "loss"), _PARTS)
+def test_a_refitted_plane_is_fitted_to_the_latents_and_by_the_loss_that_are_named(
+    latents, balanced, loss, stern: Any, monkeypatch: pytest.MonkeyPatch
+):
+    given = {}
+
+    def fit(drawn, favored, *, C):
+        given["hinge"] = drawn, favored
+
+    def calibrate(batches, *, C):
+        [given["logistic"]] = batches()
+
+    monkeypatch.setattr(_places, "fit", fit)
+    monkeypatch.setattr(_places, "calibrate", calibrate)
+    _places.refit_plane(
+        _labelled("unbalanced", latents=latents, balanced=balanced, loss=loss), stern
     )
-    again = _refitted(shop, "sure", True, "hinge")
-    assert again.normal @ paper.normal > 0.97  # other latents, so not the same plane
-    assert again.offset == pytest.approx(paper.offset, abs=0.1)
-    again = _refitted(shop, "all", False, "logistic")
-    assert again.normal @ calibrated.normal > 0.97
-    assert again.offset == pytest.approx(calibrated.offset, abs=0.1)
+    [(used, (drawn, favored))] = given.items()
+    assert used == loss
+    score = stern.score(stern.generator(None).decode(drawn))
+    assert (favors(score) == favored).all()
+    is_sure = np.maximum(score, 1 - score) > 0.7
+    assert is_sure.all() == (latents == "sure")
+    if balanced:
+        assert len(drawn) == 2 * favored.sum() == 6_000
+    else:
+        assert favored.mean() < 0.4
+        assert (len(drawn) == 20_000) == (latents == "all")
 
 
-def test_each_part_of_a_fit_makes_another_plane(shop: Workshop):
-    made = [
-        _refitted(shop, *parts)
-        for parts in itertools.product(("sure", "all"), (True, False), ("hinge", "logistic"))
-    ]
-    assert len({plane.offset for plane in made}) == len(made)
+@pytest.mark.parametrize(("latents", "balanced", "loss"), _PARTS)
+def test_it_is_balancing_that_moves_the_plane_of_a_target_that_favors_few(
+    latents, balanced, loss, stern: Any
+):
+    paper, calibrated = (_places.fit_plane(_labelled(of), stern) for of in ("plane", "calibrated"))
+    assert calibrated.offset < paper.offset - 0.3
+    made = _places.refit_plane(
+        _labelled("unbalanced", latents=latents, balanced=balanced, loss=loss), stern
+    )
+    assert made.normal @ paper.normal > 0.97  # fitted to other latents, so not the same
+    near, far = (paper, calibrated) if balanced else (calibrated, paper)
+    assert abs(made.offset - near.offset) < abs(made.offset - far.offset) / 2
 
 
 def test_rows_of_a_refitted_plane_lie_on_it(shop: Workshop):
