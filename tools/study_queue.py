@@ -175,8 +175,7 @@ def _shrink(cell: Cell) -> Cell:
     few = {"steps": 20} if cell.generator == "transport" else few
     budget = dict(cell.budget) | {"max_rows": 1_500}
     extra = dict(cell.extra) | {"rate_rows": 300}
-    if "length" in extra:
-        extra["length"] = 0.01
+    extra |= {key: least for key, least in (("length", 0.01), ("epochs", 1)) if key in extra}
     return dataclasses.replace(
         cell, settings=settings, generator_settings=few, budget=budget, extra=extra
     )
@@ -297,8 +296,8 @@ def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
 def merge(new: Path, kept: Path) -> None:
     """Results of a call replace the kept ones, in the order of their studies.
 
-    A good cell is replaced by a good one alone, and by none of other settings if its own are
-    today's. What made the cells of earlier calls and machines stays named beside what made these.
+    A good cell is replaced by a good one alone, and a cell with today's settings by no other. What
+    made the cells of earlier calls and machines stays named beside what made these.
     """
     for path in sorted(new.glob("*/*.json")):
         study, scale = studies.load(path.stem), path.parent.name
@@ -314,7 +313,7 @@ def merge(new: Path, kept: Path) -> None:
             outcomes = {name: known[name] for name in [*today, *before.outcomes] if name in known}
             made = [fresh.made, before.made] if before.outcomes else [fresh.made]
             if not any(one.status == _results.DONE for one in taken.values()):
-                made.reverse()  # what is named first has made something
+                made.reverse()  # whoever made no cell is not named first
             joined = _results.join_makers(*made, of=outcomes.values())
             _results.keep(_results.Results(study.name, scale, outcomes, joined), kept)
         print(f"{scale}/{study.name}: {len(taken)} new of {len(fresh.outcomes)}")
@@ -326,7 +325,7 @@ def _is_better(one: _results.Outcome, old: _results.Outcome | None, today: str) 
         return False
     if old is None or (old.status != _results.DONE and one.status == _results.DONE):
         return True
-    if old.status == _results.DONE != one.status:
+    if old.status == _results.DONE and one.status != _results.DONE:
         return False
     return one.digest == today or old.digest != today
 

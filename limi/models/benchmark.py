@@ -125,14 +125,18 @@ class Info:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How a network is trained where the recipe does not say."""
+    """How long a network is trained, where not by the recipe: one of the two."""
 
-    length: float = 1.0  # times the recipe's steps
+    length: float | None = None  # times the recipe's steps
     epochs: int | None = None  # as the paper does: so many, in its batches and at its constant rate
 
     def __post_init__(self) -> None:
-        if not self.length > 0 or (self.epochs is not None and self.epochs < 1):
-            raise InvalidInput("a network is trained for a length above 0, or at least one epoch")
+        if self.length is not None and self.epochs is not None:
+            raise InvalidInput("a network is trained for a length or for epochs; give one of them")
+        if self.length is not None and not 0 < self.length < math.inf:
+            raise InvalidInput(f"length is {self.length}; it must be a number above 0")
+        if self.epochs is not None and self.epochs < 1:
+            raise InvalidInput(f"epochs is {self.epochs}; it must be 1 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -497,14 +501,15 @@ class _Course:
 
     @staticmethod
     def of(schedule: Schedule, n_rows: int, size: int) -> _Course:
-        if schedule.epochs:
+        if schedule.epochs is not None:
             batch = min(_PAPER_BATCH, n_rows)
             return _Course(schedule.epochs * (n_rows // batch), batch, lambda done: _PAPER_RATE)
         steps, batch = _SMALL if size < _SMALL_TABLE else _LARGE
         if size < _SMALL_TABLE:
             # The papers count epochs. On large tables the steps suffice for several times the rows.
             steps = max(steps, steps * n_rows // size)
-        steps = max(1, round(schedule.length * steps))
+        if schedule.length is not None:
+            steps = max(1, round(schedule.length * steps))
         return _Course(steps, min(batch, n_rows), _rise_and_fall)
 
 

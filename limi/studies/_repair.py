@@ -148,9 +148,7 @@ def _train(cell: Cell, problem: Problem, rows: Rows, labels: Truth) -> Target:
         columns=model.columns,
         seed=seed,
         grown_from=len(problem.rows),
-        schedule=benchmark.Schedule(
-            length=float(cell.extra.get("length", 1.0)), epochs=cell.extra.get("epochs")
-        ),
+        schedule=benchmark.Schedule(cell.extra.get("length"), cell.extra.get("epochs")),
     )
     return replace(problem.target, model=replace(made, favorable_column=model.favorable_column))
 

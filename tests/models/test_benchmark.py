@@ -234,9 +234,18 @@ def test_a_network_is_trained_for_as_many_steps_as_its_schedule_says(credit, sho
         assert said[-1] == words
 
 
-@pytest.mark.parametrize("given", [{"length": 0.0}, {"epochs": 0}, {"length": float("nan")}])
-def test_a_schedule_of_nothing_is_refused(given):
-    with pytest.raises(InvalidInput, match="at least one epoch"):
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"length": 0.0}, "length is 0.0; it must be a number above 0"),
+        ({"length": float("nan")}, "length is nan"),
+        ({"length": float("inf")}, "length is inf"),
+        ({"epochs": 0}, "epochs is 0; it must be 1 or more"),
+        ({"length": 0.5, "epochs": 3}, "give one of them"),
+    ],
+)
+def test_a_schedule_of_nothing_and_one_that_says_two_things_are_refused(given, words):
+    with pytest.raises(InvalidInput, match=words):
         benchmark.Schedule(**given)
 
 

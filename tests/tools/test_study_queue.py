@@ -1,9 +1,12 @@
 """The queue of cells for a borrowed machine: what it leaves out, and what it keeps."""
 
 import dataclasses
+import importlib.util
+import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -51,18 +54,38 @@ def keep(folder, machine, *cells):
     _results.keep(_results.Results(STUDY.name, "small", of, made), folder)
 
 
-def merge(fresh, kept):
-    """What is kept afterwards, and what was said."""
-    command = [sys.executable, FILE, "--merge", fresh, "--done", kept]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    return _results.read(STUDY, "small", kept), said.strip()
+@pytest.fixture(scope="module")
+def queue():
+    spec = importlib.util.spec_from_file_location("study_queue", FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "path", [*sys.path]):
+        spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def merge(queue, capsys):
+    def call(fresh, kept):
+        """What is kept afterwards, and what was said."""
+        queue.merge(fresh, kept)
+        return _results.read(STUDY, "small", kept), capsys.readouterr().out.strip()
+
+    return call
+
+
+def test_cells_in_miniature_are_trained_for_next_to_nothing(queue):
+    extras = [cell.extra for cell in queue.list_cells(tiny=True)]
+    assert {extra["epochs"] for extra in extras if "epochs" in extra} == {1}
+    assert {extra["length"] for extra in extras if "length" in extra} == {0.01}
 
 
 def found(results):
     return {name: one.measures["findings"] for name, one in results.outcomes.items()}
 
 
-def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(tmp_path):
+def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(merge, tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
     keep(kept, "old", cell(THIRD, 1), cell(GOOD, 1))
     keep(fresh, "new", cell(NEW, 2), cell(GOOD, 2), cell("credit-sex/adf/99", 2))
@@ -91,7 +114,7 @@ def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(tmp_pat
         (None, {"digest": "other settings"}, True),
     ],
 )
-def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, tmp_path):
+def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, merge, tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
     keep(kept, "old", cell(THIRD, 1), *([cell(GOOD, 1, **old)] if old is not None else []))
     keep(fresh, "new", cell(GOOD, 2, **new))
@@ -103,7 +126,7 @@ def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, tmp_
         assert (kept / "small" / "combination.json").read_bytes() == before
 
 
-def test_kept_cells_of_more_seeds_than_are_planned_stay(tmp_path):
+def test_kept_cells_of_more_seeds_than_are_planned_stay(merge, tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
     keep(kept, "old", cell("credit-sex/adf/99", 1), cell(GOOD, 1))
     keep(fresh, "new", cell(NEW, 2))
@@ -111,7 +134,7 @@ def test_kept_cells_of_more_seeds_than_are_planned_stay(tmp_path):
     assert found(merged) == {NEW: 2, GOOD: 1, "credit-sex/adf/99": 1}
 
 
-def test_who_made_no_cell_is_not_named_first(tmp_path):
+def test_who_made_no_cell_is_not_named_first(merge, tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
     keep(kept, "old", cell(GOOD, 1))
     keep(fresh, "new", cell(NEW, 2, status="unable"))
@@ -119,7 +142,7 @@ def test_who_made_no_cell_is_not_named_first(tmp_path):
     assert merged.made == {"processor": "old", "cores": 2}
 
 
-def test_nothing_kept_before_means_no_other_maker(tmp_path):
+def test_nothing_kept_before_means_no_other_maker(merge, tmp_path):
     keep(tmp_path / "fresh", "new", cell(GOOD, 2, given={"target": "dnn"}))  # does not say where
     merged, _ = merge(tmp_path / "fresh", tmp_path / "kept")
     assert merged.made == {"processor": "new", "cores": 2}
