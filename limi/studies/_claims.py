@@ -69,9 +69,9 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
     ctgan, trees = (take_side(claim, study, known, g) for g in (PAPER_GENERATOR, "trees"))
     equal = None
     if claim.equal_rows:
-        equal = take_side(claim, study, known, PAPER_GENERATOR, equal=True) or take_side(
-            claim, study, known, "trees", equal=True
-        )
+        sides = [take_side(claim, study, known, g, equal=True) for g in (PAPER_GENERATOR, "trees")]
+        with_numbers = (side for side in sides if side is not None and side.scale)
+        equal = next(with_numbers, sides[0] or sides[1])
     has_both = has_generator(claim, study)
     told = [
         (ctgan or NOTHING) if has_both else None,

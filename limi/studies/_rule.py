@@ -29,8 +29,11 @@ def compare(pairs: Iterable[tuple[float, float]]) -> str:
 
 
 def stand(results: Results, measure: str, first: str, second: str) -> dict[str, str]:
-    """Where a variant stands to another, on each benchmark that has both; one seed alone decides
-    nothing."""
+    """Where a variant stands to another, on each benchmark that has both.
+
+    One seed alone decides nothing. A model before training stands beside every seed, and is one
+    draw all the same: a text that holds something against it has to say so.
+    """
     found = {}
     for benchmark in dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values()):
         mine, theirs = (results.numbers(benchmark, name, measure) for name in (first, second))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -104,9 +104,10 @@ def take_side(
             if side.n_seeds > 1:
                 return told
             fallback = told if fallback is None or not fallback.scale else fallback
-    scenes = [_Scene(claim, study, results, generator) for results in known]
-    if fallback is None and any(scene.was_run() for scene in scenes):
-        return NOT_COMPUTABLE if any(scene.was_measured() for scene in scenes) else UNMEASURED
+    scenes = [_Scene(claim, study, results, generator, equal) for results in known]
+    run = [scene for scene in scenes if scene.was_run()]
+    if fallback is None and run:
+        return NOT_COMPUTABLE if any(scene.was_measured() for scene in run) else UNMEASURED
     return fallback
 
 
@@ -176,9 +177,12 @@ class _Scene:
         return bool(places) and all(self.outcomes(*place) for place in places)
 
     def was_measured(self) -> bool:
-        """Has every variant the measure somewhere, on every benchmark?"""
+        """Has every variant the measure somewhere, on every benchmark? At equal rows: a curve."""
         return all(
-            any(self.number(one) is not None for one in self.outcomes(benchmark, name).values())
+            any(
+                self.pair(one, one)[0] is not None
+                for one in self.outcomes(benchmark, name).values()
+            )
             for benchmark in self.benchmarks
             for name in self.claim.named
         )
@@ -221,10 +225,10 @@ class _Scene:
         rows = [_rows(one) for one in (first, second)]
         return at_rows(first, min(rows)), at_rows(second, min(rows))
 
-    def count_draws(self, variant: str, seeds: Iterable[int]) -> int:
-        """How many draws the numbers of these seeds are: the network before all training is one,
-        and stands beside every seed."""
-        return 1 if self.study.variant(variant).derived else len(set(seeds))
+    def count_draws(self, variant: str, seeds: Collection[int]) -> int:
+        """How many draws the numbers of these seeds are: the model before all training is one, and
+        stands beside every seed."""
+        return 1 if self.study.variant(variant).derived else len(seeds)
 
     def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
         """By seed the numbers of variants on all benchmarks, of seeds that have them all."""
@@ -266,8 +270,11 @@ def _count(scene: _Scene) -> Side | None:
             }
             if not known:
                 return None  # a rival without a number is not left out: nothing is decided
-            for name, of in zip((scene.claim.first, rival), zip(*known, strict=True), strict=True):
-                seeds.append(len(set(of)))
+            for name, of in (
+                (scene.claim.first, {place[0] for place in known}),
+                (rival, {place[1] for place in known}),
+            ):
+                seeds.append(len(of))
                 draws.append(scene.count_draws(name, of))
             verdicts.append(compare(known.values()))
         if not verdicts:
@@ -281,7 +288,7 @@ def _count(scene: _Scene) -> Side | None:
     if not n:
         return None
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
-    one = "one seed" if min(n_seeds) < 2 else "one network before"
+    one = "one seed" if min(n_seeds) < 2 else "one model before"
     if n_short:
         shown += f" ({one})" if n_short == n else f" ({one} on {n_short})"
     held = told["held"] - n_alone
@@ -524,8 +531,7 @@ def _decide_by_some(scene: _Scene) -> Side | None:
     if side is None or side.verdict != "no":
         return None
     word = "at most" if claim.kind == "low" else "at least"
-    shown = f"{word} {side.shown} ({', '.join(lacking)} not run)"
-    return replace(side, shown=shown, spread="")
+    return replace(side, shown=f"{word} {side.shown}").add(f"{', '.join(lacking)} not run")
 
 
 def _tell_each(
@@ -786,7 +792,7 @@ def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
         return _ONE_SEED
     if middle == -math.inf:  # what is to be compared does not fall
         return "no"
-    if high < claim.null:  # a factor over what rises as well is none, and no opposite
+    if high < claim.null:  # where both rise there is no factor, so not its opposite either
         return "no" if low == -math.inf else _OPPOSITE
     if low <= claim.null:
         return "open" if claim.stated is None or high >= claim.stated else "no"

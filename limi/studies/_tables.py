@@ -331,7 +331,7 @@ def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, fl
 def _ratio_by_seed(
     results: Results, benchmark: str, first: str, second: str, measure: str
 ) -> list[float]:
-    """The mean over seeds of the ratio on a benchmark, if it has any: the claims' way."""
+    """The mean over seeds of the ratio on a benchmark, if any; ratios over 0 are left out."""
     mine, other = (
         {o.seed: o.measures.get(measure) for o in results.of(benchmark, name) if o.status == DONE}
         for name in (first, second)

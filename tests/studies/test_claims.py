@@ -693,8 +693,8 @@ def test_the_network_before_all_training_is_one_seed(before):
             cell = outcome(f"census-sex/{variant}/{seed}", accuracy=value)
             cells[cell.cell] = cell
     judged = judge(claim, [Results("repair-dnn", "paper", cells)])
-    assert judged.holds == "open: one network before (`trees`)"
-    assert judged.with_trees.startswith("1 of 1 (one network before)")
+    assert judged.holds == "open: one model before (`trees`)"
+    assert judged.with_trees.startswith("1 of 1 (one model before)")
 
 
 def test_speeds_that_cannot_be_compared_give_way_to_those_of_a_smaller_scale():
@@ -813,7 +813,7 @@ def test_a_mark_is_of_cells_that_the_claim_is_about():
         name: outcome(name, if_n=0.5) for name in ("credit-sex/limi/0", "credit-sex/limi/1")
     }  # they lack what tells today's program
     both = dataclasses.replace(known, outcomes={**known.outcomes, **other})
-    claim = dataclasses.replace(LESS, benchmarks="census")
+    claim = dataclasses.replace(LESS, benchmarks=("census",))
     assert "‡" not in judge(claim, [both]).with_trees
 
 
@@ -951,5 +951,34 @@ def test_a_rival_that_is_one_network_is_one_draw():
             cell = outcome(f"census-sex/{variant}/{seed}", accuracy=value, if_m=0.1)
             cells[cell.cell] = cell
     judged = judge(claim, [Results("repair-dnn", "paper", cells)])
-    assert judged.with_trees == "1 of 1 (one network before)"
-    assert judged.holds == "open: one network before (`trees`)"
+    assert judged.with_trees == "1 of 1 (one model before)"
+    assert judged.holds == "open: one model before (`trees`)"
+
+
+def test_scales_are_asked_one_by_one_whether_they_were_run_and_measured():
+    of_credit = dataclasses.replace(FIRST, benchmarks=("credit",), measure="likeness")
+    (large,) = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
+    (small,) = results({"credit-sex": [5, 6]}, {"credit-sex": [1, 2]})
+    judged = judge(of_credit, [large, dataclasses.replace(small, scale="small")])
+    assert judged.holds == "not measured"
+
+
+def test_cells_without_a_curve_are_not_measured_at_equal_rows():
+    claim = dataclasses.replace(TIMES, equal_rows=True)
+    known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
+    assert judge(claim, known).at_equal_rows == "not measured"
+
+
+def test_equal_rows_with_trees_stand_where_those_with_ctgan_have_no_curve():
+    claim = dataclasses.replace(TIMES, equal_rows=True)
+    line = {"rows": [100], "queries": [1], "findings": [80]}
+    curves = {name: {"rows": 100, "curve": line} for name in ("limi", "adf")}
+    (known,) = results({"census-sex": [80, 80]}, {"census-sex": [80, 80]}, curves)
+    with_ctgan = {
+        name: outcome(name, findings=70)
+        for name in ("census-sex/limi.ctgan/0", "census-sex/limi.ctgan/1")
+    }
+    both = dataclasses.replace(known, outcomes={**known.outcomes, **with_ctgan})
+    judged = judge(claim, [both])
+    assert judged.with_paper_generator == "0.88 x"
+    assert judged.at_equal_rows == "1.00 x"

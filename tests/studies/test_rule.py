@@ -47,6 +47,9 @@ def test_where_a_variant_stands_in_words():
     assert tell_stand({"a": "lower"}) == "lower"
     assert tell_stand({"a": "lower", "b": "lower"}) == "lower on both benchmarks"
     assert tell_stand(dict.fromkeys("abc", "lower")) == "lower on all 3 benchmarks"
+    apart = "not told apart"
+    assert tell_stand(dict.fromkeys("ab", apart)) == "not told apart on either benchmark"
+    assert tell_stand(dict.fromkeys("abc", apart)) == "not told apart on any of 3 benchmarks"
 
 
 def test_few_benchmarks_stand_beside_one_another_and_many_below():
