@@ -100,7 +100,7 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
     settings = sum(why.startswith("settings as today's") for why in every)
     parts = (
         (same, "with today's settings and targets"),
-        (settings, "with today's settings (they do not say which targets)"),
+        (settings, "with today's settings (it is not known whether with today's targets)"),
         (len(every) - same - settings, "by an earlier revision, with other settings or targets"),
     )
     told = [words if n == len(every) else f"{n:,} {words}" for n, words in parts if n]
@@ -436,7 +436,7 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
 
 
 def _lead_by(study: Study, measure: str) -> set[str]:
-    """The variants of the tables that a measure leads; none are named where one has them all."""
+    """The variants of the tables that a measure leads: an empty set if one of them has all."""
     named = [spec.variants for spec in study.tables if spec.measures[0] == measure]
     return {one for some in named for one in some} if all(named) else set()
 

@@ -7,10 +7,11 @@ import re
 from limi import studies
 from limi.studies import _page
 from limi.studies._claims import list_claims
+from limi.studies._derived import complete
 from limi.studies._files import load, load_overview
 from limi.studies._page import check_pages
 from limi.studies._remarks import check_remarks
-from limi.studies._results import Results, keep
+from limi.studies._results import Results, keep, read
 from tests.studies.small import ROOT, outcome, tiny
 
 
@@ -162,6 +163,26 @@ def test_a_table_of_one_variant_is_left_out(tmp_path):
     page = studies.pages(tmp_path)["reproduction/dnn.md"].partition("<details>")[0]
     assert "**findings: ours" in page
     assert "found in 10,000 rows" not in page
+
+
+def test_no_variant_loses_a_number_because_a_table_names_others():
+    """The table of a measure may leave a variant out only where another shows it."""
+    kept = ROOT / "studies" / "results"
+    tried = []
+    for path in sorted(kept.glob("*/*.json")):
+        study = load(path.stem)
+        results = complete(study, read(study, path.parent.name, kept))
+        for measure in {spec.measures[0] for spec in study.tables}:
+            shown = _page._lead_by(study, measure)
+            if not shown:  # all of them
+                continue
+            tried.append((study.name, measure))
+            others = [spec.variants for spec in study.tables if measure in spec.measures]
+            shown = shown.union(*others) if all(others) else {v.name for v in study.variants}
+            having = {o.variant for o in results.outcomes.values() if measure in o.measures}
+            left_out = [v for v in study.variants if v.name in having - shown]
+            assert not [v.name for v in left_out if (v.of or v.name) not in shown], tried[-1]
+    assert ("queries", "plausible_per_thousand") in tried
 
 
 def test_links_follow_the_name_of_the_page(tmp_path):
