@@ -393,14 +393,32 @@ def _study(study: Study, kept: Sequence[Results], stem: str, reasons: _Reasons) 
         command = f"limi study run {study.name} --scale small"
         return "\n".join([*head, f"Not run yet: `{command}`.", ""])
     if study.remarks:
-        head += [fill_in(study.remarks, study, kept), ""]
+        head += [_illustrate(fill_in(study.remarks, study, kept), study, kept[0]), ""]
     notes = [f"- {fill_in(one, study, kept)}" for one in study.notes]
     parts = ["\n".join([*head, *notes, *([""] if notes else [])])]
     for number, results in enumerate(kept):
-        shown = _show(study, results, reasons.get((results.study, results.scale), {}))
+        why = reasons.get((results.study, results.scale), {})
+        shown = _show(study, results, why, pictured=_leads(study) and not number)
         parts.append(f"## Scale {results.scale}\n")
         parts += shown if not number else _fold(f"The same at scale {results.scale}", shown)
     return "\n".join(parts).replace("](reproduction/", "](")
+
+
+def _illustrate(remarks: str, study: Study, results: Results) -> str:
+    """The remarks, with the picture after their first paragraph if the study wants it there."""
+    if not _leads(study):
+        return remarks
+    first, _, rest = remarks.partition("\n\n")
+    return "\n\n".join(filter(None, [first, *_link_figures(study, results), rest]))
+
+
+def _leads(study: Study) -> bool:
+    return bool(study.figure.get("lead"))
+
+
+def _link_figures(study: Study, results: Results) -> list[str]:
+    drawn = _drawn(study, results).items()
+    return [f"![{title}](../figures/{name})" for name, (title, _) in drawn]
 
 
 def _source(study: Study) -> str:
@@ -413,8 +431,10 @@ def _fold(title: str, parts: Sequence[str]) -> list[str]:
     return [f"<details><summary>{title}</summary>\n", *parts, "</details>\n"]
 
 
-def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[str]:
-    """Conditions, claims, tables and figures of one scale."""
+def _show(
+    study: Study, results: Results, reasons: Mapping[str, str], *, pictured: bool
+) -> list[str]:
+    """Conditions, claims, tables and, unless it was `pictured` before, figures of one scale."""
     parts = ["\n".join([*(f"- {note(one)}" for one in briefly(study, results, reasons)), ""])]
     parts += filter(None, ["\n".join(_claims(study, results))])
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
@@ -428,8 +448,8 @@ def _show(study: Study, results: Results, reasons: Mapping[str, str]) -> list[st
         for spec in study.stands
         if (table := draw_stands(study, spec, results)).rows
     ]
-    drawn_figures = _drawn(study, results)
-    parts += [f"![{title}](../figures/{name})\n" for name, (title, _) in drawn_figures.items()]
+    if not pictured:
+        parts += [f"{picture}\n" for picture in _link_figures(study, results)]
     drawn = tables(study, results, brief=True)
     shown = "\n".join(render(table, "markdown") for table in drawn)
     return [*parts, *_fold(f"All cells of {study.name}, scale {results.scale}", [shown])]

@@ -6,7 +6,7 @@ import math
 from html import escape
 
 from limi.bench.ranks import Ranks
-from limi.studies._figures import STYLE, draw_rule, draw_text
+from limi.studies._drawing import STYLE, draw_rule, draw_text
 
 __all__ = ["draw_ranks"]
 
