@@ -12,23 +12,20 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from limi.studies._claim_numbers import (
+    compute,
+    compute_of_paper,
+    count_in_the_paper,
+    list_published,
+    show_size,
+)
 from limi.studies._derived import complete
 from limi.studies._files import PAPER_GENERATOR, Study, load
 from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
-from limi.studies._sides import (
-    NOTHING,
-    Side,
-    compute,
-    compute_of_paper,
-    count_in_the_paper,
-    has_generator,
-    list_published,
-    show_size,
-    take_side,
-    uses_generator,
-)
+from limi.studies._side import NOTHING, Side
+from limi.studies._sides import has_generator, take_side, uses_generator
 
 __all__ = ["VERDICTS", "Judged", "PaperClaim", "classify", "compute", "judge", "list_claims"]
 

@@ -4,11 +4,12 @@ import dataclasses
 
 import pytest
 
-from limi.studies import _sides
+from limi.studies import _claim_numbers
 from limi.studies._claims import PaperClaim, classify, compute, judge, list_claims
 from limi.studies._derived import complete
 from limi.studies._files import load, paper_numbers
 from limi.studies._results import Results, read
+from limi.studies._side import Side
 from limi.studies._sides import take_side
 from tests.studies.small import ROOT, outcome
 
@@ -68,7 +69,7 @@ def test_no_more_is_asked_than_the_paper_has(limi, adf, holds, monkeypatch):
     known = results(dict(zip(names, limi, strict=True)), dict(zip(names, adf, strict=True)))
     paper = {"census-sex": {"limi": 2, "adf": 1}, "credit-sex": {"limi": 1, "adf": 2}}
     paper |= {"bank-age": {"limi": 1, "adf": 2}, "mean": {"limi": 4, "adf": 5}}
-    monkeypatch.setattr(_sides, "paper_numbers", lambda study: {"findings": paper})
+    monkeypatch.setattr(_claim_numbers, "paper_numbers", lambda study: {"findings": paper})
     judged = judge(FIRST, known)
     assert judged.paper == "1 of 3"
     assert judged.holds == f"{holds} (`trees`)"
@@ -76,7 +77,7 @@ def test_no_more_is_asked_than_the_paper_has(limi, adf, holds, monkeypatch):
 
 def test_a_claim_that_the_paper_has_nowhere_must_hold_wherever_it_was_tried(monkeypatch):
     paper = {"census-sex": {"limi": 1, "adf": 2}, "credit-sex": {"limi": 1, "adf": 2}}
-    monkeypatch.setattr(_sides, "paper_numbers", lambda study: {"findings": paper})
+    monkeypatch.setattr(_claim_numbers, "paper_numbers", lambda study: {"findings": paper})
     mine = {"census-sex": [5, 6], "credit-sex": [5, 6]}
     known = results(mine, {"census-sex": [1, 2], "credit-sex": [5, 7]})
     assert judge(FIRST, known).holds == "on 1 of 2 (`trees`)"
@@ -828,7 +829,7 @@ def test_seeds_without_one_in_common_have_no_number():
 
 
 def test_what_is_added_stands_with_and_without_spread():
-    side = _sides.Side("-55.0 %", "yes", spread="-60 to -50", means="; of the means -40 %")
+    side = Side("-55.0 %", "yes", spread="-60 to -50", means="; of the means -40 %")
     side = side.add("control -5.0 %", "-9 to 0").add("adf -7.0 %").mark(" ‡")
     told = "-55.0 % (-60 to -50; control -5.0 % (-9 to 0); adf -7.0 %); of the means -40 % ‡"
     assert str(side) == told

@@ -1,0 +1,234 @@
+"""Who is first: on how many benchmarks, by the mean over them, or in which order."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import pairwise
+
+from limi.studies._claim_numbers import count_in_the_paper
+from limi.studies._measures import show
+from limi.studies._paper_claims import PaperClaim
+from limi.studies._rule import compare
+from limi.studies._scene import Scene
+from limi.studies._side import ALONE, ONE_SEED, Side
+
+__all__ = ["JUDGES"]
+
+_TIE = "a tie"
+
+
+def _count(scene: Scene) -> Side | None:
+    """On how many benchmarks one variant is first of all, beyond the spread of the seeds."""
+    told = Counter[str]()
+    n_seeds = []
+    n_alone = n_short = 0  # benchmarks of one seed: where it would hold, and all
+    for benchmark in scene.benchmarks:
+        mine = scene.outcomes(benchmark, scene.claim.first)
+        verdicts, seeds, draws = [], [], []
+        for rival in scene.claim.over:
+            theirs = scene.outcomes(benchmark, rival)
+            pairs = {(i, j): scene.pair(a, b) for i, a in mine.items() for j, b in theirs.items()}
+            known = {
+                place: (scene.sign * a, scene.sign * b)
+                for place, (a, b) in pairs.items()
+                if a is not None and b is not None
+            }
+            if not known:
+                return None  # a rival without a number is not left out: nothing is decided
+            for name, of in (
+                (scene.claim.first, {place[0] for place in known}),
+                (rival, {place[1] for place in known}),
+            ):
+                seeds.append(len(of))
+                draws.append(scene.count_draws(name, of))
+            verdicts.append(compare(known.values()))
+        if not verdicts:
+            return None
+        worst = _worst(verdicts)
+        told[worst] += 1
+        n_alone += worst == "held" and min(draws) < 2
+        n_short += min(draws) < 2
+        n_seeds.append(min(seeds))
+    n = told.total()
+    if not n:
+        return None
+    shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
+    one = "one seed" if min(n_seeds) < 2 else "one model before"
+    if n_short:
+        shown += f" ({one})" if n_short == n else f" ({one} on {n_short})"
+    held = told["held"] - n_alone
+    # No more is asked for than the paper has, where it has anything.
+    needed = min(count_in_the_paper(scene.claim)[0] or n, n)
+    verdict = "yes" if held >= needed else f"on {held} of {n}"
+    if not held:
+        can_hold = told["open"] >= needed, told["open"] + n_alone >= needed
+        verdict = "open" if can_hold[0] else f"open: {one}" if can_hold[1] else "no"
+    return Side(shown, verdict, n_seeds=min(n_seeds))
+
+
+def _worst(verdicts: Sequence[str]) -> str:
+    return next((word for word in ("lost", "open") if word in verdicts), "held")
+
+
+def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> Side | None:
+    """Is the mean over benchmarks, or their spread, the first of all, beyond the seeds?"""
+    claim = scene.claim
+    sign = -1 if fold is _spread_of else scene.sign
+    verdicts, seeds, means = [], [], {}
+    for rival in claim.over:
+        lines = [_folded_by_seed(scene, fold, rival, n) for n in (0, 1)]
+        if not all(lines):
+            return None
+        mine, theirs = lines
+        verdicts.append(compare((sign * a, sign * b) for a in mine for b in theirs))
+        seeds.append(min(map(len, lines)))
+        means[rival] = (statistics.fmean(mine), statistics.fmean(theirs))
+    if not verdicts:
+        return None
+    best = max(means, key=lambda name: sign * means[name][1])
+    ours, rivals = (
+        _show_spread(value) if fold is _spread_of else show(value, claim.measure)
+        for value in means[best]
+    )
+    worst = _worst(verdicts)
+    verdict = {"held": "yes", "lost": "no", "open": "open"}[worst]
+    if min(seeds) < 2 and worst == "held":
+        verdict = ONE_SEED
+    alone = ALONE if min(seeds) < 2 else ""
+    return Side(f"{ours}; {best} {rivals}{alone}", verdict, n_seeds=min(seeds))
+
+
+def _spread_of(line: Sequence[float]) -> float:
+    """The largest of the benchmarks in times of the smallest."""
+    return max(line) / min(line) if min(line) > 0 else math.inf
+
+
+def _show_spread(value: float) -> str:
+    return f"{value:.1f} x" if math.isfinite(value) else "none on some"
+
+
+def _folded_by_seed(
+    scene: Scene, fold: Callable[[Sequence[float]], float], rival: str, number: int
+) -> list[float]:
+    """The mean over benchmarks for each seed, of the claim's method (0) or its rival (1).
+
+    At equal rows both are read off at the rows of the shorter run of the same seed.
+    """
+    found: dict[int, list[float]] = {}
+    for benchmark in scene.benchmarks:
+        both = [scene.outcomes(benchmark, name) for name in (scene.claim.first, rival)]
+        for seed, outcome in both[number].items():
+            other = both[1 - number].get(seed)
+            value = scene.number(outcome)
+            if scene.equal:
+                value = scene.pair(outcome, other)[0] if other is not None else None
+            if value is not None:
+                found.setdefault(seed, []).append(value)
+    return [fold(line) for line in found.values() if len(line) == len(scene.benchmarks)]
+
+
+def _best(scene: Scene) -> Side | None:
+    """Which variant has the best mean over benchmarks, for every seed."""
+    over = scene.claim.over
+    won = [
+        _find_first({name: scene.sign * sum(lines[name]) for name in over})
+        for lines in scene.by_seed(over).values()
+    ]
+    return _winners(won, {v: scene.study.variant(v).label for v in over}, scene.claim.first)
+
+
+def _lowest_table(scene: Scene) -> Side | None:
+    """On which table the mean of the variants is the lowest, for every seed."""
+    over, tables = scene.claim.over, scene.benchmarks
+    won = []
+    for lines in scene.by_seed(over).values():
+        means = [statistics.fmean(column) for column in zip(*lines.values(), strict=True)]
+        won.append(_find_first({table: -x for table, x in zip(tables, means, strict=True)}))
+    return _winners(won, {table: f"`{table}`" for table in tables}, scene.claim.table)
+
+
+def _find_first(values: Mapping[str, float]) -> str:
+    """Whose value is the largest; nobody's where several are."""
+    best = max(values.values())
+    first = [name for name, value in values.items() if value == best]
+    return first[0] if len(first) == 1 else _TIE
+
+
+def _winners(names: Sequence[str], labels: Mapping[str, str], claimed: str) -> Side | None:
+    """Who won, seed by seed, and whether it is who was said to."""
+    if not names:
+        return None
+    is_so = [name == claimed for name in names]
+    verdict = "yes" if all(is_so) else "open" if any(is_so) else "no"
+    alone = len(names) == 1
+    if alone and verdict == "yes":
+        verdict = ONE_SEED
+    shown = " or ".join(labels.get(name, name) for name in dict.fromkeys(names))
+    return Side(shown + (ALONE if alone else ""), verdict, n_seeds=len(names))
+
+
+def _in_order(scene: Scene) -> Side | None:
+    """Are groups of variants in the order that is claimed: each method ahead of all of the next
+    group, or the groups' means alone, for every seed?"""
+    claim, sign = scene.claim, scene.sign
+    seeds = [
+        {name: statistics.fmean(line) for name, line in numbers.items()}
+        for numbers in scene.by_seed(claim.named).values()
+    ]
+    if not seeds:
+        return None
+    each, means = (
+        [_descends(fold, claim.order, {v: sign * x for v, x in one.items()}) for one in seeds]
+        for fold in (
+            lambda line: (min(line), max(line)),
+            lambda line: (statistics.fmean(line),) * 2,
+        )
+    )
+    verdict = "open" if any(means) else "no"
+    if all(means):
+        verdict = "yes" if all(each) else "by the means of groups alone"
+    if len(seeds) == 1 and all(means):
+        verdict = ONE_SEED
+    whole = {name: statistics.fmean([one[name] for one in seeds]) for name in claim.named}
+    shown = ", ".join(
+        show(statistics.fmean([whole[name] for name in group]), claim.measure)
+        for group in claim.order
+    )
+    shown += ALONE if len(seeds) == 1 else ""
+    return Side(shown, verdict, n_seeds=len(seeds), spread=_tell_first_out(claim, whole, sign))
+
+
+def _descends(
+    ends: Callable[[Sequence[float]], tuple[float, float]],
+    groups: Sequence[Sequence[str]],
+    values: Mapping[str, float],
+) -> bool:
+    """Is the low end of each group above the high end of the next?"""
+    spans = [ends([values[name] for name in group]) for group in groups]
+    return all(low > high for (low, _), (_, high) in pairwise(spans))
+
+
+def _tell_first_out(claim: PaperClaim, means: Mapping[str, float], sign: int) -> str:
+    """A method that is ahead of one of the group before its own, if there is any."""
+    for group, later in pairwise(claim.order):
+        worst = min(group, key=lambda name: sign * means[name])
+        best = max(later, key=lambda name: sign * means[name])
+        if sign * means[best] > sign * means[worst]:
+            told = [f"{name} {show(means[name], claim.measure)}" for name in (best, worst)]
+            return f"{told[0]} is ahead of {told[1]}"
+    return ""
+
+
+JUDGES: Mapping[str, Callable[[Scene], Side | None]] = {
+    "first": _count,
+    "first of means": partial(_first_of_means, fold=statistics.fmean),
+    "steadiest": partial(_first_of_means, fold=_spread_of),
+    "best": _best,
+    "table": _lowest_table,
+    "order": _in_order,
+}
+"""What judges each kind of claim that says who is first."""

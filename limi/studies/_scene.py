@@ -1,0 +1,113 @@
+"""A claim before the results of one scale, with one generator: its cells and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from limi.studies._conditions import are_comparable
+from limi.studies._derived import at_rows
+from limi.studies._files import PAPER_GENERATOR, Study
+from limi.studies._measures import MEASURES
+from limi.studies._outdated import find_older
+from limi.studies._paper_claims import PaperClaim
+from limi.studies._results import DONE, Outcome, Results
+
+__all__ = ["Scene"]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A claim before the results of one scale, with one generator."""
+
+    claim: PaperClaim
+    study: Study
+    results: Results
+    generator: str
+    equal: bool = False
+
+    @property
+    def benchmarks(self) -> list[str]:
+        found = dict.fromkeys(outcome.benchmark for outcome in self.results.outcomes.values())
+        return [benchmark for benchmark in found if self.claim.is_of(benchmark)]
+
+    @property
+    def sign(self) -> int:
+        return -1 if MEASURES[self.claim.measure].more_is_better is False else 1
+
+    def was_run(self) -> bool:
+        """Is there a cell of every variant on every benchmark?"""
+        places = [(b, name) for b in self.benchmarks for name in self.claim.named]
+        return bool(places) and all(self.outcomes(*place) for place in places)
+
+    def was_measured(self) -> bool:
+        """Has every variant the measure somewhere, on every benchmark? At equal rows: a curve."""
+        return all(
+            any(
+                self.pair(one, one)[0] is not None
+                for one in self.outcomes(benchmark, name).values()
+            )
+            for benchmark in self.benchmarks
+            for name in self.claim.named
+        )
+
+    def has_older(self) -> bool:
+        """Are some of its cells known to be of a program that searched otherwise?"""
+        of = {n: o for n, o in self.results.outcomes.items() if self.claim.is_of(o.benchmark)}
+        told = find_older(self.study, replace(self.results, outcomes=of))
+        older = {name for names in told.values() for name in names}
+        return any(self.of(name) in older for name in self.claim.named)
+
+    def has_one_machine(self) -> bool:
+        return are_comparable(
+            outcome
+            for benchmark in self.benchmarks
+            for name in self.claim.named
+            for outcome in self.outcomes(benchmark, name).values()
+        )
+
+    def of(self, variant: str) -> str:
+        """The variant as it is run with the generator; methods that need none have one name."""
+        if self.generator != PAPER_GENERATOR:
+            return variant
+        return next((v.name for v in self.study.variants if v.of == variant), variant)
+
+    def outcomes(self, benchmark: str, variant: str) -> dict[int, Outcome]:
+        """The cells of a variant that are done, by seed."""
+        found = self.results.of(benchmark, self.of(variant))
+        return {outcome.seed: outcome for outcome in found if outcome.status == DONE}
+
+    def number(self, outcome: Outcome) -> float | None:
+        """The claim's measure of a cell."""
+        value = outcome.measures.get(self.claim.measure)
+        return float(value) if isinstance(value, (int, float)) else None
+
+    def pair(self, first: Outcome, second: Outcome) -> tuple[float | None, float | None]:
+        """A measure of two cells; of findings at equal rows where that is asked."""
+        if not self.equal:
+            return self.number(first), self.number(second)
+        rows = [_rows(one) for one in (first, second)]
+        return at_rows(first, min(rows)), at_rows(second, min(rows))
+
+    def count_draws(self, variant: str, seeds: Collection[int]) -> int:
+        """How many draws the numbers of these seeds are: the model before all training is one, and
+        stands beside every seed."""
+        return 1 if self.study.variant(variant).derived else len(seeds)
+
+    def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
+        """By seed the numbers of variants on all benchmarks, of seeds that have them all."""
+        cells = {(b, v): self.outcomes(b, v) for b in self.benchmarks for v in names}
+        if not cells or not all(cells.values()):
+            return {}
+        found = {}
+        for seed in sorted(set.intersection(*map(set, cells.values()))):
+            lines = {v: [self.number(cells[(b, v)][seed]) for b in self.benchmarks] for v in names}
+            known = {v: [x for x in line if x is not None] for v, line in lines.items()}
+            if all(len(line) == len(self.benchmarks) for line in known.values()):
+                found[seed] = known
+        return found
+
+
+def _rows(outcome: Outcome) -> float:
+    value = outcome.measures.get("rows")
+    return float(value) if isinstance(value, (int, float)) else 0.0

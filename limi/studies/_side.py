@@ -1,0 +1,65 @@
+"""One side of a claim: the words for its number, and the verdict of the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+__all__ = ["ALONE", "HOLDS", "NOTHING", "NOT_COMPARABLE", "NOT_COMPUTABLE", "ONE_SEED", "OPPOSITE"]
+__all__ += ["UNMEASURED", "Side", "put_in_brackets"]
+
+NOT_RUN = "not run"
+NOT_COMPARABLE = "not comparable"
+OPPOSITE = "no: the opposite"
+ONE_SEED = "open: one seed"
+ALONE = " (one seed)"
+HOLDS = ("yes", "smaller")
+
+
+@dataclass(frozen=True)
+class Side:
+    """A claim's number for each seed, or its count of benchmarks, and the words for it."""
+
+    shown: str
+    verdict: str
+    scale: str = ""
+    n_seeds: int = 2
+    spread: str = ""  # over seeds
+    asides: tuple[tuple[str, str], ...] = ()  # what is told in brackets, and the spread of it
+    means: str = ""  # what the means over benchmarks give
+    marks: str = ""
+    values: tuple[float, ...] = ()  # by seed, of a claim of size
+
+    def __str__(self) -> str:
+        told = [self.spread, *(words + put_in_brackets(spread) for words, spread in self.asides)]
+        return self._tell(told, self.means)
+
+    @property
+    def brief(self) -> str:
+        """Without spreads and other averages."""
+        return self._tell([words for words, _ in self.asides], "")
+
+    def add(self, words: str, spread: str = "") -> Side:
+        """The side with more in its brackets."""
+        return replace(self, asides=(*self.asides, (words, spread)))
+
+    def mark(self, words: str) -> Side:
+        """The side with more behind it."""
+        return replace(self, marks=self.marks + words)
+
+    def _tell(self, told: Sequence[str], means: str) -> str:
+        inside = put_in_brackets("; ".join(filter(None, told)))
+        return self._at_scale(self.shown + inside + means + self.marks)
+
+    def _at_scale(self, told: str) -> str:
+        return f"{told}, `{self.scale}`" if self.scale not in ("", "paper") else told
+
+
+NOTHING = Side(NOT_RUN, NOT_RUN)
+UNMEASURED = Side("not measured", "not measured")
+NOT_COMPUTABLE = Side("not computable", "not computable")
+
+
+def put_in_brackets(words: str) -> str:
+    """The words in brackets, or nothing for none."""
+    return words and f" ({words})"
