@@ -26,6 +26,7 @@ import shutil
 import sys
 import tarfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from multiprocessing.connection import Connection, wait
@@ -296,18 +297,18 @@ def read_done(folder: Path | None) -> set[tuple[str, str, str, str]]:
 def merge(new: Path, kept: Path) -> None:
     """Results of a call replace the kept ones, in the order of their studies.
 
-    A good cell is replaced by a good one alone, and a cell with today's settings by no other. What
-    made the cells of earlier calls and machines stays named beside what made these.
+    A good cell is replaced by a good one alone, and a good one with today's settings by none with
+    others. What made the cells of earlier calls and machines stays named beside what made these.
     """
     for path in sorted(new.glob("*/*.json")):
         study, scale = studies.load(path.stem), path.parent.name
         before, fresh = (_results.read(study, scale, folder) for folder in (kept, new))
         today = {cell.name: cell.digest() for cell in studies.expand(study, scale)}
-        taken = {
-            name: one
+        why = {
+            name: _tell_refusal(one, before.outcomes.get(name), today.get(name))
             for name, one in fresh.outcomes.items()
-            if name in today and _is_better(one, before.outcomes.get(name), today[name])
         }
+        taken = {name: one for name, one in fresh.outcomes.items() if not why[name]}
         if taken:
             known = {**before.outcomes, **taken}
             outcomes = {name: known[name] for name in [*today, *before.outcomes] if name in known}
@@ -316,18 +317,25 @@ def merge(new: Path, kept: Path) -> None:
                 made.reverse()  # whoever made no cell is not named first
             joined = _results.join_makers(*made, of=outcomes.values())
             _results.keep(_results.Results(study.name, scale, outcomes, joined), kept)
-        print(f"{scale}/{study.name}: {len(taken)} new of {len(fresh.outcomes)}")
+        refused = Counter(filter(None, why.values()))
+        told = [f"{n} {reason}" for reason, n in refused.items()]
+        print("; ".join([f"{scale}/{study.name}: {len(taken)} new of {len(why)}", *told]))
 
 
-def _is_better(one: _results.Outcome, old: _results.Outcome | None, today: str) -> bool:
-    """May a cell replace the kept one, or stand where there is none?"""
+def _tell_refusal(one: _results.Outcome, old: _results.Outcome | None, today: str | None) -> str:
+    """Why a cell may not replace the kept one, or stand where there is none; "" if it may."""
+    if today is None:
+        return "not planned"
     if one.status == _results.FAILED:
-        return False
-    if old is None or (old.status != _results.DONE and one.status == _results.DONE):
-        return True
-    if old.status == _results.DONE and one.status != _results.DONE:
-        return False
-    return one.digest == today or old.digest != today
+        return "failed"
+    if old is None:
+        return "" if one.digest == today else "with other settings"
+    is_done, was_done = one.status == _results.DONE, old.status == _results.DONE
+    if was_done and not is_done:
+        return "not done, where a kept one is"
+    if (is_done and not was_done) or one.digest == today or old.digest != today:
+        return ""
+    return "with other settings"
 
 
 def main() -> None:

@@ -125,7 +125,7 @@ class Info:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long a network is trained, where not by the recipe: one of the two."""
+    """How long a network is trained, where not by the recipe: at most one of the two is given."""
 
     length: float | None = None  # times the recipe's steps
     epochs: int | None = None  # as the paper does: so many, in its batches and at its constant rate
@@ -134,9 +134,9 @@ class Schedule:
         if self.length is not None and self.epochs is not None:
             raise InvalidInput("a network is trained for a length or for epochs; give one of them")
         if self.length is not None and not 0 < self.length < math.inf:
-            raise InvalidInput(f"length is {self.length}; it must be a number above 0")
-        if self.epochs is not None and self.epochs < 1:
-            raise InvalidInput(f"epochs is {self.epochs}; it must be 1 or more")
+            raise InvalidInput(f"length is {self.length}; it must be a finite number above 0")
+        if self.epochs is not None and (not isinstance(self.epochs, int) or self.epochs < 1):
+            raise InvalidInput(f"epochs is {self.epochs}; it must be a whole number, 1 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +299,10 @@ def fit(
     _check_kind(kind)
     if len(np.unique(labels)) != 2:
         raise InvalidInput("the labels to fit on must hold both 0 and 1")
+    if schedule is not None and schedule != Schedule() and kind != "dnn":
+        raise InvalidInput(
+            f"only a dnn is trained for a length or for epochs, and this is {kind!r}"
+        )
     network: Callable[..., tuple[_Scorer, int]] = partial(
         _fit_network, pairs=pairs, schedule=schedule or Schedule()
     )

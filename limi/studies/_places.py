@@ -147,6 +147,9 @@ def _on_refitted_plane(cell: Cell, shop: Workshop) -> tuple[Latents, int, dict[s
     return plane.project(latents), _n_labelled(cell), {}
 
 
+_PARTS = {"latents": ("sure", "all"), "loss": ("hinge", "logistic")}
+
+
 def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
     """A plane fitted to the latents that the cell names, balanced or not, by the loss it names.
 
@@ -162,6 +165,11 @@ def refit_plane(cell: Cell, shop: Workshop) -> Boundary:
     drawn = generator.sample_latents(_n_labelled(cell), rng)
     score = problem.target.score(generator.decode(drawn))
     favored = favors(score)
+    for part, known in _PARTS.items():
+        if cell.extra[part] not in known:
+            raise InvalidInput(
+                f"{cell.benchmark}: {part} is {cell.extra[part]!r}; it must be {' or '.join(known)}"
+            )
     if cell.extra["latents"] == "sure":
         is_sure = round_scores(np.where(favored, score, 1 - score)) > method.threshold
         drawn, favored = drawn[is_sure], favored[is_sure]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import sys
 
 import numpy as np
@@ -237,10 +238,12 @@ def test_a_network_is_trained_for_as_many_steps_as_its_schedule_says(credit, sho
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"length": 0.0}, "length is 0.0; it must be a number above 0"),
+        ({"length": 0.0}, "length is 0.0; it must be a finite number above 0"),
         ({"length": float("nan")}, "length is nan"),
         ({"length": float("inf")}, "length is inf"),
-        ({"epochs": 0}, "epochs is 0; it must be 1 or more"),
+        ({"length": math.inf}, "length is inf; it must be a finite number above 0"),
+        ({"epochs": 0}, "epochs is 0; it must be a whole number, 1 or more"),
+        ({"epochs": 2.5}, "epochs is 2.5; it must be a whole number, 1 or more"),
         ({"length": 0.5, "epochs": 3}, "give one of them"),
     ],
 )
@@ -413,3 +416,12 @@ def test_a_network_without_torch_names_what_to_install(models, monkeypatch, cred
     with pytest.raises(MissingDependency, match=r"limi\[torch\]"):
         benchmark.fit("dnn", *credit, columns=["x"] * 20)
     assert benchmark.train("credit", "rf").info.kind == "rf"
+
+
+@pytest.mark.parametrize("kind", ["rf", "svm"])
+def test_a_schedule_is_refused_for_models_that_are_not_trained_in_steps(kind):
+    rows, labels = np.eye(4, dtype=np.int64), np.array([0, 1, 0, 1], dtype=np.int8)
+    with pytest.raises(InvalidInput, match="only a dnn is trained for a length or for epochs"):
+        benchmark.fit(
+            kind, rows, labels, columns=list("abcd"), schedule=benchmark.Schedule(epochs=3)
+        )

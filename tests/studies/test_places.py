@@ -203,3 +203,15 @@ def test_rows_of_a_refitted_plane_lie_on_it(shop: Workshop):
     assert np.abs(_places.refit_plane(cell, shop).distance(latents)).max() < 1e-4
     assert asked == cell.settings["n_latents"]
     assert len(latents) == cell.budget["max_rows"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"latents": "Sure"}, "latents is 'Sure'; it must be sure or all"),
+        ({"loss": "logit"}, "loss is 'logit'; it must be hinge or logistic"),
+    ],
+)
+def test_a_misspelled_part_of_a_fit_is_refused(given, words, shop: Workshop):
+    with pytest.raises(InvalidInput, match=words):
+        _places.refit_plane(_labelled("unbalanced", **given), shop)

@@ -94,35 +94,40 @@ def test_cells_of_a_call_replace_the_kept_ones_in_the_order_of_the_study(merge, 
     assert list(merged.outcomes) == [name for name in TODAY if name in (GOOD, THIRD, NEW)]
     assert merged.made["processor"] == "new"
     assert [one["processor"] for one in merged.made["earlier"]] == ["old"]
-    assert said == "small/combination: 2 new of 3"
+    assert said == "small/combination: 2 new of 3; 1 not planned"
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_taken"),
+    ("old", "new", "refusal"),
     [
-        ({}, {"status": "failed"}, False),
-        ({}, {"status": "absent"}, False),
-        ({}, {"digest": "other settings"}, False),
-        ({"digest": "other settings"}, {"digest": "other settings"}, True),
-        ({"digest": "other settings"}, {}, True),
-        ({"status": "absent"}, {"digest": "other settings"}, True),
-        ({"status": "unable"}, {"status": "absent", "digest": "other settings"}, False),
-        ({"status": "unable"}, {"status": "absent"}, True),
-        ({"status": "absent"}, {"status": "failed"}, False),
-        (None, {"status": "failed"}, False),
-        (None, {"status": "unable"}, True),
-        (None, {"digest": "other settings"}, True),
+        ({}, {"status": "failed"}, "failed"),
+        ({}, {"status": "absent"}, "not done, where a kept one is"),
+        ({}, {"digest": "other settings"}, "with other settings"),
+        ({"digest": "other settings"}, {"digest": "other settings"}, ""),
+        ({"digest": "other settings"}, {}, ""),
+        ({"status": "absent"}, {"digest": "other settings"}, ""),
+        (
+            {"status": "unable"},
+            {"status": "absent", "digest": "other settings"},
+            "with other settings",
+        ),
+        ({"status": "unable"}, {"status": "absent"}, ""),
+        ({"status": "absent"}, {"status": "failed"}, "failed"),
+        (None, {"status": "failed"}, "failed"),
+        (None, {"status": "unable"}, ""),
+        (None, {"digest": "other settings"}, "with other settings"),
     ],
 )
-def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, is_taken, merge, tmp_path):
+def test_a_failed_or_outdated_cell_replaces_no_good_one(old, new, refusal, merge, tmp_path):
     kept, fresh = tmp_path / "kept", tmp_path / "fresh"
     keep(kept, "old", cell(THIRD, 1), *([cell(GOOD, 1, **old)] if old is not None else []))
     keep(fresh, "new", cell(GOOD, 2, **new))
     before = (kept / "small" / "combination.json").read_bytes()
     merged, said = merge(fresh, kept)
-    assert (found(merged).get(GOOD) == 2) == is_taken
-    assert said == f"small/combination: {int(is_taken)} new of 1"
-    if not is_taken:
+    assert (found(merged).get(GOOD) == 2) == (not refusal)
+    told = f"0 new of 1; 1 {refusal}" if refusal else "1 new of 1"
+    assert said == f"small/combination: {told}"
+    if refusal:
         assert (kept / "small" / "combination.json").read_bytes() == before
 
 
