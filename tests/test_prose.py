@@ -1,4 +1,4 @@
-"""Plain English: nothing that `prose.toml` bans in pages, reports, docstrings or messages."""
+"""Plain English: nothing that `prose.toml` bans in pages, studies, docstrings or messages."""
 
 import ast
 import io
@@ -19,11 +19,16 @@ PAGES = [
 ]
 CODE = [*(ROOT / "limi").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
 TEMPLATES = [*(ROOT / "limi").rglob("*.html")]
+STUDIES = [*(ROOT / "studies").glob("*.toml")]
+SHOWN = ("says", "remarks", "notes", "note")  # keys of studies whose strings stand on pages
 QUOTED = re.compile(r'"[^"\n]*"|`[^`\n]*`')  # of pages: what is shown as an example, and code
 
 
 def words_of(path):
-    """(place, words) of what a reader sees: pages and templates without code, strings, comments."""
+    """(place, words) of what a reader sees: pages and templates without code, strings, comments.
+
+    Of studies the texts of their pages, with `0` for every number that is filled in.
+    """
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         text = re.sub(r"^```.*?^```", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
@@ -33,7 +38,21 @@ def words_of(path):
     if path.suffix == ".html":
         text = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}|<[^>]*>", " ", text, flags=re.S)
         return [("template", " ".join(text.split()))]
+    if path.suffix == ".toml":
+        return [*_shown(tomllib.loads(text))]
     return [*_comments(text), *_strings(ast.parse(text))]
+
+
+def _shown(tree, place=""):
+    """Texts under the keys that are shown, paragraph by paragraph, wherever they stand."""
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        where = f"{place}.{key}".lstrip(".")
+        if isinstance(value, dict | list):
+            yield from _shown(value, where)
+        elif isinstance(value, str) and {*SHOWN} & {*where.split(".")}:
+            filled = re.sub(r"{[^{}]*}", "0", value)
+            for words in QUOTED.sub("", filled).split("\n\n"):
+                yield where, " ".join(words.split())
 
 
 def _comments(text):
@@ -62,7 +81,9 @@ def _blank(found):
 
 @pytest.fixture(scope="module")
 def seen():
-    return [(path.relative_to(ROOT), words_of(path)) for path in (*PAGES, *CODE, *TEMPLATES)]
+    return [
+        (path.relative_to(ROOT), words_of(path)) for path in (*PAGES, *CODE, *TEMPLATES, *STUDIES)
+    ]
 
 
 @pytest.mark.parametrize("banned", BANNED, ids=lambda banned: banned["write"])
@@ -75,6 +96,22 @@ def test_nothing_reads_as_translated(banned, seen):
         for match in pattern.finditer(words)
     ]
     assert found == [], f"write {banned['write']!r} instead"
+
+
+def test_texts_of_studies_are_read():
+    tree = {
+        "title": "Not shown",
+        "remarks": "Of {atn limi mean} a `row`.\n\nMore.",
+        "notes": ["A note."],
+        "claims": [{"says": "It\nholds.", "measure": "atn"}, {"note": "Why."}],
+    }
+    assert [*_shown(tree)] == [
+        ("remarks", "Of 0 a ."),
+        ("remarks", "More."),
+        ("notes.0", "A note."),
+        ("claims.0.says", "It holds."),
+        ("claims.1.note", "Why."),
+    ]
 
 
 @pytest.mark.parametrize("banned", BANNED, ids=lambda banned: banned["write"])

@@ -100,7 +100,7 @@ def list_published(claim: PaperClaim) -> Mapping[str, Mapping[str, float]]:
 def count_in_the_paper(claim: PaperClaim) -> tuple[int, int]:
     """On how many of its benchmarks a method is first in the paper's table, and of how many."""
     numbers = {} if claim.ours else list_published(claim)
-    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    sign = MEASURES[claim.measure].sign
     lines = [numbers[b] for b in numbers if claim.is_of(b) and not b.startswith("mean")]
     whole = [line for line in lines if {claim.first, *claim.over} <= set(line)]
     ahead = sum(

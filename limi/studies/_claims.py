@@ -24,7 +24,7 @@ from limi.studies._files import PAPER_GENERATOR, Study, load
 from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
-from limi.studies._side import NOTHING, Side
+from limi.studies._side import NOT_JUDGED, NOTHING, Side
 from limi.studies._sides import has_generator, take_side, uses_generator
 
 __all__ = ["VERDICTS", "Judged", "PaperClaim", "classify", "compute", "judge", "list_claims"]
@@ -64,12 +64,13 @@ def judge(claim: PaperClaim, known: Sequence[Results]) -> Judged:
     study = load(claim.study)
     known = [complete(study, results) for results in known]
     ctgan, trees = (take_side(claim, study, known, g) for g in (PAPER_GENERATOR, "trees"))
-    equal = None
+    equal, has_both = None, has_generator(claim, study)
     if claim.equal_rows:
         sides = [take_side(claim, study, known, g, equal=True) for g in (PAPER_GENERATOR, "trees")]
         with_numbers = (side for side in sides if side is not None and side.scale)
         equal = next(with_numbers, sides[0] or sides[1])
-    has_both = has_generator(claim, study)
+        if has_both and equal is not None and equal is sides[1] and equal.scale:
+            equal = equal.mark(_TREES)
     told = [
         (ctgan or NOTHING) if has_both else None,
         _without_generator(claim, study, trees or NOTHING),
@@ -103,8 +104,12 @@ def classify(holds: str) -> str:
         return "on some benchmarks"
     if told == "no: the opposite":
         return told
+    if told in NOT_JUDGED:
+        return "not judged"
     word = re.split(r"[ :]", told)[0]
-    return word if word in VERDICTS else "not judged"
+    if word not in VERDICTS:
+        raise ValueError(f"{holds!r} is not one of the verdicts {VERDICTS}")
+    return word
 
 
 def _tell_holds(ctgan: Side | None, trees: Side | None, has_both: bool) -> str:
@@ -134,7 +139,7 @@ def _paper(claim: PaperClaim, study: Study) -> str:
     stated = None if claim.stated is None else show_size(claim, claim.stated)
     value = compute_of_paper(claim)
     if value is None:
-        return stated or claim.says_so
+        return claim.says_so or stated or ""
     computed = show_size(claim, value)
     if stated is None or stated == computed or claim.bound:
         return stated or computed
@@ -144,7 +149,7 @@ def _paper(claim: PaperClaim, study: Study) -> str:
 def _first_in_the_paper(claim: PaperClaim, study: Study) -> str:
     """On how many of its benchmarks a method is first in the paper's table, or which one is."""
     numbers = list_published(claim)
-    sign = -1 if MEASURES[claim.measure].more_is_better is False else 1
+    sign = MEASURES[claim.measure].sign
     benchmarks = [b for b in numbers if claim.is_of(b) and not b.startswith("mean")]
     if claim.kind == "first of means":
         line = numbers["mean"]

@@ -131,6 +131,10 @@ def _derive(outcome: Outcome) -> Outcome:
     if told.get("queries") and "per_thousand_queries" not in told:
         rate = findings_per_thousand_queries(found, told["queries"])
         told["per_thousand_queries"] = round(rate, 3)
+    for end in ("low", "high"):
+        if told.get("queries") and isinstance(count := told.get(f"plausible_{end}"), (int, float)):
+            rate = findings_per_thousand_queries(count, told["queries"])
+            told[f"plausible_per_thousand_{end}"] = rate
     return replace(outcome, measures=told | _speeds_of(outcome))
 
 

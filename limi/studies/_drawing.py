@@ -138,12 +138,21 @@ class Linear:
 
 
 class Log:
-    """Places on a logarithmic axis between powers of ten; what is below the first lies on it."""
+    """Places on a logarithmic axis between powers of ten; what is below the first lies on it.
 
-    def __init__(self, values: Sequence[float]) -> None:
+    One that is `close` to its numbers may end at 2 or 5 times a power as well.
+    """
+
+    def __init__(self, values: Sequence[float], *, close: bool = False) -> None:
         known = [v for v in values if v > 0] or [1.0]
-        self._low = math.floor(math.log10(min(known)))
-        self._high = max(math.ceil(math.log10(max(known))), self._low + 1)
+        low = math.floor(math.log10(min(known)))
+        high = max(math.ceil(math.log10(max(known))), low + 1)
+        steps = (1, 2, 5) if close else (1,)
+        ends = [s * 10.0**p for p in range(low, high + 1) for s in steps]
+        first = max(i for i, end in enumerate(ends) if end <= min(known))
+        last = max(first + 1, min(i for i, end in enumerate(ends) if end >= max(known)))
+        self._ticks = ends[first : last + 1]
+        self._low, self._high = math.log10(ends[first]), math.log10(ends[last])
 
     def at(self, value: float) -> float:
         if value <= 0:
@@ -151,5 +160,6 @@ class Log:
         return (math.log10(value) - self._low) / (self._high - self._low)
 
     def marks(self) -> list[tuple[float, str]]:
-        powers = range(self._low, self._high + 1)
-        return [(self.at(10.0**p), short(10.0**p) if p >= 3 else f"{10.0**p:g}") for p in powers]
+        powers = [tick for tick in self._ticks if math.log10(tick).is_integer()]
+        shown = powers if len(powers) > 2 else self._ticks
+        return [(self.at(tick), short(tick) if tick >= 1000 else f"{tick:g}") for tick in shown]

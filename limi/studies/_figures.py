@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from limi.studies._drawing import (
     draw_sheet,
     draw_text,
 )
-from limi.studies._files import Study, paper_numbers
+from limi.studies._files import Study, Variant, paper_numbers
 from limi.studies._measures import MEASURES
 from limi.studies._results import DONE, Results
 from limi.studies._trade_figure import draw_trade
@@ -33,6 +35,7 @@ from limi.studies._trade_figure import draw_trade
 __all__ = ["curves", "figure"]
 
 _LINE, _NAMES = 22, 110  # of a panel of dots: the height of a row, and room for its name
+_LEAD, _LETTER = 38, 6.7  # beside a panel of curves: the way to a name, and room for its letters
 
 
 def figure(study: Study, results: Results) -> str:
@@ -59,39 +62,57 @@ def figure(study: Study, results: Results) -> str:
 def curves(study: Study, results: Results) -> str:
     """Findings against rows checked, and against queries, a panel each for every benchmark.
 
-    Empty where no cell has kept its curve.
+    `curves` of the study's figure may name the variants to draw, what they are (`says`), and the
+    rows to begin with (`from`). Empty where no cell has kept its curve.
     """
+    given = study.figure.get("curves")
+    settings: Mapping[str, Any] = given if isinstance(given, Mapping) else {}
+    drawn = [v for v in study.variants if v.name in settings.get("variants", (v.name,))]
+    if all(v.of for v in drawn):  # which the title says
+        drawn = [replace(v, label=study.variant(v.of).label) for v in drawn]
+    names = {v.name for v in drawn}
     benchmarks = list(
-        dict.fromkeys(o.benchmark for o in results.outcomes.values() if o.measures.get("curve"))
+        dict.fromkeys(
+            o.benchmark
+            for o in results.outcomes.values()
+            if o.measures.get("curve") and o.variant in names
+        )
     )
+    start = settings.get("from", 0)
     panels = [
-        _curve_panel(study, results, benchmark, axis)
+        _curve_panel(drawn, results, benchmark, axis, start)
         for benchmark in benchmarks
         for axis in ("rows", "queries")
     ]
     if not panels:
         return ""
-    title = f"{study.title}: findings, axes logarithmic, means over seeds, scale {results.scale}"
+    shown = [study.title + ": findings", settings.get("says", "")]
+    shown += [f"from {start:,} rows on"] if start else []
+    shown += ["axes logarithmic", "means over seeds", f"scale {results.scale}"]
+    title = ", ".join(filter(None, shown))
     return draw_sheet(title, panels, [], columns=2, width=WIDE)
 
 
-def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> Panel:
-    """One line a method; labels in the order of their ends."""
+def _curve_panel(
+    variants: Sequence[Variant], results: Results, benchmark: str, axis: str, start: float
+) -> Panel:
+    """One line a method, from so many rows on; labels in the order of their ends."""
     drawn = {}
-    for variant in study.variants:
+    for variant in variants:
         kept = [
             o.measures["curve"]
             for o in results.of(benchmark, variant.name)
             if o.measures.get("curve")
         ]
         if kept:
-            drawn[variant.label] = _mean_curve(kept, axis)
+            drawn[variant.label] = _mean_curve(kept, axis, start)
     drawn = {label: line for label, line in drawn.items() if line}
-    across = Log([x for line in drawn.values() for x, _ in line])
-    upward = Log([y for line in drawn.values() for _, y in line])
-    high, left, right = 250.0, 40.0, 130.0
+    across = Log([x for line in drawn.values() for x, _ in line], close=True)
+    upward = Log([y for line in drawn.values() for _, y in line], close=True)
+    longest = max((len(v.label) for v in variants), default=0)
+    high, left, right = 250.0, 40.0, max(130.0, _LEAD + _LETTER * longest)
     width = WIDE - left - right
-    styles = {v.label: number for number, v in enumerate(study.variants)}
+    styles = {v.label: number for number, v in enumerate(variants)}
     body = [draw_text(0, 16, f"{benchmark}, findings against {axis}", "title")]
     for at, label in upward.marks():
         y = HEAD + high * (1 - at)
@@ -112,7 +133,7 @@ def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> P
             (left + width * across.at(x), HEAD + high * (1 - upward.at(y))) for x, y in drawn[label]
         ]
         y = HEAD + min(room, 18.0) * number
-        end = left + width + 34
+        end = left + width + _LEAD - 4
         body += [
             draw_polyline(places, colour, dash),
             draw_rule("lead", *places[-1], end - 18, y),
@@ -122,11 +143,14 @@ def _curve_panel(study: Study, results: Results, benchmark: str, axis: str) -> P
     return Panel(body, HEAD + high + AXIS)
 
 
-def _mean_curve(kept: Sequence[Mapping[str, list[float]]], axis: str) -> list[tuple[float, float]]:
-    """The mean of findings over seeds, as far as the shortest of them goes."""
+def _mean_curve(
+    kept: Sequence[Mapping[str, list[float]]], axis: str, start: float
+) -> list[tuple[float, float]]:
+    """The mean of findings over seeds, from so many rows as far as the shortest of them goes."""
     end = min(curve[axis][-1] for curve in kept)
     longest = max(kept, key=lambda curve: len(curve[axis]))
-    marks = [*(x for x in longest[axis] if 0 < x < end), end]
+    places = zip(longest[axis], longest["rows"], strict=True)
+    marks = [*(x for x, rows in places if 0 < x < end and rows >= start), end]
     found = [np.interp(marks, [0, *curve[axis]], [0, *curve["findings"]]) for curve in kept]
     means = np.mean(found, axis=0)
     return [(x, float(y)) for x, y in zip(marks, means, strict=True) if x > 0 and y > 0]

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
@@ -14,60 +15,69 @@ from limi.studies._measures import show
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._rule import compare
 from limi.studies._scene import Scene
-from limi.studies._side import ALONE, ONE_SEED, Side
+from limi.studies._side import ALONE, ONE_BEFORE, ONE_SEED, Side, put_in_brackets
 
 __all__ = ["JUDGES"]
 
 _TIE = "a tie"
 
 
+@dataclass(frozen=True)
+class _Tried:
+    """How a method stands on one benchmark, and how many seeds and draws say so."""
+
+    verdict: str
+    n_seeds: int
+    n_draws: int
+
+
 def _count(scene: Scene) -> Side | None:
     """On how many benchmarks one variant is first of all, beyond the spread of the seeds."""
-    told = Counter[str]()
-    n_seeds = []
-    n_alone = n_short = 0  # benchmarks of one seed: where it would hold, and all
-    for benchmark in scene.benchmarks:
-        mine = scene.outcomes(benchmark, scene.claim.first)
-        verdicts, seeds, draws = [], [], []
-        for rival in scene.claim.over:
-            theirs = scene.outcomes(benchmark, rival)
-            pairs = {(i, j): scene.pair(a, b) for i, a in mine.items() for j, b in theirs.items()}
-            known = {
-                place: (scene.sign * a, scene.sign * b)
-                for place, (a, b) in pairs.items()
-                if a is not None and b is not None
-            }
-            if not known:
-                return None  # a rival without a number is not left out: nothing is decided
-            for name, of in (
-                (scene.claim.first, {place[0] for place in known}),
-                (rival, {place[1] for place in known}),
-            ):
-                seeds.append(len(of))
-                draws.append(scene.count_draws(name, of))
-            verdicts.append(compare(known.values()))
-        if not verdicts:
-            return None
-        worst = _worst(verdicts)
-        told[worst] += 1
-        n_alone += worst == "held" and min(draws) < 2
-        n_short += min(draws) < 2
-        n_seeds.append(min(seeds))
-    n = told.total()
-    if not n:
-        return None
+    tried = [_try(scene, benchmark) for benchmark in scene.benchmarks]
+    known = [one for one in tried if one is not None]
+    if not known or len(known) < len(tried):
+        return None  # a rival without a number is not left out: nothing is decided
+    n, told = len(known), Counter(one.verdict for one in known)
+    short = Counter(ONE_SEED if one.n_seeds < 2 else ONE_BEFORE for one in known if one.n_draws < 2)
     shown = f"{told['held']} of {n}" + (f", {told['open']} open" if told["open"] else "")
-    one = "one seed" if min(n_seeds) < 2 else "one model before"
-    if n_short:
-        shown += f" ({one})" if n_short == n else f" ({one} on {n_short})"
+    marks = [
+        words if count == n else f"{words} on {count}"
+        for words, count in ((verdict.removeprefix("open: "), short[verdict]) for verdict in short)
+    ]
+    n_alone = sum(one.verdict == "held" and one.n_draws < 2 for one in known)
     held = told["held"] - n_alone
     # No more is asked for than the paper has, where it has anything.
     needed = min(count_in_the_paper(scene.claim)[0] or n, n)
     verdict = "yes" if held >= needed else f"on {held} of {n}"
     if not held:
-        can_hold = told["open"] >= needed, told["open"] + n_alone >= needed
-        verdict = "open" if can_hold[0] else f"open: {one}" if can_hold[1] else "no"
-    return Side(shown, verdict, n_seeds=min(n_seeds))
+        verdict = "open" if told["open"] >= needed else "no"
+        if verdict == "no" and told["open"] + n_alone >= needed:
+            verdict = ONE_SEED if ONE_SEED in short else ONE_BEFORE
+    n_seeds = min(one.n_seeds for one in known)
+    return Side(shown + put_in_brackets("; ".join(marks)), verdict, n_seeds=n_seeds)
+
+
+def _try(scene: Scene, benchmark: str) -> _Tried | None:
+    """The method beside each of its rivals; None where one of them has no number."""
+    first = scene.claim.first
+    mine = scene.outcomes(benchmark, first)
+    verdicts, seeds, draws = [], [], []
+    for rival in scene.claim.over:
+        theirs = scene.outcomes(benchmark, rival)
+        pairs = {(i, j): scene.pair(a, b) for i, a in mine.items() for j, b in theirs.items()}
+        known = {
+            place: (scene.sign * a, scene.sign * b)
+            for place, (a, b) in pairs.items()
+            if a is not None and b is not None
+        }
+        if not known:
+            return None
+        for number, name in enumerate((first, rival)):
+            of = {place[number] for place in known}
+            seeds.append(len(of))
+            draws.append(scene.count_draws(name, of))
+        verdicts.append(compare(known.values()))
+    return _Tried(_worst(verdicts), min(seeds), min(draws)) if verdicts else None
 
 
 def _worst(verdicts: Sequence[str]) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["MEASURES", "SPEEDS", "Measure", "show", "show_apart"]
+from limi.metrics._enough import FEWEST_TO_JUDGE
+
+__all__ = ["MEASURES", "SPEEDS", "Measure", "found_too_few", "needs", "show", "show_apart"]
 
 SPEEDS = ("per_second", "per_second_search", "per_second_all", "seconds", "seconds_before")
 """Measures that a GPU changes."""
@@ -18,6 +22,11 @@ class Measure:
     form: str
     more_is_better: bool | None = True  # None: neither
     by_seed: bool = True  # else it is the same for every seed
+
+    @property
+    def sign(self) -> int:
+        """1 where more is better, or neither is; -1 where less is."""
+        return -1 if self.more_is_better is False else 1
 
 
 MEASURES = {
@@ -67,6 +76,8 @@ MEASURES = {
     "loop_before": Measure("seconds before the first row", "2", False),
     "plausible_share": Measure("plausible", ".1%", True),
     "plausible_per_thousand": Measure("plausible per 1,000 queries", "2 rate", True),
+    "plausible_per_thousand_low": Measure("from", "2 rate", None),
+    "plausible_per_thousand_high": Measure("to", "2 rate", None),
     "plausible_per_row": Measure("plausible findings per checked row", "2 share", True),
     "plausible_per_row_low": Measure("from", "2 share", None),
     "plausible_per_row_high": Measure("to", "2 share", None),
@@ -116,6 +127,27 @@ MEASURES = {
     "direction": Measure("direction", ".0%", None),
     "effect_seen": Measure("effect seen", ".0%", None),
 }
+
+_NEEDS = {"one_apart": 1, "diversity": 2, "distance": FEWEST_TO_JUDGE} | {
+    name: FEWEST_TO_JUDGE * (4 if name.startswith("representative") else 1)
+    for name in MEASURES
+    if name.startswith(("atn", "representative", "detection", "plausible"))
+}
+
+
+def needs(measure: str, measures: Mapping[str, Any]) -> int:
+    """How many findings this measure needs of a cell; 0 where findings do not matter."""
+    if measure == "likeness":  # as many as people flip in the table, up to a limit
+        return max(FEWEST_TO_JUDGE, measures.get("likeness_n") or 0)
+    return _NEEDS.get(measure, 0)
+
+
+def found_too_few(measure: str, measures: Mapping[str, Any]) -> bool:
+    """Does a cell lack a measure because it found fewer than that needs?"""
+    found = measures.get("findings")
+    if measures.get(measure) is not None or not isinstance(found, (int, float)):
+        return False
+    return found < needs(measure, measures)
 
 
 def show(value: float, measure: str) -> str:

@@ -136,7 +136,7 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
             *(
                 f"- {told}"
                 for one in words["conclusions"]
-                if (told := _fill(one, studies)) != WAITS
+                if (told := _fill({**one, "also": ()}, studies)) != WAITS
             ),
             "",
         ]
@@ -145,10 +145,11 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
 
 def _tally(judged: Sequence[Judged]) -> str:
     """How often each verdict was reached, whether or not the overview shows the claim."""
-    counts = Counter(classify(one.holds) for one in judged)
+    counted = [one for one in judged if not one.claim.again]
+    counts = Counter(classify(one.holds) for one in counted)
     told = ", ".join(f"*{kind}* {counts[kind]}" for kind in VERDICTS if counts[kind])
     return (
-        f"{len(judged)} claims of the paper are held against numbers. Verdicts, by the rule "
+        f"{len(counted)} claims of the paper are judged against numbers. Verdicts, by the rule "
         f"below: {told}. The main claims:\n"
     )
 
@@ -190,6 +191,10 @@ def _claims_page(studies: _Kept, stem: str) -> str:
             "## Claims of ours, by the same rule\n\n" + _holds(ours, "", with_paper=False),
             *_explain_older([*judged, *ours], studies),
             "",
+            "## What the conclusions rest on",
+            "",
+            *(f"- {_fill(one, studies)}" for one in words["conclusions"]),
+            "",
             "## Notes",
             "",
             *notes,
@@ -209,7 +214,29 @@ def _conditions_page(studies: _Kept, stem: str) -> str:
     """What all pages share, and a list of them."""
     (words,) = _fill_all(load_overview()["conditions"], studies)
     head = f"# Conditions, and a list of pages\n\n[Overview](../{stem}.md)."
-    return f"{head}\n\n{words}\n\n{_list(studies)}"
+    return f"{head}\n\n{words}\n\n{_list(studies)}\n{_tell_what_lacks(studies)}"
+
+
+def _tell_what_lacks(studies: _Kept) -> str:
+    """What natural findings per query are, and which comparisons have none."""
+    lacking = [
+        f"[{study.title}]({study.name}.md)"
+        for study, kept in studies
+        if study.kind == "search" and kept and not study.uses
+        if not any(take_cells(results, "plausible") for results in kept)
+    ]
+    lines = [
+        "## Natural findings per query",
+        "",
+        "- They are the plausible ones, because ATN says how alike two sets are and cannot count "
+        "single findings.",
+    ]
+    if lacking:
+        lines.append(
+            f"- Not counted: {'; '.join(lacking)}. They were not measured when these cells ran, "
+            "and cells keep numbers, not the findings themselves."
+        )
+    return "\n".join([*lines, ""])
 
 
 def _judge(studies: _Kept, *, ours: bool) -> list[Judged]:

@@ -52,6 +52,8 @@ class PaperClaim:
     table: str = ""  # the one that is said to have the lowest number
     ours: bool = False
     minor: bool = False  # on the page of claims alone
+    again: bool = False  # a statement that another claim reads more nearly, so it is not counted
+    at_most: bool = False  # with the paper's generator the number is an upper limit
     equal_rows: bool = False  # can it be asked at equal numbers of rows?
     bound: bool = False  # the stated number, or the paper's own, is to be kept and not reached
     each: bool = False  # a mean over variants whose own numbers are shown as well

@@ -30,9 +30,17 @@ shown, so that none can outlive the cells that it came from:
 
 Variants are compared at the seeds that all of them have, where there are any.
 
-Words rest on `supports`: sentences such as "likeness natural > limi mean" (by
-the means over benchmarks), "findings guided > limi,sg held 5" (by the rule, on so many benchmarks
-at least) or "findings limi > sg count 4" (by means), which must be true of the cells.
+Words rest on `supports`, comparisons which must be true of the cells, against every rival named:
+
+    likeness natural > limi mean        by the means over benchmarks, or `mean on` those named
+    findings limi > sg,expga count 4    by means, on so many benchmarks at least
+    findings limi > sg on census-sex    by means, on the benchmarks named
+    findings guided > limi,sg held 5    by the rule, on so many benchmarks at least
+    if_r vote < paper lost at most 1    so many at most; `all` for all of them
+    if_r control < 0.0359 open on census-sex    the seeds lie on either side of a number
+
+A side is a variant, a number or the paper's number (`paper:limi`), and by means also a ratio of
+two of them (`limi/natural`). The paper's number is that of the benchmark, or its only one.
 
 `check_text` finds what cannot be filled in, numbers that stand outside braces, in digits or in
 words, and supports that do not hold. A number that is a definition and no result is named under
@@ -44,15 +52,17 @@ none that took the measure; where it was taken and there is no number, the text 
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limi.studies._derived import complete
 from limi.studies._files import Study, paper_numbers
 from limi.studies._measures import MEASURES, show
 from limi.studies._results import DONE, Results
-from limi.studies._rule import ABOVE, BELOW, stand, tell_stand
+from limi.studies._rule import ABOVE, BELOW, OPEN, compare, stand, tell_stand
 
 __all__ = ["WAITS", "check_remarks", "check_text", "fill_in", "find_lacking", "find_numbers"]
 
@@ -132,7 +142,7 @@ def check_text(
     wrong += [
         f"{name}: the words rest on {one!r}, which does not hold"
         for one in supports
-        if study is None or not (_waits(one, study, ready) or _is_supported(one, ready))
+        if study is None or not (_waits(one, study, ready) or _is_supported(one, study, ready))
     ]
     return wrong
 
@@ -360,6 +370,7 @@ def _by_seed(
                 outcome.seed: float(value)
                 for outcome in results.of(benchmark, variant)
                 if isinstance(value := outcome.measures.get(measure), (int, float))
+                and results.numbers(benchmark, variant, measure)
             }
             for variant in variants
         ]
@@ -475,32 +486,115 @@ def _best(words: list[str], study: Study, results: Results) -> str | None:
 # -- what words rest on -----------------------------------------------------------------------
 
 
-def _is_supported(text: str, known: Sequence[Results]) -> bool:
+def _is_supported(text: str, study: Study, known: Sequence[Results]) -> bool:
     """Is a sentence true of the largest scale that has its numbers, or of the one it names?"""
     scale, colon, rest = text.partition(": ")
     for results in known:
         if not colon or results.scale == scale:
-            told = _support((rest if colon else text).split(), results)
+            told = _support((rest if colon else text).split(), study, results)
             if told is not None:
                 return told
     return False
 
 
-def _support(words: list[str], results: Results) -> bool | None:
+def _support(words: list[str], study: Study, results: Results) -> bool | None:
     """Is it true of these results? None where they do not have the numbers."""
     comparison, how = words[:4], words[4:]
     if not _is_comparison(comparison) or not how:
         return None
     measure, first, sign, seconds = comparison
-    if how[0] == "held" and len(how) == 2:
-        found = _rule(comparison, results)
-        return None if found is None else list(found.values()).count("held") >= int(how[1])
-    rivals = [_by_benchmark([first, second], measure, results) for second in seconds.split(",")]
-    if not all(rivals):
+    rivals = [(first, second) for second in seconds.split(",")]
+    if how[0] in _RULED:
+        told = [_tell(measure, sign, sides, study, results) for sides in rivals]
+        found = [{b: word == how[0] for b, word in one.items()} for one in told]
+        if how[0] == "held" and how[1:2] != ["at"]:  # ahead of all of them at once
+            common = set.intersection(*map(set, found))
+            found = [{b: all(one[b] for one in found) for b in found[0] if b in common}]
+        return _all_or_none(_is_so(one, how[1:], results) for one in found)
+    lines = [_by_side(measure, sides, study, results) for sides in rivals]
+    if how[0] == "mean":
+        return _all_or_none(_is_by_mean(line, sign, how[1:]) for line in lines)
+    ahead = [{b: a > c if sign == ">" else a < c for b, (a, c) in line.items()} for line in lines]
+    how = how[1:] if how[0] == "count" else how if how[0] == "on" else []
+    return _all_or_none(_is_so(one, how, results) for one in ahead)
+
+
+def _is_by_mean(line: Mapping[str, list[float]], sign: str, how: Sequence[str]) -> bool | None:
+    """Is the mean over the benchmarks that have both, or over those named, on that side?"""
+    if how and (how[0] != "on" or len(how) != 2):
         return None
-    lines = [[(a, b) if sign == ">" else (b, a) for a, b in rival.values()] for rival in rivals]
-    if how == ["mean"]:
-        return all(sum(a for a, _ in line) > sum(b for _, b in line) for line in lines)
-    if how[0] == "count" and len(how) == 2:
-        return all(sum(a > b for a, b in line) >= int(how[1]) for line in lines)
-    return None
+    named = how[1].split(",") if how else list(line)
+    if not named or any(benchmark not in line for benchmark in named):
+        return None
+    gap = sum(line[benchmark][0] - line[benchmark][1] for benchmark in named)
+    return gap > 0 if sign == ">" else gap < 0
+
+
+def _is_so(found: Mapping[str, bool], how: Sequence[str], results: Results) -> bool | None:
+    """Is it so on as many benchmarks as wanted, or on those wanted? None if some are missing."""
+    if how[:1] == ["on"] and len(how) == 2:
+        named = how[1].split(",")
+        return all(found[b] for b in named) if all(b in found for b in named) else None
+    if not found or len(found) < len({o.benchmark for o in results.outcomes.values()}):
+        return None  # a benchmark without a number is not left out
+    if how == ["all"]:
+        return all(found.values())
+    if not how or not how[-1].isdigit():
+        return None
+    n, wanted = sum(found.values()), int(how[-1])
+    return n <= wanted if how[:-1] == ["at", "most"] else n >= wanted if len(how) == 1 else None
+
+
+def _all_or_none(told: Iterable[bool | None]) -> bool | None:
+    known = list(told)
+    return None if None in known else all(known)
+
+
+def _by_side(
+    measure: str, sides: Sequence[str], study: Study, results: Results
+) -> dict[str, list[float]]:
+    """Both sides of a comparison, by means, on each benchmark that has all their numbers."""
+    parts = [part for side in sides for part in side.split("/")]
+    variants = [part for part in parts if not _is_constant(part)]
+    lines = {}
+    for benchmark, means in _by_benchmark(variants, measure, results).items():
+        value = dict(zip(variants, means, strict=True))
+        fixed = {p: _constant(p, measure, benchmark, study) for p in parts if _is_constant(p)}
+        value |= {part: number for part, number in fixed.items() if number is not None}
+        ratios = [[value.get(part) for part in side.split("/")] for side in sides]
+        known = [[n for n in ratio if n is not None] for ratio in ratios]
+        if known == ratios and all(0 not in ratio[1:] for ratio in known):
+            lines[benchmark] = [functools.reduce(operator.truediv, ratio) for ratio in known]
+    return lines
+
+
+def _tell(
+    measure: str, sign: str, sides: tuple[str, str], study: Study, results: Results
+) -> dict[str, str]:
+    """By benchmark whether the first side is ahead of the second by the rule: held, lost, open."""
+    first, second = sides
+    if _is_constant(second):
+        found = {}
+        for benchmark in dict.fromkeys(o.benchmark for o in results.outcomes.values()):
+            mine = results.numbers(benchmark, first, measure)
+            theirs = _constant(second, measure, benchmark, study)
+            if len(mine) > 1 and theirs is not None:
+                found[benchmark] = compare((value, theirs) for value in mine)
+    else:
+        words = {ABOVE: "held", BELOW: "lost", OPEN: "open"}
+        found = {b: words[told] for b, told in stand(results, measure, first, second).items()}
+    turned = {"held": "lost", "lost": "held", "open": "open"}
+    return found if sign == ">" else {b: turned[told] for b, told in found.items()}
+
+
+def _is_constant(part: str) -> bool:
+    return part.startswith("paper:") or _NUMBER.fullmatch(part) is not None
+
+
+def _constant(part: str, measure: str, benchmark: str, study: Study) -> float | None:
+    """A number, or the paper's: that of a benchmark, or the only one there is."""
+    if not part.startswith("paper:"):
+        return float(part)
+    table = paper_numbers(study.name).get(measure, {})
+    line = next(iter(table.values())) if len(table) == 1 else table.get(benchmark, {})
+    return line.get(part.partition(":")[2])

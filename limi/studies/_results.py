@@ -15,6 +15,7 @@ from limi.audits.run_folder import versions
 from limi.errors import CorruptStore, InvalidInput
 from limi.studies._cells import Cell
 from limi.studies._files import Study
+from limi.studies._measures import found_too_few
 from limi.system import writing
 from limi.system.validate import require_fields, require_type
 
@@ -83,8 +84,14 @@ class Results:
         return found
 
     def numbers(self, benchmark: str, variant: str, measure: str) -> list[float]:
-        """A measure over the seeds that have it."""
-        found = [o.measures.get(measure) for o in self.of(benchmark, variant) if o.status == DONE]
+        """A measure over the seeds that have it; of none where a seed found too few for it.
+
+        Those that found more would stand for all: their mean would be another number.
+        """
+        done = [o.measures for o in self.of(benchmark, variant) if o.status == DONE]
+        if any(found_too_few(measure, measures) for measures in done):
+            return []
+        found = [measures.get(measure) for measures in done]
         return [value for value in found if isinstance(value, (int, float))]
 
 

@@ -20,12 +20,12 @@ ABOVE, BELOW, OPEN = "higher", "lower", "not told apart"
 def compare(pairs: Iterable[tuple[float, float]]) -> str:
     """How one stands to a rival, by every seed of the one beside every seed of the other.
 
-    `held` if it is better in all pairs, `lost` if it is worse in all, else `open`.
+    `held` if it is better in all pairs, `lost` if it is worse in all, else `open`, as without any.
     """
     known = list(pairs)
-    if all(a > b for a, b in known):
+    if known and all(a > b for a, b in known):
         return "held"
-    return "lost" if all(a < b for a, b in known) else "open"
+    return "lost" if known and all(a < b for a, b in known) else "open"
 
 
 def stand(results: Results, measure: str, first: str, second: str) -> dict[str, str]:
@@ -47,7 +47,9 @@ def stand(results: Results, measure: str, first: str, second: str) -> dict[str, 
 
 
 def tell_stand(found: Mapping[str, str]) -> str:
-    """On how many benchmarks a variant is higher, lower and neither, in words."""
+    """On how many benchmarks a variant is higher, lower and neither, in words; "" for none."""
+    if not found:
+        return ""
     n, counts = len(found), Counter(found.values())
     if n == 1:
         return next(iter(found.values()))
@@ -72,11 +74,16 @@ def draw_stands(study: Study, spec: StandSpec, results: Results) -> StudyTable:
     benchmarks = list(dict.fromkeys(b for _, _, found in known for b in found))
     drawn = _by_pair if len(benchmarks) <= _FEW else _by_benchmark
     headings, rows = drawn(study, spec, results, known, benchmarks)
-    note = "Means, and in brackets the smallest and largest of so many seeds."
-    notes = (note,) if rows else ()
-    return StudyTable(spec.title, headings, rows, notes, n_names=1 + (drawn is _by_pair))
+    notes = ["Means, and in brackets the smallest and largest of so many seeds."] if rows else []
+    if any(study.variant(name).derived for first, second, _ in known for name in (first, second)):
+        notes.append(_ONE_DRAW)
+    return StudyTable(spec.title, headings, rows, tuple(notes), n_names=1 + (drawn is _by_pair))
 
 
+_ONE_DRAW = (
+    "The model before is one training: higher or lower beside it says that every seed is so beside "
+    "that one draw."
+)
 _FEW = 3  # benchmarks that fit beside one another
 _Known = Sequence[tuple[str, str, Mapping[str, str]]]
 _Drawn = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]

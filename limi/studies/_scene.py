@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 from limi.studies._conditions import are_comparable
 from limi.studies._derived import at_rows
-from limi.studies._files import PAPER_GENERATOR, Study
+from limi.studies._files import PAPER_GENERATOR, Study, load
 from limi.studies._measures import MEASURES
 from limi.studies._outdated import find_older
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import DONE, Outcome, Results
+from limi.studies._side import NOT_COMPUTABLE, NOTHING, UNMEASURED, Side
 
-__all__ = ["Scene"]
+__all__ = ["Scene", "explain_gap", "list_planned"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Scene:
 
     @property
     def sign(self) -> int:
-        return -1 if MEASURES[self.claim.measure].more_is_better is False else 1
+        return MEASURES[self.claim.measure].sign
 
     def was_run(self) -> bool:
         """Is there a cell of every variant on every benchmark?"""
@@ -56,7 +57,8 @@ class Scene:
         of = {n: o for n, o in self.results.outcomes.items() if self.claim.is_of(o.benchmark)}
         told = find_older(self.study, replace(self.results, outcomes=of))
         older = {name for names in told.values() for name in names}
-        return any(self.of(name) in older for name in self.claim.named)
+        named = (*self.claim.named, *filter(None, [self.claim.control]))
+        return any(self.of(name) in older for name in named)
 
     def has_one_machine(self) -> bool:
         return are_comparable(
@@ -78,7 +80,9 @@ class Scene:
         return {outcome.seed: outcome for outcome in found if outcome.status == DONE}
 
     def number(self, outcome: Outcome) -> float | None:
-        """The claim's measure of a cell."""
+        """The claim's measure of a cell; None where one of its seeds found too few for it."""
+        if not self.results.numbers(outcome.benchmark, outcome.variant, self.claim.measure):
+            return None
         value = outcome.measures.get(self.claim.measure)
         return float(value) if isinstance(value, (int, float)) else None
 
@@ -92,7 +96,11 @@ class Scene:
     def count_draws(self, variant: str, seeds: Collection[int]) -> int:
         """How many draws the numbers of these seeds are: the model before all training is one, and
         stands beside every seed."""
-        return 1 if self.study.variant(variant).derived else len(seeds)
+        return 1 if self.is_one_draw(variant) else len(seeds)
+
+    def is_one_draw(self, variant: str) -> bool:
+        """Is it the model before all training?"""
+        return self.study.variant(variant).derived
 
     def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
         """By seed the numbers of variants on all benchmarks, of seeds that have them all."""
@@ -106,6 +114,21 @@ class Scene:
             if all(len(line) == len(self.benchmarks) for line in known.values()):
                 found[seed] = known
         return found
+
+
+def explain_gap(scenes: Sequence[Scene]) -> Side:
+    """Why there is no number: the cells were not run, lack the measure, or bear no such number."""
+    run = [scene for scene in scenes if scene.was_run()]
+    if not run:
+        return NOTHING
+    return NOT_COMPUTABLE if any(scene.was_measured() for scene in run) else UNMEASURED
+
+
+def list_planned(scene: Scene) -> list[str]:
+    """The benchmarks that the scale has of those that the claim is about."""
+    planner = load(scene.study.uses) if scene.study.uses else scene.study
+    planned = planner.scale(scene.results.scale).benchmarks
+    return [benchmark for benchmark in planned if scene.claim.is_of(benchmark)]
 
 
 def _rows(outcome: Outcome) -> float:

@@ -5,13 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-__all__ = ["ALONE", "HOLDS", "NOTHING", "NOT_COMPARABLE", "NOT_COMPUTABLE", "ONE_SEED", "OPPOSITE"]
-__all__ += ["UNMEASURED", "Side", "put_in_brackets"]
+__all__ = [
+    "ALONE",
+    "HOLDS",
+    "NOTHING",
+    "NOT_COMPARABLE",
+    "NOT_COMPUTABLE",
+    "NOT_JUDGED",
+    "ONE_BEFORE",
+    "ONE_SEED",
+    "OPPOSITE",
+    "UNMEASURED",
+    "UPPER_LIMIT",
+    "Side",
+    "put_in_brackets",
+]
 
 NOT_RUN = "not run"
 NOT_COMPARABLE = "not comparable"
+NOT_JUDGED = (NOT_RUN, NOT_COMPARABLE, "not measured", "not computable")
 OPPOSITE = "no: the opposite"
 ONE_SEED = "open: one seed"
+ONE_BEFORE = "open: one model before"
+UPPER_LIMIT = "open: an upper limit"
 ALONE = " (one seed)"
 HOLDS = ("yes", "smaller")
 

@@ -13,8 +13,8 @@ from limi.studies._measures import SPEEDS
 from limi.studies._outdated import OLDER
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import Results
-from limi.studies._scene import Scene
-from limi.studies._side import NOT_COMPARABLE, NOT_COMPUTABLE, UNMEASURED, Side
+from limi.studies._scene import Scene, explain_gap, list_planned
+from limi.studies._side import HOLDS, NOT_COMPARABLE, NOTHING, UPPER_LIMIT, Side
 from limi.studies._size import measure
 
 __all__ = ["has_generator", "take_side", "uses_generator"]
@@ -23,27 +23,45 @@ __all__ = ["has_generator", "take_side", "uses_generator"]
 def take_side(
     claim: PaperClaim, study: Study, known: Sequence[Results], generator: str, equal: bool = False
 ) -> Side | None:
-    """What the largest scale that has the numbers says, of those with several seeds first."""
+    """What the largest scale that has the numbers says, of those that are whole first: several
+    seeds, on every benchmark."""
     fallback = None
     if generator == PAPER_GENERATOR and not has_generator(claim, study):
         return None
-    for results in known:
-        scene = Scene(claim, study, results, generator, equal)
+    scenes = [Scene(claim, study, results, generator, equal) for results in known]
+    for scene in scenes:
         side = judge_scene(scene)
         if side is not None and side.shown == NOT_COMPARABLE:
             fallback = fallback or side
         elif side is not None:
-            told = replace(side, scale=results.scale)
+            told = _tell_part(replace(side, scale=scene.results.scale), scene)
+            if claim.at_most and generator == PAPER_GENERATOR:
+                told = _bound_above(told)
             if scene.has_older():
                 told = told.mark(OLDER)
-            if side.n_seeds > 1:
+            if told.n_seeds > 1:
                 return told
             fallback = told if fallback is None or not fallback.scale else fallback
-    scenes = [Scene(claim, study, results, generator, equal) for results in known]
-    run = [scene for scene in scenes if scene.was_run()]
-    if fallback is None and run:
-        return NOT_COMPUTABLE if any(scene.was_measured() for scene in run) else UNMEASURED
-    return fallback
+    gap = explain_gap(scenes)
+    return fallback or (None if gap is NOTHING else gap)
+
+
+def _tell_part(side: Side, scene: Scene) -> Side:
+    """A part of the benchmarks decides nothing, like a single seed."""
+    n, planned = len(scene.benchmarks), len(list_planned(scene))
+    if n >= planned:
+        return side
+    part = f"{n} of {planned} benchmarks"
+    return replace(side, verdict=f"open: {part}", n_seeds=1).mark(f", {part}")
+
+
+def _bound_above(side: Side) -> Side:
+    """An upper limit shows what does not hold; that something holds it cannot show."""
+    if side.verdict == "no" and not side.values:
+        return side  # a count that fails is as good as any
+    holds = side.verdict in HOLDS or side.verdict.startswith("on ")
+    verdict = UPPER_LIMIT if holds else side.verdict
+    return replace(side, shown=f"at most {side.shown}", verdict=verdict)
 
 
 def judge_scene(scene: Scene) -> Side | None:

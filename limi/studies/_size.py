@@ -17,8 +17,16 @@ from limi.studies._claim_numbers import (
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import Outcome
 from limi.studies._rule import compare
-from limi.studies._scene import Scene
-from limi.studies._side import ALONE, HOLDS, ONE_SEED, OPPOSITE, Side, put_in_brackets
+from limi.studies._scene import Scene, explain_gap
+from limi.studies._side import (
+    ALONE,
+    HOLDS,
+    ONE_BEFORE,
+    ONE_SEED,
+    OPPOSITE,
+    Side,
+    put_in_brackets,
+)
 
 __all__ = ["measure"]
 
@@ -78,11 +86,20 @@ def _decide_by_some(scene: Scene) -> Side | None:
     lacking = [name for name in claim.over if name not in run]
     if not run or not lacking:
         return None
-    side = measure(replace(scene, claim=replace(claim, over=tuple(run))))
+    side = measure(_narrow(scene, tuple(run)))
     if side is None or side.verdict != "no":
         return None
     word = "at most" if claim.kind == "low" else "at least"
-    return replace(side, shown=f"{word} {side.shown}").add(f"{', '.join(lacking)} not run")
+    gaps = {name: explain_gap([_narrow(scene, (name,))]).shown for name in lacking}
+    told = [
+        f"{', '.join(name for name, why in gaps.items() if why == one)} {one}"
+        for one in dict.fromkeys(gaps.values())
+    ]
+    return replace(side, shown=f"{word} {side.shown}").add("; ".join(told))
+
+
+def _narrow(scene: Scene, over: tuple[str, ...]) -> Scene:
+    return replace(scene, claim=replace(scene.claim, over=over))
 
 
 def _tell_each(
@@ -120,7 +137,7 @@ def _tell_means(
         side, means=f"; of the means {show_size(claim, statistics.fmean(known))}{inside}"
     )
     if claim.kind == "less":
-        if side.verdict not in HOLDS or _holds_by_means(scene, by_means):
+        if side.verdict not in HOLDS or _holds_by_means(scene, by_means, control):
             return told
         return replace(told, verdict=f"{side.verdict} by the mean of changes alone")
     if by_means.verdict == side.verdict:
@@ -134,11 +151,10 @@ def _by_means(claim: PaperClaim, lines: Mapping[int, Mapping[str, Sequence[float
     return [value for value in values if value is not None]
 
 
-def _holds_by_means(scene: Scene, side: Side) -> bool:
+def _holds_by_means(scene: Scene, side: Side, control: Sequence[float]) -> bool:
     """Are the changes of the means on the claimed side, and beyond those of the control?"""
-    if side.verdict not in HOLDS or not scene.claim.control:
+    if side.verdict not in HOLDS or not scene.claim.control or scene.claim.bound:
         return side.verdict in HOLDS
-    control = _by_means_of_control(scene)
     return compare((a, b) for a in side.values for b in control) == "held"
 
 
@@ -161,12 +177,14 @@ def _tell_control(scene: Scene, side: Side) -> Side:
     it beyond the seeds."""
     claim = scene.claim
     if not claim.control:
-        return side
+        alone = side.verdict in HOLDS and any(map(scene.is_one_draw, claim.named))
+        return replace(side, verdict=ONE_BEFORE) if alone else side
     plain = _of_control(claim)
-    control = measure(replace(scene, claim=plain))
+    beside = replace(scene, claim=plain)
+    control = measure(beside)
     is_judged = not claim.bound and side.verdict in _BESIDE_CONTROL
     if control is None:
-        told = side.add("control not run")
+        told = side.add(f"control {explain_gap([beside]).shown}")
         return replace(told, verdict="open: no control", n_seeds=0) if is_judged else told
     told = side.add(f"control {control.shown}", control.spread)
     if claim.kind == "ratio of less" and (rival := _tell_rival(scene, plain, control)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
@@ -12,7 +12,14 @@ from limi.studies._conditions import are_comparable, conditions
 from limi.studies._derived import AT_ROWS, complete
 from limi.studies._files import Claim, Combined, Study, TableSpec, paper_numbers
 from limi.studies._formats import StudyTable
-from limi.studies._measures import MEASURES, SPEEDS, show, show_apart
+from limi.studies._measures import (
+    MEASURES,
+    SPEEDS,
+    found_too_few,
+    needs,
+    show,
+    show_apart,
+)
 from limi.studies._results import DONE, Outcome, Results
 from limi.studies._rule import compare, draw_stands
 
@@ -20,23 +27,14 @@ __all__ = ["Tried", "claims", "combine", "matrix", "tables", "take_cells"]
 
 NO_RESULT = "not run"
 NOT_MEASURED = "not measured"
-# Of a target and not of findings, so that few findings are not why one is missing.
-_OF_THE_TARGET = {"accuracy", "held_out", "auc", "calibration", "favored", "opportunity"} | {
-    "twin_rate",
-    "if_r",
-    "if_o",
-    "if_m",
-    "if_n",
-    "spd",
-    "aod",
-}
-# Counts and rates of what many findings are needed for: those of the other seeds alone would be
-# too high, because a seed with few findings has few of these as well.
-_OF_ALL = {
-    f"{name}{end}"
-    for name in ("plausible", "plausible_per_row", "plausible_per_thousand")
-    for end in ("", "_low", "_high")
-}
+_FEW_PEOPLE = (
+    f"*So many people flip*: likeness needs at least {FEWEST_TO_JUDGE} of the table's own people "
+    "who flip."
+)
+_FEW_FOUND = (
+    "Not shown where a seed found fewer than the measure needs: the mean of the other seeds would "
+    "be another number. No mean over benchmarks is shown with it."
+)
 MEAN = "mean"
 _APART = " †"
 _NOT_COMPARED = "† Of a GPU or another machine, or does not say: not compared with the others."
@@ -147,9 +145,14 @@ def matrix(study: Study, measure: str, results: Results, among: Collection[str] 
     if MEASURES[measure].more_is_better is not None:
         title += "; * is the best mean of ours"
     if f"{measure}_low" in MEASURES:
-        title += "; in square brackets the interval of what a sample of findings says"
+        title += "; in square brackets the interval where a sample of findings was judged"
     labels = [study.variant(v).label for v in variants]
-    notes = [_NOT_COMPARED] if any(_APART in cell for row in rows for cell in row) else []
+    cells = [cell for row in rows for cell in row]
+    notes = [_NOT_COMPARED] if any(_APART in cell for cell in cells) else []
+    places = [(b, v) for b in _run_of(results) for v in variants]
+    few = [_few_people(results.of(*place), measure) for place in places]
+    notes += [_FEW_PEOPLE] if any(n is not None for n in few) else []
+    notes += [_FEW_FOUND] if any(_few_of_some(results, *p, measure) for p in places) else []
     notes += filter(None, [_tell_fewer_seeds(study, results, variants, measure)])
     notes += filter(None, [_tell_no_interval(study, results, variants, measure)])
     return StudyTable(title, ("benchmark", *labels), tuple(rows), tuple(notes), n_names=1)
@@ -164,28 +167,25 @@ def _tell_no_interval(study: Study, results: Results, variants: Iterable[str], m
         for variant in variants
         for benchmark in _run_of(results)
         if _mean(results, benchmark, variant, measure) is not None
-        and not _interval(results, benchmark, variant, measure)
+        and _take_interval(results, benchmark, variant, measure) is None
     ]
     names = ", ".join(dict.fromkeys(lacking))
     return f"No interval is shown where some seeds have none: {names}." if names else ""
 
 
 def _tell_fewer_seeds(study: Study, results: Results, variants: Iterable[str], measure: str) -> str:
-    """Variants of which some seeds did not take a measure that others of them took."""
+    """Variants of which some seeds lack a measure that others have, though they found enough."""
     fewer: dict[str, list[str]] = {}
     for variant in variants:
         counts = []
         for benchmark in _run_of(results):
             done = _done(results, benchmark, variant)
-            counts += [(sum(measure in o.measures for o in done), len(done))] if done else []
+            if done and not any(found_too_few(measure, o.measures) for o in done):
+                counts.append((sum(o.measures.get(measure) is not None for o in done), len(done)))
         fewest = min((n for n, _ in counts), default=0)
         if any(n for n, _ in counts) and any(n < of for n, of in counts):
             label = f'"{study.variant(variant).label}"'  # which may hold a comma
             fewer.setdefault(f"{fewest} of {max(of for _, of in counts)}", []).append(label)
-    if fewer and measure in _OF_ALL:
-        return (
-            f"Not shown where a seed found under {FEWEST_TO_JUDGE}: the others' mean is too high."
-        )
     parts = [f"{n} seeds of {', '.join(names)}" for n, names in fewer.items()]
     told = f"On at least one benchmark this was measured in only {'; '.join(parts)}."
     return told if parts else ""
@@ -210,17 +210,27 @@ def _usual_machine(results: Results) -> str:
 
 def _interval(results: Results, benchmark: str, variant: str, measure: str) -> str:
     """The interval of a measure that was taken of a sample, if it is one."""
+    ends = _take_interval(results, benchmark, variant, measure)
+    if ends is None or ends[0] == ends[1]:  # every finding was judged
+        return ""
+    shown = dict.fromkeys(show(end, measure) for end in ends)
+    return f" [{' to '.join(shown)}]"
+
+
+def _take_interval(
+    results: Results, benchmark: str, variant: str, measure: str
+) -> tuple[float, float] | None:
+    """The ends of the interval of a measure; None where some seeds do not have them."""
     ends = [f"{measure}_{end}" for end in ("low", "high")]
     if not all(end in MEASURES for end in ends):
-        return ""
+        return None
     inner = _run_of(results) if benchmark.startswith(MEAN) else [benchmark]
     for place in inner:  # an interval of some seeds need not hold the mean of all
         counts = {len(results.numbers(place, variant, name)) for name in (measure, *ends)}
         if len(counts) > 1:
-            return ""
-    values = [_mean(results, benchmark, variant, end) for end in ends]
-    shown = [show(value, measure) for value in values if value is not None]
-    return f" [{' to '.join(dict.fromkeys(shown))}]" if len(shown) == len(ends) else ""
+            return None
+    low, high = (_mean(results, benchmark, variant, end) for end in ends)
+    return None if low is None or high is None else (low, high)
 
 
 @dataclass(frozen=True)
@@ -270,7 +280,7 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
         return Tried(claim, 0, (), (), (), 0, "the cells do not all name one machine")
     held, against, undecided, missing = 0, [], [], []
     seeds = []
-    sign = 1 if MEASURES[claim.measure].more_is_better is not False else -1
+    sign = MEASURES[claim.measure].sign
     for benchmark in _run_benchmarks(study, results):
         mine = results.numbers(benchmark, claim.first, claim.measure)
         others = {name: _rival(results, benchmark, claim, name) for name in claim.over}
@@ -331,7 +341,7 @@ def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, fl
 def _ratio_by_seed(
     results: Results, benchmark: str, first: str, second: str, measure: str
 ) -> list[float]:
-    """The mean over seeds of the ratio on a benchmark, if any; ratios over 0 are left out."""
+    """The mean over seeds of the ratio on a benchmark, if any; no seed counts whose second is 0."""
     mine, other = (
         {o.seed: o.measures.get(measure) for o in results.of(benchmark, name) if o.status == DONE}
         for name in (first, second)
@@ -367,6 +377,8 @@ class _Place:
         """One cell of the row."""
         mean = _mean(self.results, self.benchmark, self.variant, measure)
         if kind == "ours" and mean is None:
+            if _few_of_some(self.results, self.benchmark, self.variant, measure):
+                self.notes.add(_FEW_FOUND)
             return _why_not(self.results, self.benchmark, self.variant, measure, self.notes)
         if kind == "ours" and mean is not None:
             apart = _is_apart(self.results, self.benchmark, self.variant, measure)
@@ -393,13 +405,18 @@ def _mean(results: Results, benchmark: str, variant: str, measure: str) -> float
         known = [value for value in values if value is not None]
         return statistics.fmean(known) if known and len(known) == len(values) else None
     found = results.numbers(benchmark, variant, measure)
-    if measure in _OF_ALL and len(found) < len(_done(results, benchmark, variant)):
-        return None
     return statistics.fmean(found) if found else None
 
 
 def _done(results: Results, benchmark: str, variant: str) -> list[Outcome]:
     return [outcome for outcome in results.of(benchmark, variant) if outcome.status == DONE]
+
+
+def _few_of_some(results: Results, benchmark: str, variant: str, measure: str) -> bool:
+    """Did some seeds find too few for a measure that others have?"""
+    done = _done(results, benchmark, variant)
+    known = any(o.measures.get(measure) is not None for o in done)
+    return known and any(found_too_few(measure, o.measures) for o in done)
 
 
 def _rival(results: Results, benchmark: str, claim: Claim, name: str) -> list[float]:
@@ -448,17 +465,34 @@ def _why_not(
     if told is None and measure in ("paper_rows", "paper_speed"):
         return "never found as many"
     if told is None:
-        found = [o.measures.get("findings") for o in outcomes]
-        fewest = any if measure in _OF_ALL else all
-        few = fewest(isinstance(n, (int, float)) and n < FEWEST_TO_JUDGE for n in found)
-        judged = measure not in _OF_THE_TARGET
-        return f"under {FEWEST_TO_JUDGE} found" if few and judged else NOT_MEASURED
+        return _say_what_lacks(outcomes, measure, notes)
     if notes is not None and told.why:
         where = (
             benchmark.partition("-")[0] if told.status == "absent" else f"{benchmark}, {variant}"
         )
         notes.add(f"{told.status}: {where}: {told.why}")
     return told.status
+
+
+def _say_what_lacks(outcomes: Sequence[Outcome], measure: str, notes: _Notes | None) -> str:
+    """Why cells that are done have no number: too few findings, or too few people who flip."""
+    if (people := _few_people(outcomes, measure)) is not None:
+        if notes is not None:
+            notes.add(_FEW_PEOPLE)
+        return "1 person flips" if people == 1 else f"{people} people flip"
+    lacking = [o.measures for o in outcomes if found_too_few(measure, o.measures)]
+    if not lacking:
+        return NOT_MEASURED
+    fewest = max(needs(measure, measures) for measures in lacking)
+    return f"under {fewest:,} found" if fewest > 1 else "none found"
+
+
+def _few_people(outcomes: Sequence[Outcome], measure: str) -> int | None:
+    """How many of the table's own people flip, where they are too few for a likeness to them."""
+    known = [o.measures["likeness_n"] for o in outcomes if "likeness_n" in o.measures]
+    if measure not in ("likeness", "real_likeness") or not known:
+        return None
+    return max(known) if max(known) < FEWEST_TO_JUDGE else None
 
 
 def _best(values: dict[str, float | None], measure: str) -> str | None:

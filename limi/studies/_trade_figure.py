@@ -38,7 +38,8 @@ _Dots = dict[str, dict[str, _Point]]
 def draw_trade(study: Study, results: Results, benchmarks: Sequence[str]) -> str:
     """A panel for the mean of several benchmarks, and one for each.
 
-    The figure's `marks` are the letters of variants, and a line joins those that `line` names.
+    The figure's `marks` are the letters of variants, and others are left out; a line joins those
+    that `line` names.
     """
     across, upward = str(study.figure["measure"]), str(study.figure["against"])
     found = {one: _take_dots(study, results, one, across, upward) for one in benchmarks}

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from limi.studies import _claim_numbers
+from limi.studies import _claim_numbers, _sides
 from limi.studies._claims import PaperClaim, classify, compute, judge, list_claims
 from limi.studies._derived import complete
 from limi.studies._files import load, paper_numbers
@@ -12,6 +12,13 @@ from limi.studies._results import Results, read
 from limi.studies._side import Side
 from limi.studies._sides import take_side
 from tests.studies.small import ROOT, outcome
+
+
+@pytest.fixture(autouse=True)
+def small_plan(monkeypatch):
+    """What is judged here is the whole plan; test_sides.py has plans of which a part was run."""
+    monkeypatch.setattr(_sides, "list_planned", lambda scene: scene.benchmarks)
+
 
 FIRST = PaperClaim(
     says="first",
@@ -292,7 +299,7 @@ def test_equal_rows_are_those_that_both_had_checked():
     known = results({"census-sex": [100, 100]}, {"census-sex": [40, 40]}, curves)
     judged = judge(claim, known)
     assert judged.with_trees == "2.50 x"
-    assert judged.at_equal_rows == "0.25 x"
+    assert judged.at_equal_rows == "0.25 x (`trees`)"
 
 
 def test_the_paper_s_averages_follow_from_its_tables():
@@ -408,7 +415,7 @@ def test_a_factor_is_that_of_the_mean_changes_and_open_over_what_the_control_cha
     line = {"before": [1.0, 1.0], "limi": [0.6, 0.6], "neuronfair": [0.99, 0.79]}
     judged = judge(claim, repaired(**line, control=[1.0, 1.0]))
     assert judged.with_trees == "3.64 x (1.90 x to 40.0 x)"  # the mean of both would be 21
-    assert judged.holds == "yes (`trees`)"
+    assert judged.holds == "open: one model before (`trees`)"
     beside = dataclasses.replace(claim, control="control")
     assert judge(beside, repaired(**line, control=[1.01, 1.02])).holds == "yes (`trees`)"
     assert judge(beside, repaired(**line, control=[0.9, 1.02])).holds == "open (`trees`)"
@@ -645,7 +652,7 @@ FACTOR = dataclasses.replace(
 @pytest.mark.parametrize(
     ("limi", "shown", "holds"),
     [
-        ([0.6, 0.6], "falls with LIMI's alone", "yes"),
+        ([0.6, 0.6], "falls with LIMI's alone", "open: one model before"),
         (
             [0.6, 1.6],
             "does not fall with LIMI's to falls with LIMI's alone",
@@ -915,7 +922,10 @@ def test_several_seeds_of_a_factor_go_before_an_infinite_one():
     (large,) = repaired(before=[1.0], limi=[0.6], neuronfair=[1.2])
     (small,) = repaired(before=[1.0, 1.0], limi=[0.4, 0.4], neuronfair=[0.8, 0.8])
     judged = judge(FACTOR, [large, dataclasses.replace(small, scale="small")])
-    assert (judged.with_trees, judged.holds) == ("3.00 x, `small`", "yes (`trees`)")
+    assert (judged.with_trees, judged.holds) == (
+        "3.00 x, `small`",
+        "open: one model before (`trees`)",
+    )
 
 
 def test_pairs_at_equal_rows_have_no_ratio_over_nothing():
@@ -930,7 +940,7 @@ def test_pairs_at_equal_rows_have_no_ratio_over_nothing():
     def curve(found, rows=100):
         return {"rows": [rows], "queries": [1], "findings": [found]}
 
-    assert judge(claim, known(curve(20, 50))).at_equal_rows == "2.00 x"
+    assert judge(claim, known(curve(20, 50))).at_equal_rows == "2.00 x (`trees`)"
     assert judge(claim, known(curve(0, 50))).at_equal_rows == "not computable"
 
 
@@ -982,4 +992,4 @@ def test_equal_rows_with_trees_stand_where_those_with_ctgan_have_no_curve():
     both = dataclasses.replace(known, outcomes={**known.outcomes, **with_ctgan})
     judged = judge(claim, [both])
     assert judged.with_paper_generator == "0.88 x"
-    assert judged.at_equal_rows == "1.00 x"
+    assert judged.at_equal_rows == "1.00 x (`trees`)"

@@ -109,7 +109,12 @@ def transcribed(text):
         ("dnn", "findings", FINDINGS, METHODS),
         ("dnn", "per_second", SPEED, METHODS),
         ("rf", "findings", FORESTS, ("aequitas", "sg", "expga", "limi")),
-        ("step", "findings", STEPS, tuple(f"step-{s}" for s in ("0", 0.1, 0.2, 0.3, 0.4, 0.5))),
+        (
+            "step",
+            "found_latents",
+            STEPS,
+            tuple(f"step-{s}" for s in ("0", 0.1, 0.2, 0.3, 0.4, 0.5)),
+        ),
     ],
 )
 def test_the_paper_s_counts_were_copied_right(study, measure, text, columns):

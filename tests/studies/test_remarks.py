@@ -107,7 +107,58 @@ def test_a_definition_is_named_with_its_words():
         ("findings limi > natural held 3", False),
         ("small: findings limi > natural mean", True),
         ("findings limi natural", False),
+        ("findings limi > natural", False),
+        ("findings limi > natural nonsense", False),
+        ("findings limi > natural count many", False),
+        ("findings limi > natural count at 2", False),
         ("nonsense", False),
+        # Of several rivals it must hold against every one.
+        ("atn limi < natural,real mean", False),
+        # By means: at least, at most, on all, and on those named.
+        ("findings natural > limi count at most 0", True),
+        ("findings limi > natural count at most 1", False),
+        ("findings limi > natural count all", True),
+        ("atn natural > limi count all", False),
+        ("atn natural > limi on census-sex", True),
+        ("atn natural > limi on census-sex,credit-sex", False),
+        ("findings adf > limi on census-sex", True),
+        # By the rule.
+        ("findings limi > natural held all", True),
+        ("findings limi > natural held at most 1", False),
+        ("findings natural > limi held at most 0", True),
+        ("findings natural > limi lost 2", True),
+        ("findings natural > limi lost at most 1", False),
+        ("findings natural < limi lost at most 0", True),
+        ("findings natural < limi held on credit-sex", True),
+        ("findings adf > limi held on census-sex", True),
+        ("findings adf > limi,natural held on census-sex", True),
+        ("findings limi > adf,natural held on census-sex", False),
+        ("atn natural > limi open on credit-sex", True),
+        ("atn natural > limi open all", False),
+        ("atn natural > limi open at most 1", True),
+        ("atn limi < natural mean on census-sex", True),
+        ("findings adf > limi mean on census-sex", True),
+        ("findings limi > 150000 mean on census-sex,credit-sex", True),
+        ("findings limi > 150000 mean on census-sex", False),
+        ("findings limi > natural mean on census-sex,credit-sex", True),
+        ("findings limi > natural mean census-sex", False),
+        ("findings limi > natural mean census-sex credit-sex", False),
+        # Numbers, the paper's numbers and ratios.
+        ("findings limi > 95000 mean", True),
+        ("findings limi > 95000 open on census-sex", True),
+        ("findings limi > 95000 held on credit-sex", True),
+        ("findings limi < 95000 lost on credit-sex", True),
+        ("findings limi < 95000 held on credit-sex", False),
+        ("findings limi > paper:limi count all", True),
+        ("findings limi > paper:limi held all", True),
+        ("findings natural > paper:limi count all", False),
+        ("findings limi > paper:nobody mean", False),
+        ("findings limi/natural > 1.2 count all", True),
+        ("findings limi/natural > 1.3 count all", False),
+        ("findings limi/natural < 1.4 mean", True),
+        ("findings limi/paper:limi > 1.1 count all", True),
+        ("findings limi/natural > adf/natural on census-sex", False),
+        ("findings limi/0 > 1 mean", False),
     ],
 )
 def test_words_rest_on_what_the_cells_say(support, holds):
@@ -116,6 +167,40 @@ def test_words_rest_on_what_the_cells_say(support, holds):
     assert (wrong == []) == holds
     if not holds:
         assert wrong == [f"words: the words rest on {support!r}, which does not hold"]
+
+
+@pytest.mark.parametrize(
+    ("how", "holds"),
+    [
+        ("mean", True),  # over the benchmarks that have both
+        ("mean on census-sex", True),
+        ("mean on census-sex,credit-sex", False),
+        ("on census-sex", True),
+        ("held on census-sex", True),
+        ("on credit-sex", False),
+        ("held on credit-sex", False),
+        ("count 1", False),
+        ("held 1", False),
+        ("lost at most 1", False),
+    ],
+)
+def test_a_benchmark_without_a_number_is_not_left_out_of_what_is_counted(how, holds):
+    known = tiny()
+    for name in ("credit-sex/limi/0", "credit-sex/limi/1"):
+        cell = known.outcomes[name]
+        known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "atn": None})
+    support = f"atn natural > limi {how}"
+    assert (check_text("w", [], load("dnn"), [known], [], [support]) == []) == holds
+
+
+def test_the_only_number_of_the_paper_is_that_of_every_benchmark():
+    # Several protected columns at once: the paper prints means over its benchmarks alone.
+    study, known = load("several-protected"), dataclasses.replace(tiny(), study="several-protected")
+    told = [
+        check_text("w", [], study, [known], [], [support])
+        for support in ("findings limi > paper:limi mean", "findings limi < paper:limi count 1")
+    ]
+    assert told == [[], []]
 
 
 def test_the_largest_scale_that_has_the_numbers_decides_what_words_rest_on():

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from limi import studies
-from limi.studies import _page, _tables
+from limi.studies import _page, _remarks, _tables
 from limi.studies._claims import judge, list_claims
 from limi.studies._derived import complete
 from limi.studies._files import load
@@ -138,7 +138,7 @@ def test_pages_and_overview_hold_to_one_rule(mine, theirs, held, n_against, n_op
     assert (tried.held, len(tried.against), len(tried.open)) == (held, n_against, n_open)
     same = dataclasses.replace(list_claims()[0], over=("natural",), equal_rows=False, ours=True)
     shown = f"{held} of 1" + (", 1 open" if n_open else "")
-    assert judge(same, [results]).with_trees == f"{shown}, `small`"
+    assert judge(same, [results]).with_trees == f"{shown}, 1 of 7 benchmarks, `small`"
 
 
 def test_one_seed_is_named_where_a_claim_rests_on_it():
@@ -170,6 +170,20 @@ def test_shares_of_a_sample_carry_two_digits_and_their_interval():
     table = _tables.matrix(small_study(), "plausible_per_row", known)
     assert table.rows[0] == ("census-sex", "21 % [20 % to 22 %]")
     assert "interval" in table.title
+
+
+def test_plausible_findings_per_query_carry_the_interval_of_their_count():
+    measures = {"plausible": 210.0, "plausible_low": 200.0, "plausible_high": 221.0}
+    cell = outcome("census-sex/limi/0", findings=300.0, rows=1000.0, queries=10_000.0, **measures)
+    cell = dataclasses.replace(cell, measures={**cell.measures, "plausible_per_thousand": 21.0})
+    known = complete(load("dnn"), Results("dnn", "small", {cell.cell: cell}))
+    table = _tables.matrix(small_study(), "plausible_per_thousand", known)
+    assert table.rows[0] == ("census-sex", "21 [20 to 22]")
+    # Where every finding was judged there is nothing left open.
+    exact = {**cell.measures, "plausible_low": 210.0, "plausible_high": 210.0}
+    whole = Results("dnn", "small", {cell.cell: dataclasses.replace(cell, measures=exact)})
+    table = _tables.matrix(small_study(), "plausible_per_thousand", whole)
+    assert (table.rows[0], table.notes) == (("census-sex", "21"), ())
 
 
 def test_the_end_of_the_paper_s_runs_is_a_word():
@@ -254,6 +268,13 @@ def test_numbers_that_look_alike_have_more_digits():
     assert show_apart(5.0, 5.0, "findings") == ("5", "5")
 
 
+def test_the_paper_s_steps_stand_beside_what_ours_find_within_its_limit():
+    cell = outcome("census-sex/step-0/0", findings=99.0, found_latents=88.0)
+    known = Results("step", "small", {cell.cell: cell})
+    tables = [_tables.matrix(load("step"), m, known) for m in ("findings", "found_latents")]
+    assert [table.rows[0][1] for table in tables] == ["99", "88 (38,974)"]
+
+
 def test_a_column_that_no_cell_has_is_left_out():
     spec = dataclasses.replace(small_study().tables[0], measures=("findings", "one_apart"))
     (table,) = studies.tables(dataclasses.replace(small_study(), tables=(spec,)), tiny())
@@ -275,15 +296,58 @@ def test_an_interval_of_some_seeds_is_not_shown_beside_the_mean_of_all():
     assert _tables._interval(known, "census-sex", "limi", "plausible_per_row") == " [10 % to 30 %]"
 
 
-def test_findings_are_not_counted_in_those_seeds_alone_that_found_many():
+@pytest.mark.parametrize(
+    ("measure", "many", "told"),
+    [
+        ("plausible", {"findings": 60, "plausible": 40}, "under 50 found"),
+        ("plausible_share", {"findings": 60, "plausible_share": 0.7}, "under 50 found"),
+        ("atn", {"findings": 60, "atn": 0.7}, "under 50 found"),
+        ("representative_atn", {"findings": 600, "representative_atn": 0.7}, "under 200 found"),
+        ("likeness", {"findings": 600, "likeness": 0.7, "likeness_n": 413}, "under 413 found"),
+        ("one_apart", {"findings": 600, "one_apart": 0.7}, "none found"),
+    ],
+)
+def test_nothing_is_told_of_those_seeds_alone_that_found_enough(measure, many, told):
     known = tiny()
-    for seed, measures in enumerate([{"findings": 60, "plausible": 40}, {"findings": 3}]):
-        name = f"census-sex/limi/{seed}"
-        known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures=measures)
-    table = _tables.matrix(small_study(), "plausible", known)
-    census = next(row for row in table.rows if row[0] == "census-sex")
-    assert census[table.headings.index("limi")] == "under 50 found"
-    assert any(note.startswith("Not shown where a seed found under 50") for note in table.notes)
+    few = {**many, "findings": 0, measure: None}
+    for seed, measures in enumerate([many, few]):
+        for name in (f"census-sex/limi/{seed}", f"credit-sex/limi/{seed}"):
+            one = many if name.startswith("credit") else measures
+            known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures=one)
+    assert known.numbers("census-sex", "limi", measure) == []
+    # Neither is it in the texts.
+    assert [*_remarks._by_benchmark(["limi"], measure, known)] == ["credit-sex"]
+    table = _tables.matrix(small_study(), measure, known)
+    shown = {row[0]: row[table.headings.index("limi")].rstrip("*") for row in table.rows}
+    assert shown["census-sex"] == told
+    assert shown["mean"] == "-"
+    assert [note for note in table.notes if note.startswith("Not shown where a seed found fewer")]
+    spec = dataclasses.replace(small_study().tables[0], measures=(measure,))
+    (listed,) = studies.tables(dataclasses.replace(small_study(), tables=(spec,)), known)
+    assert ("census-sex", "limi", told) in {row[:3] for row in listed.rows}
+    assert any(note.startswith("Not shown where a seed found fewer") for note in listed.notes)
+
+
+def test_a_likeness_that_the_table_is_too_small_for_says_how_few_flip():
+    cells = {}
+    for benchmark, n in (("census-sex", 63), ("credit-sex", 4)):
+        cell = outcome(f"{benchmark}/limi/0", findings=800, likeness=None, likeness_n=n)
+        if benchmark == "census-sex":
+            cell = dataclasses.replace(cell, measures={**cell.measures, "likeness": 0.8})
+        cells[cell.cell] = cell
+    known = Results("dnn", "small", cells)
+    spec = dataclasses.replace(small_study().tables[0], measures=("likeness",))
+    study = dataclasses.replace(small_study(), tables=(spec,))
+    for table in (_tables.matrix(study, "likeness", known), *studies.tables(study, known)):
+        assert any("4 people flip" in row for row in table.rows)
+        assert any("at least 50 of the table's own people who flip" in one for one in table.notes)
+
+
+def test_a_reason_is_told_only_of_what_findings_are_needed_for():
+    cell = outcome("census-sex/limi/0", findings=3)
+    known = Results("dnn", "small", {cell.cell: cell})
+    told = [_tables._why_not(known, "census-sex", "limi", m) for m in ("likeness", "per_second")]
+    assert told == ["under 50 found", "not measured"]
 
 
 def test_a_measure_that_some_seeds_lack_says_so():
