@@ -242,7 +242,7 @@ def test_a_text_that_no_longer_follows_is_found(tmp_path, monkeypatch):
     words = copy.deepcopy(load_overview())
     words["rule"]["says"] += "It holds on three tables."
     words["conclusions"][0]["supports"] = ["findings natural > limi mean"]
-    claims = [dataclasses.replace(list_claims()[0], note="On 17 {findings limi mean}.")]
+    claims = [dataclasses.replace(list_claims()[0], note="On 17 {findings limi mean}.", fixed=())]
     monkeypatch.setattr(_page, "load_overview", lambda: words)
     monkeypatch.setattr(_page, "list_claims", lambda: claims)
     found = check_pages(tmp_path)
