@@ -11,7 +11,8 @@ from limi.studies._measures import MEASURES, SPEEDS, show
 from limi.studies._paper_claims import PaperClaim
 
 __all__ = ["Get", "average_ratios", "compute", "compute_of_means", "compute_of_paper"]
-__all__ += ["count_in_the_paper", "find_limit", "list_published", "show_size"]
+__all__ += ["count_in_the_paper", "find_limit", "find_steadiness", "list_published"]
+__all__ += ["show_size", "show_steadiness"]
 
 Get = Callable[[str, str], float | None]
 """The number of a benchmark and a variant, of one seed or of the paper."""
@@ -67,6 +68,17 @@ def _relative(claim: PaperClaim, numbers: Mapping[str, Sequence[float]]) -> floa
     # Where it rises with LIMI's findings there is nothing to compare; where it falls with them
     # alone, no factor is large enough.
     return ours / theirs if min(ours, theirs) > 0 else math.inf if ours > 0 else -math.inf
+
+
+def find_steadiness(line: Iterable[float]) -> float:
+    """The largest of the benchmarks in times of the smallest."""
+    values = list(line)
+    return max(values) / min(values) if min(values) > 0 else math.inf
+
+
+def show_steadiness(value: float) -> str:
+    """As it is written; of a method that finds nothing on a benchmark there is no number."""
+    return f"{value:.1f} x" if math.isfinite(value) else "none on some"
 
 
 def compute_of_means(claim: PaperClaim, lines: Mapping[str, Sequence[float]]) -> float | None:

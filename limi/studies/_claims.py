@@ -16,14 +16,17 @@ from limi.studies._claim_numbers import (
     compute,
     compute_of_paper,
     count_in_the_paper,
+    find_steadiness,
     list_published,
     show_size,
+    show_steadiness,
 )
 from limi.studies._derived import complete
 from limi.studies._files import PAPER_GENERATOR, Study, load
 from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
+from limi.studies._rule import TIE, find_first
 from limi.studies._side import NOT_JUDGED, NOTHING, Side
 from limi.studies._sides import has_generator, take_side, uses_generator
 
@@ -160,19 +163,18 @@ def _first_in_the_paper(claim: PaperClaim, study: Study) -> str:
         return _steadiest_in_the_paper(claim, [numbers[b] for b in benchmarks])
     if claim.kind == "table":
         means = {b: statistics.fmean(numbers[b][v] for v in claim.over) for b in benchmarks}
-        return f"`{min(means, key=lambda name: means[name])}`"
+        lowest = find_first({b: -mean for b, mean in means.items()})
+        return lowest if lowest == TIE else f"`{lowest}`"
     if claim.kind == "best":
         means = {v: statistics.fmean(numbers[b][v] for b in benchmarks) for v in claim.over}
-        return study.variant(max(means, key=lambda name: sign * means[name])).label
+        best = find_first({v: sign * mean for v, mean in means.items()})
+        return best if best == TIE else study.variant(best).label
     ahead, n = count_in_the_paper(claim)
     return f"{ahead} of {n}"
 
 
 def _steadiest_in_the_paper(claim: PaperClaim, lines: Sequence[Mapping[str, float]]) -> str:
     """The largest over the smallest benchmark, of the method and of the steadiest rival."""
-    spread = {
-        name: max(line[name] for line in lines) / min(line[name] for line in lines)
-        for name in claim.named
-    }
+    spread = {name: find_steadiness(line[name] for line in lines) for name in claim.named}
     rival = min(claim.over, key=lambda name: spread[name])
-    return f"{spread[claim.first]:.1f} x; {rival} {spread[rival]:.1f} x"
+    return f"{show_steadiness(spread[claim.first])}; {rival} {show_steadiness(spread[rival])}"

@@ -226,7 +226,6 @@ def _lines(study: Study, results: Results, benchmark: str) -> Panel:
     plain = [v for v in study.variants if not v.of]
     names = [v.name for v in plain]
     found = {v.name: results.numbers(benchmark, v.name, measure) for v in study.variants}
-    beside = {v.of: v.name for v in study.variants if v.of}
     values = [x for numbers in found.values() for x in numbers] + list(paper.values())
     scale, high = Linear(values), 150.0
     body = [draw_text(0, 16, benchmark, "title")]
@@ -258,9 +257,9 @@ def _lines(study: Study, results: Results, benchmark: str) -> Panel:
             "other",
             COLOURS[2],
             [
-                (i, statistics.fmean(found[beside[n]]))
+                (i, statistics.fmean(found[study.beside(n)]))
                 for i, n in enumerate(names)
-                if found.get(beside.get(n, ""))
+                if found.get(study.beside(n))
             ],
         ),
     ):

@@ -179,6 +179,10 @@ class Study:
         """A variant by its name."""
         return next(variant for variant in self.variants if variant.name == name)
 
+    def beside(self, name: str) -> str:
+        """The variant that is this one run with the paper's generator; "" where there is none."""
+        return next((v.name for v in self.variants if v.of and v.of == name), "")
+
 
 def folder() -> Path:
     """Where the study files lie: inside an installed package, or beside it in the repository."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -10,16 +9,18 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from limi.studies._claim_numbers import count_in_the_paper
+from limi.studies._claim_numbers import (
+    count_in_the_paper,
+    find_steadiness,
+    show_steadiness,
+)
 from limi.studies._measures import show
 from limi.studies._paper_claims import PaperClaim
-from limi.studies._rule import compare
+from limi.studies._rule import compare, find_first, stand_before_all
 from limi.studies._scene import Scene
 from limi.studies._side import ALONE, ONE_BEFORE, ONE_SEED, Side, put_in_brackets
 
 __all__ = ["JUDGES"]
-
-_TIE = "a tie"
 
 
 @dataclass(frozen=True)
@@ -77,17 +78,13 @@ def _try(scene: Scene, benchmark: str) -> _Tried | None:
             seeds.append(len(of))
             draws.append(scene.count_draws(name, of))
         verdicts.append(compare(known.values()))
-    return _Tried(_worst(verdicts), min(seeds), min(draws)) if verdicts else None
-
-
-def _worst(verdicts: Sequence[str]) -> str:
-    return next((word for word in ("lost", "open") if word in verdicts), "held")
+    return _Tried(stand_before_all(verdicts), min(seeds), min(draws)) if verdicts else None
 
 
 def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> Side | None:
     """Is the mean over benchmarks, or their spread, the first of all, beyond the seeds?"""
     claim = scene.claim
-    sign = -1 if fold is _spread_of else scene.sign
+    sign = -1 if fold is find_steadiness else scene.sign
     verdicts, seeds, means = [], [], {}
     for rival in claim.over:
         lines = [_folded_by_seed(scene, fold, rival, n) for n in (0, 1)]
@@ -101,24 +98,15 @@ def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> S
         return None
     best = max(means, key=lambda name: sign * means[name][1])
     ours, rivals = (
-        _show_spread(value) if fold is _spread_of else show(value, claim.measure)
+        show_steadiness(value) if fold is find_steadiness else show(value, claim.measure)
         for value in means[best]
     )
-    worst = _worst(verdicts)
+    worst = stand_before_all(verdicts)
     verdict = {"held": "yes", "lost": "no", "open": "open"}[worst]
     if min(seeds) < 2 and worst == "held":
         verdict = ONE_SEED
     alone = ALONE if min(seeds) < 2 else ""
     return Side(f"{ours}; {best} {rivals}{alone}", verdict, n_seeds=min(seeds))
-
-
-def _spread_of(line: Sequence[float]) -> float:
-    """The largest of the benchmarks in times of the smallest."""
-    return max(line) / min(line) if min(line) > 0 else math.inf
-
-
-def _show_spread(value: float) -> str:
-    return f"{value:.1f} x" if math.isfinite(value) else "none on some"
 
 
 def _folded_by_seed(
@@ -145,7 +133,7 @@ def _best(scene: Scene) -> Side | None:
     """Which variant has the best mean over benchmarks, for every seed."""
     over = scene.claim.over
     won = [
-        _find_first({name: scene.sign * sum(lines[name]) for name in over})
+        find_first({name: scene.sign * sum(lines[name]) for name in over})
         for lines in scene.by_seed(over).values()
     ]
     return _winners(won, {v: scene.study.variant(v).label for v in over}, scene.claim.first)
@@ -157,15 +145,8 @@ def _lowest_table(scene: Scene) -> Side | None:
     won = []
     for lines in scene.by_seed(over).values():
         means = [statistics.fmean(column) for column in zip(*lines.values(), strict=True)]
-        won.append(_find_first({table: -x for table, x in zip(tables, means, strict=True)}))
+        won.append(find_first({table: -x for table, x in zip(tables, means, strict=True)}))
     return _winners(won, {table: f"`{table}`" for table in tables}, scene.claim.table)
-
-
-def _find_first(values: Mapping[str, float]) -> str:
-    """Whose value is the largest; nobody's where several are."""
-    best = max(values.values())
-    first = [name for name, value in values.items() if value == best]
-    return first[0] if len(first) == 1 else _TIE
 
 
 def _winners(names: Sequence[str], labels: Mapping[str, str], claimed: str) -> Side | None:
@@ -236,7 +217,7 @@ def _tell_first_out(claim: PaperClaim, means: Mapping[str, float], sign: int) ->
 JUDGES: Mapping[str, Callable[[Scene], Side | None]] = {
     "first": _count,
     "first of means": partial(_first_of_means, fold=statistics.fmean),
-    "steadiest": partial(_first_of_means, fold=_spread_of),
+    "steadiest": partial(_first_of_means, fold=find_steadiness),
     "best": _best,
     "table": _lowest_table,
     "order": _in_order,

@@ -25,7 +25,7 @@ from limi.studies._files import SCALES, Study, load, load_overview, names, shipp
 from limi.studies._formats import note, render
 from limi.studies._outdated import OLDER, find_older, find_outdated, take_marks
 from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in, find_lacking
-from limi.studies._results import DONE, Results, read
+from limi.studies._results import DONE, NOT_RUN, Results, read
 from limi.studies._rule import draw_stands
 from limi.studies._tables import Tried, claims, combine, matrix, tables, take_cells
 
@@ -384,7 +384,7 @@ def _list(studies: _Kept) -> str:
     for study, kept in studies:
         link = f"[{study.title}]({study.name}.md) | {study.source}"
         if not kept:
-            lines.append(f"| {link} | not run | |")
+            lines.append(f"| {link} | {NOT_RUN} | |")
         for results in kept:
             done, planned = _progress(study, results)
             lines.append(f"| {link} | {results.scale} | {done:,} of {planned:,} |")

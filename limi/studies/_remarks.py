@@ -56,18 +56,29 @@ import functools
 import operator
 import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from limi.studies._derived import complete
 from limi.studies._files import Study, paper_numbers
 from limi.studies._measures import MEASURES, show
-from limi.studies._results import DONE, Results
-from limi.studies._rule import ABOVE, BELOW, OPEN, compare, stand, tell_stand
+from limi.studies._results import DONE, NOT_RUN, Results
+from limi.studies._rule import (
+    ABOVE,
+    BELOW,
+    OPEN,
+    TIE,
+    compare,
+    find_first,
+    stand,
+    stand_before_all,
+    tell_stand,
+)
 
 __all__ = ["WAITS", "check_remarks", "check_text", "fill_in", "find_lacking", "find_numbers"]
 
 WAITS = "*A part of this text waits for cells that have not been run.*"
-_NOT_RUN = "(not run)"
+
 _BLOCKS = re.compile(r"\n\n|\n(?=- )")
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _CODE = re.compile(r"`[^`]*`")
@@ -100,7 +111,7 @@ def fill_in(text: str, study: Study, known: Sequence[Results]) -> str:
         if not any(_waits(place, study, ready) for place in _BRACES.findall(block))
     ]
     shown = "".join(block + end for block, end in blocks).rstrip()
-    filled = _BRACES.sub(lambda found: _fill(found[1], study, ready) or _NOT_RUN, shown)
+    filled = _BRACES.sub(lambda found: _fill(found[1], study, ready) or f"({NOT_RUN})", shown)
     if len(blocks) == len(ends):
         return filled
     return f"{filled}\n\n{WAITS}" if filled else WAITS
@@ -422,12 +433,8 @@ def _rule(words: Sequence[str], results: Results) -> dict[str, str] | None:
     benchmarks = dict.fromkeys(o.benchmark for o in results.outcomes.values())
     if any(benchmark not in one for one in stands for benchmark in benchmarks):
         return None  # a rival without a number is not left out
-    told = {}
-    for benchmark in benchmarks:
-        words_of = [one[benchmark] for one in stands]
-        is_held = all(word == ahead for word in words_of)
-        told[benchmark] = "held" if is_held else "lost" if behind in words_of else "open"
-    return told
+    by_rule = {ahead: "held", behind: "lost", OPEN: "open"}
+    return {b: stand_before_all(by_rule[one[b]] for one in stands) for b in benchmarks}
 
 
 def _ruled(words: list[str], study: Study, results: Results) -> str | None:
@@ -469,17 +476,20 @@ def _best(words: list[str], study: Study, results: Results) -> str | None:
     found = _by_benchmark(variants, measure, results)
     if len(found) < len({o.benchmark for o in results.outcomes.values()}) or not found:
         return None
-    pick = min if MEASURES[measure].more_is_better is False else max
+    sign = MEASURES[measure].sign
     of = {name: study.variant(name).of or name for name in variants}  # the text says with what
     labels = {name: study.variant(of[name]).label for name in variants}
     if over_all:
-        means = [statistics.fmean(column) for column in zip(*found.values(), strict=True)]
-        return labels[variants[means.index(pick(means))]]
-    counts = dict.fromkeys(variants, 0)
-    for line in found.values():
-        counts[variants[line.index(pick(line))]] += 1
-    ranked = sorted(variants, key=lambda name: -counts[name])
-    parts = [f"{labels[name]} on {counts[name]}" for name in ranked if counts[name]]
+        found = {"all": [statistics.fmean(column) for column in zip(*found.values(), strict=True)]}
+    first = [
+        find_first({name: sign * x for name, x in zip(variants, line, strict=True)})
+        for line in found.values()
+    ]
+    if over_all:
+        return labels.get(first[0], first[0])
+    counts = Counter(first)
+    ranked = sorted([*variants, TIE], key=lambda name: -counts[name])
+    parts = [f"{labels.get(name, name)} on {counts[name]}" for name in ranked if counts[name]]
     return f"{', '.join(parts)} of {len(found)}"
 
 

@@ -19,11 +19,14 @@ from limi.studies._measures import found_too_few
 from limi.system import writing
 from limi.system.validate import require_fields, require_type
 
-__all__ = ["DONE", "FAILED", "Outcome", "Results", "collect", "join_makers", "keep", "read"]
-__all__ += ["write_cell"]
+__all__ = ["DONE", "FAILED", "NOT_MEASURED", "NOT_RUN", "TOO_FEW", "Outcome", "Results", "collect"]
+__all__ += ["join_makers", "keep", "read", "write_cell"]
 
 FORMAT = 1
 DONE, ABSENT, UNABLE, FAILED = "done", "absent", "unable", "failed"
+# Said where there is no number: there is no cell, it lacks the measure, or a seed of it found
+# fewer than the measure needs.
+NOT_RUN, NOT_MEASURED, TOO_FEW = "not run", "not measured", "too few found"
 _CELL = re.compile(r"[a-z0-9][\w+.-]*/[a-z0-9][a-z0-9+.-]*/\d{1,9}", re.ASCII)
 
 

@@ -12,9 +12,11 @@ from limi.studies._formats import StudyTable
 from limi.studies._measures import MEASURES, show
 from limi.studies._results import Results
 
-__all__ = ["ABOVE", "BELOW", "OPEN", "compare", "draw_stands", "stand", "tell_stand"]
+__all__ = ["ABOVE", "BELOW", "OPEN", "TIE", "compare", "draw_stands", "find_first", "stand"]
+__all__ += ["stand_before_all", "tell_stand"]
 
 ABOVE, BELOW, OPEN = "higher", "lower", "not told apart"
+TIE = "a tie"
 
 
 def compare(pairs: Iterable[tuple[float, float]]) -> str:
@@ -26,6 +28,20 @@ def compare(pairs: Iterable[tuple[float, float]]) -> str:
     if known and all(a > b for a, b in known):
         return "held"
     return "lost" if known and all(a < b for a, b in known) else "open"
+
+
+def stand_before_all(stands: Iterable[str]) -> str:
+    """How one stands to all of its rivals, from how it stands to each: `held` only before all of
+    them, `lost` behind any."""
+    known = list(stands)
+    return next((word for word in ("lost", "open") if word in known), "held")
+
+
+def find_first(values: Mapping[str, float]) -> str:
+    """Whose value is the largest; nobody's where several are, but a TIE."""
+    best = max(values.values())
+    first = [name for name, value in values.items() if value == best]
+    return first[0] if len(first) == 1 else TIE
 
 
 def stand(results: Results, measure: str, first: str, second: str) -> dict[str, str]:

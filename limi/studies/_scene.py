@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from limi.studies._conditions import are_comparable
 from limi.studies._derived import at_rows
 from limi.studies._files import PAPER_GENERATOR, Study, load
-from limi.studies._measures import MEASURES
+from limi.studies._measures import MEASURES, found_too_few
 from limi.studies._outdated import find_older
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import DONE, Outcome, Results
-from limi.studies._side import NOT_COMPUTABLE, NOTHING, UNMEASURED, Side
+from limi.studies._side import FOUND_TOO_FEW, NOT_COMPUTABLE, NOTHING, UNMEASURED, Side
 
 __all__ = ["Scene", "explain_gap", "list_planned"]
 
@@ -43,14 +43,25 @@ class Scene:
 
     def was_measured(self) -> bool:
         """Has every variant the measure somewhere, on every benchmark? At equal rows: a curve."""
+        return self._have_all(self._has_number)
+
+    def found_too_few(self) -> bool:
+        """Has every variant the measure there, but for those of which a seed found too few?"""
+        measure = self.claim.measure
+        return self._have_all(
+            lambda one: self._has_number(one) or found_too_few(measure, one.measures)
+        )
+
+    def _have_all(self, is_wanted: Callable[[Outcome], bool]) -> bool:
+        """Has every variant such a cell, on every benchmark?"""
         return all(
-            any(
-                self.pair(one, one)[0] is not None
-                for one in self.outcomes(benchmark, name).values()
-            )
+            any(map(is_wanted, self.outcomes(benchmark, name).values()))
             for benchmark in self.benchmarks
             for name in self.claim.named
         )
+
+    def _has_number(self, outcome: Outcome) -> bool:
+        return self.pair(outcome, outcome)[0] is not None
 
     def has_older(self) -> bool:
         """Are some of its cells known to be of a program that searched otherwise?"""
@@ -72,7 +83,7 @@ class Scene:
         """The variant as it is run with the generator; methods that need none have one name."""
         if self.generator != PAPER_GENERATOR:
             return variant
-        return next((v.name for v in self.study.variants if v.of == variant), variant)
+        return self.study.beside(variant) or variant
 
     def outcomes(self, benchmark: str, variant: str) -> dict[int, Outcome]:
         """The cells of a variant that are done, by seed."""
@@ -117,11 +128,14 @@ class Scene:
 
 
 def explain_gap(scenes: Sequence[Scene]) -> Side:
-    """Why there is no number: the cells were not run, lack the measure, or bear no such number."""
+    """Why there is no number: the cells were not run, lack the measure, found too few for it, or
+    bear no such number."""
     run = [scene for scene in scenes if scene.was_run()]
     if not run:
         return NOTHING
-    return NOT_COMPUTABLE if any(scene.was_measured() for scene in run) else UNMEASURED
+    if any(scene.was_measured() for scene in run):
+        return NOT_COMPUTABLE
+    return FOUND_TOO_FEW if any(scene.found_too_few() for scene in run) else UNMEASURED
 
 
 def list_planned(scene: Scene) -> list[str]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from limi.studies._results import NOT_MEASURED, NOT_RUN, TOO_FEW
+
 __all__ = [
     "ALONE",
+    "FOUND_TOO_FEW",
     "HOLDS",
     "NOTHING",
     "NOT_COMPARABLE",
@@ -21,9 +24,9 @@ __all__ = [
     "put_in_brackets",
 ]
 
-NOT_RUN = "not run"
 NOT_COMPARABLE = "not comparable"
-NOT_JUDGED = (NOT_RUN, NOT_COMPARABLE, "not measured", "not computable")
+_NOT_COMPUTABLE = "not computable"
+NOT_JUDGED = (NOT_RUN, NOT_COMPARABLE, NOT_MEASURED, TOO_FEW, _NOT_COMPUTABLE)
 OPPOSITE = "no: the opposite"
 ONE_SEED = "open: one seed"
 ONE_BEFORE = "open: one model before"
@@ -72,8 +75,9 @@ class Side:
 
 
 NOTHING = Side(NOT_RUN, NOT_RUN)
-UNMEASURED = Side("not measured", "not measured")
-NOT_COMPUTABLE = Side("not computable", "not computable")
+UNMEASURED = Side(NOT_MEASURED, NOT_MEASURED)
+FOUND_TOO_FEW = Side(TOO_FEW, TOO_FEW)
+NOT_COMPUTABLE = Side(_NOT_COMPUTABLE, _NOT_COMPUTABLE)
 
 
 def put_in_brackets(words: str) -> str:

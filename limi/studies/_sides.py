@@ -77,13 +77,10 @@ def has_generator(claim: PaperClaim, study: Study) -> bool:
         return False  # of targets, which no generator changes
     if any(study.variant(name).of for name in claim.named):
         return False  # it compares generators itself
-    if claim.first and claim.first not in ("before", *claim.over) and not _has(study, claim.first):
+    is_apart = claim.first not in ("", "before", *claim.over)
+    if is_apart and not study.beside(claim.first):
         return False  # its rivals alone were run with it
-    return any(_has(study, name) for name in claim.named)
-
-
-def _has(study: Study, name: str) -> bool:
-    return any(variant.of == name for variant in study.variants)
+    return any(map(study.beside, claim.named))
 
 
 def uses_generator(claim: PaperClaim, study: Study) -> bool:

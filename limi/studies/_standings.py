@@ -15,7 +15,7 @@ from limi.bench.ranks import Ranks, rank
 from limi.errors import InvalidInput, nearest
 from limi.studies._files import Study
 from limi.studies._formats import StudyTable
-from limi.studies._results import DONE, UNABLE, Results
+from limi.studies._results import DONE, NOT_RUN, UNABLE, Results
 
 __all__ = ["MEASURES", "BenchMeasure", "Standings", "describe_budget"]
 
@@ -210,7 +210,7 @@ class Standings:
                 return "unable"
             found = self.results.of(target, method)
             told = next((o.status for o in found if o.status != DONE), "")
-            return told or ("-" if found else "not run")
+            return told or ("-" if found else NOT_RUN)
         if measure in ("first", "tenth") and value > budget:
             return f"> {budget:,}"
         return format(value, MEASURES[measure].form)

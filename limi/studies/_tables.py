@@ -20,13 +20,12 @@ from limi.studies._measures import (
     show,
     show_apart,
 )
-from limi.studies._results import DONE, Outcome, Results
-from limi.studies._rule import compare, draw_stands
+from limi.studies._results import DONE, NOT_MEASURED, NOT_RUN, Outcome, Results
+from limi.studies._rule import compare, draw_stands, stand_before_all
 
 __all__ = ["Tried", "claims", "combine", "matrix", "tables", "take_cells"]
 
-NO_RESULT = "not run"
-NOT_MEASURED = "not measured"
+
 _FEW_PEOPLE = (
     f"*So many people flip*: likeness needs at least {FEWEST_TO_JUDGE} of the table's own people "
     "who flip."
@@ -267,11 +266,10 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
     """The same claim of the same variants with CTGAN, where they were run with it."""
     if claim.measure in ("per_second", "per_second_all"):
         return []  # those searches may have had a GPU, which no rival has
-    beside = {v.of: v.name for v in study.variants if v.of}
-    first = beside.get(claim.first)
-    if first is None or not any(o.variant == first for o in results.outcomes.values()):
+    first = study.beside(claim.first)
+    if not any(o.variant == first for o in results.outcomes.values()):
         return []
-    over = tuple(beside.get(name, name) for name in claim.over)
+    over = tuple(study.beside(name) or name for name in claim.over)
     return [replace(claim, says=f"{claim.says} (CTGAN)", first=first, over=over)]
 
 
@@ -297,11 +295,12 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
         }
         ahead = [name for name, verdict in stands.items() if verdict == "lost"]
         rival = max(ahead or means, key=lambda name: means[name])
+        told = stand_before_all(stands.values())
         shown = " against ".join(show_apart(sign * means[rival], sign * mean, claim.measure))
         more = f" and {len(ahead) - 1} more" if len(ahead) > 1 else ""
-        if ahead:
+        if told == "lost":
             against.append(f"{benchmark}: {rival} {shown}{more}")
-        elif "open" in stands.values():
+        elif told == "open":
             undecided.append(f"{benchmark}: {rival} {shown}")
         else:
             held += 1
@@ -458,7 +457,7 @@ def _why_not(
         return "-"
     outcomes = results.of(benchmark, variant)
     if not outcomes:
-        return NO_RESULT
+        return NOT_RUN
     told: Outcome | None = next((o for o in outcomes if o.status != DONE), None)
     if told is None and measure in AT_ROWS and any(measure in o.measures for o in outcomes):
         return "fewer rows"
@@ -528,9 +527,9 @@ def _run_of(results: Results) -> list[str]:
 def _variants(study: Study, results: Results) -> list[str]:
     found = {outcome.variant for outcome in results.outcomes.values()}
     planned = study.scale(results.scale).variants if not study.uses else tuple(found)
-    beside = {v.of: v.name for v in study.variants if v.of}
+    pairs = [{v.name, study.beside(v.name)} for v in study.variants if study.beside(v.name)]
     # What was run with one generator alone has no column of "not run" for the other.
-    spare = {name for pair in beside.items() for name in pair if set(pair) & found} - found
+    spare = {name for pair in pairs for name in pair if pair & found} - found
     shown = (found | set(planned)) - spare
     return [v.name for v in study.variants if v.name in shown]
 

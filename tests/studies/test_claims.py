@@ -606,7 +606,7 @@ def test_numbers_of_an_earlier_program_are_marked():
 
 
 def test_cells_that_lack_a_measure_are_not_called_missing():
-    known = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
+    known = results({"census-sex": [500, 600]}, {"census-sex": [100, 200]})
     judged = judge(dataclasses.replace(FIRST, measure="likeness"), known)
     assert (judged.with_trees, judged.holds) == ("not measured", "not measured")
     assert judged.with_paper_generator == "not run"
@@ -968,8 +968,8 @@ def test_a_rival_that_is_one_network_is_one_draw():
 
 def test_scales_are_asked_one_by_one_whether_they_were_run_and_measured():
     of_credit = dataclasses.replace(FIRST, benchmarks=("credit",), measure="likeness")
-    (large,) = results({"census-sex": [5, 6]}, {"census-sex": [1, 2]})
-    (small,) = results({"credit-sex": [5, 6]}, {"credit-sex": [1, 2]})
+    (large,) = results({"census-sex": [500, 600]}, {"census-sex": [100, 200]})
+    (small,) = results({"credit-sex": [500, 600]}, {"credit-sex": [100, 200]})
     judged = judge(of_credit, [large, dataclasses.replace(small, scale="small")])
     assert judged.holds == "not measured"
 

@@ -251,3 +251,9 @@ def test_scales_name_only_methods_that_they_run():
             run = {study.variant(v).method for v in size.variants}
             for method, label in (("sg", "SG"), ("guided", "`guided`")):
                 assert label not in size.words or method in run, (name, scale)
+
+
+def test_the_variant_beside_is_the_same_with_the_paper_s_generator():
+    study = load("dnn")
+    assert study.beside("limi") == "limi.ctgan"
+    assert [study.beside(name) for name in ("sg", "limi.ctgan", "")] == ["", "", ""]

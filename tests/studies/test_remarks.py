@@ -261,3 +261,16 @@ def test_cells_that_ended_by_something_are_counted():
 def test_a_definition_that_the_text_does_not_say_is_found():
     (wrong,) = check_text("x", ["Of 30 rows."], None, [], ["30 rows", "12"])
     assert wrong == "x: '12' is named under `fixed`, and the text does not say it"
+
+
+def test_a_tie_is_nobody_s_best():
+    known = tiny()
+    for name in ("census-sex/limi/0", "census-sex/limi/1"):
+        cell = known.outcomes[name]
+        known.outcomes[name] = dataclasses.replace(cell, measures={"findings": 80_000})
+    shown = fill_in("{best findings limi,natural}", load("dnn"), [known])
+    assert shown == "limi on 1, a tie on 1 of 2"
+    for name in ("credit-sex/limi/0", "credit-sex/limi/1"):
+        cell = known.outcomes[name]
+        known.outcomes[name] = dataclasses.replace(cell, measures={"findings": 210_000})
+    assert fill_in("{best findings limi,natural mean}", load("dnn"), [known]) == "a tie"

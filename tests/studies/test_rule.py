@@ -2,7 +2,7 @@
 
 from limi.studies._files import StandSpec, load
 from limi.studies._results import Results
-from limi.studies._rule import draw_stands, stand, tell_stand
+from limi.studies._rule import draw_stands, find_first, stand, stand_before_all, tell_stand
 from tests.studies.small import outcome
 
 
@@ -75,3 +75,14 @@ def test_few_benchmarks_stand_beside_one_another_and_many_below():
 def test_a_table_of_nothing_has_no_rows():
     spec = StandSpec(title="t", measure="findings", pairs=(("adf", "eidig"),))
     assert draw_stands(load("dnn"), spec, KNOWN).rows == ()
+
+
+def test_one_stands_before_all_of_its_rivals_only_before_each():
+    assert stand_before_all(["held", "held"]) == "held"
+    assert stand_before_all(["held", "open"]) == "open"
+    assert stand_before_all(["held", "open", "lost"]) == "lost"
+
+
+def test_where_several_have_the_largest_nobody_is_first():
+    assert find_first({"limi": 2.0, "sg": 1.0}) == "limi"
+    assert find_first({"limi": 2.0, "sg": 2.0}) == "a tie"

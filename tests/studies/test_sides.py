@@ -145,4 +145,11 @@ def test_a_variant_of_which_one_seed_found_too_few_has_no_number():
         found.outcomes["credit-sex/adf/1"], measures={"findings": 10, "if_m": 0.1}
     )
     known = dataclasses.replace(found, outcomes={**found.outcomes, few.cell: few})
+    judged = judge(claim, [known])
+    assert (judged.with_trees, judged.holds) == ("too few found", "too few found")
+    assert classify(judged.holds) == "not judged"
+    silent = dataclasses.replace(few, measures={"if_m": 0.1})  # it does not say how many it found
+    known = dataclasses.replace(
+        found, outcomes={**found.outcomes, few.cell: silent, "credit-sex/adf/0": silent}
+    )
     assert judge(claim, [known]).with_trees == "not measured"
