@@ -179,6 +179,12 @@ class Study:
         """A variant by its name."""
         return next(variant for variant in self.variants if variant.name == name)
 
+    def is_one_draw(self, name: str) -> bool:
+        """Is it the model before all training, one for all seeds? A study of the ways of `limi
+        repair` (`how`) trains one for each seed, on the rows that the seed does not hold out."""
+        trains_anew = any("how" in variant.extra for variant in self.variants)
+        return self.variant(name).derived and not trains_anew
+
     def beside(self, name: str) -> str:
         """The variant that is this one run with the paper's generator; "" where there is none."""
         return next((v.name for v in self.variants if v.of and v.of == name), "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -45,15 +46,15 @@ def _count(scene: Scene) -> Side | None:
         words if count == n else f"{words} on {count}"
         for words, count in ((verdict.removeprefix("open: "), short[verdict]) for verdict in short)
     ]
-    n_alone = sum(one.verdict == "held" and one.n_draws < 2 for one in known)
-    held = told["held"] - n_alone
+    alone = [one for one in known if one.verdict == "held" and one.n_draws < 2]
+    held = told["held"] - len(alone)
     # No more is asked for than the paper has, where it has anything.
     needed = min(count_in_the_paper(scene.claim)[0] or n, n)
     verdict = "yes" if held >= needed else f"on {held} of {n}"
     if not held:
         verdict = "open" if told["open"] >= needed else "no"
-        if verdict == "no" and told["open"] + n_alone >= needed:
-            verdict = ONE_SEED if ONE_SEED in short else ONE_BEFORE
+        if verdict == "no" and told["open"] + len(alone) >= needed:
+            verdict = ONE_SEED if any(one.n_seeds < 2 for one in alone) else ONE_BEFORE
     n_seeds = min(one.n_seeds for one in known)
     return Side(shown + put_in_brackets("; ".join(marks)), verdict, n_seeds=n_seeds)
 
@@ -85,7 +86,7 @@ def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> S
     """Is the mean over benchmarks, or their spread, the first of all, beyond the seeds?"""
     claim = scene.claim
     sign = -1 if fold is find_steadiness else scene.sign
-    verdicts, seeds, means = [], [], {}
+    verdicts, seeds, known = [], [], {}
     for rival in claim.over:
         lines = [_folded_by_seed(scene, fold, rival, n) for n in (0, 1)]
         if not all(lines):
@@ -93,20 +94,25 @@ def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> S
         mine, theirs = lines
         verdicts.append(compare((sign * a, sign * b) for a in mine for b in theirs))
         seeds.append(min(map(len, lines)))
-        means[rival] = (statistics.fmean(mine), statistics.fmean(theirs))
+        known[rival] = (mine, theirs)
     if not verdicts:
         return None
-    best = max(means, key=lambda name: sign * means[name][1])
-    ours, rivals = (
-        show_steadiness(value) if fold is find_steadiness else show(value, claim.measure)
-        for value in means[best]
-    )
+    best = max(known, key=lambda name: sign * statistics.fmean(known[name][1]))
+    write = show_steadiness if fold is find_steadiness else partial(show, measure=claim.measure)
+    (ours, spread), (others, of_others) = (_show_seeds(line, write) for line in known[best])
     worst = stand_before_all(verdicts)
     verdict = {"held": "yes", "lost": "no", "open": "open"}[worst]
     if min(seeds) < 2 and worst == "held":
         verdict = ONE_SEED
     alone = ALONE if min(seeds) < 2 else ""
-    return Side(f"{ours}; {best} {rivals}{alone}", verdict, n_seeds=min(seeds))
+    beside = (f"{best} {others}{alone}", of_others)
+    return Side(ours, verdict, n_seeds=min(seeds), spread=spread, rival=beside)
+
+
+def _show_seeds(line: Sequence[float], write: Callable[[float], str]) -> tuple[str, str]:
+    """The mean over seeds and their spread, if they have one."""
+    mean, low, high = statistics.fmean(line), write(min(line)), write(max(line))
+    return write(mean), f"{low} to {high}" if low != high and math.isfinite(mean) else ""
 
 
 def _folded_by_seed(
@@ -166,31 +172,43 @@ def _in_order(scene: Scene) -> Side | None:
     """Are groups of variants in the order that is claimed: each method ahead of all of the next
     group, or the groups' means alone, for every seed?"""
     claim, sign = scene.claim, scene.sign
-    seeds = [
-        {name: statistics.fmean(line) for name, line in numbers.items()}
-        for numbers in scene.by_seed(claim.named).values()
-    ]
+    lines = [*scene.by_seed(claim.named).values()]
+    seeds = [{name: sign * statistics.fmean(x) for name, x in one.items()} for one in lines]
     if not seeds:
         return None
-    each, means = (
-        [_descends(fold, claim.order, {v: sign * x for v, x in one.items()}) for one in seeds]
-        for fold in (
-            lambda line: (min(line), max(line)),
-            lambda line: (statistics.fmean(line),) * 2,
-        )
-    )
+    each = [_descends(_span, claim.order, one) for one in seeds]
+    means = [
+        _descends(lambda line: (statistics.fmean(line),) * 2, claim.order, one) for one in seeds
+    ]
     verdict = "open" if any(means) else "no"
     if all(means):
         verdict = "yes" if all(each) else "by the means of groups alone"
     if len(seeds) == 1 and all(means):
         verdict = ONE_SEED
-    whole = {name: statistics.fmean([one[name] for one in seeds]) for name in claim.named}
+    whole = {name: sign * statistics.fmean([one[name] for one in seeds]) for name in claim.named}
     shown = ", ".join(
         show(statistics.fmean([whole[name] for name in group]), claim.measure)
         for group in claim.order
     )
     shown += ALONE if len(seeds) == 1 else ""
-    return Side(shown, verdict, n_seeds=len(seeds), spread=_tell_first_out(claim, whole, sign))
+    told = [_count_in_order(scene, lines), _tell_passed(claim, whole, sign)]
+    return Side(shown, verdict, n_seeds=len(seeds), spread="; ".join(filter(None, told)))
+
+
+def _count_in_order(scene: Scene, lines: Sequence[Mapping[str, Sequence[float]]]) -> str:
+    """On how many benchmarks each method is ahead of all of the next group, by its mean over seeds;
+    that decides nothing."""
+    n = len(scene.benchmarks)
+    by_benchmark = [
+        {v: scene.sign * statistics.fmean(one[v][at] for one in lines) for v in scene.claim.named}
+        for at in range(n)
+    ]
+    held = sum(_descends(_span, scene.claim.order, means) for means in by_benchmark)
+    return f"benchmark by benchmark on {held} of {n}" if min(n, len(lines)) > 1 else ""
+
+
+def _span(line: Sequence[float]) -> tuple[float, float]:
+    return min(line), max(line)
 
 
 def _descends(
@@ -203,14 +221,15 @@ def _descends(
     return all(low > high for (low, _), (_, high) in pairwise(spans))
 
 
-def _tell_first_out(claim: PaperClaim, means: Mapping[str, float], sign: int) -> str:
-    """A method that is ahead of one of the group before its own, if there is any."""
+def _tell_passed(claim: PaperClaim, means: Mapping[str, float], sign: int) -> str:
+    """A method that is ahead of some of the group before its own, and all of those, if any is."""
     for group, later in pairwise(claim.order):
-        worst = min(group, key=lambda name: sign * means[name])
         best = max(later, key=lambda name: sign * means[name])
-        if sign * means[best] > sign * means[worst]:
-            told = [f"{name} {show(means[name], claim.measure)}" for name in (best, worst)]
-            return f"{told[0]} is ahead of {told[1]}"
+        passed = [name for name in group if sign * means[name] < sign * means[best]]
+        if passed:
+            names = [best, *sorted(passed, key=lambda name: -sign * means[name])]
+            first, *others = [f"{name} {show(means[name], claim.measure)}" for name in names]
+            return f"{first} is ahead of {', '.join(others)}"
     return ""
 
 

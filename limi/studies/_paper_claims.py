@@ -75,6 +75,16 @@ class PaperClaim:
         """What the number would be if there were nothing to claim."""
         return 1.0 if self.kind in ("times", "ratio of less", "pairs") else 0.0
 
+    @property
+    def is_bound(self) -> bool:
+        """Is its number to be kept, and not to be reached?"""
+        return self.bound or self.kind == "range"
+
+    @property
+    def is_of_targets(self) -> bool:
+        """Is it about the targets themselves, which no seed of a search and no generator varies?"""
+        return self.kind == "mean" and self.measure == "accuracy"
+
     def is_of(self, benchmark: str) -> bool:
         """Is it claimed of this benchmark?"""
         return not self.benchmarks or benchmark.startswith(self.benchmarks)

@@ -91,7 +91,7 @@ def draw_stands(study: Study, spec: StandSpec, results: Results) -> StudyTable:
     drawn = _by_pair if len(benchmarks) <= _FEW else _by_benchmark
     headings, rows = drawn(study, spec, results, known, benchmarks)
     notes = ["Means, and in brackets the smallest and largest of so many seeds."] if rows else []
-    if any(study.variant(name).derived for first, second, _ in known for name in (first, second)):
+    if any(study.is_one_draw(name) for first, second, _ in known for name in (first, second)):
         notes.append(_ONE_DRAW)
     return StudyTable(spec.title, headings, rows, tuple(notes), n_names=1 + (drawn is _by_pair))
 

@@ -107,11 +107,7 @@ class Scene:
     def count_draws(self, variant: str, seeds: Collection[int]) -> int:
         """How many draws the numbers of these seeds are: the model before all training is one, and
         stands beside every seed."""
-        return 1 if self.is_one_draw(variant) else len(seeds)
-
-    def is_one_draw(self, variant: str) -> bool:
-        """Is it the model before all training?"""
-        return self.study.variant(variant).derived
+        return 1 if self.study.is_one_draw(variant) else len(seeds)
 
     def by_seed(self, names: Sequence[str]) -> dict[int, dict[str, list[float]]]:
         """By seed the numbers of variants on all benchmarks, of seeds that have them all."""

@@ -17,7 +17,9 @@ __all__ = [
     "NOT_JUDGED",
     "ONE_BEFORE",
     "ONE_SEED",
+    "ONE_TARGET",
     "OPPOSITE",
+    "SMALLER_AT_BEST",
     "UNMEASURED",
     "UPPER_LIMIT",
     "Side",
@@ -30,7 +32,9 @@ NOT_JUDGED = (NOT_RUN, NOT_COMPARABLE, NOT_MEASURED, TOO_FEW, _NOT_COMPUTABLE)
 OPPOSITE = "no: the opposite"
 ONE_SEED = "open: one seed"
 ONE_BEFORE = "open: one model before"
+ONE_TARGET = "open: one target of each kind"
 UPPER_LIMIT = "open: an upper limit"
+SMALLER_AT_BEST = "smaller at best"
 ALONE = " (one seed)"
 HOLDS = ("yes", "smaller")
 
@@ -45,18 +49,22 @@ class Side:
     n_seeds: int = 2
     spread: str = ""  # over seeds
     asides: tuple[tuple[str, str], ...] = ()  # what is told in brackets, and the spread of it
+    rival: tuple[str, str] = ("", "")  # the best of the others, and the spread of that
     means: str = ""  # what the means over benchmarks give
+    means_in_brief: str = ""  # the same, where a sign depends on the average
     marks: str = ""
     values: tuple[float, ...] = ()  # by seed, of a claim of size
 
     def __str__(self) -> str:
         told = [self.spread, *(words + put_in_brackets(spread) for words, spread in self.asides)]
-        return self._tell(told, self.means)
+        words, spread = self.rival
+        return self._tell(told, words + put_in_brackets(spread), self.means)
 
     @property
     def brief(self) -> str:
-        """Without spreads and other averages."""
-        return self._tell([words for words, _ in self.asides], "")
+        """Without spreads, and without other averages where no sign depends on them."""
+        told = [self.means_in_brief, *(words for words, _ in self.asides)]
+        return self._tell(told, self.rival[0], "")
 
     def add(self, words: str, spread: str = "") -> Side:
         """The side with more in its brackets."""
@@ -66,9 +74,10 @@ class Side:
         """The side with more behind it."""
         return replace(self, marks=self.marks + words)
 
-    def _tell(self, told: Sequence[str], means: str) -> str:
+    def _tell(self, told: Sequence[str], rival: str, means: str) -> str:
         inside = put_in_brackets("; ".join(filter(None, told)))
-        return self._at_scale(self.shown + inside + means + self.marks)
+        beside = rival and f"; {rival}"
+        return self._at_scale(self.shown + inside + beside + means + self.marks)
 
     def _at_scale(self, told: str) -> str:
         return f"{told}, `{self.scale}`" if self.scale not in ("", "paper") else told

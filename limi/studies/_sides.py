@@ -14,7 +14,7 @@ from limi.studies._outdated import OLDER
 from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import Results
 from limi.studies._scene import Scene, explain_gap, list_planned
-from limi.studies._side import HOLDS, NOT_COMPARABLE, NOTHING, UPPER_LIMIT, Side
+from limi.studies._side import NOT_COMPARABLE, NOTHING, SMALLER_AT_BEST, UPPER_LIMIT, Side
 from limi.studies._size import measure
 
 __all__ = ["has_generator", "take_side", "uses_generator"]
@@ -59,8 +59,11 @@ def _bound_above(side: Side) -> Side:
     """An upper limit shows what does not hold; that something holds it cannot show."""
     if side.verdict == "no" and not side.values:
         return side  # a count that fails is as good as any
-    holds = side.verdict in HOLDS or side.verdict.startswith("on ")
-    verdict = UPPER_LIMIT if holds else side.verdict
+    verdict = side.verdict
+    if verdict == "smaller":  # what stays below the paper's number can only be less
+        verdict = SMALLER_AT_BEST
+    elif verdict.startswith(("yes", "on ")):
+        verdict = UPPER_LIMIT
     return replace(side, shown=f"at most {side.shown}", verdict=verdict)
 
 
@@ -73,8 +76,8 @@ def judge_scene(scene: Scene) -> Side | None:
 
 def has_generator(claim: PaperClaim, study: Study) -> bool:
     """Is any of its variants run with the paper's generator as well?"""
-    if claim.kind == "mean" and claim.measure == "accuracy":
-        return False  # of targets, which no generator changes
+    if claim.is_of_targets:
+        return False
     if any(study.variant(name).of for name in claim.named):
         return False  # it compares generators itself
     is_apart = claim.first not in ("", "before", *claim.over)
@@ -85,7 +88,7 @@ def has_generator(claim: PaperClaim, study: Study) -> bool:
 
 def uses_generator(claim: PaperClaim, study: Study) -> bool:
     """Does any of its variants search among rows of a generator? Targets do not."""
-    if claim.measure == "accuracy" and claim.kind == "mean":
+    if claim.is_of_targets:
         return False
     needs = (
         methods.parse(variant.method, variant.settings).needs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +24,7 @@ from limi.studies._side import (
     HOLDS,
     ONE_BEFORE,
     ONE_SEED,
+    ONE_TARGET,
     OPPOSITE,
     Side,
     put_in_brackets,
@@ -55,6 +57,11 @@ def measure(scene: Scene) -> Side | None:
         side = _tell_each(claim, side, lines)
     side = _tell_control(scene, side)
     side = _tell_means(scene, side, lines)
+    if claim.is_of_targets:
+        side = replace(side, verdict=ONE_TARGET, n_seeds=1).add(ONE_TARGET.removeprefix("open: "))
+    if claim.stated is None and not claim.ours and not claim.is_bound:
+        # The paper has no number, so it is more than the same with one.
+        side = replace(side, verdict=re.sub(r"^yes\b", "yes (the sign alone)", side.verdict))
     return _tell_also(scene, side)
 
 
@@ -105,14 +112,15 @@ def _narrow(scene: Scene, over: tuple[str, ...]) -> Scene:
 def _tell_each(
     claim: PaperClaim, side: Side, lines: Mapping[int, Mapping[str, Sequence[float]]]
 ) -> Side:
-    """The number of every variant beside their mean, which alone may keep a bound."""
-    means = {
-        name: statistics.fmean(x for numbers in lines.values() for x in numbers[name])
-        for name in claim.over
+    """The number of every variant beside their mean, which alone may keep a bound on every seed."""
+    found = {
+        name: [statistics.fmean(numbers[name]) for numbers in lines.values()] for name in claim.over
     }
-    told = ", ".join(f"{name} {show_size(claim, mean)}" for name, mean in means.items())
+    told = ", ".join(
+        f"{name} {show_size(claim, statistics.fmean(values))}" for name, values in found.items()
+    )
     limit = find_limit(claim)
-    alone = limit is not None and min(means.values()) < limit
+    alone = limit is not None and any(min(values) < limit for values in found.values())
     verdict = "by the mean alone" if side.verdict == "yes" and alone else side.verdict
     return replace(side, verdict=verdict).add(told)
 
@@ -133,10 +141,10 @@ def _tell_means(
         f"control {show_size(claim, statistics.fmean(control))}" if control else "",
     ]
     inside = put_in_brackets("; ".join(filter(None, beside)))
-    told = replace(
-        side, means=f"; of the means {show_size(claim, statistics.fmean(known))}{inside}"
-    )
+    words = f"of the means {show_size(claim, statistics.fmean(known))}"
+    told = replace(side, means=f"; {words}{inside}")
     if claim.kind == "less":
+        told = replace(told, means_in_brief=words)
         if side.verdict not in HOLDS or _holds_by_means(scene, by_means, control):
             return told
         return replace(told, verdict=f"{side.verdict} by the mean of changes alone")
@@ -177,7 +185,7 @@ def _tell_control(scene: Scene, side: Side) -> Side:
     it beyond the seeds."""
     claim = scene.claim
     if not claim.control:
-        alone = side.verdict in HOLDS and any(map(scene.is_one_draw, claim.named))
+        alone = side.verdict in HOLDS and any(map(scene.study.is_one_draw, claim.named))
         return replace(side, verdict=ONE_BEFORE) if alone else side
     plain = _of_control(claim)
     beside = replace(scene, claim=plain)
@@ -201,7 +209,7 @@ def _tell_control(scene: Scene, side: Side) -> Side:
         stands = {"held": "lost", "lost": "held"}.get(stands, stands)
     if stands == "held":
         return told
-    why = "not told from the control" if stands == "open" else "the control goes further"
+    why = "cannot be told from the control" if stands == "open" else "the control goes further"
     return replace(told, verdict=f"no ({why})")
 
 
@@ -213,7 +221,7 @@ def _tell_rival(scene: Scene, plain: PaperClaim, control: Side) -> str:
     if side is None:
         return ""
     stands = compare((a, b) for a in side.values for b in control.values)
-    how = {"open": "not told from it", "lost": "which falls short of it"}
+    how = {"open": "which cannot be told from it", "lost": "which falls short of it"}
     return f"{rival} {side.shown}, {how[stands]}" if stands in how else ""
 
 
@@ -275,7 +283,7 @@ def _size(
     elif show_size(claim, low) != show_size(claim, high):
         spread = f"{show_size(claim, ends[0])} to {show_size(claim, ends[1])}"
     side = Side(shown, "", n_seeds=n, spread=spread, values=tuple(values))
-    if (claim.bound or claim.kind == "range") and limit is not None:
+    if claim.is_bound and limit is not None:
         is_from_above = claim.kind in ("high", "range", "fall")
         worst, best = (-high, -low) if is_from_above else (low, high)
         limit = -limit if is_from_above else limit

@@ -143,6 +143,57 @@ def test_changes_and_ratios_also_come_of_the_means():
     assert judge(claim, results(limi, adf)).with_trees == "1.25 x; of the means 0.75 x"
 
 
+@pytest.mark.parametrize(
+    ("changes", "holds"),
+    [
+        ({}, "yes (the sign alone)"),
+        ({"ours": True}, "yes"),
+        ({"stated": 0.5}, "yes"),
+        ({"kind": "low", "over": (), "bound": True, "stated": 3.0}, "yes"),
+    ],
+)
+def test_where_the_paper_has_no_number_the_sign_alone_is_judged(changes, holds):
+    claim = dataclasses.replace(FIRST, **{"kind": "difference", **changes})
+    judged = judge(claim, results({"census-sex": [5, 5]}, {"census-sex": [4, 3]}))
+    assert judged.holds == f"{holds} (`trees`)"
+    assert classify(judged.holds) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("ctgan", "holds"),
+    [
+        ([12, 14], "smaller at best"),  # an upper limit of 1.3 rules out 2
+        ([15, 24], "smaller at best"),
+        ([30, 40], "open: an upper limit"),
+        ([5, 6], "no: the opposite"),
+        ([9, 12], "no"),
+        ([9, 30], "open"),
+    ],
+)
+def test_an_upper_limit_below_the_paper_s_number_rules_it_out(ctgan, holds):
+    (known,) = results({"census-sex": [1, 1]}, {"census-sex": [10, 10]})
+    more = {
+        f"census-sex/limi.ctgan/{seed}": outcome(f"census-sex/limi.ctgan/{seed}", findings=value)
+        for seed, value in enumerate(ctgan)
+    }
+    both = dataclasses.replace(known, outcomes={**known.outcomes, **more})
+    judged = judge(dataclasses.replace(TIMES, at_most=True), [both])
+    assert judged.holds == holds
+    assert judged.with_paper_generator.startswith("at most ")
+
+
+@pytest.mark.parametrize(("ctgan", "holds"), [([15, 24], "open: an upper limit"), ([5, 6], "no")])
+def test_an_upper_limit_that_is_a_count_shows_only_what_fails(ctgan, holds):
+    (known,) = results({"census-sex": ctgan}, {"census-sex": [10, 10]})
+    cells = {
+        one.cell: one
+        for cell in known.outcomes.values()
+        for one in [dataclasses.replace(cell, cell=cell.cell.replace("limi", "limi.ctgan"))]
+    }
+    judged = judge(dataclasses.replace(FIRST, at_most=True), [Results("dnn", "paper", cells)])
+    assert judged.holds == holds
+
+
 def test_a_rise_from_zero_shows_in_the_means():
     limi, adf = (
         {"census-sex": [5, 5], "credit-sex": [7, 7]},
@@ -194,9 +245,9 @@ def test_speeds_of_cells_that_name_no_machine_are_not_judged():
 @pytest.mark.parametrize(
     ("limi", "adf", "shown", "holds"),
     [
-        ([[9, 9], [5, 6]], [[4, 4], [7, 7]], "7; adf 6", "yes"),
-        ([[9, 9], [1, 2]], [[4, 4], [7, 7]], "5; adf 6", "open"),
-        ([[4, 4], [1, 2]], [[4, 4], [7, 7]], "3; adf 6", "no"),
+        ([[9, 9], [5, 6]], [[4, 4], [7, 7]], "7 (7 to 8); adf 6", "yes"),
+        ([[9, 9], [1, 2]], [[4, 4], [7, 7]], "5 (5 to 6); adf 6", "open"),
+        ([[4, 4], [1, 2]], [[4, 4], [7, 7]], "3 (2 to 3); adf 6", "no"),
     ],
 )
 def test_a_mean_is_first_beyond_the_spread_of_the_seeds(limi, adf, shown, holds):
@@ -205,6 +256,7 @@ def test_a_mean_is_first_beyond_the_spread_of_the_seeds(limi, adf, shown, holds)
     known = results(dict(zip(names, limi, strict=True)), dict(zip(names, adf, strict=True)))
     judged = judge(claim, known)
     assert (judged.with_trees, judged.holds) == (shown, f"{holds} (`trees`)")
+    assert judged.brief[1] == shown.partition(" (")[0] + "; adf 6"
 
 
 def test_the_best_variant_has_the_best_mean_for_every_seed():
@@ -357,18 +409,18 @@ LESS = dataclasses.replace(FIRST, kind="less", stated=0.5, control="control", **
     [
         ([0.4, 0.5], [0.9, 1.0], "yes"),
         ([0.7, 0.8], [0.9, 1.0], "smaller"),
-        ([0.7, 0.9], [0.8, 1.0], "no (not told from the control)"),
+        ([0.7, 0.9], [0.8, 1.0], "no (cannot be told from the control)"),
         ([0.4, 0.5], [0.2, 0.3], "no (the control goes further)"),
-        ([1.5, 1.9], [1.4, 1.6], "no (not told from the control)"),
+        ([1.5, 1.9], [1.4, 1.6], "no (cannot be told from the control)"),
         ([1.5, 1.9], [1.1, 1.3], "no: the opposite"),
         ([0.9, 1.1], [0.8, 1.0], "no"),
-        ([0.4, 1.1], [0.9, 1.0], "no (not told from the control)"),  # open without it
+        ([0.4, 1.1], [0.9, 1.0], "no (cannot be told from the control)"),  # open without it
     ],
 )
 def test_a_change_must_differ_from_that_of_a_training_without_findings(limi, control, holds):
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=limi, control=control))
     assert judged.holds == f"{holds} (`trees`)"
-    assert "(control " in judged.brief[1]
+    assert "; control " in judged.brief[1]
 
 
 @pytest.mark.parametrize(
@@ -401,7 +453,7 @@ def test_a_factor_over_a_change_that_the_control_has_too_says_so():
     )
     for rival, told in (
         ([0.95, 0.9], "; neuronfair -7.5 %, which falls short of it"),
-        ([0.8, 0.65], "; neuronfair -27.5 %, not told from it"),
+        ([0.8, 0.65], "; neuronfair -27.5 %, which cannot be told from it"),
         ([0.65, 0.6], ""),
     ):
         known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], neuronfair=rival, control=[0.8, 0.7])
@@ -423,7 +475,7 @@ def test_a_factor_is_that_of_the_mean_changes_and_open_over_what_the_control_cha
 
 def test_no_change_has_no_sign():
     known = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.75, 1.25])
-    assert "(control 0.0 %)" in judge(LESS, known).brief[1]
+    assert "; control 0.0 %)" in judge(LESS, known).brief[1]
 
 
 def test_a_change_of_several_methods_is_the_mean_of_theirs():
@@ -438,19 +490,19 @@ def test_a_change_of_several_methods_is_the_mean_of_theirs():
 
 def test_a_control_that_was_not_run_is_told():
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5]))
-    assert judged.brief[1] == "-55.0 % (control not run)"
+    assert judged.brief[1] == "-55.0 % (of the means -55.0 %; control not run)"
     assert judged.holds == "open: no control (`trees`)"
 
 
 def test_one_seed_of_the_control_decides_nothing():
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.9]))
-    assert judged.brief[1] == "-55.0 % (control -10.0 % (one seed))"
+    assert judged.brief[1] == "-55.0 % (of the means -55.0 %; control -10.0 % (one seed))"
     assert judged.holds == "open: one seed of the control (`trees`)"
 
 
 def test_the_control_shows_its_spread_where_there_is_room():
     judged = judge(LESS, repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.8, 1.0]))
-    assert judged.brief[1] == "-55.0 % (control -10.0 %)"
+    assert judged.brief[1] == "-55.0 % (of the means -55.0 %; control -10.0 %)"
     assert judged.with_trees == (
         "-55.0 % (-60.0 % to -50.0 %; control -10.0 % (-20.0 % to 0.0 %)); "
         "of the means -55.0 % (-60.0 % to -50.0 %; control -10.0 %)"
@@ -479,27 +531,52 @@ def test_ratios_are_judged_by_both_averages_where_the_paper_s_is_not_known():
     assert judged.holds == "yes by the mean of ratios, smaller by the means (`trees`)"
 
 
-def test_a_mean_that_hides_its_parts_shows_them():
-    claim = PaperClaim(
-        says="accuracy",
-        where="",
-        study="fitness",
-        kind="mean",
-        measure="accuracy",
-        over=("dnn", "svm"),
-        stated=0.9,
-        bound=True,
-        each=True,
-    )
-    for svm, holds in ((0.85, "by the mean alone"), (0.95, "yes"), (0.7, "no")):
-        cells = {
-            name: outcome(name, accuracy=value)
-            for variant, value in (("dnn", 1.0), ("svm", svm))
-            for name in (f"census/{variant}/0", f"census/{variant}/1")
-        }
-        judged = judge(claim, [Results("fitness", "paper", cells)])
-        assert judged.holds == holds
-        assert f"(dnn 100.0 %, svm {100 * svm:.1f} %), no generator" in judged.with_trees
+MEAN_OF_TARGETS = PaperClaim(
+    says="mean",
+    where="",
+    study="fitness",
+    kind="mean",
+    measure="auc_train",
+    over=("dnn", "svm"),
+    stated=0.9,
+    bound=True,
+    each=True,
+)
+
+
+def of_targets(measure, **by_variant):
+    """One table's numbers by kind of target and seed."""
+    cells = {
+        f"census/{variant}/{seed}": outcome(f"census/{variant}/{seed}", **{measure: value})
+        for variant, line in by_variant.items()
+        for seed, value in enumerate(line)
+    }
+    return [Results("fitness", "paper", cells)]
+
+
+@pytest.mark.parametrize(
+    ("svm", "shown", "holds"),
+    [
+        ([0.85, 0.85], "0.850", "by the mean alone"),
+        ([0.95, 0.95], "0.950", "yes"),
+        ([0.95, 0.88], "0.915", "by the mean alone"),  # one seed is below, their mean is not
+        ([0.7, 0.7], "0.700", "no"),
+    ],
+)
+def test_a_mean_that_hides_its_parts_shows_them(svm, shown, holds):
+    judged = judge(MEAN_OF_TARGETS, of_targets("auc_train", dnn=[1.0, 1.0], svm=svm))
+    assert judged.holds == f"{holds} (`trees`)"
+    assert judged.with_trees.endswith(f"dnn 1.000, svm {shown})")
+
+
+@pytest.mark.parametrize("svm", [0.85, 0.95, 0.7])
+def test_the_accuracy_of_targets_is_one_draw_of_each_whatever_the_seeds(svm):
+    claim = dataclasses.replace(MEAN_OF_TARGETS, measure="accuracy")
+    judged = judge(claim, of_targets("accuracy", dnn=[1.0] * 3, svm=[svm] * 3))
+    assert judged.holds == "open: one target of each kind"
+    assert classify(judged.holds) == "open"
+    told = f"(dnn 100.0 %, svm {100 * svm:.1f} %; one target of each kind), no generator"
+    assert judged.with_trees.endswith(told)
 
 
 def test_what_no_generator_is_involved_in_says_so():
@@ -553,6 +630,27 @@ def test_a_method_out_of_order_is_named():
     assert judged.holds == "by the means of groups alone (`trees`)"
 
 
+def test_an_order_is_counted_benchmark_by_benchmark_and_names_all_that_are_passed():
+    order = (("limi",), ("adf", "eidig", "neuronfair"), ("sg", "expga"))
+    claim = dataclasses.replace(FIRST, kind="order", first="", over=(), order=order, ours=True)
+    found = {"limi": (99, 99), "adf": (3, 7), "eidig": (90, 90), "neuronfair": (4, 8)}
+    found |= {"sg": (20, 5), "expga": (1, 1)}
+    cells = {
+        name: outcome(name, findings=value)
+        for variant, line in found.items()
+        for benchmark, value in zip(("census-sex", "credit-sex"), line, strict=True)
+        for name in (f"{benchmark}/{variant}/0", f"{benchmark}/{variant}/1")
+    }
+    judged = judge(claim, [Results("dnn", "paper", cells)])
+    passed = "sg 12 is ahead of neuronfair 6, adf 5"
+    assert judged.with_trees == f"99, 34, 7 (benchmark by benchmark on 1 of 2; {passed})"
+    assert judged.brief[1] == "99, 34, 7"
+    assert judged.holds == "by the means of groups alone (`trees`)"
+    one_seed = {name: cell for name, cell in cells.items() if cell.seed == 0}
+    alone = judge(claim, [Results("dnn", "paper", one_seed)])
+    assert alone.with_trees == f"99, 34, 7 (one seed) ({passed})"
+
+
 def test_the_steadiest_has_the_smallest_spread_over_benchmarks():
     claim = dataclasses.replace(FIRST, kind="steadiest", ours=True)
     limi = {"census-sex": [2, 2], "credit-sex": [6, 6]}
@@ -602,7 +700,7 @@ def test_numbers_of_an_earlier_program_are_marked():
         for name, cell in known.outcomes.items()
     }
     marked = judge(LESS, [dataclasses.replace(known, outcomes=old)])
-    assert marked.brief[1] == "-55.0 % (control -5.0 %) ‡"
+    assert marked.brief[1] == "-55.0 % (of the means -55.0 %; control -5.0 %) ‡"
 
 
 def test_cells_that_lack_a_measure_are_not_called_missing():
@@ -630,8 +728,12 @@ def test_cells_that_lack_a_measure_are_not_called_missing():
         ("open: one seed (`trees`)", "open"),
         ("open: no control", "open"),
         ("no (`trees`)", "no"),
-        ("no (not told from the control)", "no"),
+        ("no (cannot be told from the control)", "no"),
         ("no (the control goes further) (`trees`)", "no"),
+        ("yes (the sign alone) (`trees`)", "yes"),
+        ("smaller at best", "smaller"),
+        ("open: an upper limit", "open"),
+        ("too few found", "not judged"),
         ("no: the opposite", "no: the opposite"),
         ("no: the opposite (`trees`)", "no: the opposite"),
         ("not computable", "not judged"),
@@ -786,6 +888,28 @@ def test_one_seed_is_told_whatever_it_says(limi, adf, shown, holds):
     assert (judged.with_trees, judged.holds) == (shown, f"{holds} (`trees`)")
 
 
+def test_what_is_open_for_one_seed_is_a_benchmark_that_was_held():
+    """Lost with one seed, it is lost; what is open stands beside the one model before."""
+    claim = dataclasses.replace(
+        FIRST, study="repair-dnn", measure="accuracy", over=("before",), ours=True
+    )
+    lines = {"census-sex": ([0.9, 0.9], 0.8), "credit-sex": ([0.9, 0.9], 0.8)}
+    lines |= {"bank-age": ([0.7], 0.8)}
+    cells = {}
+    for benchmark, (mine, before) in lines.items():
+        for seed, value in enumerate(mine):
+            for variant, accuracy in (("limi", value), ("before", before)):
+                cell = outcome(f"{benchmark}/{variant}/{seed}", accuracy=accuracy, if_m=0.1)
+                cells[cell.cell] = cell
+    known = Results("repair-dnn", "paper", cells)
+    paper = {name: {"limi": 2.0, "before": 1.0} for name in ("census-sex", "credit-sex")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_claim_numbers, "paper_numbers", lambda study: {"accuracy": paper})
+        judged = judge(dataclasses.replace(claim, ours=False), [known])
+    assert judged.with_trees == "2 of 3 (one model before on 2; one seed on 1)"
+    assert judged.holds == "open: one model before (`trees`)"
+
+
 def test_a_scale_with_a_benchmark_of_one_seed_gives_way_to_a_smaller_one():
     (large,) = results(
         {"census-sex": [5, 6], "credit-sex": [5]}, {"census-sex": [1], "credit-sex": [1]}
@@ -841,6 +965,11 @@ def test_what_is_added_stands_with_and_without_spread():
     told = "-55.0 % (-60 to -50; control -5.0 % (-9 to 0); adf -7.0 %); of the means -40 % ‡"
     assert str(side) == told
     assert side.brief == "-55.0 % (control -5.0 %; adf -7.0 %) ‡"
+    change = dataclasses.replace(side, means_in_brief="of the means -40 %")
+    assert change.brief == "-55.0 % (of the means -40 %; control -5.0 %; adf -7.0 %) ‡"
+    beside = dataclasses.replace(side, means="", rival=("sg -9.0 %", "-11 to -7"))
+    assert str(beside).endswith("; adf -7.0 %); sg -9.0 % (-11 to -7) ‡")
+    assert beside.brief.endswith("; adf -7.0 %); sg -9.0 % ‡")
 
 
 def test_the_mark_of_an_earlier_program_stands_beside_the_spread_too():
@@ -881,7 +1010,7 @@ def test_a_scale_without_the_control_gives_way_to_one_that_has_it():
     (large,) = repaired(before=[1.0, 1.0], limi=[0.2, 0.3])
     (small,) = repaired(before=[1.0, 1.0], limi=[0.4, 0.5], control=[0.9, 1.0])
     judged = judge(LESS, [large, dataclasses.replace(small, scale="small")])
-    assert judged.brief[1] == "-55.0 % (control -5.0 %), `small`"
+    assert judged.brief[1] == "-55.0 % (of the means -55.0 %; control -5.0 %), `small`"
     assert judged.holds == "yes (`trees`)"
 
 
@@ -897,7 +1026,7 @@ def test_a_bound_needs_no_control(changes, holds):
     claim = dataclasses.replace(LESS, **changes)
     judged = judge(claim, repaired(before=[1.0, 1.0], limi=[0.4, 0.4]))
     assert judged.holds == f"{holds} (`trees`)"
-    assert judged.brief[1].endswith("(control not run)")
+    assert judged.brief[1].endswith("control not run)")
 
 
 def test_what_does_not_hold_needs_no_control():

@@ -257,3 +257,9 @@ def test_the_variant_beside_is_the_same_with_the_paper_s_generator():
     study = load("dnn")
     assert study.beside("limi") == "limi.ctgan"
     assert [study.beside(name) for name in ("sg", "limi.ctgan", "")] == ["", "", ""]
+
+
+def test_the_model_before_is_one_draw_where_no_seed_trains_it():
+    for name, is_one in (("repair-dnn", True), ("retraining", True), ("repairs-dnn", False)):
+        assert load(name).is_one_draw("before") == is_one
+    assert not load("repair-dnn").is_one_draw("limi")

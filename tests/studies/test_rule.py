@@ -72,6 +72,20 @@ def test_few_benchmarks_stand_beside_one_another_and_many_below():
     )
 
 
+def test_the_model_before_is_called_one_training_where_it_is_one():
+    cells = {}
+    for variant, value in (("before", 0.2), ("findings", 0.1), ("limi", 0.1)):
+        for seed in (0, 1):
+            cell = outcome(f"census-sex/{variant}/{seed}", if_n=value)
+            cells[cell.cell] = cell
+    notes = {}
+    for name, first in (("repair-dnn", "limi"), ("repairs-dnn", "findings")):
+        spec = StandSpec(title="t", measure="if_n", pairs=((first, "before"),))
+        notes[name] = " ".join(draw_stands(load(name), spec, Results(name, "small", cells)).notes)
+    assert "The model before is one training" in notes["repair-dnn"]
+    assert "one training" not in notes["repairs-dnn"]
+
+
 def test_a_table_of_nothing_has_no_rows():
     spec = StandSpec(title="t", measure="findings", pairs=(("adf", "eidig"),))
     assert draw_stands(load("dnn"), spec, KNOWN).rows == ()
