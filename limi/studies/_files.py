@@ -147,6 +147,7 @@ class Study:
     notes: tuple[str, ...]
     older: tuple[Older, ...]
     uses: str | None  # the study whose cells this one shows
+    paper_of: str  # the study whose table of the paper its texts name; by default its own
     margins: Mapping[str, float]
     targets: Mapping[str, Mapping[str, Any]]  # definitions by benchmark, where they need any
     _scales: Mapping[str, Mapping[str, Any]] = field(repr=False)
@@ -307,6 +308,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
             Older(**{**one, "variants": tuple(one["variants"])}) for one in tree.get("older", ())
         ),
         uses=uses,
+        paper_of=tree.get("paper_of", name),
         margins=tree.get("margins", {}),
         targets=targets,
         _scales=tree.get("scales", {}),

@@ -23,7 +23,8 @@ shown, so that none can outlive the cells that it came from:
     {stops limi rows}           how many cells ended by that, as "18 of 21"
     {taken curve eidig,expga}   how many cells of these variants have a measure, as "9 of 24"
     {taken curve}               of all of them
-    {paper if_r before mean}    the paper's number: on a benchmark, or the mean over its own
+    {paper if_r before mean}    the paper's number: on a benchmark, or the mean over its own; of
+                                another study's table if the study has `paper_of`
     {n benchmarks}              how many there are; {n seeds limi} of a variant,
                                 {n seeds limi census-sex} on a benchmark
     {small: atn limi mean}      of a scale; by default the largest that has the numbers
@@ -32,7 +33,7 @@ Variants are compared at the seeds that all of them have, where there are any.
 
 Words rest on `supports`, comparisons which must be true of the cells, against every rival named:
 
-    likeness natural > limi mean        by the means over benchmarks, or `mean on` those named
+    likeness natural > limi mean        by the means over all benchmarks, or `mean on` those named
     findings limi > sg,expga count 4    by means, on so many benchmarks at least
     findings limi > sg on census-sex    by means, on the benchmarks named
     findings guided > limi,sg held 5    by the rule, on so many benchmarks at least
@@ -95,6 +96,7 @@ _WORDS = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+_OF_PAPER = re.compile(r"paper:[^ ,/]+")  # the paper's number as a side of a comparison
 _OVER = ("low", "high", "mean", "means")
 
 
@@ -185,10 +187,10 @@ def _lacking(place: str, study: Study, known: Sequence[Results]) -> list[str]:
     Of the scale that is named, or of the one that lacks least. A benchmark that is named is the
     only one that counts.
     """
-    scale, colon, _ = place.partition(": ")
-    words = re.split(r"[ ,/]|:(?! )", place.partition(": ")[2] or place)
-    if words[0] == "taken":
-        return []  # what is not there is what it counts
+    scale, colon, rest = place.partition(": ")
+    words = re.split(r"[ ,/]|:(?! )", _OF_PAPER.sub("", rest or place))
+    if words[0] in ("taken", "paper"):
+        return []  # what is not there is what it counts, and the paper's numbers are
     measure = next((word for word in words if word in MEASURES), None)
     measure = "stop" if words[0] == "stops" else measure
     named = [variant.name for variant in study.variants if variant.name in words]
@@ -266,6 +268,8 @@ def _number(words: list[str], study: Study, results: Results) -> str | None:
         values = {b: (line[0] - line[1]) / line[1] if line[1] else 0.0 for b, line in found.items()}
     elif "/" in variant:
         values = {b: line[0] / line[1] for b, line in found.items() if line[1]}
+        if over in _OVER and len(values) < len(found):
+            return None  # a benchmark that has nothing to be more than is not left out
     else:
         values = {b: line[0] for b, line in found.items()}
     if not values or (over not in _OVER and over not in values):
@@ -338,7 +342,7 @@ def _of_the_paper(words: list[str], study: Study, results: Results) -> str | Non
     if len(words) != 4:
         return None
     _, measure, variant, over = words
-    table = paper_numbers(study.name).get(measure, {})
+    table = paper_numbers(study.paper_of).get(measure, {})
     found = {b: line[variant] for b, line in table.items() if variant in line}
     if over == "mean" and found:
         return show(statistics.fmean(found.values()), measure)
@@ -523,17 +527,19 @@ def _support(words: list[str], study: Study, results: Results) -> bool | None:
         return _all_or_none(_is_so(one, how[1:], results) for one in found)
     lines = [_by_side(measure, sides, study, results) for sides in rivals]
     if how[0] == "mean":
-        return _all_or_none(_is_by_mean(line, sign, how[1:]) for line in lines)
+        return _all_or_none(_is_by_mean(line, sign, how[1:], results) for line in lines)
     ahead = [{b: a > c if sign == ">" else a < c for b, (a, c) in line.items()} for line in lines]
     how = how[1:] if how[0] == "count" else how if how[0] == "on" else []
     return _all_or_none(_is_so(one, how, results) for one in ahead)
 
 
-def _is_by_mean(line: Mapping[str, list[float]], sign: str, how: Sequence[str]) -> bool | None:
-    """Is the mean over the benchmarks that have both, or over those named, on that side?"""
+def _is_by_mean(
+    line: Mapping[str, list[float]], sign: str, how: Sequence[str], results: Results
+) -> bool | None:
+    """Is the mean over all benchmarks, or over those named, on that side? None if some lack it."""
     if how and (how[0] != "on" or len(how) != 2):
         return None
-    named = how[1].split(",") if how else list(line)
+    named = how[1].split(",") if how else sorted(_benchmarks(results, set()))
     if not named or any(benchmark not in line for benchmark in named):
         return None
     gap = sum(line[benchmark][0] - line[benchmark][1] for benchmark in named)
@@ -605,6 +611,6 @@ def _constant(part: str, measure: str, benchmark: str, study: Study) -> float | 
     """A number, or the paper's: that of a benchmark, or the only one there is."""
     if not part.startswith("paper:"):
         return float(part)
-    table = paper_numbers(study.name).get(measure, {})
+    table = paper_numbers(study.paper_of).get(measure, {})
     line = next(iter(table.values())) if len(table) == 1 else table.get(benchmark, {})
     return line.get(part.partition(":")[2])

@@ -6,6 +6,7 @@ import pytest
 
 from limi.studies._files import load
 from limi.studies._remarks import WAITS, check_text, fill_in, find_lacking, find_numbers
+from limi.studies._results import Results
 from tests.studies.small import outcome, tiny
 
 
@@ -172,7 +173,7 @@ def test_words_rest_on_what_the_cells_say(support, holds):
 @pytest.mark.parametrize(
     ("how", "holds"),
     [
-        ("mean", True),  # over the benchmarks that have both
+        ("mean", False),  # over all of them
         ("mean on census-sex", True),
         ("mean on census-sex,credit-sex", False),
         ("on census-sex", True),
@@ -274,3 +275,36 @@ def test_a_tie_is_nobody_s_best():
         cell = known.outcomes[name]
         known.outcomes[name] = dataclasses.replace(cell, measures={"findings": 210_000})
     assert fill_in("{best findings limi,natural mean}", load("dnn"), [known]) == "a tie"
+
+
+def test_a_ratio_over_all_benchmarks_is_of_all_of_them():
+    known = tiny()
+    for name in ("credit-sex/natural/0", "credit-sex/natural/1"):
+        cell = known.outcomes[name]
+        known.outcomes[name] = dataclasses.replace(cell, measures={"findings": 0})
+    for over in ("low", "high", "mean"):
+        text = f"{{findings limi/natural {over}}}"
+        (wrong,) = check_text("x", [text], load("dnn"), [known], [])
+        assert wrong == f"x: {text} cannot be filled in from the kept cells"
+    # On one benchmark, of the means over all, and as a change (which counts as none) there is one.
+    text = "{findings limi/natural census-sex} {findings limi/natural means}"
+    assert fill_in(text, load("dnn"), [known]) == "1.25 5.00"
+    assert fill_in("{findings limi:natural low}", load("dnn"), [known]) == "0 %"
+
+
+def test_a_study_may_name_the_paper_s_table_of_another():
+    study = dataclasses.replace(load("retraining"), paper_of="repair-dnn")
+    cells = {
+        name: outcome(name, if_r=value)
+        for name, value in (("census-sex/control/0", 0.03), ("census-sex/control/1", 0.04))
+    }
+    known = [Results("retraining", "small", cells)]
+    text = "{paper if_r before census-sex}, {paper if_r limi bank-age}"
+    assert fill_in(text, study, known).endswith("0.0359, 0.1315")
+    for support, holds in (
+        ("if_r control < paper:before open on census-sex", True),
+        ("if_r control < paper:before held on census-sex", False),
+    ):
+        assert (check_text("x", [], study, known, [], [support]) == []) == holds
+    alone = dataclasses.replace(study, paper_of="retraining")
+    assert check_text("x", [text], alone, known, []) != []
