@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from limi.metrics.effectiveness import findings_per_second, findings_per_thousand_queries
+from limi.studies._conditions import are_comparable
 from limi.studies._files import Study, load, paper_numbers, shipped_results
 from limi.studies._results import DONE, Outcome, Results, read
 
@@ -38,12 +39,15 @@ Speeds = Mapping[tuple[str, str], _Program]
 
 
 def read_speeds(folder: Path) -> Speeds:
-    """How fast row-by-row programs were, of the results in a folder."""
+    """How fast row-by-row programs were, of the results in a folder; none where their speeds cannot
+    be compared."""
     found = read(load(_PLAIN), _PLAIN_SCALE, folder)
+    done = [outcome for outcome in found.outcomes.values() if outcome.status == DONE]
+    if not are_comparable(done):
+        return {}
     known: dict[tuple[str, str], list[Outcome]] = {}
-    for outcome in found.outcomes.values():
-        if outcome.status == DONE:
-            known.setdefault((outcome.benchmark, outcome.variant), []).append(outcome)
+    for outcome in done:
+        known.setdefault((outcome.benchmark, outcome.variant), []).append(outcome)
     return {
         place: _Program(
             statistics.fmean(one.measures["loop_speed"] for one in outcomes),

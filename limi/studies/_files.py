@@ -265,6 +265,10 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         unknown = set(variant.budget) - set(_BUDGET)
         if unknown:
             raise KeyError(f"variant {variant.name!r} has a budget of {sorted(unknown)}")
+    figure = tree.get("figure", {})
+    unknown = _name_drawn(figure) - {variant.name for variant in variants}
+    if unknown:
+        raise KeyError(f"its figure names variants that it does not have: {sorted(unknown)}")
     kind = tree["kind"] if base is None else base.kind
     if kind not in KINDS:
         raise KeyError(f"kind {kind!r} is none of {KINDS}")
@@ -299,7 +303,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
             )
             for t in tree.get("stands", ())
         ),
-        figure=tree.get("figure", {}),
+        figure=figure,
         remarks=tree.get("remarks", "").strip(),
         fixed=tuple(tree.get("fixed", ())),
         supports=tuple(tree.get("supports", ())),
@@ -313,6 +317,13 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         targets=targets,
         _scales=tree.get("scales", {}),
     )
+
+
+def _name_drawn(figure: Mapping[str, Any]) -> set[str]:
+    """The variants that a figure names: those with letters, on its line and of its curves."""
+    curves = figure.get("curves")
+    of_curves = curves.get("variants", ()) if isinstance(curves, Mapping) else ()
+    return {*figure.get("marks", ()), *figure.get("line", ()), *of_curves}
 
 
 def _read_targets(name: str, files: Sequence[str]) -> dict[str, Mapping[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.studies._cells import Cell
-from limi.studies._files import Study, folder
+from limi.studies._files import Study, folder, load
 from limi.studies._results import DONE, Outcome, Results
 
 __all__ = ["OLDER", "Marks", "describe_outdated", "find_older", "find_outdated", "take_marks"]
@@ -148,10 +148,11 @@ def _list_measures(cell: Cell, outcome: Outcome) -> list[str] | None:
 def find_older(study: Study, results: Results) -> dict[str, list[str]]:
     """What is known of cells of an earlier program, and the variants that have such cells.
 
-    They are told by a measure that they lack, so a cell that was run again is not among them.
+    They are told by a measure that they lack, so a cell that was run again is not among them. What
+    is known of them is known of a study that shows the same cells, too.
     """
     told: dict[str, list[str]] = {}
-    for one in study.older:
+    for one in (*study.older, *(load(study.uses).older if study.uses else ())):
         for variant in one.variants:
             cells = [o for o in results.outcomes.values() if o.variant == variant]
             if any(o.status == DONE and one.lacks not in o.measures for o in cells):

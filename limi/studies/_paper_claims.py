@@ -4,12 +4,14 @@ out."""
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from limi.errors import CorruptStore
+from limi.errors import CorruptStore, nearest
 from limi.studies._files import folder, load
+from limi.studies._measures import MEASURES
 
 __all__ = ["FIRST", "PaperClaim", "list_claims"]
 
@@ -107,5 +109,26 @@ def _claim(given: dict[str, Any]) -> PaperClaim:
     claim = PaperClaim(**{**given, **tuples})
     if claim.kind not in _KINDS:
         raise KeyError(f"kind {claim.kind!r} is none of {_KINDS}")
-    load(claim.study)
+    _check_names(claim)
     return claim
+
+
+def _check_names(claim: PaperClaim) -> None:
+    """CorruptStore where a claim names what its study does not have."""
+    study = load(claim.study)
+    variants = [variant.name for variant in study.variants]
+    _require("variant", (*claim.named, claim.control), variants, claim)
+    _require("measure", (claim.measure, claim.also), MEASURES, claim)
+    _require("benchmark", (claim.table,), study.benchmarks, claim)
+    # A benchmark may be named by its table.
+    fits = [one for one in claim.benchmarks if any(b.startswith(one) for b in study.benchmarks)]
+    _require("benchmark", set(claim.benchmarks) - set(fits), study.benchmarks, claim)
+
+
+def _require(kind: str, names: Iterable[str], known: Collection[str], claim: PaperClaim) -> None:
+    for name in filter(None, names):
+        if name not in known:
+            raise CorruptStore(
+                f"the claim {claim.says!r} names the {kind} {name!r}, which the study "
+                f"{claim.study!r} does not have; {nearest(name, known)}"
+            )

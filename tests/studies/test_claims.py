@@ -383,13 +383,6 @@ def test_what_is_judged_is_of_every_benchmark_that_its_scale_plans():
                 assert planned <= shown, claim.says
 
 
-def test_every_claim_names_variants_of_its_study():
-    for claim in list_claims():
-        study = load(claim.study)
-        for name in claim.named:
-            assert study.variant(name).name == name
-
-
 def repaired(**by_variant):
     """Cells of a repair study: the natural rate of one table by variant and seed."""
     cells = {}

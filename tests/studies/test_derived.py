@@ -19,6 +19,11 @@ def derive(study, cell, speeds=None):
     return found.outcomes[cell.cell].measures
 
 
+def timed(name, machine="here", **measures):
+    given = {"target": "dnn", "device": "cpu", "machine": machine}
+    return dataclasses.replace(outcome(name, **measures), given=given)
+
+
 def test_what_a_row_by_row_program_would_have_found_by_then():
     """SG on census (sex): 1,806 findings at 0.5 a second are 3,612 seconds, so an hour."""
     cell = outcome("census-sex/sg/0", findings=72.0, rows=720.0, curve=CURVE)
@@ -60,7 +65,7 @@ def test_a_rounded_rate_that_may_be_an_hour_counts_as_one():
 
 def test_programs_of_other_targets_and_generators_have_speeds_of_their_own(tmp_path):
     cells = {
-        name: outcome(name, loop_speed=speed, loop_before=before, rows=300)
+        name: timed(name, loop_speed=speed, loop_before=before, rows=300)
         for name, speed, before in (
             ("census-sex/limi/0", 1.0, 0.0),
             ("census-sex/limi-rf.ctgan/0", 2.0, 3.0),
@@ -75,6 +80,16 @@ def test_programs_of_other_targets_and_generators_have_speeds_of_their_own(tmp_p
     told = derive("rf", cell, speeds)
     assert (told["loop_speed"], told["loop_per_second"]) == (5.0, 2.5)  # every other row flips
     assert "loop_speed" not in derive("dnn", cell, speeds)
+
+
+def test_programs_that_were_timed_on_several_machines_have_no_speeds(tmp_path):
+    for other, n in (("here", 2), ("there", 0), ("", 0)):
+        cells = [
+            timed("census-sex/limi/0", loop_speed=1.0, loop_before=0.0),
+            timed("census-sex/sg/0", other, loop_speed=2.0, loop_before=0.0),
+        ]
+        keep(Results("plain", "small", {cell.cell: cell for cell in cells}), tmp_path)
+        assert len(_derived.read_speeds(tmp_path)) == n
 
 
 def test_findings_at_equal_rows_come_from_the_curve():
@@ -117,7 +132,7 @@ def test_repeated_findings_are_counted_of_the_paper_s_recipe_alone():
 
 def test_a_negative_time_before_the_first_row_was_not_measured(tmp_path):
     times = {"census-sex/expga/0": -1.0, "census-sex/expga/1": 11.0, "census-sex/sg/0": 3.0}
-    cells = {n: outcome(n, loop_speed=2.0, loop_before=t, rows=300) for n, t in times.items()}
+    cells = {n: timed(n, loop_speed=2.0, loop_before=t, rows=300) for n, t in times.items()}
     known = Results("plain", "small", cells)
     found = complete(load("plain"), known, {}).outcomes
     assert [found[name].measures["loop_before"] for name in times] == [None, None, 3.0]

@@ -4,8 +4,9 @@ import dataclasses
 
 import pytest
 
+from limi.studies import _outdated
 from limi.studies._cells import expand
-from limi.studies._files import load
+from limi.studies._files import Older, load
 from limi.studies._outdated import describe_outdated, find_older, find_outdated, take_marks
 from limi.studies._results import Results
 from tests.studies.small import outcome
@@ -142,3 +143,14 @@ def test_cells_that_are_known_to_be_older_are_told_until_they_are_run_again():
 
     assert list(found(old, new, other).values()) == [["limi"]]
     assert found(new, other) == {}
+
+
+def test_what_is_known_of_cells_is_known_of_a_study_that_shows_them(monkeypatch):
+    mark = Older(says="in these searches", variants=("limi",), lacks="curve")
+    marked = dataclasses.replace(load("dnn"), older=(mark,))
+    monkeypatch.setattr(_outdated, "load", lambda name: marked)
+    old = outcome("census-sex/limi/0", atn_07=0.8)
+    results = Results("dnn", "small", {old.cell: old})
+    assert load("naturalness").uses == "dnn"
+    assert find_older(load("naturalness"), results) == {"in these searches": ["limi"]}
+    assert find_older(load("rf"), results) == {}
