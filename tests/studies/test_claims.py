@@ -5,9 +5,10 @@ import dataclasses
 import pytest
 
 from limi.studies import _claim_numbers, _sides
-from limi.studies._claims import PaperClaim, classify, compute, judge, list_claims
+from limi.studies._claim_numbers import compute_of_paper
+from limi.studies._claims import PaperClaim, classify, judge, list_claims
 from limi.studies._derived import complete
-from limi.studies._files import load, paper_numbers
+from limi.studies._files import load
 from limi.studies._results import Results, read
 from limi.studies._side import Side
 from limi.studies._sides import take_side
@@ -354,19 +355,30 @@ def test_equal_rows_are_those_that_both_had_checked():
     assert judged.at_equal_rows == "0.25 x (`trees`)"
 
 
+# What the paper prints and its tables do not give, by study and number.
+OTHER_THAN_ITS_TABLES = {
+    ("dnn", 9.42): "by no average that was tried, as the list of what is not reproduced says",
+    ("dnn", 8.71): "by none either",
+    ("rf", 2.5): "that of SG and ExpGA the other way round",
+    ("rf", 2.2): "that of ExpGA and SG the other way round",
+    ("repair-dnn", 0.02): "its table is rounded to hundredths",
+    ("repair-dnn", 0.03): "its table is rounded to hundredths",
+    ("repair-dnn", -0.01): "about one point; half of that",
+    ("step", 2): "twice as many; a little more",
+}
+
+
 def test_the_paper_s_averages_follow_from_its_tables():
-    """All of them but the two that the list of what is not reproduced names."""
+    follows = {}
     for claim in list_claims():
-        numbers = paper_numbers(claim.study).get(claim.measure, {})
-        benchmarks = [b for b in numbers if not b.startswith("mean")]
-        is_size = claim.kind not in ("first", "first of means", "best", "mean", "low", "high")
-        if claim.ours or claim.stated is None or not is_size or not benchmarks:
+        if claim.ours or claim.stated is None or (value := compute_of_paper(claim)) is None:
             continue
-        benchmarks = [b for b in benchmarks if b.startswith(claim.benchmarks or ("",))]
-        if claim.stated in (9.42, 8.71) or claim.note or claim.stated == 2.2:
-            continue
-        value = compute(claim, benchmarks, lambda b, v, n=numbers: n[b].get(v))
-        assert value == pytest.approx(claim.stated, rel=0.03), claim.says
+        is_so = value == pytest.approx(claim.stated, rel=0.006, abs=1e-6)
+        follows.setdefault((claim.study, claim.stated), []).append(is_so)
+    others = {place for place, told in follows.items() if not all(told)}
+    assert others == set(OTHER_THAN_ITS_TABLES)
+    assert sum(map(len, follows.values())) == 30
+    assert sum(sum(told) for told in follows.values()) == 22
 
 
 def test_what_is_judged_is_of_every_benchmark_that_its_scale_plans():
