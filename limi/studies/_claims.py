@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from limi.studies._claim_numbers import (
-    compute,
     compute_of_paper,
     count_in_the_paper,
     find_steadiness,
@@ -30,8 +29,10 @@ from limi.studies._rule import TIE, find_first
 from limi.studies._side import NOT_JUDGED, NOTHING, Side
 from limi.studies._sides import has_generator, take_side, uses_generator
 
-__all__ = ["VERDICTS", "Judged", "PaperClaim", "classify", "compute", "judge", "list_claims"]
+__all__ = ["NO_VERDICT", "VERDICTS", "Judged", "PaperClaim", "classify", "judge"]
+__all__ += ["list_claims"]
 
+NO_VERDICT = "not judged"
 VERDICTS = (
     "yes",
     "smaller",
@@ -40,7 +41,7 @@ VERDICTS = (
     "open",
     "no",
     "no: the opposite",
-    "not judged",
+    NO_VERDICT,
 )
 """What the words under *holds?* come to."""
 
@@ -108,7 +109,7 @@ def classify(holds: str) -> str:
     if told == "no: the opposite":
         return told
     if told in NOT_JUDGED:
-        return "not judged"
+        return NO_VERDICT
     word = re.split(r"[ :]", told)[0]
     if word not in VERDICTS:
         raise ValueError(f"{holds!r} is not one of the verdicts {VERDICTS}")

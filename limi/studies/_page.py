@@ -11,6 +11,7 @@ from typing import Any
 from limi.errors import InvalidInput
 from limi.studies._cells import expand
 from limi.studies._claims import (
+    NO_VERDICT,
     VERDICTS,
     Judged,
     PaperClaim,
@@ -27,7 +28,7 @@ from limi.studies._outdated import OLDER, find_older, find_outdated, take_marks
 from limi.studies._remarks import WAITS, check_remarks, check_text, fill_in, find_lacking
 from limi.studies._results import DONE, NOT_RUN, Results, read
 from limi.studies._rule import draw_stands
-from limi.studies._tables import Tried, claims, combine, matrix, tables, take_cells
+from limi.studies._tables import Ratios, Tried, claims, combine, matrix, tables, take_cells
 
 __all__ = ["check_pages", "figures", "list_waiting", "page", "pages"]
 
@@ -145,12 +146,13 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
 
 def _tally(judged: Sequence[Judged]) -> str:
     """How often each verdict was reached, whether or not the overview shows the claim."""
-    counted = [one for one in judged if not one.claim.again]
-    counts = Counter(classify(one.holds) for one in counted)
+    counts = Counter(classify(one.holds) for one in judged if not one.claim.again)
+    without = counts.pop(NO_VERDICT, 0)
     told = ", ".join(f"*{kind}* {counts[kind]}" for kind in VERDICTS if counts[kind])
     return (
-        f"{len(counted)} claims of the paper are judged against numbers. Verdicts, by the rule "
-        f"below: {told}. The main claims:\n"
+        f"{counts.total()} claims of the paper are judged against numbers"
+        f"{f', {without} more cannot be' if without else ''}. Verdicts, by the rule below: {told}. "
+        "The main claims:\n"
     )
 
 
@@ -419,7 +421,7 @@ def _study(study: Study, kept: Sequence[Results], stem: str, reasons: _Reasons) 
     if not kept:
         command = f"limi study run {study.name} --scale small"
         return "\n".join([*head, f"Not run yet: `{command}`.", ""])
-    if study.remarks:
+    if study.remarks or _leads(study):
         head += [_illustrate(fill_in(study.remarks, study, kept), study, kept[0]), ""]
     notes = [f"- {fill_in(one, study, kept)}" for one in study.notes]
     parts = ["\n".join([*head, *notes, *([""] if notes else [])])]
@@ -501,28 +503,42 @@ def _claims(study: Study, results: Results) -> list[str]:
         if not tried.n and not take_cells(results, tried.claim.measure):
             continue
         lines.append(f"- {tried.claim.says}: **{_verdict(tried)}**.")
-    for one, ratios in combine(study, results):
-        if not ratios:
-            continue
-        pairs = [f"{name} {value:.2f}" for name, value in ratios.items() if name != "mean"]
-        told = ["mean of the ratios of benchmarks and seeds", *(pairs if len(pairs) > 1 else [])]
-        beside = f" (paper: {one.paper:.2f})" if one.paper is not None else ""
-        lines.append(f"- {one.says}: **{ratios['mean']:.2f}**{beside}; {', '.join(told)}.")
+    lines += [
+        f"- {ratios.combined.says}: {_tell_ratios(ratios)}." for ratios in combine(study, results)
+    ]
     return [*lines, ""] if lines else []
 
 
+def _tell_ratios(ratios: Ratios) -> str:
+    """Their mean and that of each pair; what is missing where there is no mean of all."""
+    pairs = [f"{name} {value:.2f}" for name, value in ratios.by_pair.items()]
+    paper = ratios.combined.paper
+    beside = f" (paper: {paper:.2f})" if paper is not None else ""
+    if ratios.mean is None:
+        head = f"**not computed**{beside}, because there is no ratio of "
+        return "; ".join([head + "; ".join(ratios.missing), *pairs])
+    told = ["mean of the ratios of benchmarks and seeds", *(pairs if len(pairs) > 1 else [])]
+    return f"**{ratios.mean:.2f}**{beside}; {', '.join(told)}"
+
+
 def _verdict(tried: Tried) -> str:
-    """On how many benchmarks a claim holds beyond the seeds' spread, and where it does not."""
+    """On how many benchmarks a claim holds beyond the seeds' spread, and where it does not.
+
+    A part of the benchmarks decides nothing, and one seed nothing in favor of a claim.
+    """
     if tried.why:
         return f"not tried: {tried.why}"
+    lacking = f"no number of {'; '.join(tried.missing)}" if tried.missing else ""
     if not tried.n:
-        told = "not tried"
-    elif tried.held == tried.n:
+        return "; ".join(filter(None, ["not tried", lacking]))
+    if tried.held == tried.n:
         told = f"holds on all {tried.n} benchmarks" if tried.n > 1 else "holds"
     else:
         told = f"holds on {tried.held} of {tried.n} benchmarks"
         told += f"; not on {'; '.join(tried.against)}" if tried.against else ""
         told += f"; within the seeds' spread on {'; '.join(tried.open)}" if tried.open else ""
-    if tried.n and tried.n_seeds < 2:
-        told += "; some cells have one seed, which decides nothing"
-    return told + (f"; no number of {'; '.join(tried.missing)}" if tried.missing else "")
+    alone = "some cells have one seed" if tried.n_seeds < 2 else ""
+    if lacking or (alone and tried.held):
+        why = "; ".join(filter(None, [alone, lacking]))
+        return f"open ({why}); so far it {told}"
+    return "; ".join(filter(None, [told, alone]))

@@ -230,6 +230,8 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
     scale, colon, rest = place.partition(": ")
     wanted = [r for r in known if r.scale == scale] if colon else known
     words = (rest if colon else place).split()
+    if words[0] == "paper":
+        return _of_the_paper(words, study)
     tell: dict[str, Callable[[list[str], Study, Results], str | None]] = {
         "count": _count,
         "where": _where,
@@ -243,7 +245,6 @@ def _fill(place: str, study: Study, known: Sequence[Results]) -> str | None:
         "clock": _clock,
         "n": _n,
         "taken": _taken,
-        "paper": _of_the_paper,
         "runs": _runs,
         **dict.fromkeys(_RULED, _ruled),
     }
@@ -338,7 +339,7 @@ def _runs(words: list[str], study: Study, results: Results) -> str | None:
     return f"{sum(value > 0 for value in values)} of {len(values)}" if values else None
 
 
-def _of_the_paper(words: list[str], study: Study, results: Results) -> str | None:
+def _of_the_paper(words: list[str], study: Study) -> str | None:
     if len(words) != 4:
         return None
     _, measure, variant, over = words

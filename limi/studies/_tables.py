@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
+from limi.studies._claim_numbers import average_ratios
 from limi.studies._conditions import are_comparable, conditions
 from limi.studies._derived import AT_ROWS, complete
 from limi.studies._files import Claim, Combined, Study, TableSpec, paper_numbers
@@ -23,7 +24,7 @@ from limi.studies._measures import (
 from limi.studies._results import DONE, NOT_MEASURED, NOT_RUN, Outcome, Results
 from limi.studies._rule import compare, draw_stands, stand_before_all
 
-__all__ = ["Tried", "claims", "combine", "matrix", "tables", "take_cells"]
+__all__ = ["Ratios", "Tried", "claims", "combine", "matrix", "tables", "take_cells"]
 
 
 _FEW_PEOPLE = (
@@ -256,10 +257,14 @@ def claims(study: Study, results: Results) -> list[Tried]:
     told = []
     for claim in study.claims:
         both = [claim, *_with_the_paper_s_generator(study, results, claim)]
-        tried = [_try(one, study, results) for one in both]
-        # Of a claim that no cell bears on, only the other generator's is told.
-        told += [one for one in tried if one.n] or tried[:1]
+        # Where the claim's variant was run with one generator alone, the other has no reading.
+        run = [one for one in both if _was_run(results, one.first)]
+        told += [_try(one, study, results) for one in run or both[:1]]
     return told
+
+
+def _was_run(results: Results, variant: str) -> bool:
+    return any(outcome.variant == variant for outcome in results.outcomes.values())
 
 
 def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) -> list[Claim]:
@@ -267,7 +272,7 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
     if claim.measure in ("per_second", "per_second_all"):
         return []  # those searches may have had a GPU, which no rival has
     first = study.beside(claim.first)
-    if not any(o.variant == first for o in results.outcomes.values()):
+    if not _was_run(results, first):
         return []
     over = tuple(study.beside(name) or name for name in claim.over)
     return [replace(claim, says=f"{claim.says} (CTGAN)", first=first, over=over)]
@@ -318,35 +323,51 @@ def _has_one_machine(claim: Claim, study: Study, results: Results) -> bool:
     )
 
 
-def combine(study: Study, results: Results) -> list[tuple[Combined, dict[str, float]]]:
-    """Each ratio by pair of variants, and over all of them as `mean`."""
+@dataclass(frozen=True)
+class Ratios:
+    """A ratio by pair of variants, of pairs that have it on every benchmark."""
+
+    combined: Combined
+    by_pair: Mapping[str, float]
+    missing: tuple[str, ...]  # pairs without it, by benchmark
+
+    @property
+    def mean(self) -> float | None:
+        """Over all pairs and benchmarks, where none is missing."""
+        return None if self.missing else statistics.fmean(self.by_pair.values())
+
+
+def combine(study: Study, results: Results) -> list[Ratios]:
+    """Each ratio that any cell bears on."""
     told = []
     for one in study.combined:
         by_pair: dict[str, float] = {}
-        every: list[float] = []
+        missing = []
+        benchmarks = list(_run_benchmarks(study, results))
         for first, second in one.pairs:
-            ratios = []
-            for benchmark in _run_benchmarks(study, results):
-                ratios += _ratio_by_seed(results, benchmark, first, second, one.measure)
-            if ratios:
-                by_pair[f"{first} to {second}"] = statistics.fmean(ratios)
-                every += ratios
-        if every:
-            by_pair[MEAN] = statistics.fmean(every)
-        told.append((one, by_pair))
+            name = f"{first} to {second}"
+            found = {b: _ratio_by_seed(results, b, first, second, one.measure) for b in benchmarks}
+            known = [ratio for ratio in found.values() if ratio is not None]
+            if len(known) == len(found):
+                by_pair[name] = statistics.fmean(known)
+            missing += [f"{b}: {name}" for b, ratio in found.items() if ratio is None]
+        if any(_was_run(results, name) for pair in one.pairs for name in pair):
+            told.append(Ratios(one, by_pair, tuple(missing)))
     return told
 
 
 def _ratio_by_seed(
     results: Results, benchmark: str, first: str, second: str, measure: str
-) -> list[float]:
-    """The mean over seeds of the ratio on a benchmark, if any; no seed counts whose second is 0."""
+) -> float | None:
+    """The mean ratio of the seeds that both were run with; None if one of them has no number, or
+    nothing to be more than."""
     mine, other = (
-        {o.seed: o.measures.get(measure) for o in results.of(benchmark, name) if o.status == DONE}
+        {o.seed: o.measures.get(measure) for o in _done(results, benchmark, name)}
         for name in (first, second)
     )
-    found = [a / b for seed, a in mine.items() if a is not None and (b := other.get(seed))]
-    return [statistics.fmean(found)] if found else []
+    lines = [(mine[seed], other[seed]) for seed in mine if seed in other]
+    known = [(a, b) for a, b in lines if a is not None and b is not None]
+    return average_ratios(known) if lines and len(known) == len(lines) else None
 
 
 # -- numbers ------------------------------------------------------------------------------

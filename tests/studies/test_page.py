@@ -96,7 +96,7 @@ def test_the_overview_has_two_screens():
     told = [line for line in overview.splitlines() if line.startswith("- **")]
     assert len(told) == 5
     assert max(len(one.split()) for one in told) <= 55
-    assert len(overview.split()) <= 1_100
+    assert len(overview.split()) <= 1_110
     assert "reproduction/claims.md" in overview
     assert "reproduction/conditions.md" in overview
 
@@ -146,15 +146,28 @@ def test_the_overview_counts_every_verdict_of_the_paper_shown_or_not():
         [
             judged("yes"),
             judged("yes (`trees`)", minor=True),
-            judged("no (not told from the control)"),
+            judged("no (cannot be told from the control)"),
             judged("no", again=True),
             judged("not measured"),
         ]
     )
     assert told.startswith(
-        "4 claims of the paper are judged against numbers. Verdicts, by the rule below: "
-        "*yes* 2, *no* 1, *not judged* 1."
+        "3 claims of the paper are judged against numbers, 1 more cannot be. Verdicts, by the rule "
+        "below: *yes* 2, *no* 1. "
     )
+
+
+def test_a_leading_figure_needs_no_remarks():
+    cells = {
+        name: outcome(name, per_row=0.2, likeness=0.9)
+        for name in ("census-sex/natural/0", "census-sex/plane/0")
+    }
+    known = [Results("boundary", "small", cells)]
+    for remarks in ("", "First.\n\nThen."):
+        study = dataclasses.replace(load("boundary"), remarks=remarks)
+        page = _page._study(study, known, "reproduction", {})
+        assert page.count("](../figures/boundary-small.svg)") == 1
+        assert page.index("figures/boundary-small.svg") < page.index("## Scale small")
 
 
 def test_a_statement_of_speed_is_counted_once():

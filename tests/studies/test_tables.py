@@ -149,7 +149,62 @@ def test_one_seed_is_named_where_a_claim_rests_on_it():
     claim = dataclasses.replace(load("dnn").claims[0], over=("natural",))
     (tried,) = _tables.claims(small_study(claims=(claim,)), Results("dnn", "small", cells))
     assert tried.n_seeds == 1
-    assert _page._verdict(tried).startswith("holds; some cells have one seed, which decides")
+    told = "open (some cells have one seed; no number of credit-sex: natural); so far it holds"
+    assert _page._verdict(tried) == told
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "holds on all 3 benchmarks"),
+        ({"n_seeds": 1}, "open (some cells have one seed); so far it holds on all 3 benchmarks"),
+        (
+            {"missing": ("bank-age: adf",)},
+            "open (no number of bank-age: adf); so far it holds on all 3 benchmarks",
+        ),
+        (
+            {"held": 1, "open": ("a: sg 1 against 2",), "n_seeds": 1},
+            "open (some cells have one seed); so far it holds on 1 of 2 benchmarks; within the "
+            "seeds' spread on a: sg 1 against 2",
+        ),
+        # One seed may decide against a claim, as in the overview.
+        (
+            {"held": 0, "against": ("a: sg 3 against 2",), "n_seeds": 1},
+            "holds on 0 of 1 benchmarks; not on a: sg 3 against 2; some cells have one seed",
+        ),
+        ({"held": 0, "missing": ("a: sg",)}, "not tried; no number of a: sg"),
+        ({"why": "for a reason"}, "not tried: for a reason"),
+    ],
+)
+def test_a_claim_of_a_study_is_open_with_one_seed_or_a_part_of_the_benchmarks(changes, told):
+    claim = load("dnn").claims[0]
+    tried = _tables.Tried(claim, held=3, against=(), open=(), missing=())
+    assert _page._verdict(dataclasses.replace(tried, **changes)) == told
+
+
+def test_a_reading_that_lacks_numbers_is_told_beside_the_one_that_has_them():
+    """With either generator, what was run is told, and what was not is not."""
+    cells = {}
+    for variant, measures in (
+        ("limi", {"findings": 9}),
+        ("natural", {"findings": 5}),
+        ("limi.ctgan", {}),
+        ("natural.ctgan", {}),
+    ):
+        for seed in (0, 1):
+            cell = outcome(f"census-sex/{variant}/{seed}", **measures)
+            cells[cell.cell] = cell
+    claim = dataclasses.replace(load("dnn").claims[0], over=("natural",))
+    study = dataclasses.replace(load("dnn"), claims=(claim,))
+
+    def told(known):
+        tried = _tables.claims(study, Results("dnn", "smoke", known))
+        return [(one.claim.first, one.n, bool(one.missing)) for one in tried]
+
+    assert told(cells) == [("limi", 1, True), ("limi.ctgan", 0, True)]
+    alone = {name: cell for name, cell in cells.items() if "ctgan" in name}
+    assert told(alone) == [("limi.ctgan", 0, True)]
+    assert [first for first, _, _ in told({})] == ["limi"]
 
 
 def test_small_numbers_keep_their_digits_and_extrapolated_ones_lose_them():
@@ -214,15 +269,35 @@ def test_less_is_better_where_it_is():
 
 def test_ratios_of_pairs_are_means_over_benchmarks():
     one = dataclasses.replace(
-        load("queries").combined[0], pairs=(("limi", "natural"), ("adf", "limi"))
+        load("queries").combined[0], pairs=(("limi", "natural"), ("natural", "limi"))
     )
-    ((_, ratios),) = _tables.combine(small_study(combined=(one,)), tiny())
-    assert ratios["limi to natural"] == pytest.approx(
-        ((90 / 80 + 110 / 80) / 2 + (300 / 200 + 300 / 220) / 2) / 2
+    (ratios,) = _tables.combine(small_study(combined=(one,)), tiny())
+    ahead = [(90 / 80 + 110 / 80) / 2, (300 / 200 + 300 / 220) / 2]
+    behind = [(80 / 90 + 80 / 110) / 2, (200 / 300 + 220 / 300) / 2]
+    assert ratios.by_pair["limi to natural"] == pytest.approx(sum(ahead) / 2)
+    assert ratios.mean == pytest.approx((sum(ahead) + sum(behind)) / 4)
+    assert ratios.missing == ()
+    assert _page._tell_ratios(ratios).startswith("**1.05**; mean of the ratios of benchmarks")
+
+
+@pytest.mark.parametrize("broken", [0, None])
+def test_a_ratio_is_of_every_pair_benchmark_and_seed_or_says_what_is_missing(broken):
+    """ADF failed on one benchmark, and on the other a seed has nothing to be more than."""
+    one = dataclasses.replace(
+        load("queries").combined[0], pairs=(("limi", "natural"), ("limi", "adf")), paper=1.65
     )
-    assert ratios["adf to limi"] == pytest.approx((120 / 90 + 130 / 110) / 2)
-    of_natural, of_limi = 2 * ratios["limi to natural"], ratios["adf to limi"]
-    assert ratios["mean"] == pytest.approx((of_natural + of_limi) / 3)  # over three benchmarks
+    known = tiny()
+    name = "census-sex/adf/1"
+    known.outcomes[name] = dataclasses.replace(known.outcomes[name], measures={"findings": broken})
+    (ratios,) = _tables.combine(small_study(combined=(one,)), known)
+    assert ratios.mean is None
+    assert list(ratios.by_pair) == ["limi to natural"]
+    assert _page._tell_ratios(ratios) == (
+        "**not computed** (paper: 1.65), because there is no ratio of census-sex: limi to adf; "
+        "credit-sex: limi to adf; limi to natural 1.34"
+    )
+    none = dataclasses.replace(one, pairs=(("sg", "expga"),))
+    assert _tables.combine(small_study(combined=(none,)), known) == []
 
 
 def test_what_a_repair_measures_before_is_a_variant_of_its_own():
