@@ -60,7 +60,7 @@ class PaperClaim:
     bound: bool = False  # the stated number, or the paper's own, is to be kept and not reached
     each: bool = False  # a mean over variants whose own numbers are shown as well
     control: str = ""  # the variant that shows what happens without findings
-    also: str = ""  # another measure of the same, shown beside
+    also: str = ""  # of the same, for the paper's number; shown beside a size, not a count
     also_says: str = ""  # what that one is
     says_so: str = ""  # what the paper says where it prints no number
     note: str = ""

@@ -20,7 +20,7 @@ from limi.studies._drawing import (
 )
 from limi.studies._files import Study
 from limi.studies._measures import MEASURES
-from limi.studies._results import Results
+from limi.studies._results import NOT_MEASURED, Results
 
 __all__ = ["draw_trade"]
 
@@ -43,6 +43,12 @@ def draw_trade(study: Study, results: Results, benchmarks: Sequence[str]) -> str
     """
     across, upward = str(study.figure["measure"]), str(study.figure["against"])
     found = {one: _take_dots(study, results, one, across, upward) for one in benchmarks}
+    # A generator that has no dot on some benchmark is lacking there, and told of.
+    known = {name for dots in found.values() for name, named in dots.items() if named}
+    found = {
+        one: {name: named for name, named in dots.items() if name in known}
+        for one, dots in found.items()
+    }
     if len(found) > 1:
         found = {f"mean of {len(found)} benchmarks": _average(list(found.values())), **found}
     panels = [_draw_panel(study, name, dots) for name, dots in found.items()]
@@ -54,13 +60,13 @@ def draw_trade(study: Study, results: Results, benchmarks: Sequence[str]) -> str
 
 
 def _take_dots(study: Study, results: Results, benchmark: str, across: str, upward: str) -> _Dots:
-    dots: _Dots = {}
+    dots: _Dots = {"CTGAN" if variant.of else "trees": {} for variant in study.variants}
     for variant in study.variants:
         own = variant.of or variant.name
         numbers = [results.numbers(benchmark, variant.name, one) for one in (across, upward)]
         if own in study.figure["marks"] and all(numbers):
             x, y = map(statistics.fmean, numbers)
-            dots.setdefault("CTGAN" if variant.of else "trees", {})[own] = (x, y)
+            dots["CTGAN" if variant.of else "trees"][own] = (x, y)
     return dots
 
 
@@ -73,7 +79,7 @@ def _average(found: Sequence[_Dots]) -> _Dots:
                 statistics.fmean(dots[name][one][1] for dots in found),
             )
             for one in variants
-            if all(one in dots.get(name, {}) for dots in found)
+            if all(one in dots[name] for dots in found)
         }
         for name, variants in found[0].items()
     }
@@ -82,9 +88,10 @@ def _average(found: Sequence[_Dots]) -> _Dots:
 def _draw_panel(study: Study, name: str, dots: _Dots) -> Panel:
     points = [point for named in dots.values() for point in named.values()]
     if not points:
-        return Panel([draw_text(0, 16, f"{name}: not measured")], HEAD)
+        return Panel([draw_text(0, 16, f"{name}: {NOT_MEASURED}")], HEAD)
     across = Linear([x for x, _ in points])
-    width, bottom = WIDE - _LEFT - 10, math.floor(min(y for _, y in points) * 10) / 10
+    width = WIDE - _LEFT - 10
+    bottom = min(0.9, math.floor(min(y for _, y in points) * 10) / 10)
 
     def place(point: _Point) -> _Point:
         share = (point[1] - bottom) / (1 - bottom)
@@ -122,12 +129,13 @@ def _draw_panel(study: Study, name: str, dots: _Dots) -> Panel:
 
 
 def _name_lacking(study: Study, dots: _Dots) -> str:
-    """The letters that some generator has no dot for."""
-    told = {
-        name: ", ".join(mark for one, mark in study.figure["marks"].items() if one not in named)
-        for name, named in dots.items()
-    }
-    return "; ".join(f"{name}: without {marks}" for name, marks in told.items() if marks)
+    """The generators without any dot, and the letters that another has no dot for."""
+    told = []
+    for name, named in dots.items():
+        lacking = [mark for one, mark in study.figure["marks"].items() if one not in named]
+        if lacking:
+            told.append(f"{name}: without {', '.join(lacking)}" if named else f"{name}: none")
+    return "; ".join(told)
 
 
 def _place_letters(places: Mapping[tuple[str, str], _Point]) -> dict[tuple[str, str], _Point]:

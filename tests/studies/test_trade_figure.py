@@ -46,6 +46,33 @@ def test_a_panel_of_means_comes_first_and_says_what_some_benchmark_lacks():
     assert len(circles) == 1 + 2 + 1
 
 
+def test_a_generator_that_a_benchmark_lacks_is_named_in_every_panel():
+    for first, second in (("census-sex", "bank-age"), ("bank-age", "census-sex")):
+        known = results_of(
+            {
+                (first, "natural"): (0.1, 0.95),
+                (second, "natural"): (0.2, 0.95),
+                (second, "natural.ctgan"): (0.3, 0.91),
+            }
+        )
+        svg = studies.figure(load("boundary"), known)
+        titles = [text for text in read_texts(svg) if "without" in text]
+        assert ["CTGAN: none" in title for title in titles] == [True, True, False]
+        assert "CTGAN: without p," in titles[2]
+        assert read_texts(svg).count("CTGAN") == 3
+
+
+def test_a_generator_that_was_not_run_is_not_named():
+    svg = studies.figure(load("boundary"), results_of({("census-sex", "natural"): (0.1, 0.95)}))
+    assert "CTGAN" not in " ".join(read_texts(svg)).partition("census-sex")[2]
+
+
+def test_dots_at_the_top_of_the_axis_are_drawn():
+    svg = studies.figure(load("boundary"), results_of({("census-sex", "natural"): (0.1, 1.0)}))
+    assert len(list(ElementTree.fromstring(svg).iter(f"{SVG}circle"))) == 1
+    assert {"0.9", "1.0"} <= set(read_texts(svg))
+
+
 def test_one_benchmark_has_no_panel_of_means():
     svg = studies.figure(load("boundary"), results_of({("census-sex", "natural"): (0.1, 0.95)}))
     assert not any("mean of" in text for text in read_texts(svg))
