@@ -60,7 +60,7 @@ def measure(scene: Scene) -> Side | None:
     if claim.is_of_targets:
         side = replace(side, verdict=ONE_TARGET, n_seeds=1).add(ONE_TARGET.removeprefix("open: "))
     if claim.stated is None and not claim.ours and not claim.is_bound:
-        # The paper has no number, so it is more than the same with one.
+        # It has no number to reach, so it asks less than the same of a claim with one.
         side = replace(side, verdict=re.sub(r"^yes\b", "yes (the sign alone)", side.verdict))
     return _tell_also(scene, side)
 
