@@ -186,8 +186,8 @@ def _claims_page(studies: _Kept, stem: str) -> str:
         [
             "# What holds, claim by claim",
             "",
-            f"[Overview](../{stem}.md). In brackets stands the spread over seeds; a scale that is "
-            "not the paper's is named.",
+            f"[Overview](../{stem}.md). In brackets stands the spread over seeds, where each "
+            "seed has a number; a scale that is not the paper's is named.",
             "",
             "## The paper's claims\n\n" + _holds(judged, "", with_paper=True),
             "## Claims of ours, by the same rule\n\n" + _holds(ours, "", with_paper=False),
