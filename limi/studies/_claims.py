@@ -26,7 +26,7 @@ from limi.studies._measures import MEASURES, show
 from limi.studies._paper_claims import FIRST, PaperClaim, list_claims
 from limi.studies._results import Results
 from limi.studies._rule import TIE, find_first
-from limi.studies._side import NOT_JUDGED, NOTHING, Side
+from limi.studies._side import NOT_JUDGED, NOTHING, OPPOSITE, SMALLER_AT_BEST, Side
 from limi.studies._sides import has_generator, take_side, uses_generator
 
 __all__ = ["NO_VERDICT", "VERDICTS", "Judged", "PaperClaim", "classify", "judge"]
@@ -36,11 +36,12 @@ NO_VERDICT = "not judged"
 VERDICTS = (
     "yes",
     "smaller",
+    SMALLER_AT_BEST,
     "on some benchmarks",
     "by a mean alone",
     "open",
     "no",
-    "no: the opposite",
+    OPPOSITE,
     NO_VERDICT,
 )
 """What the words under *holds?* come to."""
@@ -106,7 +107,7 @@ def classify(holds: str) -> str:
         return "by a mean alone"
     if told.startswith("on "):
         return "on some benchmarks"
-    if told == "no: the opposite":
+    if told in (OPPOSITE, SMALLER_AT_BEST):
         return told
     if told in NOT_JUDGED:
         return NO_VERDICT

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from limi import methods
 from limi.methods.limi import LIMI
 from limi.studies._cells import Cell, expand
-from limi.studies._files import PAPER_GENERATOR, Scale, Study, load, paper_accuracy
+from limi.studies._files import PAPER_GENERATOR, Scale, Study, paper_accuracy
 from limi.studies._outdated import OLDER, describe_outdated, find_older, find_outdated
 from limi.studies._results import DONE, Outcome, Results
 
@@ -148,7 +148,7 @@ def are_comparable(outcomes: Iterable[Outcome]) -> bool:
 
 
 def _size(study: Study, results: Results) -> Scale:
-    return (load(study.uses) if study.uses else study).scale(results.scale)
+    return study.planner.scale(results.scale)
 
 
 def _fewer_seeds(study: Study, size: Scale, results: Results) -> str:

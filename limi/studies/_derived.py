@@ -38,11 +38,13 @@ Speeds = Mapping[tuple[str, str], _Program]
 """By benchmark and variant of the study of row-by-row programs."""
 
 
-def read_speeds(folder: Path) -> Speeds:
-    """How fast row-by-row programs were, of the results in a folder; none where their speeds cannot
-    be compared."""
+def read_speeds(folder: Path) -> Speeds | None:
+    """How fast row-by-row programs were, of the results in a folder: empty where their speeds
+    cannot be compared, None where no program was timed."""
     found = read(load(_PLAIN), _PLAIN_SCALE, folder)
     done = [outcome for outcome in found.outcomes.values() if outcome.status == DONE]
+    if not done:
+        return None
     if not are_comparable(done):
         return {}
     known: dict[tuple[str, str], list[Outcome]] = {}
@@ -69,7 +71,7 @@ def complete(study: Study, results: Results, speeds: Speeds | None = None) -> Re
         return results
     derived = [variant.name for variant in study.variants if variant.derived]
     if "per_second" in paper_numbers(study.name) and speeds is None:
-        speeds = read_speeds(shipped_results())
+        speeds = read_speeds(shipped_results()) or {}
     known = {
         name: _in_the_paper_s_time(study, _count_repeats(study, _derive(outcome)), speeds or {})
         for name, outcome in results.outcomes.items()

@@ -152,6 +152,11 @@ class Study:
     targets: Mapping[str, Mapping[str, Any]]  # definitions by benchmark, where they need any
     _scales: Mapping[str, Mapping[str, Any]] = field(repr=False)
 
+    @property
+    def planner(self) -> Study:
+        """The study that plans the cells which this one shows: its own, or another's."""
+        return load(self.uses) if self.uses else self
+
     def scale(self, name: str) -> Scale:
         """The study's own sizes over those that all studies share."""
         if name not in SCALES:
@@ -269,6 +274,9 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
     unknown = _name_drawn(figure) - {variant.name for variant in variants}
     if unknown:
         raise KeyError(f"its figure names variants that it does not have: {sorted(unknown)}")
+    paper_of = tree.get("paper_of", name)
+    if paper_of != name and not paper_numbers(paper_of):
+        raise KeyError(f"there is no table of the paper for {paper_of!r}")
     kind = tree["kind"] if base is None else base.kind
     if kind not in KINDS:
         raise KeyError(f"kind {kind!r} is none of {KINDS}")
@@ -312,7 +320,7 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
             Older(**{**one, "variants": tuple(one["variants"])}) for one in tree.get("older", ())
         ),
         uses=uses,
-        paper_of=tree.get("paper_of", name),
+        paper_of=paper_of,
         margins=tree.get("margins", {}),
         targets=targets,
         _scales=tree.get("scales", {}),

@@ -104,13 +104,14 @@ def _first_of_means(scene: Scene, fold: Callable[[Sequence[float]], float]) -> S
     verdict = {"held": "yes", "lost": "no", "open": "open"}[worst]
     if min(seeds) < 2 and worst == "held":
         verdict = ONE_SEED
-    alone = ALONE if min(seeds) < 2 else ""
-    beside = (f"{best} {others}{alone}", of_others)
+    beside = (f"{best} {others}", of_others)
     return Side(ours, verdict, n_seeds=min(seeds), spread=spread, rival=beside)
 
 
 def _show_seeds(line: Sequence[float], write: Callable[[float], str]) -> tuple[str, str]:
     """The mean over seeds and their spread, if they have one."""
+    if len(line) == 1:
+        return write(line[0]) + ALONE, ""
     mean, low, high = statistics.fmean(line), write(min(line)), write(max(line))
     return write(mean), f"{low} to {high}" if low != high and math.isfinite(mean) else ""
 

@@ -155,6 +155,7 @@ def find_older(study: Study, results: Results) -> dict[str, list[str]]:
     for one in (*study.older, *(load(study.uses).older if study.uses else ())):
         for variant in one.variants:
             cells = [o for o in results.outcomes.values() if o.variant == variant]
-            if any(o.status == DONE and one.lacks not in o.measures for o in cells):
+            lacks = any(o.status == DONE and one.lacks not in o.measures for o in cells)
+            if lacks and variant not in told.get(one.says, ()):
                 told.setdefault(one.says, []).append(variant)
     return told

@@ -114,7 +114,8 @@ def _count_outdated(studies: _Kept, reasons: _Reasons) -> str:
 
 def _speeds(folder: Path) -> Speeds:
     """Those of row-by-row programs in the folder, or else those that come with limi."""
-    return read_speeds(folder) or read_speeds(shipped_results())
+    found = read_speeds(folder)
+    return (read_speeds(shipped_results()) or {}) if found is None else found
 
 
 # -- the overview, and what stands behind it -------------------------------------------------
@@ -373,11 +374,6 @@ def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
     return kept
 
 
-def _planned(study: Study) -> Study:
-    """The study that plans the cells."""
-    return load(study.uses) if study.uses else study
-
-
 # -- a page per study -------------------------------------------------------------------------
 
 
@@ -395,7 +391,7 @@ def _list(studies: _Kept) -> str:
 
 def _progress(study: Study, results: Results) -> tuple[int, int]:
     """Cells that are done, and cells that the scale has."""
-    size = _planned(study).scale(results.scale)
+    size = study.planner.scale(results.scale)
     derived = {variant.name for variant in study.variants if variant.derived}
     planned = {
         f"{benchmark}/{variant}/{seed}"
@@ -524,7 +520,8 @@ def _tell_ratios(ratios: Ratios) -> str:
 def _verdict(tried: Tried) -> str:
     """On how many benchmarks a claim holds beyond the seeds' spread, and where it does not.
 
-    A part of the benchmarks decides nothing, and one seed nothing in favor of a claim.
+    A part of the benchmarks decides nothing, and one seed nothing in favor of a claim: while either
+    may still change what holds, the claim is open.
     """
     if tried.why:
         return f"not tried: {tried.why}"
@@ -537,8 +534,8 @@ def _verdict(tried: Tried) -> str:
         told = f"holds on {tried.held} of {tried.n} benchmarks"
         told += f"; not on {'; '.join(tried.against)}" if tried.against else ""
         told += f"; within the seeds' spread on {'; '.join(tried.open)}" if tried.open else ""
-    alone = "some cells have one seed" if tried.n_seeds < 2 else ""
-    if lacking or (alone and tried.held):
+    alone = f"on {tried.alone} by one seed alone" if tried.alone else ""
+    if lacking or (alone and not tried.against):
         why = "; ".join(filter(None, [alone, lacking]))
         return f"open ({why}); so far it {told}"
     return "; ".join(filter(None, [told, alone]))

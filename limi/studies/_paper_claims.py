@@ -109,6 +109,9 @@ def _claim(given: dict[str, Any]) -> PaperClaim:
     claim = PaperClaim(**{**given, **tuples})
     if claim.kind not in _KINDS:
         raise KeyError(f"kind {claim.kind!r} is none of {_KINDS}")
+    for name in filter(None, (claim.measure, claim.also)):
+        if name not in MEASURES:
+            raise KeyError(f"{name!r} is not a measure; {nearest(name, MEASURES)}")
     _check_names(claim)
     return claim
 
@@ -118,7 +121,6 @@ def _check_names(claim: PaperClaim) -> None:
     study = load(claim.study)
     variants = [variant.name for variant in study.variants]
     _require("variant", (*claim.named, claim.control), variants, claim)
-    _require("measure", (claim.measure, claim.also), MEASURES, claim)
     _require("benchmark", (claim.table,), study.benchmarks, claim)
     # A benchmark may be named by its table.
     fits = [one for one in claim.benchmarks if any(b.startswith(one) for b in study.benchmarks)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from limi.studies._conditions import are_comparable
 from limi.studies._derived import at_rows
-from limi.studies._files import PAPER_GENERATOR, Study, load
+from limi.studies._files import PAPER_GENERATOR, Study
 from limi.studies._measures import MEASURES, found_too_few
 from limi.studies._outdated import find_older
 from limi.studies._paper_claims import PaperClaim
@@ -136,8 +136,7 @@ def explain_gap(scenes: Sequence[Scene]) -> Side:
 
 def list_planned(scene: Scene) -> list[str]:
     """The benchmarks that the scale has of those that the claim is about."""
-    planner = load(scene.study.uses) if scene.study.uses else scene.study
-    planned = planner.scale(scene.results.scale).benchmarks
+    planned = scene.study.planner.scale(scene.results.scale).benchmarks
     return [benchmark for benchmark in planned if scene.claim.is_of(benchmark)]
 
 

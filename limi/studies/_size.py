@@ -58,10 +58,10 @@ def measure(scene: Scene) -> Side | None:
     side = _tell_control(scene, side)
     side = _tell_means(scene, side, lines)
     if claim.is_of_targets:
-        side = replace(side, verdict=ONE_TARGET, n_seeds=1).add(ONE_TARGET.removeprefix("open: "))
+        side = replace(side, verdict=ONE_TARGET).add(ONE_TARGET.removeprefix("open: "))
     if claim.stated is None and not claim.ours and not claim.is_bound:
         # It has no number to reach, so it asks less than the same of a claim with one.
-        side = replace(side, verdict=re.sub(r"^yes\b", "yes (the sign alone)", side.verdict))
+        side = replace(side, verdict=re.sub(r"\byes\b", "yes (the sign alone)", side.verdict))
     return _tell_also(scene, side)
 
 
@@ -112,17 +112,12 @@ def _narrow(scene: Scene, over: tuple[str, ...]) -> Scene:
 def _tell_each(
     claim: PaperClaim, side: Side, lines: Mapping[int, Mapping[str, Sequence[float]]]
 ) -> Side:
-    """The number of every variant beside their mean, which alone may keep a bound on every seed."""
-    found = {
-        name: [statistics.fmean(numbers[name]) for numbers in lines.values()] for name in claim.over
+    """The number of every variant beside their mean."""
+    means = {
+        name: statistics.fmean(x for numbers in lines.values() for x in numbers[name])
+        for name in claim.over
     }
-    told = ", ".join(
-        f"{name} {show_size(claim, statistics.fmean(values))}" for name, values in found.items()
-    )
-    limit = find_limit(claim)
-    alone = limit is not None and any(min(values) < limit for values in found.values())
-    verdict = "by the mean alone" if side.verdict == "yes" and alone else side.verdict
-    return replace(side, verdict=verdict).add(told)
+    return side.add(", ".join(f"{name} {show_size(claim, mean)}" for name, mean in means.items()))
 
 
 def _tell_means(
@@ -141,8 +136,8 @@ def _tell_means(
         f"control {show_size(claim, statistics.fmean(control))}" if control else "",
     ]
     inside = put_in_brackets("; ".join(filter(None, beside)))
-    words = f"of the means {show_size(claim, statistics.fmean(known))}"
-    told = replace(side, means=f"; {words}{inside}")
+    words = f"means {show_size(claim, statistics.fmean(known))}"
+    told = replace(side, means=f"; of the {words}{inside}")
     if claim.kind == "less":
         told = replace(told, means_in_brief=words)
         if side.verdict not in HOLDS or _holds_by_means(scene, by_means, control):

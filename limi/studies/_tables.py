@@ -242,13 +242,13 @@ class Tried:
     against: tuple[str, ...]  # where it does not, with the numbers
     open: tuple[str, ...]  # where the seeds' ranges meet
     missing: tuple[str, ...]  # rivals without a number, by benchmark
-    n_seeds: int = 2  # of the cell with the fewest
+    alone: int = 0  # where one seed alone says that it holds, which decides nothing
     why: str = ""  # it was not tried
 
     @property
     def n(self) -> int:
-        """Benchmarks that decide something."""
-        return self.held + len(self.against) + len(self.open)
+        """Benchmarks that have the numbers."""
+        return self.held + self.alone + len(self.against) + len(self.open)
 
 
 def claims(study: Study, results: Results) -> list[Tried]:
@@ -280,9 +280,8 @@ def _with_the_paper_s_generator(study: Study, results: Results, claim: Claim) ->
 
 def _try(claim: Claim, study: Study, results: Results) -> Tried:
     if claim.measure in SPEEDS and not _has_one_machine(claim, study, results):
-        return Tried(claim, 0, (), (), (), 0, "the cells do not all name one machine")
-    held, against, undecided, missing = 0, [], [], []
-    seeds = []
+        return Tried(claim, 0, (), (), (), why="the cells do not all name one machine")
+    held, alone, against, undecided, missing = 0, 0, [], [], []
     sign = MEASURES[claim.measure].sign
     for benchmark in _run_benchmarks(study, results):
         mine = results.numbers(benchmark, claim.first, claim.measure)
@@ -291,7 +290,6 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
         if not mine or lacking:
             missing.append(f"{benchmark}: {', '.join(lacking) or claim.first}")
             continue
-        seeds += [len(mine), *map(len, others.values())]
         means = {name: sign * statistics.fmean(values) for name, values in others.items()}
         mean = sign * statistics.fmean(mine)
         stands = {
@@ -307,10 +305,11 @@ def _try(claim: Claim, study: Study, results: Results) -> Tried:
             against.append(f"{benchmark}: {rival} {shown}{more}")
         elif told == "open":
             undecided.append(f"{benchmark}: {rival} {shown}")
+        elif min(map(len, (mine, *others.values()))) < 2:
+            alone += 1
         else:
             held += 1
-    n_seeds = min(seeds, default=0)
-    return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing), n_seeds)
+    return Tried(claim, held, tuple(against), tuple(undecided), tuple(missing), alone)
 
 
 def _has_one_machine(claim: Claim, study: Study, results: Results) -> bool:
@@ -338,21 +337,24 @@ class Ratios:
 
 
 def combine(study: Study, results: Results) -> list[Ratios]:
-    """Each ratio that any cell bears on."""
+    """Each ratio that any cell bears on, of the pairs that the scale has."""
     told = []
+    benchmarks = list(_run_benchmarks(study, results))
+    planned = study.planner.scale(results.scale).variants
     for one in study.combined:
         by_pair: dict[str, float] = {}
         missing = []
-        benchmarks = list(_run_benchmarks(study, results))
-        for first, second in one.pairs:
+        pairs = [pair for pair in one.pairs if set(pair) <= set(planned)]
+        if not any(_was_run(results, name) for pair in pairs for name in pair):
+            continue
+        for first, second in pairs:
             name = f"{first} to {second}"
             found = {b: _ratio_by_seed(results, b, first, second, one.measure) for b in benchmarks}
             known = [ratio for ratio in found.values() if ratio is not None]
             if len(known) == len(found):
                 by_pair[name] = statistics.fmean(known)
             missing += [f"{b}: {name}" for b, ratio in found.items() if ratio is None]
-        if any(_was_run(results, name) for pair in one.pairs for name in pair):
-            told.append(Ratios(one, by_pair, tuple(missing)))
+        told.append(Ratios(one, by_pair, tuple(missing)))
     return told
 
 

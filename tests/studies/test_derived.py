@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from limi.studies import _derived
+from limi.studies import _derived, _page
 from limi.studies._derived import complete
 from limi.studies._files import load
 from limi.studies._results import Results, keep
@@ -90,6 +90,13 @@ def test_programs_that_were_timed_on_several_machines_have_no_speeds(tmp_path):
         ]
         keep(Results("plain", "small", {cell.cell: cell for cell in cells}), tmp_path)
         assert len(_derived.read_speeds(tmp_path)) == n
+        # Those that come with limi are of another machine still, so they do not stand in.
+        assert len(_page._speeds(tmp_path)) == n
+
+
+def test_speeds_that_come_with_limi_are_taken_where_no_program_was_timed(tmp_path):
+    assert _derived.read_speeds(tmp_path) is None
+    assert ("census-sex", "limi") in _page._speeds(tmp_path)
 
 
 def test_findings_at_equal_rows_come_from_the_curve():

@@ -153,4 +153,6 @@ def test_what_is_known_of_cells_is_known_of_a_study_that_shows_them(monkeypatch)
     results = Results("dnn", "small", {old.cell: old})
     assert load("naturalness").uses == "dnn"
     assert find_older(load("naturalness"), results) == {"in these searches": ["limi"]}
+    both = dataclasses.replace(load("naturalness"), older=(mark,))
+    assert find_older(both, results) == {"in these searches": ["limi"]}
     assert find_older(load("rf"), results) == {}

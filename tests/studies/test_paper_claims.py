@@ -3,8 +3,8 @@
 import pytest
 
 from limi.errors import CorruptStore
-from limi.studies._files import _study, load
-from limi.studies._paper_claims import _claim, list_claims
+from limi.studies._files import _study
+from limi.studies._paper_claims import _claim
 
 GIVEN = {
     "says": "IF_r falls",
@@ -25,8 +25,8 @@ GIVEN = {
         ({"control": "contrl"}, "the variant 'contrl'.*did you mean 'control'"),
         ({"first": "lim"}, "the variant 'lim'.*did you mean 'limi'"),
         ({"over": ["befor"]}, "the variant 'befor'"),
-        ({"measure": "if_rr"}, "the measure 'if_rr'"),
-        ({"also": "finding"}, "the measure 'finding'.*did you mean 'findings'"),
+        ({"measure": "if_rr"}, "'if_rr.*' is not a measure; did you mean"),
+        ({"also": "finding"}, "is not a measure; did you mean .*'findings"),
         ({"benchmarks": ["census", "adult"]}, "the benchmark 'adult'"),
         ({"table": "census"}, "the benchmark 'census'"),
         ({"kind": "more"}, "kind 'more' is none of"),
@@ -38,10 +38,11 @@ def test_a_claim_that_names_what_its_study_does_not_have_is_refused(changes, tol
         _claim({**GIVEN, **changes})
 
 
-def test_every_claim_of_the_file_names_what_its_study_has():
-    for claim in list_claims():
-        names = {variant.name for variant in load(claim.study).variants}
-        assert {*claim.named, *filter(None, [claim.control])} <= names
+def test_a_study_of_another_s_table_of_the_paper_names_one_that_is_there():
+    tree = {"title": "t", "source": "ours", "kind": "repair", "methods": ["limi"], "tables": []}
+    assert _study("mine", {**tree, "paper_of": "repair-dnn"}).paper_of == "repair-dnn"
+    with pytest.raises(KeyError, match="no table of the paper for 'repair-dn'"):
+        _study("mine", {**tree, "paper_of": "repair-dn"})
 
 
 @pytest.mark.parametrize(

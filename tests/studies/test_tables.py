@@ -148,29 +148,36 @@ def test_one_seed_is_named_where_a_claim_rests_on_it():
     }
     claim = dataclasses.replace(load("dnn").claims[0], over=("natural",))
     (tried,) = _tables.claims(small_study(claims=(claim,)), Results("dnn", "small", cells))
-    assert tried.n_seeds == 1
-    told = "open (some cells have one seed; no number of credit-sex: natural); so far it holds"
-    assert _page._verdict(tried) == told
+    assert (tried.held, tried.alone, tried.n) == (0, 1, 1)
+    told = "open (on 1 by one seed alone; no number of credit-sex: natural); so far it holds on 0"
+    assert _page._verdict(tried) == f"{told} of 1 benchmarks"
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
         ({}, "holds on all 3 benchmarks"),
-        ({"n_seeds": 1}, "open (some cells have one seed); so far it holds on all 3 benchmarks"),
+        (
+            {"held": 2, "alone": 1},
+            "open (on 1 by one seed alone); so far it holds on 2 of 3 benchmarks",
+        ),
         (
             {"missing": ("bank-age: adf",)},
             "open (no number of bank-age: adf); so far it holds on all 3 benchmarks",
         ),
         (
-            {"held": 1, "open": ("a: sg 1 against 2",), "n_seeds": 1},
-            "open (some cells have one seed); so far it holds on 1 of 2 benchmarks; within the "
+            {"held": 1, "open": ("a: sg 1 against 2",), "alone": 1},
+            "open (on 1 by one seed alone); so far it holds on 1 of 3 benchmarks; within the "
             "seeds' spread on a: sg 1 against 2",
         ),
         # One seed may decide against a claim, as in the overview.
         (
-            {"held": 0, "against": ("a: sg 3 against 2",), "n_seeds": 1},
-            "holds on 0 of 1 benchmarks; not on a: sg 3 against 2; some cells have one seed",
+            {"held": 1, "against": ("a: sg 3 against 2",), "alone": 1},
+            "holds on 1 of 3 benchmarks; not on a: sg 3 against 2; on 1 by one seed alone",
+        ),
+        (
+            {"held": 0, "against": ("a: sg 3 against 2",), "alone": 1},
+            "holds on 0 of 2 benchmarks; not on a: sg 3 against 2; on 1 by one seed alone",
         ),
         ({"held": 0, "missing": ("a: sg",)}, "not tried; no number of a: sg"),
         ({"why": "for a reason"}, "not tried: for a reason"),
@@ -298,6 +305,24 @@ def test_a_ratio_is_of_every_pair_benchmark_and_seed_or_says_what_is_missing(bro
     )
     none = dataclasses.replace(one, pairs=(("sg", "expga"),))
     assert _tables.combine(small_study(combined=(none,)), known) == []
+    assert _tables.combine(small_study(combined=(one,)), Results("dnn", "small", {})) == []
+
+
+def test_a_pair_that_the_scale_does_not_have_is_not_missing():
+    study = load("combination")
+    planned = study.scale("smoke").variants
+    (one,) = study.combined
+    pairs = [pair for pair in one.pairs if set(pair) <= set(planned)]
+    assert 0 < len(pairs) < len(one.pairs)
+    cells = {
+        name: outcome(name, findings=n)
+        for benchmark in study.scale("smoke").benchmarks
+        for pair in pairs
+        for n, variant in zip((20, 10), pair, strict=True)
+        for name in [f"{benchmark}/{variant}/0"]
+    }
+    (ratios,) = _tables.combine(study, Results("combination", "smoke", cells))
+    assert (ratios.mean, ratios.missing) == (2.0, ())
 
 
 def test_what_a_repair_measures_before_is_a_variant_of_its_own():
@@ -311,7 +336,7 @@ def test_what_a_repair_measures_before_is_a_variant_of_its_own():
     assert results.numbers("census-sex", "before", "if_o") == [0.2]
     claim = dataclasses.replace(study.claims[0], measure="if_o", first="limi", over=("before",))
     (told,) = _tables.claims(dataclasses.replace(study, claims=(claim,)), results)
-    assert (told.held, told.against) == (1, ())
+    assert (told.alone, told.held, told.against) == (1, 0, ())
 
 
 def test_a_speed_of_another_machine_or_of_none_is_marked():
