@@ -9,7 +9,7 @@ from typing import Any
 
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.studies._cells import Cell
-from limi.studies._files import Study, folder, load
+from limi.studies._files import Study, folder
 from limi.studies._results import DONE, Outcome, Results
 
 __all__ = ["OLDER", "Marks", "describe_outdated", "find_older", "find_outdated", "take_marks"]
@@ -152,7 +152,7 @@ def find_older(study: Study, results: Results) -> dict[str, list[str]]:
     is known of them is known of a study that shows the same cells, too.
     """
     told: dict[str, list[str]] = {}
-    for one in (*study.older, *(load(study.uses).older if study.uses else ())):
+    for one in dict.fromkeys((*study.older, *study.planner.older)):
         for variant in one.variants:
             cells = [o for o in results.outcomes.values() if o.variant == variant]
             lacks = any(o.status == DONE and one.lacks not in o.measures for o in cells)

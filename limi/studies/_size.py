@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,13 +25,14 @@ from limi.studies._side import (
     ONE_SEED,
     ONE_TARGET,
     OPPOSITE,
+    SIGN_ALONE,
     Side,
     put_in_brackets,
 )
 
 __all__ = ["measure"]
 
-_BESIDE_CONTROL = ("yes", "smaller", "open", OPPOSITE)  # verdicts that a control can take back
+_BESIDE_CONTROL = (*HOLDS, "open", OPPOSITE)  # verdicts that a control can take back
 
 
 def measure(scene: Scene) -> Side | None:
@@ -59,9 +59,6 @@ def measure(scene: Scene) -> Side | None:
     side = _tell_means(scene, side, lines)
     if claim.is_of_targets:
         side = replace(side, verdict=ONE_TARGET).add(ONE_TARGET.removeprefix("open: "))
-    if claim.stated is None and not claim.ours and not claim.is_bound:
-        # It has no number to reach, so it asks less than the same of a claim with one.
-        side = replace(side, verdict=re.sub(r"\byes\b", "yes (the sign alone)", side.verdict))
     return _tell_also(scene, side)
 
 
@@ -298,4 +295,6 @@ def _verdict(claim: PaperClaim, values: Sequence[float], middle: float) -> str:
         return "no" if low == -math.inf else OPPOSITE
     if low <= claim.null:
         return "open" if claim.stated is None or high >= claim.stated else "no"
-    return "yes" if claim.stated is None or middle >= claim.stated else "smaller"
+    if claim.stated is None:
+        return "yes" if claim.ours else SIGN_ALONE
+    return "yes" if middle >= claim.stated else "smaller"

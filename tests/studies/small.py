@@ -6,10 +6,21 @@ from pathlib import Path
 from limi import studies
 from limi.studies._cells import expand
 from limi.studies._files import load
+from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import DONE, Outcome, Results
 
 ROOT = Path(__file__).parent.parent.parent
 ALL = [*studies.names(), "watch"]
+FIRST = PaperClaim(
+    says="first",
+    where="",
+    study="dnn",
+    kind="first",
+    measure="findings",
+    first="limi",
+    over=("adf",),
+)
+TIMES = dataclasses.replace(FIRST, kind="times", stated=2.0)
 
 
 def small_cell(**changes):

@@ -6,31 +6,19 @@ import pytest
 
 from limi.studies import _claim_numbers, _claims, _sides
 from limi.studies._claim_numbers import compute_of_paper
-from limi.studies._claims import PaperClaim, classify, judge, list_claims
+from limi.studies._claims import classify, judge, list_claims
 from limi.studies._derived import complete
 from limi.studies._files import load
 from limi.studies._results import Results, read
 from limi.studies._side import Side
 from limi.studies._sides import take_side
-from tests.studies.small import ROOT, outcome
+from tests.studies.small import FIRST, ROOT, TIMES, outcome
 
 
 @pytest.fixture(autouse=True)
 def small_plan(monkeypatch):
     """What is judged here is the whole plan; test_sides.py has plans of which a part was run."""
     monkeypatch.setattr(_sides, "list_planned", lambda scene: scene.benchmarks)
-
-
-FIRST = PaperClaim(
-    says="first",
-    where="",
-    study="dnn",
-    kind="first",
-    measure="findings",
-    first="limi",
-    over=("adf",),
-)
-TIMES = dataclasses.replace(FIRST, kind="times", stated=2.0)
 
 
 def results(limi, adf, more=None):
@@ -536,12 +524,22 @@ def test_ratios_are_judged_by_both_averages_where_the_paper_s_is_not_known():
     assert judged.holds == "yes by the mean of ratios, smaller by the means (`trees`)"
 
 
-MEAN_OF_TARGETS = PaperClaim(
-    says="mean",
-    where="",
+def test_the_sign_alone_is_said_of_either_average():
+    claim = dataclasses.replace(FIRST, kind="pairs", first="", over=(), pairs=(("limi", "adf"),))
+    limi = {"census-sex": [30, 30], "credit-sex": [110, 110]}
+    adf = {"census-sex": [10, 10], "credit-sex": [200, 200]}
+    judged = judge(claim, results(limi, adf))
+    told = "yes (the sign alone) by the mean of ratios, no: the opposite by the means"
+    assert judged.holds == f"{told} (`trees`)"
+    assert classify(judged.holds) == "by a mean alone"
+
+
+MEAN_OF_TARGETS = dataclasses.replace(
+    FIRST,
     study="fitness",
     kind="mean",
     measure="auc_train",
+    first="",
     over=("dnn", "svm"),
     stated=0.9,
     bound=True,

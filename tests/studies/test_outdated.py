@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from limi.studies import _outdated
+from limi.studies import _files
 from limi.studies._cells import expand
 from limi.studies._files import Older, load
 from limi.studies._outdated import describe_outdated, find_older, find_outdated, take_marks
@@ -148,7 +148,7 @@ def test_cells_that_are_known_to_be_older_are_told_until_they_are_run_again():
 def test_what_is_known_of_cells_is_known_of_a_study_that_shows_them(monkeypatch):
     mark = Older(says="in these searches", variants=("limi",), lacks="curve")
     marked = dataclasses.replace(load("dnn"), older=(mark,))
-    monkeypatch.setattr(_outdated, "load", lambda name: marked)
+    monkeypatch.setattr(_files, "load", lambda name: marked)
     old = outcome("census-sex/limi/0", atn_07=0.8)
     results = Results("dnn", "small", {old.cell: old})
     assert load("naturalness").uses == "dnn"

@@ -5,9 +5,8 @@ import dataclasses
 import pytest
 
 from limi.studies._claims import classify, judge
-from limi.studies._paper_claims import PaperClaim
 from limi.studies._results import Results
-from tests.studies.small import outcome
+from tests.studies.small import FIRST, TIMES, outcome
 
 BENCHMARKS = (
     "census-sex",
@@ -18,16 +17,6 @@ BENCHMARKS = (
     "bank-age",
     "meps-sex",
 )
-FIRST = PaperClaim(
-    says="first",
-    where="",
-    study="dnn",
-    kind="first",
-    measure="findings",
-    first="limi",
-    over=("adf",),
-)
-TIMES = dataclasses.replace(FIRST, kind="times", stated=2.0)
 LESS = dataclasses.replace(
     FIRST,
     kind="less",
