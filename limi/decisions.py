@@ -553,8 +553,8 @@ def move_threshold(scores: Any, threshold: float) -> Any:
 def restore_threshold(moved: float, threshold: float) -> float:
     """The score that `move_threshold` moved to this one.
 
-    >>> restore_threshold(0.25, 0.3), restore_threshold(0.75, 0.3)
-    (0.15, 0.65)
+    >>> restore_threshold(0.25, 0.5), restore_threshold(0.75, 0.5)
+    (0.25, 0.75)
     """
     if moved <= 0.5:
         return 2 * threshold * moved

@@ -526,7 +526,7 @@ def test_a_finished_run_is_opened_again_with_its_rule(table, tmp_path):
 def test_numbers_are_told_in_the_unit_of_the_target(table):
     result = find(quote, table, "price", decision="difference > 25", rate_rows=240)
     told = text.render(result.summary, 300)
-    assert "of real rows would get a price that differs by more than 25 if only sex changed" in told
+    assert "of real rows would get a different price (by more than 25) if only sex changed" in told
     young = int((table.age < 30).sum())
     shift = result.summary.outcomes[0].shifts[0]
     assert (shift.value, shift.other, shift.higher, shift.lower) == ("M", "F", young, 0)

@@ -53,8 +53,8 @@ __all__ = [
 class Rates(dict[str, Rate]):
     """Rates by population; one that was not measured is NaN, and its `reason` says why.
 
-    >>> Rates({}, {"natural": "no generator was given"})["natural"]
-    Unmeasured(estimate=nan, low=0.0, high=1.0, n=0, reason='no generator was given')
+    >>> Rates({}, {"natural": "no generator was given"})["natural"].reason
+    'no generator was given'
     """
 
     def __init__(self, rates: Mapping[str, Rate], unmeasured: Mapping[str, str]) -> None:

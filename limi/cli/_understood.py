@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["say_understood"]
 
 _KINDS = {
-    "numerical": "a number",
-    "ordered": "ordered values",
-    "categorical": "values",
-    "boolean": "true or false",
+    "numerical": "numeric",
+    "ordered": "ordered",
+    "categorical": "categorical",
+    "boolean": "boolean",
 }
 
 
@@ -73,7 +73,7 @@ def _tell(
 
     aside = [name for name in found if found[name].is_aside and name in schema.guessed]
     kinds = Counter(column.kind for column in schema.columns if column.name not in aside)
-    counted = ", ".join(f"{n:,} of {_KINDS[kind]}" for kind, n in kinds.items())
+    counted = ", ".join(f"{n:,} {_KINDS[kind]}" for kind, n in kinds.items())
     label = "" if target is None else f", of which {target!r} is the label"
     n_columns = len(schema) + len(absent) + (target is not None)
     yield f"{table}: {n_rows:,} rows and {n_columns:,} columns{label}; {counted}."

@@ -94,9 +94,9 @@ def anytime_mean(
 
     >>> low, high = anytime_mean(10.0, 4.0, 400)
     >>> round(float(low), 3), round(float(high), 3)
-    (9.681, 10.319)
-    >>> anytime_mean(10.0, 4.0, 99)[0]
-    array(-inf)
+    (9.688, 10.312)
+    >>> float(anytime_mean(10.0, 4.0, 99)[0])
+    -inf
     """
     if not 0 < confidence < 1:
         raise InvalidInput(f"confidence is {confidence}; it must lie between 0 and 1")

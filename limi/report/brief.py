@@ -47,7 +47,7 @@ def print_brief(summary: Summary, console: Console) -> None:
     for title, blocks, most in (
         ("How often", _rates(summary), 6),
         ("Where most", _worst(summary), 3),
-        ("Strongest finding", _strongest(summary), 4),
+        ("A severe and natural finding", _strongest(summary), 4),
         (_title_of_notes(summary), _notes(summary), 10),
     ):
         shown = list(blocks)

@@ -27,7 +27,7 @@ def tell(summary: Summary) -> Lead:
         ("Who loses", _who_loses(summary)),
         ("How many people", wording.volume(summary)),
         ("Where most", _worst_region(summary)),
-        ("Beside that", _accuracy(summary)),
+        ("Accuracy", _accuracy(summary)),
         ("Found", _found(summary)),
     )
     return Lead(tuple((name, told) for name, told in lines if told), next_step(summary))
@@ -68,10 +68,7 @@ def _accuracy(summary: Summary) -> str:
         return ""
     rate = _pooled(known)
     shown = wording.percent(rate)
-    return (
-        f"{shown.estimate} % of decisions are right ({shown.low} to {shown.high}, "
-        f"n = {words.count(rate.n)})."
-    )
+    return f"{shown.estimate} % ({shown.low} to {shown.high}, n = {words.count(rate.n)})."
 
 
 def _pooled(rates: list[Rate]) -> Rate:

@@ -535,9 +535,10 @@ def _becomes(tree: Tree) -> tuple[str, str]:
 def next_step(tree: Tree) -> NextStep:
     """What to do with the repair, or without one."""
     if tree["recommended"] is None:
-        most = tree["settings"]["max_accuracy_loss"]
+        most = f"{100 * tree['settings']['max_accuracy_loss']:g}"
+        most += " point" if most == "1" else " points"
         return NextStep(
-            f"Allow a higher cost in accuracy, if it may be more than {100 * most:g} points "
+            f"Allow a cost in accuracy of more than {most} "
             "(--max-accuracy-loss), or see where decisions flip most and what goes with it (limi "
             "report).",
             "",

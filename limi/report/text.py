@@ -64,7 +64,7 @@ def _print(summary: Summary, console: Console) -> None:
         ("What becomes of people", _tell_outcomes(summary)),
         ("Where it happens", () if summary.blind else _places(summary)),
         ("What the search found", _find(summary)),
-        ("Strongest findings", _findings(summary)),
+        ("Severe and natural findings", _findings(summary)),
         ("How natural the findings are", _natural(summary)),
         ("More metrics", _measure(summary)),
         ("What was tested", _tell_tested(summary)),

@@ -262,7 +262,7 @@ def _would(summary: Summary) -> str:
     if summary.kind == "number":
         least = summary.decision.removeprefix("difference > ")
         amount = f"{figure(float(least.removesuffix('%')))}{' %' if least.endswith('%') else ''}"
-        return f"would get a {what} that differs by more than {amount}"
+        return f"would get a different {what} (by more than {amount})"
     return "would be decided differently"
 
 

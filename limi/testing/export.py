@@ -22,7 +22,7 @@ from limi.metrics.severity import severity_of
 from limi.search.findings import Found
 from limi.system import writing
 from limi.system.shown import clean, spell_json
-from limi.system.words import either
+from limi.system.words import both, either
 from limi.table.frames import Frame
 from limi.testing.pairs import Asked, Pairs, Reading
 from limi.types import Index
@@ -166,10 +166,15 @@ def write_module(
     Without a `folder` nobody knows where the test will lie, and the model is named from the root.
     """
     protected = either(list(kept.schema.protected))
+    along = [kept.schema.names[i] for i in kept.schema.moving_index]
+    along = [name for name in along if name not in kept.schema.protected]
+    change = (
+        f"{protected} changed, and {both(along)} with it" if along else f"only {protected} changed"
+    )
     ask = ", ".join(["MODEL", *options])
     about = (
-        f"{len(kept):,} pairs of people whom a model decided differently when only {protected} "
-        f"changed, with what goes along with it: {about}. Written by limi; edit it as you like. "
+        f"{len(kept):,} pairs of people whom a model decided differently when {change}: "
+        f"{about}. Written by limi; edit it as you like. "
         "The pairs are a table with one pair in each row, which any tool reads."
     )
     text = _TEMPLATE.format(

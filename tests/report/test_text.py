@@ -98,7 +98,7 @@ def test_findings_are_told_in_the_words_of_the_sentence(name):
 def test_every_column_of_a_finding_is_named_once():
     found = dataclasses.replace(PICTURED.examples[0], flipped_by="")
     shown = flat(text.render(dataclasses.replace(PICTURED, examples=(found,))))
-    shown = shown[shown.index("Strongest") : shown.index("How natural")]
+    shown = shown[shown.index("Severe and") : shown.index("How natural")]
     for field in found.fields:
         named = shown.count(f" {field.name} ") + shown.count(f"({field.name} ")
         assert named == 0 if field.name == "age" else named == 1 + field.changed, field.name
@@ -153,7 +153,7 @@ def test_a_side_names_only_what_changed():
     shown = flat(text.render(dataclasses.replace(MANY, examples=(example,))))
     assert "as sex Male and age 58 but" in shown
     assert "as sex Female and age 22." in shown
-    finding = shown[shown.index("Strongest findings") : shown.index("What was tested")]
+    finding = shown[shown.index("Severe and natural findings") : shown.index("What was tested")]
     assert finding.count("race White") == 1
 
 
@@ -178,7 +178,7 @@ def test_no_finding():
     )
     assert "Finding nothing is not a certificate of fairness" in shown
     assert "Nobody is decided differently under the two, so nobody is called favored." in shown
-    assert "Strongest findings" not in shown
+    assert "Severe and natural findings" not in shown
 
 
 def test_a_rate_of_zero_does_not_hide_findings():
