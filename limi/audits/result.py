@@ -19,7 +19,6 @@ from limi.decisions import Classes
 from limi.decisions import Rule as DecisionRule
 from limi.errors import InvalidInput, nearest
 from limi.metrics import collect
-from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._rate import Rate, Unmeasured
 from limi.metrics.privileged import Privileged
 from limi.metrics.regions import Rule
@@ -271,11 +270,10 @@ class Result:
         return ledger_of(self.problem.schema, self.found, self.summary, rule)
 
     def __repr__(self) -> str:
+        from limi.report import wording
+
         rates = ", ".join(
-            f"{name} {rate.estimate:.2%}"
-            if rate.n >= FEWEST_TOLD
-            else f"{name} {round(rate.estimate * rate.n) if rate.n else 0} of {rate.n} rows"
-            for name, rate in self.rates.items()
+            f"{name} {wording.describe_rate(self.summary, name)}" for name in self.rates
         )
         return (
             f"<limi.Result: {self.summary.findings} findings by {self.summary.method}, "

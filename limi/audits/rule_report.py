@@ -44,7 +44,6 @@ class RuleReport:
     # ^ with several protected columns, the rates if that column alone changed and nothing along
     breaking: dict[str, int] = field(default_factory=dict)
     # ^ people of each population who break a rule themselves: it does not bind their partner
-    alone: dict[str, int] = field(default_factory=dict)  # people who cannot have a partner
     kept: dict[str, float] = field(
         default_factory=dict
     )  # share of drawn people that keep the rules
@@ -126,7 +125,6 @@ def report_rules(
         compared,
         {} if plain is None else plain.alone,
         {} if under is None else under.breaking,
-        {} if under is None else under.alone,
         {} if under is None else under.kept,
         session.proposed,
         session.refused,

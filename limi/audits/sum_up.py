@@ -17,10 +17,10 @@ from limi.audits.noise import Floor, Tested, tell_floor, test_pairs
 from limi.audits.plan import MOST_TO_JUDGE, Plan
 from limi.audits.problem import Problem, describe_untaken, protected_values
 from limi.audits.result import Result, draw_representative
-from limi.audits.rule_report import report_rules, whole_people
+from limi.audits.rule_report import RuleReport, report_rules, whole_people
 from limi.audits.sending import describe, tell
 from limi.audits.shown import choose_shown
-from limi.audits.summary import Example, Regions, Summary, keep_flips, regions, show
+from limi.audits.summary import Example, LeftOut, Regions, Summary, keep_flips, regions, show
 from limi.audits.verify import Dropped, count_bands, verify
 from limi.audits.what_if import (
     WhatIf,
@@ -200,10 +200,29 @@ def _outcomes(plan: Plan, searched: Searched) -> tuple[Outcomes, ...]:
     return compare_outcomes(problem.schema, problem.target.rule, measured.checked, truths)
 
 
+def _own_rate(plan: Plan, searched: Searched) -> str | None:
+    """The population whose rate the search itself has measured."""
+    own = plan.own_population(searched.steadiness.steady)
+    return own if searched.run.findings.rows_checked and not _is_vain(searched) else None
+
+
+def _left_out(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> dict[str, LeftOut]:
+    """Of each rate the people who were asked and are not in it."""
+    under = searched.measured.under_rules
+    alone = {} if under is None else dict(under.alone)
+    if (own := _own_rate(plan, searched)) is not None:
+        alone[own] = searched.run.findings.alone
+    return {
+        name: LeftOut(alone[name], "the rules of the table allow them no partner")
+        for name in rates
+        if alone.get(name)
+    }
+
+
 def _rates(plan: Plan, searched: Searched) -> dict[str, Rate]:
     rates = dict(searched.measured.rates)
-    own, ledger = plan.own_population(searched.steadiness.steady), searched.run.findings
-    if own is not None and ledger.rows_checked and not _is_vain(searched):
+    own, ledger = _own_rate(plan, searched), searched.run.findings
+    if own is not None:
         # Where flips have a say in the number of rows, only an interval for any end holds.
         by_flips = (
             searched.run.session.frugal
@@ -285,6 +304,7 @@ def _take_metrics(
     searched: Searched,
     found: Found,
     rates: Mapping[str, Rate],
+    left_out: Mapping[str, LeftOut],
     likeness: Mapping[str, Likeness],
     judged_by: str,
     n_found: int,
@@ -302,6 +322,7 @@ def _take_metrics(
         seed=plan.seed,
         decision=plan.problem.target.rule,
         in_time=lambda what: plan.in_time(searched.cut, what),
+        left_out={name: left.rows for name, left in left_out.items()},
         n_found=n_found,
     )
 
@@ -335,6 +356,17 @@ def _compare_people(plan: Plan, searched: Searched, in_regions: bool) -> tuple[W
     people = whole_people(_comparable(plan, searched))
     schema, questions = plan.problem.schema, _questions(plan)
     return what_ifs(schema, people, regions=in_regions, questions=questions)
+
+
+def _tell_rules(plan: Plan, searched: Searched, in_regions: bool) -> RuleReport | None:
+    return report_rules(
+        plan.problem.schema,
+        searched.measured.under_rules,
+        searched.run.session,
+        comparable=not searched.steadiness.in_company
+        and plan.problem.target.rule.kind == "favorable",
+        regions=in_regions,
+    )
 
 
 def _show_some(plan: Plan, found: Found, rules: tuple[Rule, ...]) -> tuple[Example, ...]:
@@ -393,11 +425,12 @@ def _summarize(
     likeness, drawn = _look(plan, searched, found)
     scored = {**ran.session.facts, **scores(plan.method, ran.findings)}
     rates = _rates(plan, searched)
+    left_out = _left_out(plan, searched, rates)
     plan.watch.step(0.75)
     in_regions = where is not None and bool(where.rules)
     every = [found] if many is None else many
     n_found = sum(map(len, every))
-    metrics = _take_metrics(plan, searched, found, rates, likeness, judged_by, n_found)
+    metrics = _take_metrics(plan, searched, found, rates, left_out, likeness, judged_by, n_found)
     compared = _compare_people(plan, searched, in_regions)
     favorable, unfavorable = _name_decisions(plan)
     return Summary(
@@ -426,6 +459,7 @@ def _summarize(
         seed=plan.seed,
         generator=plan.source.name if searched.generator is not None else None,
         rates=rates,
+        left_out=left_out,
         unmeasured=_unmeasured(plan, searched, rates),
         metrics=metrics,
         scores={name: round(float(value), 6) for name, value in scored.items()},
@@ -435,13 +469,7 @@ def _summarize(
         rates_by_column=searched.measured.alone,
         rate_flips=_kept_flips(plan, searched.measured, rates),
         what_if=compared,
-        rules=report_rules(
-            problem.schema,
-            searched.measured.under_rules,
-            ran.session,
-            comparable=not searched.steadiness.in_company and rule.kind == "favorable",
-            regions=in_regions,
-        ),
+        rules=_tell_rules(plan, searched, in_regions),
         favorable_findings=add_counts(favorable_findings(problem.schema, part) for part in every),
         examples=hide_examples(_show_some(plan, found, rules), problem.hidden),
         groups=_group_lines(plan, searched, compared),

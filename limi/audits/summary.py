@@ -35,6 +35,7 @@ __all__ = [
     "Clause",
     "Example",
     "Field",
+    "LeftOut",
     "Region",
     "Regions",
     "Summary",
@@ -88,6 +89,14 @@ class Example:
     def gap(self) -> float:
         """Distance of the two scores."""
         return abs(self.score - self.partner_score)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """People of a population who count in none of its rates, and why."""
+
+    rows: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -162,6 +171,8 @@ class Summary:
     preparation_seconds: float = 0.0  # to fit the generator
     generator: str | None = None
     rates: dict[str, Rate] = field(default_factory=dict)
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    # ^ of each population whose rate is not about everybody who was asked
     unmeasured: dict[str, str] = field(default_factory=dict)  # populations without a rate, and why
     scores: dict[str, float] = field(default_factory=dict)  # numbers of the method's own
     where: Regions | None = None  # None where no rows were checked apart from the search
@@ -235,6 +246,9 @@ class Summary:
         # The first format had the names alone here, and stored facts twice.
         values["protected"] = tree.get("protected_values", tree["protected"])
         values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
+        values["left_out"] = {
+            name: LeftOut(**left) for name, left in tree.get("left_out", {}).items()
+        }
         values["rates_by_column"] = {
             column: {name: _rate(**rate) for name, rate in rates.items()}
             for column, rates in tree.get("rates_by_column", {}).items()
@@ -275,8 +289,18 @@ class Summary:
         """What metrics can be derived from."""
         effort = collect.Effort(math.nan, math.nan, self.queries)
         return collect.Known(
-            self.rates, self.rates_by_column, self.naturalness, range(self.findings), effort
+            self.rates,
+            self.rates_by_column,
+            self.naturalness,
+            range(self.findings),
+            effort,
+            {name: left.rows for name, left in self.left_out.items()},
         )
+
+    def n_asked(self, name: str) -> int:
+        """How many people of a population were asked for its rate, those left out included."""
+        left = self.left_out.get(name)
+        return self.rates[name].n + (0 if left is None else left.rows)
 
 
 def keep_flips(flips: Mask) -> str:

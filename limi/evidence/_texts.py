@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from limi.audits.summary import Summary
+from limi.metrics._rate import Rate
 from limi.report import wording
 from limi.system.words import both, count, markdown
 
@@ -178,7 +179,7 @@ def _tested(summary: Summary) -> list[str]:
         shown = wording.percent(rate)
         told.append(
             f"Flip rate of {wording.population(name)} ({_aid(name)}): {shown.estimate} %, "
-            f"95 % interval {shown.low} to {shown.high}, {count(rate.n)} rows"
+            f"95 % interval {shown.low} to {shown.high}, {wording.sample_size(summary, name, rate)}"
         )
     if summary.held_out is not None:
         told.append(f"Rows that the model has not seen: {summary.held_out}")
@@ -339,7 +340,10 @@ def card(summary: Summary) -> str:
             "",
             _item(f"{summary.table}: {count(summary.n_rows)} rows, {summary.n_columns} columns"),
             *(
-                _item(f"{wording.population(name)}: {_aid(name)} ({count(rate.n)} rows)")
+                _item(
+                    f"{wording.population(name)}: {_aid(name)} "
+                    f"({wording.sample_size(summary, name, rate)})"
+                )
                 for name, rate in rates
             ),
             "",
@@ -357,7 +361,7 @@ def card(summary: Summary) -> str:
             "",
             "| people | flip rate | 95 % interval | rows |",
             "|---|---|---|---|",
-            *(_rate_line(name, rate) for name, rate in rates),
+            *(_rate_line(summary, name, rate) for name, rate in rates),
             "",
             "#### Summary",
             "",
@@ -369,13 +373,13 @@ def card(summary: Summary) -> str:
     )
 
 
-def _rate_line(name: str, rate: Any) -> str:
+def _rate_line(summary: Summary, name: str, rate: Rate) -> str:
     shown = wording.percent(rate)
     cells = (
         wording.population(name),
         f"{shown.estimate} %",
         f"{shown.low} to {shown.high} %",
-        count(rate.n),
+        wording.sample_size(summary, name, rate).removeprefix("n = "),
     )
     return "| " + " | ".join(map(markdown, cells)) + " |"
 

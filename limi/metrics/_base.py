@@ -138,6 +138,9 @@ class Evidence:
     """Is there time for one more? A metric that takes long asks this with its name in words, and
     gives None where there is not: the report then says that it is missing."""
 
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """By population: people who are in none of its rates, because rules allow them no partner."""
+
     n_found: int | None = None
     """How many findings there are, where `found` is a sample of them."""
 
@@ -176,6 +179,7 @@ class Known:
     likeness: Mapping[str, Likeness]
     found: Sized
     effort: Effort
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_findings(self) -> int:

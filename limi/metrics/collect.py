@@ -89,6 +89,7 @@ def take(
     seed: int,
     decision: Rule = AS_DECIDED,
     in_time: Callable[[str], bool] = lambda what: True,
+    left_out: Mapping[str, int] | None = None,
     n_found: int | None = None,
 ) -> Tree:
     """Every metric of a run; plain data that JSON can hold.
@@ -110,6 +111,7 @@ def take(
         seed=seed,
         decision=decision,
         in_time=in_time,
+        left_out=left_out or {},
         n_found=n_found,
     )
     tree: Tree = {family.name: {} for family in families()}
@@ -265,5 +267,6 @@ def _read_counts(counts: list[Tree]) -> Counts:
 
 def _count_affected(share: Tree, volume: int) -> Tree:
     rate = Rate(share["value"], share["low"], share["high"], share["n"])
-    people = expected_affected(rate, volume)
+    n_asked = rate.n + share.get("left_out", 0)  # who has no partner cannot flip
+    people = expected_affected(rate, round(volume * rate.n / n_asked) if n_asked else volume)
     return {"value": round(people.estimate), "low": people.low, "high": people.high}

@@ -391,7 +391,10 @@ def _flip_rate_parts(entry: Tree, family: Tree) -> Iterator[Part]:
 )
 def _measure_flip_rates(evidence: Evidence | Known) -> Mapping[str, Figure]:
     """The share of rows that flip, of each population."""
-    return {name: _at_any_time(rate) for name, rate in evidence.rates.items()}
+    figures = {name: _at_any_time(rate) for name, rate in evidence.rates.items()}
+    for name, n in evidence.left_out.items():
+        figures[name].beside["left_out"] = n
+    return figures
 
 
 @metric(

@@ -107,7 +107,7 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
             _text(name, "bold"),
             _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
             Text(f"{shown.low} to {shown.high}" if measured else ""),
-            Text(f"n = {words.count(rate.n)}"),
+            Text(wording.sample_size(summary, name, rate)),
         )
     if summary.rates:
         yield grid

@@ -66,7 +66,7 @@ class _Bar:
     name: str
     aid: str
     percent: wording.Percent
-    n: int
+    size: str  # "n = 4,000"
     measured: bool
     estimate: float = 0.0
     low: float = 0.0
@@ -177,7 +177,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
     rates = [
-        entry
+        (*entry, wording.sample_size(summary, name, entry[2]))
         for name, rate in wording.listed_rates(summary)
         for entry in [
             (name, wording.aid(name), rate, False),
@@ -190,21 +190,37 @@ def _bars(summary: Summary) -> tuple[list[_Bar], list[tuple[float, str]]]:
             ),
         ]
     ]
-    known = [x for *_, r, _ in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)]
+    known = [
+        x for _, _, r, _, _ in rates for x in (r.estimate, r.high) if math.isfinite(r.estimate)
+    ]
     ticks = charts.ticks(100 * max([x for x in known if math.isfinite(x)], default=0.0))
-    bars = [_bar(name, aid, rate, 0.0, ticks[-1], alone) for name, aid, rate, alone in rates]
+    bars = [
+        _bar(name, aid, rate, 0.0, ticks[-1], alone, size) for name, aid, rate, alone, size in rates
+    ]
     return bars, [(tick / ticks[-1], f"{tick:g}") for tick in ticks]
 
 
-def _bar(name: str, aid: str, rate: Rate, first: float, last: float, alone: bool = False) -> _Bar:
+def _bar(
+    name: str,
+    aid: str,
+    rate: Rate,
+    first: float,
+    last: float,
+    alone: bool = False,
+    size: str = "",
+) -> _Bar:
     """A rate on an axis between two percentages."""
     percent = wording.percent(rate)
     if not math.isfinite(rate.estimate):
-        return _Bar(name, aid, percent, rate.n, False, alone=alone)
+        return _Bar(name, aid, percent, size, False, alone=alone)
     at, low, high = (
         (100 * x - first) / (last - first) for x in (rate.estimate, rate.low, rate.high)
     )
-    return _Bar(name, aid, percent, rate.n, True, at, low, high, alone)
+    return _Bar(name, aid, percent, size, True, at, low, high, alone)
+
+
+def _size(n: int) -> str:
+    return f"n = {words.count(n)}"
 
 
 def _people(table: favored.FavoredTable) -> _People:
@@ -241,7 +257,16 @@ def _places(
     ticks = charts.ticks(100 * max(region.rate.high for region in found.rules))
     top = ticks[-1] / 100
     bars = [
-        _Bar("", "", wording.percent(r), r.n, True, r.estimate / top, r.low / top, r.high / top)
+        _Bar(
+            "",
+            "",
+            wording.percent(r),
+            _size(r.n),
+            True,
+            r.estimate / top,
+            r.low / top,
+            r.high / top,
+        )
         for r in (region.rate for region in found.rules)
     ]
     shown = list(zip(wording.places(summary), bars, strict=True))

@@ -97,12 +97,14 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
     for justify in ("left", "right", "left", "left", "left"):
         grid.add_column(justify=justify, no_wrap=justify == "right")
     for name, rate in wording.listed_rates(summary):
-        _add_rate(grid, name, rate, wording.aid(name), "bold")
+        size = wording.sample_size(summary, name, rate)
+        _add_rate(grid, name, rate, size, wording.aid(name), "bold")
         for label, asks, other in (
             *wording.alone(summary, name),
             *wording.plain_rates(summary, name),
         ):
-            _add_rate(grid, f"  {label}", other, asks)
+            size = wording.sample_size(summary, name, other)
+            _add_rate(grid, f"  {label}", other, size, asks)
     if summary.rates:
         yield grid
         yield Text("share of rows that flip, with its 95 % interval", style="dim")
@@ -112,14 +114,14 @@ def _rates(summary: Summary) -> Iterator[RenderableType]:
         yield _text(line, "dim")
 
 
-def _add_rate(grid: Table, name: str, rate: Rate, aid: str, style: str = "") -> None:
+def _add_rate(grid: Table, name: str, rate: Rate, size: str, aid: str, style: str = "") -> None:
     shown = wording.percent(rate)
     measured = bool(shown.low)
     grid.add_row(
         _text(name, style),
         _text(f"{shown.estimate} %" if measured else shown.estimate, "cyan"),
         Text(f"{shown.low} to {shown.high}" if measured else "", no_wrap=True),
-        Text(f"n = {words.count(rate.n)}", no_wrap=True),
+        Text(size, no_wrap=True),
         _text(aid, "dim"),
     )
 

@@ -38,6 +38,7 @@ __all__ = [
     "change",
     "clean",
     "decision",
+    "describe_rate",
     "digits",
     "flipped_by",
     "found",
@@ -61,6 +62,7 @@ __all__ = [
     "population",
     "rates_aid",
     "rule_facts",
+    "sample_size",
     "score",
     "searched",
     "sentence",
@@ -222,10 +224,12 @@ def answer(summary: Summary) -> Answer:
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate):
             shown = percent(rate)
             evidence = f"95 % interval {shown.low} to {shown.high}, n = {count(rate.n)}"
+            if left := summary.left_out.get(name):
+                evidence += f"; {count(left.rows)} more are left out, because {left.reason}"
             if rate.anytime:
                 evidence += f"; {ANYTIME}"
             tables = {"real": ("table", summary.n_rows), "held-out": ("file", summary.n_held_out)}
-            if name in tables and rate.n == tables[name][1]:
+            if name in tables and summary.n_asked(name) == tables[name][1]:
                 evidence += (
                     f"; all rows of the {tables[name][0]}, so the interval is for people like them"
                 )
@@ -238,7 +242,8 @@ def answer(summary: Summary) -> Answer:
                 evidence += f"; {percent(plain).estimate} % {plain_question(summary)[1]}"
             if rate.estimate == 0 and summary.findings:
                 evidence += f"; the search still found {count(summary.findings)} that flip"
-            return Answer(f"{shown.estimate} %", f"of {population(name)} {would}", evidence)
+            whom = population(name) + " with a partner" * (name in summary.left_out)
+            return Answer(f"{shown.estimate} %", f"of {whom} {would}", evidence)
     if not searched(summary):
         return Answer(
             "Nothing",
@@ -381,15 +386,13 @@ def tell_rules(summary: Summary) -> list[str]:
                 f"{count(n)} of the {population(name)} {break_}, which does not bind {whose} "
                 "partners."
             )
-    alone = [(name, n) for name, n in rules.alone.items() if n and name in summary.rates]
-    for name, n in rules.alone.items():
-        if n:
-            have = "has" if n == 1 else "have"
-            told.append(
-                f"{count(n)} of the {population(name)} {have} no partner that could exist, and "
-                f"{'is' if n == 1 else 'are'} left out of every rate."
-            )
-    if any(n >= _MANY_ALONE * (n + summary.rates[name].n) for name, n in alone):
+    for name, left in summary.left_out.items():
+        told.append(
+            f"{count(left.rows)} of the {count(summary.n_asked(name))} {population(name)} "
+            f"{'is' if left.rows == 1 else 'are'} left out of every rate, because {left.reason}."
+        )
+    left_out = summary.left_out.items()
+    if any(left.rows >= _MANY_ALONE * summary.n_asked(name) for name, left in left_out):
         told.append(
             "Many people have no partner. A role or a derived column in the schema says what "
             "changes along with the protected value, so that they have one: see docs/roles.md."
@@ -802,15 +805,31 @@ def how_natural(example: Example) -> str:
     return f"the row is as usual as {own} of real rows, its partner as {other}"
 
 
+def sample_size(summary: Summary, name: str, rate: Rate) -> str:
+    """How many rows a rate of a population rests on, and of how many that were asked."""
+    n_asked = summary.n_asked(name)
+    whole = f" of {count(n_asked)}" if 0 < rate.n < n_asked else ""
+    return f"n = {count(rate.n)}{whole}"
+
+
+def describe_rate(summary: Summary, name: str) -> str:
+    """A rate in one line, with its interval and its rows: "0.5 % (0.2 to 0.8 %, n = 2,184)"."""
+    rate = summary.rates[name]
+    size = sample_size(summary, name, rate)
+    if rate.n < FEWEST_TOLD or not math.isfinite(rate.estimate):
+        return f"{round(rate.estimate * rate.n) if rate.n else 0} of {count(rate.n)} rows"
+    shown = percent(rate)
+    return f"{shown.estimate} % ({shown.low} to {shown.high} %, {size})"
+
+
 def volume(summary: Summary) -> str:
     """How many people per year that is, where a volume was given and a rate was measured."""
     if summary.volume is None or summary.blind:
         return ""
     for name, rate in listed_rates(summary):
         if rate.n >= FEWEST_TOLD and math.isfinite(rate.estimate) and name != "uniform":
-            figures = [
-                count(round(summary.volume * x)) for x in (rate.estimate, rate.low, rate.high)
-            ]
+            people = summary.volume * rate.n / summary.n_asked(name)  # others cannot flip
+            figures = [count(round(people * x)) for x in (rate.estimate, rate.low, rate.high)]
             return (
                 f"Of {count(summary.volume)} people per year, about {figures[0]} ({figures[1]} to "
                 f"{figures[2]}) would be decided differently, if they are like the "

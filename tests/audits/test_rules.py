@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 import limi
 from limi.audits.problem import prepare
-from limi.audits.summary import Summary
+from limi.audits.summary import LeftOut, Summary
 from limi.errors import BadTable, InvalidInput
 from limi.report import html, text, wording
 from limi.table.rows import uniform
@@ -96,7 +96,9 @@ def test_reports_tell_both_rates_and_why_they_differ(real):
 
 def test_where_nothing_goes_along_the_two_questions_have_words_of_their_own(real):
     summary = real[0].summary
-    fewer = replace(summary, rules=replace(summary.rules, along=[], roles=(), alone={"real": 90}))
+    left_out = {"real": LeftOut(90, "the rules of the table allow them no partner")}
+    rules = replace(summary.rules, along=[], roles=())
+    fewer = replace(summary, rules=rules, left_out=left_out)
     told = wording.answer(fewer)
     assert told.statement.endswith("if only sex changed to what the rules allow")
     assert "% if only sex changed, whatever the rules say" in told.evidence
@@ -105,7 +107,7 @@ def test_where_nothing_goes_along_the_two_questions_have_words_of_their_own(real
     assert "nothing else changed" not in shown
     assert "Many people have no partner." in shown
     assert "Rules aside" in html.render(fewer)
-    harmless = replace(fewer, rules=replace(fewer.rules, only_protected={}, alone={}))
+    harmless = replace(fewer, rules=replace(rules, only_protected={}), left_out={})
     assert wording.answer(harmless).statement.endswith("if only sex changed")
     assert "whatever the rules" not in wording.answer(harmless).evidence
 
@@ -251,6 +253,30 @@ def test_a_role_between_numbers_is_told_as_the_table_writes_them():
     assert result.summary.rules.roles[0].levels == {"1": "20", "2": "30"}
     words = wording.tell_rules(result.summary)[0]
     assert "(fee 20 as code 1 is 30 as code 2)" in words
+
+
+@pytest.mark.parametrize(("rate_rows", "asked"), [(300, 300), (0, 400)])
+def test_a_rate_names_the_people_whom_the_rules_leave_without_a_partner(rate_rows, asked):
+    """Where nothing goes along with sex, a husband or a wife has no partner that could exist."""
+    schema = ruled(["sex=Female,Male"], roles=())
+    result = audited(schema=schema, method="real", rate_rows=rate_rows, volume=1000)
+    rate, left = result.rates["real"], result.summary.left_out["real"]
+    assert 0 < left.rows < asked
+    assert rate.n + left.rows == asked
+    size = f"n = {rate.n} of {asked}"
+    told = wording.answer(result.summary)
+    assert "with a partner" in told.statement
+    assert f"n = {rate.n}; {left.rows} more are left out, because {left.reason}" in told.evidence
+    for shown in (repr(result), text.render(result.summary, 200), html.render(result.summary)):
+        assert size in shown
+    tree = json.loads(json.dumps(result.summary.as_dict()))
+    assert tree["left_out"]["real"] == {"rows": left.rows, "reason": left.reason}
+    assert Summary.from_dict(tree) == Summary.from_dict(result.summary.as_dict())
+    figure = result.metrics(volume=1000)
+    assert figure["individual"]["flip_rates"]["real"]["left_out"] == left.rows
+    flips = round(rate.estimate * rate.n)
+    assert abs(figure["severity"]["affected"]["real"]["value"] - 1000 * flips / asked) <= 1
+    assert f"about {round(1000 * flips / asked)} (" in wording.volume(result.summary)
 
 
 def test_each_of_several_protected_columns_has_both_rates_too():
