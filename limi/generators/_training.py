@@ -201,7 +201,7 @@ class Best:
     def notes(self, done: int, n_steps: int) -> list[str]:
         """What to say of the end of training."""
         if self._kept is None:
-            return [f"training ended after {done:,} of {n_steps:,} steps"] if done < n_steps else []
+            return []
         return [f"trained for {done:,} steps; held-out rows were predicted best after {self._at:,}"]
 
 
@@ -254,23 +254,18 @@ def run_steps(
     capture = capture and device.type == "cuda" and n_steps >= _WORTH_CAPTURE * unroll
     captured: _Round | None = None
     done = 0
-    try:
-        with _current(device):
-            while done < n_steps:
-                size = min(unroll, n_steps - done)
-                if capture and done:
-                    captured, capture = _try_capture(step, draw(unroll)), False
-                if captured is not None and size == unroll:
-                    loss = captured.replay(draw(unroll))
-                else:
-                    loss = _plain(step, draw(size), size, aside=capture)
-                done += size
-                if not after(done, loss):
-                    break
-    except KeyboardInterrupt:
-        if not done:
-            raise
-        _log.warning("training was interrupted after %d of %d steps", done, n_steps)
+    with _current(device):
+        while done < n_steps:
+            size = min(unroll, n_steps - done)
+            if capture and done:
+                captured, capture = _try_capture(step, draw(unroll)), False
+            if captured is not None and size == unroll:
+                loss = captured.replay(draw(unroll))
+            else:
+                loss = _plain(step, draw(size), size, aside=capture)
+            done += size
+            if not after(done, loss):
+                break
     return done
 
 

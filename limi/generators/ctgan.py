@@ -258,7 +258,7 @@ def fit(
     device: str = "cpu",
     on_step: OnStep = lambda done, words: None,
 ) -> CTGAN:
-    """A CTGAN trained on these rows; an interrupt keeps what it has learnt so far."""
+    """A CTGAN trained on these rows."""
     settings = settings or Settings()
     rows, notes, place = begin("ctgan", rows, schema, rng, settings.max_rows, device)
     on_step(0.0, notes[0] if notes else "mixtures")
@@ -283,11 +283,7 @@ def fit(
             on_step(done / n_steps, f"step {done:,} of {n_steps:,}")
         return True
 
-    done = run_steps(
-        trainer.step, trainer.draw, n_steps, unroll=trainer.unroll, device=place, after=after
-    )
-    if done < n_steps:
-        notes.append(f"training was interrupted after {done:,} of {n_steps:,} steps")
+    run_steps(trainer.step, trainer.draw, n_steps, unroll=trainer.unroll, device=place, after=after)
     weights = finish(trainer.generator)
     return CTGAN(schema, encoding, weights, chances, settings, place, tuple(notes))
 

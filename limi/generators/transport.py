@@ -241,7 +241,7 @@ def fit(
     device: str = "cpu",
     on_step: OnStep = lambda done, words: None,
 ) -> Transport:
-    """A transport map trained on these rows; an interrupt keeps the best it has learnt so far."""
+    """A transport map trained on these rows."""
     settings = settings or Settings()
     rows, notes, place = begin("transport", rows, schema, rng, settings.max_rows, device)
     on_step(0.0, notes[0] if notes else "levels")

@@ -206,8 +206,7 @@ def fit(
 ) -> Trees:
     """Trees over these rows; in threads, with a result that does not depend on them.
 
-    A single pass and no best state to keep: an interrupt ends it. `device` is ignored, trees grow
-    on the CPU.
+    `device` is ignored, trees grow on the CPU.
     """
     settings = settings or Settings()
     most = max(min(settings.max_rows, settings.max_cells // len(schema)), 1)

@@ -237,7 +237,7 @@ def fit(
     device: str = "cpu",
     on_step: OnStep = lambda done, words: None,
 ) -> TVAE:
-    """A TVAE trained on these rows; an interrupt keeps the best it has learnt so far."""
+    """A TVAE trained on these rows."""
     settings = settings or Settings()
     rows, notes, place = begin("tvae", rows, schema, rng, settings.max_rows, device)
     on_step(0.0, notes[0] if notes else "mixtures")

@@ -181,9 +181,7 @@ def train(
 
     network.train()
     set_for(0)
-    done = run_steps(step, draw, n_steps, unroll=_UNROLL, device=device, after=after)
-    if done < n_steps:
-        raise KeyboardInterrupt
+    run_steps(step, draw, n_steps, unroll=_UNROLL, device=device, after=after)
     network.eval()
     for weight in network.parameters():
         weight.requires_grad_(False)

@@ -71,6 +71,24 @@ def test_fit(name, check):
 
 
 @pytest.mark.parametrize("name", generators.names())
+def test_an_interrupt_ends_training(name):
+    def stop(done, words):
+        if done > 0:
+            raise KeyboardInterrupt
+
+    settings = short_settings(usable(name))
+    with pytest.raises(KeyboardInterrupt):
+        generators.fit(
+            name,
+            table(300),
+            SCHEMA,
+            np.random.default_rng(0),
+            settings=settings,
+            on_step=stop,
+        )
+
+
+@pytest.mark.parametrize("name", generators.names())
 def test_a_class_carries_the_name_of_its_module(name):
     usable(name)
     assert fitted(name, "few").kind == name

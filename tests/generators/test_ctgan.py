@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import logging
 import sys
 
 import numpy as np
@@ -338,21 +337,6 @@ def test_other_seeds_give_other_generators_and_nothing_global_is_drawn():
     one, two = fitted(seed=0), fitted(seed=1)
     assert torch.equal(torch.get_rng_state(), state)
     assert not torch.equal(one.weights["z"], two.weights["z"])
-
-
-def test_an_interrupt_keeps_what_was_learnt(caplog):
-    def stop(done, words):
-        if done > 0:
-            raise KeyboardInterrupt
-
-    settings = dataclasses.replace(FAST, min_steps=1000)
-    with caplog.at_level(logging.WARNING):
-        generator = ctgan.fit(
-            table(100), SCHEMA, np.random.default_rng(0), settings=settings, on_step=stop
-        )
-    assert any("interrupted" in note for note in generator.notes)
-    assert "interrupted" in caplog.text
-    assert len(generator.decode(generator.sample_latents(5, np.random.default_rng(0)))) == 5
 
 
 def test_more_rows_than_asked_for_are_drawn_from_and_said():

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import logging
 
 import numpy as np
 import pytest
@@ -215,23 +214,6 @@ def test_held_out_rows_end_the_training_at_the_best_weights():
     assert len(losses) < 100
     best = 20 * (1 + int(np.argmin(losses)))
     assert generator.notes[-1].endswith(f"after {best}")
-
-
-def test_an_interrupt_keeps_the_best_so_far(caplog):
-    def stop(done, words):
-        if done > 0:
-            raise KeyboardInterrupt
-
-    with caplog.at_level(logging.WARNING):
-        generator = transport.fit(
-            table(100),
-            SCHEMA,
-            np.random.default_rng(0),
-            settings=dataclasses.replace(FAST, steps=5000),
-            on_step=stop,
-        )
-    assert "interrupted" in caplog.text
-    assert len(generator.decode(generator.sample_latents(5, np.random.default_rng(0)))) == 5
 
 
 def test_nothing_global_is_drawn():

@@ -1,7 +1,6 @@
 """TVAE: its bound, its two ways to decode, and its encoder."""
 
 import dataclasses
-import logging
 
 import numpy as np
 import pytest
@@ -169,20 +168,6 @@ def test_the_released_settings_take_300_epochs_and_the_largest_places():
     assert (released.latent, released.reconstruction) == ("code", 2.0)
     assert tvae.Settings().steps(32_561) == 2000
     assert tvae.Settings().steps(600) == 1000
-
-
-def test_an_interrupt_keeps_the_best_so_far(caplog):
-    def stop(done, words):
-        if done > 0:
-            raise KeyboardInterrupt
-
-    settings = dataclasses.replace(FAST, min_steps=1000)
-    with caplog.at_level(logging.WARNING):
-        generator = tvae.fit(
-            table(100), SCHEMA, np.random.default_rng(0), settings=settings, on_step=stop
-        )
-    assert "interrupted" in caplog.text
-    assert len(generator.decode(generator.sample_latents(5, np.random.default_rng(0)))) == 5
 
 
 def test_missing_cells_and_wide_columns_come_back():
