@@ -222,7 +222,12 @@ class Result:
         return list(self.rules)
 
     def inside(self, rule: Rule, frame: Frame) -> Mask:
-        """Which rows of a frame lie in the region of a rule."""
+        """Which rows of a frame lie in the region of a rule; InvalidInput for anything but one."""
+        if not isinstance(rule, Rule):
+            raise InvalidInput(
+                f"rule is {str(rule)[:80]!r}, but inside() takes a region of result.where(); for a "
+                "condition of your own use frame.query(...)"
+            )
         return rule.mask(self.problem.target.codec.encode(frame))
 
     @property

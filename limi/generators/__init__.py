@@ -21,7 +21,14 @@ from typing import Any
 import numpy as np
 
 from limi._registry import Registry
-from limi.errors import BadTable, CorruptStore, InvalidInput, LimiError
+from limi.errors import (
+    BadTable,
+    CorruptStore,
+    InvalidInput,
+    LimiError,
+    MissingDependency,
+    spell,
+)
 from limi.generators._adapter import adapt
 from limi.generators._base import Encoder, Generator, GeneratorOffers, OnStep, WithDensity, packed
 from limi.generators._checks import check_latents, require_rows
@@ -122,11 +129,19 @@ def content(generator: Generator) -> writing.Content:
 
 
 def load(path: str | Path, *, device: str = "cpu") -> Generator:
-    """The generator of a file, on a device; CorruptStore unless the file holds together."""
+    """The generator of a file, on a device; CorruptStore unless the file holds together, and
+    MissingDependency where the package that adds its generator is not installed."""
     arrays, head = read(path)
     with _reading(path):
-        kind = str(head.get("kind"))
-        require(kind in names(), f"its kind is {kind[:40]!r}")
+        kind = head.get("kind")
+        require(
+            isinstance(kind, str) and kind.isprintable() and bool(kind), "it names no generator"
+        )
+        if kind not in names():
+            raise MissingDependency(
+                f"{str(path)!r} needs the generator {kind[:40]!r}, which is not installed; install "
+                f"the package that adds it, or fit another ({spell(names())})"
+            )
         require(isinstance(head.get("schema"), str), "it has no schema")
         schema = _schema(head["schema"])
         learned = learned_schema(schema)
@@ -157,7 +172,7 @@ def _try(made: Generator) -> None:
 def _reading(path: str | Path) -> Iterator[None]:
     try:
         yield
-    except (LimiError, MemoryError):  # no torch, no such device
+    except (LimiError, MemoryError):  # no torch, no such device or generator
         raise
     except Exception as error:  # whatever numbers can do to arithmetic
         said = " ".join(str(error).split())[:200] or type(error).__name__

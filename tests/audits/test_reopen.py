@@ -77,6 +77,9 @@ def test_everything_a_run_had_is_there_again(made):
     assert np.array_equal(
         again.inside(again.where()[0], FRAME), result.inside(again.where()[0], FRAME)
     )
+    for other in ("age > 3", None, again.where()):
+        with pytest.raises(InvalidInput, match="where"):
+            again.inside(other, FRAME)
     assert dict(again.manifest) == json.loads(json.dumps(dict(result.manifest)))
     assert again.problem.model_name == result.problem.model_name == "model"
     assert repr(again) == repr(result)

@@ -92,7 +92,7 @@ def use(path):
     """Load a file and do with it what limi does; the sentence where it is refused."""
     try:
         made = generators.load(path)
-    except CorruptStore as error:
+    except (CorruptStore, MissingDependency) as error:
         return sentence(error)
     with np.errstate(all="ignore"):
         rows = made.decode(made.sample_latents(200, np.random.default_rng(2)))
@@ -261,6 +261,13 @@ def test_a_head_that_was_edited_is_refused_or_harmless(tmp_path, kind):
 def test_a_head_that_is_none_is_refused(tmp_path, text):
     parts = content("trees") | {"generator.json": text}
     assert "not a generator file, or is damaged" in use(packed(parts, tmp_path / "g.limi"))
+
+
+def test_a_generator_that_is_not_installed_is_named(tmp_path):
+    head = json.loads(content("trees")["generator.json"]) | {"kind": "gauss"}
+    path = packed(content("trees") | {"generator.json": json.dumps(head)}, tmp_path / "g.limi")
+    with pytest.raises(MissingDependency, match="'gauss', which is not installed"):
+        generators.load(path)
 
 
 def test_a_newer_file_says_so(tmp_path):
