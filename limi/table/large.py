@@ -58,31 +58,31 @@ def read_parts(
             sample.offer(plain)
     if schema is None or not sample.n_seen:
         raise BadTable(f"{str(parts.files[0])!r} holds no rows; a table needs at least one row")
-    rows = sample.take()
+    rows = sample.take().replace_schema_metadata(schema.metadata)
+    notes = list(batches.notes)
+    if len(rows) == sample.n_seen:
+        frame = _to_pandas(rows, columns, is_text=parts.is_text)
+        return frame.reset_index(drop=True), notes
     kept = [name for name in rows.column_names if not columns[name].left_out]
     witness = _witness({name: columns[name] for name in kept}, rows.schema)
-    both = pa.concat_tables([rows.select(kept), witness]).replace_schema_metadata(schema.metadata)
+    both = pa.concat_tables([rows.select(kept), witness.replace_schema_metadata(schema.metadata)])
     frame = _to_pandas(both, columns, is_text=parts.is_text)
     people = frame.iloc[: len(rows)].reset_index(drop=True)
-    notes = list(batches.notes)
     notes += [
         f"the column {name!r} {columns[name].left_out}" for name in columns if name not in kept
     ]
-    if len(rows) < sample.n_seen:
-        notes.append(
-            f"it has {sample.n_seen:,} rows, of which {len(rows):,} were drawn at random: the "
-            "generator is fitted to these, and rates and metrics come from this sample, with its "
-            "intervals; the values that columns may hold were read from all rows"
-        )
-        note_whole(
-            people,
-            Whole(
-                sample.n_seen,
-                frame.iloc[len(rows) :].reset_index(drop=True),
-                {name: columns[name].quantiles for name in kept if len(columns[name].quantiles)},
-                parts.sha256,
-            ),
-        )
+    notes.append(
+        f"it has {sample.n_seen:,} rows, of which {len(rows):,} were drawn at random: the "
+        "generator is fitted to these, and rates and metrics come from this sample, with its "
+        "intervals; the values that columns may hold were read from all rows"
+    )
+    whole = Whole(
+        sample.n_seen,
+        frame.iloc[len(rows) :].reset_index(drop=True),
+        {name: columns[name].quantiles for name in kept if len(columns[name].quantiles)},
+        parts.sha256,
+    )
+    note_whole(people, whole)
     return people, notes
 
 

@@ -208,6 +208,18 @@ def test_names_of_people_are_left_out_and_counted(table, tmp_path, monkeypatch):
     assert "'number' holds whole numbers beyond 2^53" in told
 
 
+def test_columns_that_a_sample_leaves_out_are_kept_where_all_rows_are_read(tmp_path):
+    numbers = 2**60 + np.arange(20)
+    for number, part in enumerate(np.split(numbers, 2)):
+        people = pd.DataFrame({"number": part, "b": part % 3})
+        people.to_parquet(tmp_path / f"{number}.parquet", index=False)
+    for fit_rows in (None, 20):
+        frame = read(tmp_path, fit_rows=fit_rows)
+        assert frame["number"].tolist() == numbers.tolist()
+        assert notes_of(frame) == ()
+    assert infer(frame)["number"].levels == tuple(numbers.tolist())
+
+
 def test_odd_cells_are_told_of_any_row(tmp_path):
     cells = np.where(np.arange(N) == 999, np.inf, 1.5)
     pd.DataFrame({"a": cells, "b": 1}).to_parquet(tmp_path / "t.parquet")
