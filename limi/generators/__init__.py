@@ -133,10 +133,9 @@ def load(path: str | Path, *, device: str = "cpu") -> Generator:
     MissingDependency where the package that adds its generator is not installed."""
     arrays, head = read(path)
     with _reading(path):
-        kind = head.get("kind")
-        require(
-            isinstance(kind, str) and kind.isprintable() and bool(kind), "it names no generator"
-        )
+        kind = head.get("kind") or ""
+        named = isinstance(kind, str) and kind.isprintable() and kind != ""
+        require(named, "it names no generator")
         if kind not in names():
             raise MissingDependency(
                 f"{str(path)!r} needs the generator {kind[:40]!r}, which is not installed; install "

@@ -6,6 +6,7 @@ from typing import Any
 
 from limi.models._base import Decision, Model
 from limi.models._classifier import SklearnModel, classifier
+from limi.models._gaps import AsTrained, find_gap
 from limi.models._offers import ModelOffers
 
 __all__ = ["SklearnModel", "accepts", "wrap"]
@@ -27,10 +28,5 @@ def wrap(target: Any, decision: Decision) -> Model:
         decision,
         columns=None if names is None else [str(name) for name in names],
         n_columns=None if count is None else int(count),
-        prepare=_readable,
+        prepare=AsTrained(find_gap(target)),
     )
-
-
-def _readable(inputs: Any) -> Any:
-    """scikit-learn reads pandas and polars frames and arrays, but no Arrow tables."""
-    return inputs.to_pandas() if type(inputs).__module__.startswith("pyarrow") else inputs

@@ -16,6 +16,7 @@ import numpy as np
 from limi.decisions import AS_DECIDED, Favorable, Rule
 from limi.errors import BadModel, LimiError, spell
 from limi.models._base import Decides, Model, Remembers, Settles, notes_of
+from limi.models._gaps import note_on_gaps
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
@@ -215,6 +216,7 @@ def bind(
     if [*wanted, *unseen] != schema.names:
         codec = codec.select([*wanted, *unseen])
     target = Target(model, codec, notes_of(model), unseen, rule)
+    target = replace(target, notes=(*target.notes, *note_on_gaps(model, target.shown)))
     text = _text_columns(target.shown)
     if takes == "matrix" and text:
         raise BadModel(

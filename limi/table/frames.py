@@ -64,9 +64,14 @@ class Codec:
         return Codec(schema, backend, tuple(stores))
 
     @property
+    def is_polars(self) -> bool:
+        """Does it make frames of polars?"""
+        return isinstance(self.backend, _Polars)
+
+    @property
     def forks(self) -> bool:
         """Can a forked process make frames? The threads of polars stay behind in its parent."""
-        return not isinstance(self.backend, _Polars)
+        return not self.is_polars
 
     def select(self, names: Sequence[str]) -> Codec:
         """The same codec for these columns only, in this order."""
