@@ -179,9 +179,8 @@ def chances(pairs=100, runs=20):
             chance = np.where(given[:, 0] % 1 == 0, mine, other)
             return (rng.random(len(given)) < chance).astype(float)
 
-        told = [
-            ask_chances(score, rows, rows + 0.5, np.ones(pairs, dtype=bool)) for _ in range(runs)
-        ]
+        first = np.ones(pairs)
+        told = [ask_chances(score, rows, rows + 0.5, first, 0 * first) for _ in range(runs)]
         shown = np.mean([one.shown.mean() for one in told])
         asked = np.mean([one.queries for one in told]) / pairs
         name = f"chances of {mine:.0%} and {other:.0%}"
@@ -195,8 +194,8 @@ def chances(pairs=100, runs=20):
                 float
             )
 
-        favored = rng.random(pairs) < 0.5
-        false += ask_chances(score, rows, rows + 0.5, favored).shown.any()
+        first = (rng.random(pairs) < 0.5).astype(float)
+        false += ask_chances(score, rows, rows + 0.5, first, 1 - first).shown.any()
     share = false / (10 * runs)
     tell("equal chances: share of runs with any finding", share, bar=0.05, ok=share <= 0.05)
 

@@ -170,6 +170,14 @@ class Rule(ABC):
         """int8: which of two answers is more, 1 the one, -1 the other, 0 neither."""
         return (one > other).astype("int8") - (one < other).astype("int8")
 
+    @abstractmethod
+    def hits(self, answers: Any, mine: Any, other: Any) -> Any:
+        """Where an answer is the event whose chance is compared, where answers are random.
+
+        `mine` and `other` are the answers by which the two sides of a pair were decided
+        differently at first; the event parts them.
+        """
+
     def settle(self, answers: Any) -> Rule:
         """The same once it is known what the model answers for real rows."""
         return self
@@ -230,6 +238,10 @@ class Favorable(Rule):
     def turns(self, standing: Any, mine: Any) -> Any:
         """Where the two sides are opposite."""
         return standing * sides(mine)[:, None] < 0
+
+    def hits(self, answers: Any, mine: Any, other: Any) -> Any:
+        """Where it is favorable."""
+        return favors(answers)
 
     def allows(self, answers: Any) -> Any:
         """From 0 to 1."""
@@ -332,6 +344,13 @@ class Classes(_Pairwise):
     def leans(self, one: Any, other: Any) -> Any:
         """Of ordered classes, which is the better one; of others neither is."""
         return super().leans(floor(one), floor(other)) * int(self.ordered)
+
+    def hits(self, answers: Any, mine: Any, other: Any) -> Any:
+        """Where it is the row's first class; of ordered ones, the better of the two or above."""
+        places, first, second = floor(answers), floor(mine), floor(other)
+        if not self.ordered:
+            return places == first
+        return places >= where(first > second, first, second)
 
     def rank(self, answers: Any, mine: Any) -> Any:
         """The gap, and among equals how far the class is ahead."""
@@ -447,6 +466,10 @@ class Difference(Numbers):
         """The difference, in the unit of the numbers."""
         return abs(one - other)
 
+    def hits(self, answers: Any, mine: Any, other: Any) -> Any:
+        """Where it lies above the middle of the two first numbers."""
+        return answers > (mine + other) / 2
+
 
 @dataclass(frozen=True)
 class Bands(Numbers):
@@ -479,6 +502,11 @@ class Bands(Numbers):
     def gap(self, one: Any, other: Any) -> Any:
         """How many bands apart: how severe a flip is."""
         return abs(self.band(one) - self.band(other))
+
+    def hits(self, answers: Any, mine: Any, other: Any) -> Any:
+        """Where it is in the higher of the two first bands, or above."""
+        first, second = self.band(mine), self.band(other)
+        return self.band(answers) >= where(first > second, first, second)
 
     def span(self, answers: Any) -> Any:
         """(n,) of (n, G) numbers: how many bands they span, from the lowest to the highest that is

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from limi.audits.plan import Plan
-from limi.decisions import differ, favors
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.rates import Measured
 from limi.metrics.sequential import anytime_interval
@@ -99,12 +98,12 @@ def measure_floor(
     n = len(checked) if allowed is None else min(len(checked), allowed // times)
     if not n:
         return None
-    ask = plan.watch.counted(score)
+    ask, rule = plan.watch.counted(score), plan.problem.target.rule
     moved = np.zeros(n, dtype=bool)
     with plan.problem.target.anew(1):
         try:
             for _ in range(times):
-                moved |= differ(checked.score[:n], ask(checked.rows[:n]))
+                moved |= rule.differ(checked.score[:n], ask(checked.rows[:n]))
         except OutOfTime:
             return None
     return Floor(name, times, rate_of(int(moved.sum()), n), n * times)
@@ -133,10 +132,18 @@ def test_pairs(plan: Plan, searched: Searched) -> Tested:
     some = found[:n]
     score = watch.counted(watch.timed(plan.problem.target.score))
     with plan.problem.target.anew(1):  # the first answer of each is why it is here
-        told = ask_chances(score, some.rows, some.partner, favors(some.score), max_queries=left)
+        told = ask_chances(
+            score,
+            some.rows,
+            some.partner,
+            some.score,
+            some.partner_score,
+            decision=plan.problem.target.rule,
+            max_queries=left,
+        )
     sides = [
         np.stack([hits / np.maximum(told.times, 1), *anytime_interval(hits, told.times)])
-        for hits in (told.favorable, told.partner_favorable)
+        for hits in (told.hits, told.partner_hits)
     ]
     chances = np.concatenate([told.times[None], *sides]).T
     kept = dataclasses.replace(some, chances=chances)[told.shown]

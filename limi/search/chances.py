@@ -1,11 +1,12 @@
 """Pairs of a model that answers by chance: do the two sides have the same chance?
 
-Each row has a chance of the favorable answer, and not an answer. Both sides of a pair are asked
-again and again, until a difference is shown or the pair has had its share. Of the rounds in which
-they are decided differently, those for one side are heads or tails of a fair coin where their
-chances are equal. Evidence is the capital of a bettor against that coin, who starts with 1 and
-spreads her bets evenly over all coins that favor the side which was seen to be favored first: with
-equal chances its mean is at most 1 at every time, so one may look after every round.
+Each row has a chance of the favorable answer, and not an answer. (Of a class or a number it is the
+chance of an event that parts the pair's first two answers; see `Rule.hits`.) Both sides of a pair
+are asked again and again, until a difference is shown or the pair has had its share. Of the rounds
+in which they are decided differently, those for one side are heads or tails of a fair coin where
+their chances are equal. Evidence is the capital of a bettor against that coin, who starts with 1
+and spreads her bets evenly over all coins that favor the side which was seen to be favored first:
+with equal chances its mean is at most 1 at every time, so one may look after every round.
 
 Which pairs count is decided by the evidence of all of them together (the e-value procedure of
 Benjamini and Hochberg, due to Wang and Ramdas): of the pairs that count, a share of `error` at
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc, betaln
 
-from limi.decisions import favors
+from limi.decisions import AS_DECIDED, Rule
 from limi.system.watch import OutOfTime
 from limi.types import Index, Mask, Rows, Scores
 
@@ -46,8 +47,8 @@ class Chances:
     """What asking pairs again and again has shown."""
 
     times: Counts  # how often each side was asked
-    favorable: Counts  # how often the row was decided favorably
-    partner_favorable: Counts
+    hits: Counts  # how often the row's answer was the event, such as the favorable decision
+    partner_hits: Counts
     evidence: NDArray[np.float64]  # logarithms
     shown: Mask  # which pairs have two different chances
     queries: int
@@ -83,18 +84,22 @@ def ask_chances(
     score: Callable[[Rows], Scores],
     rows: Rows,
     partner: Rows,
-    favored: Mask,
+    first: Scores,
+    partner_first: Scores,
     *,
+    decision: Rule = AS_DECIDED,
     error: float = ERROR,
     most: int = MOST_TIMES,
     max_queries: float = np.inf,
 ) -> Chances:
     """Ask both sides of pairs until it is shown whether their chances differ.
 
-    `favored` says which rows were decided favorably when their pair was found; that answer is why
-    the pair is here, so it counts for nothing. Ends early where time or queries do.
+    `first` and `partner_first` are the answers by which the pair was found; they say which side is
+    suspected to have the better chance, and count for nothing else. Ends early where time or
+    queries do.
     """
     n = len(rows)
+    favored = decision.hits(first, first, partner_first)
     times, mine, other, wins, losses = (np.zeros(n, dtype=np.int64) for _ in range(5))
     evidence, queries = np.zeros(n), 0
     for _ in range(most):
@@ -104,16 +109,19 @@ def ask_chances(
         if not len(open_):
             break
         try:
-            answers = favors(score(np.concatenate([rows[open_], partner[open_]])))
+            answers = score(np.concatenate([rows[open_], partner[open_]]))
         except OutOfTime:
             break
         queries += 2 * len(open_)
         one, two = np.split(answers, 2)
+        differ = decision.differ(one, two)
+        one, two = (decision.hits(side, first[open_], partner_first[open_]) for side in (one, two))
         times[open_] += 1
         mine[open_] += one
         other[open_] += two
-        wins[open_] += np.where(favored[open_], one & ~two, two & ~one)
-        losses[open_] += np.where(favored[open_], two & ~one, one & ~two)
+        ahead, behind = differ & one & ~two, differ & two & ~one
+        wins[open_] += np.where(favored[open_], ahead, behind)
+        losses[open_] += np.where(favored[open_], behind, ahead)
         evidence = log_evidence(wins, losses)
     return Chances(times, mine, other, evidence, select(evidence, error), queries)
 

@@ -68,3 +68,31 @@ def test_noise_behind_an_address_is_noticed_and_paid_for_within_the_budget(table
     assert asked == first.summary.remote["rows_sent"] <= 3000
     assert app.asked == asked  # even chance answers the same from the cache
     assert np.array_equal(again.found.chances, first.found.chances)
+
+
+def price(effect, noise, seed=0):
+    """Men pay more, by so much; the answer moves by the noise."""
+    rng = np.random.default_rng(seed)
+
+    def model(frame):
+        men = (frame["sex"] == "m").to_numpy()
+        return 200.0 + frame["age"] + effect * men + noise * rng.normal(size=len(frame))
+
+    return model
+
+
+@pytest.mark.parametrize("decision", ["difference > 10", "difference > 5 %", "bands = 230, 260"])
+def test_noisy_prices_are_judged_by_their_own_rule(table, decision):
+    given = GIVEN | {"target": None, "decision": decision, "noisy": True}
+    table = table.drop(columns="ok")
+    unfair = audit(price(40.0, 2.0), table, **given)
+    assert unfair.summary.rates["real"].estimate > 0.4
+    assert len(unfair.found) == unfair.summary.noise["shown"] > 5
+    fair = audit(price(0.0, 20.0), table, **given)
+    assert fair.summary.noise["pairs"] > 50
+    assert len(fair.found) <= 0.1 * fair.summary.noise["pairs"]
+    floor = fair.summary.noise["floor"]
+    rate = fair.summary.rates["real"]
+    assert floor["estimate"] > 0.1
+    assert floor["low"] < rate.high
+    assert rate.low < floor["high"]
