@@ -5,7 +5,7 @@ latent z decodes column after column by inverse CDF:
 
     u_j = Phi(z_j);   x_j = the value at share u_j of p(x_j | x_1 .. x_(j-1))
 
-One masked network holds all conditionals (`_masked`). Values are levels: columns of real numbers
+One masked network holds all conditionals (`_made`). Values are levels: columns of real numbers
 or of thousands of values are cut into bins, and what is left of u_j inside the bin says which of
 its values is meant (`_bins`). The lowest millionth of u_j stands for the whole domain of the
 column, so that every row that the schema allows has a latent and a probability.

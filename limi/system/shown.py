@@ -56,7 +56,7 @@ def to_json(tree: Any, *, ascii_only: bool = False) -> str:
 def spell_json(text: str) -> str:
     """JSON, or strings of TOML, with unsafe characters spelled so that they read back the same.
 
-    >>> spelled_json('"a\\x9bb"')
+    >>> spell_json('"a\\x9bb"')
     '"a\\\\u009bb"'
     """
     # What is unsafe stands inside strings only; line ends of the layout stay as they are.

@@ -76,7 +76,7 @@ def formulas(schema: Schema) -> list[str]:
 def guard_cells(text: str) -> str:
     """Text that a spreadsheet shows as text.
 
-    >>> guarded("=1+1"), guarded("a=b"), guarded("-5")
+    >>> guard_cells("=1+1"), guard_cells("a=b"), guard_cells("-5")
     ("'=1+1", 'a=b', '-5')
     """
     return f"'{text}" if _is_formula(text) else text
