@@ -1,12 +1,15 @@
-"""One digest of the findings for each method, preset and generator, on small fixed problems.
+"""What limi finds and says on small fixed problems, so that a change can be held to what was.
 
-    python tools/digests.py                     # print the table
-    python tools/digests.py --json new.json     # keep it
-    python tools/digests.py --against old.json  # and fail where it differs from a kept one
+    python tools/digests.py                     # print findings and results
+    python tools/digests.py --json new.json     # keep them
+    python tools/digests.py --against old.json  # print what differs from a kept file, and fail
+    python tools/digests.py --findings          # searches alone
 
-Two tables tell whether a change of the code, of a library or of the machine alters what is found.
-A digest covers the rows of the findings in their order and the protected values of their partners;
-scores are left out, because their last digits are the machine's.
+Two files tell whether a change of the code, of a library or of the machine alters anything.
+*Findings* are one digest for each method, preset and generator: it covers the rows of the findings
+in their order and the protected values of their partners; scores are left out, because their last
+digits are the machine's. *Results* (`tools/results.py`) are runs through the public functions, with
+every number and sentence that they give back, so a difference is named by its key.
 
 Whatever is trained in single precision (networks, torch generators) comes out differently on
 another processor, and rightly so. Such parts are therefore trained once and kept in `--cache`;
@@ -385,37 +388,64 @@ def table(kept: Path, only: str = "", say: Callable[[str], None] = print) -> dic
     return found
 
 
-def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
-    """What has another digest, or stands in one table only, in words."""
-    names = dict.fromkeys([*old, *new])
+def run_all(only: str = "", say: Callable[[str], None] = print) -> dict[str, dict[str, Any]]:
+    """The facts of every run whose name holds the words `only`."""
+    import results
+
+    found: dict[str, dict[str, Any]] = {}
+    for case in results.runs():
+        if only not in case.name:
+            continue
+        start = time.perf_counter()
+        found[case.name] = results.facts(case)
+        seconds = time.perf_counter() - start
+        say(f"{len(found[case.name]):>16} facts  {case.name}  ({seconds:.1f} s)")
+    return found
+
+
+def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What is not the same, or stands on one side only, in words; results key by key."""
     absent = "absent"
-    return [
-        f"{name}: {old.get(name, absent)} became {new.get(name, absent)}"
-        for name in names
-        if old.get(name) != new.get(name)
-    ]
+    lines = []
+    for name in dict.fromkeys([*old, *new]):
+        before, after = old.get(name, absent), new.get(name, absent)
+        if isinstance(before, dict) and isinstance(after, dict):
+            lines += [f"{name} {line}" for line in differences(before, after)]
+        elif before != after:
+            lines.append(f"{name}: {before} became {after}")
+    return lines
 
 
 def main() -> int:
-    """Print the table, keep it, compare it."""
+    """Print findings and results, keep them, compare them."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", type=Path, help="write the table to this file")
-    parser.add_argument("--against", type=Path, help="fail where it differs from this one")
+    parser.add_argument("--json", type=Path, help="write them to this file")
+    parser.add_argument("--against", type=Path, help="fail where they differ from this one")
     parser.add_argument("--only", default="", help="cases whose name holds these words")
     parser.add_argument("--cache", type=Path, help="where trained parts are kept")
+    parser.add_argument("--findings", action="store_true", help="leave the results out")
+    parser.add_argument("--results", action="store_true", help="leave the findings out")
     given = parser.parse_args()
+    found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         kept = given.cache or Path(scratch)
         kept.mkdir(parents=True, exist_ok=True)
         os.environ["LIMI_CACHE"] = str(kept)
-        found = table(kept, given.only)
+        if not given.results:
+            found["findings"] = table(kept, given.only)
+        if not given.findings:
+            found["results"] = run_all(given.only)
     if given.json is not None:
         given.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if given.against is None:
         return 0
     old = json.loads(given.against.read_text(encoding="utf-8"))
-    changed = differences({n: d for n, d in old.items() if given.only in n}, found)
-    print("\n".join(changed) or f"all {len(found)} digests are the same")
+    changed = [
+        line
+        for part, now in found.items()
+        for line in differences({n: d for n, d in old[part].items() if given.only in n}, now)
+    ]
+    print("\n".join(changed) or f"all {sum(map(len, found.values()))} are the same")
     return 1 if changed else 0
 
 

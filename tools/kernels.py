@@ -199,10 +199,10 @@ class Outcome:
 def digests(setting: Setting | None, folder: Path) -> Outcome:
     """The table of digests in a setting."""
     file = folder / f"{'as it is' if setting is None else setting.name}.json"
-    words = ["tools/digests.py", "--json", str(file), "--cache", str(folder)]
+    words = ["tools/digests.py", "--findings", "--json", str(file), "--cache", str(folder)]
     problems, seconds = _run(words, setting)
-    found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return Outcome(found, problems, seconds)
+    kept = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"findings": {}}
+    return Outcome(kept["findings"], problems, seconds)
 
 
 def tests(setting: Setting, before: Facts) -> Outcome:

@@ -52,6 +52,30 @@ def test_differences_are_named(digests):
     assert digests.differences(old, dict(old)) == []
 
 
+def test_results_differ_key_by_key(digests):
+    old = {"run": {"/rate": 0.5, "/n": 10}, "gone": {"/n": 1}}
+    assert digests.differences(old, {"run": {"/rate": 0.25, "/n": 10}}) == [
+        "run /rate: 0.5 became 0.25",
+        "gone: {'/n': 1} became absent",
+    ]
+
+
+def test_a_run_is_the_same_twice_but_for_another_table(monkeypatch):
+    monkeypatch.syspath_prepend(FILE.parent)
+    import results
+
+    def ran(**given):
+        return results.facts(results._audited("run", max_rows=100, **given))
+
+    first = ran()
+    assert first == ran()
+    assert first["findings"].partition(":")[0] != "0"
+    other = ran(frame=lambda: results.people(500, 1))
+    assert other["findings"] != first["findings"]
+    rate = "/summary/rates/real/estimate"
+    assert other[rate] != first[rate]
+
+
 def test_every_method_preset_and_generator_has_a_case(digests, tmp_path, monkeypatch):
     monkeypatch.setenv("LIMI_CACHE", str(tmp_path))
     monkeypatch.setattr(digests, "_credit", lambda *given: digests._mixed())
