@@ -25,6 +25,7 @@ from limi.types import Labels, Mask
 
 __all__ = [
     "LOWEST",
+    "MANY_VALUES",
     "Counts",
     "Privileged",
     "Split",
@@ -44,7 +45,7 @@ Counts: TypeAlias = Sequence[tuple[float, Tally]]
 LOWEST = "lowest"  # the split behind the paper's tables: the lowest code against all others
 
 _MOST_GROUPS = 1000  # values of a column whose counts are kept
-_MANY_VALUES = 10  # a number with more of them is cut at its median instead
+MANY_VALUES = 10  # a number with more of them is cut at its median instead
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def count_by_value(
 
 def choose(column: Column, counts: Counts) -> Split:
     """The group with the highest selection rate, where nobody has named one."""
-    if column.kind == "numerical" and len(counts) > _MANY_VALUES:
+    if column.kind == "numerical" and len(counts) > MANY_VALUES:
         return _choose_half(column, counts)
     able = [entry for entry in counts if entry[1].rows >= FEWEST_TOLD] or counts
     code, _ = max(able, key=lambda entry: _selection_rate(entry[1]))

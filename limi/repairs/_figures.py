@@ -13,12 +13,14 @@ from scipy.special import stdtrit
 
 from limi.audits.problem import Problem
 from limi.decisions import favors
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, spell
 from limi.generators import Generator
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import check_population, choose_places, draw_people
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import Rate, flip_rate
 from limi.metrics.privileged import (
+    MANY_VALUES,
     Counts,
     Privileged,
     Split,
@@ -153,8 +155,8 @@ def groups(
     """The stated privileged group; else the one that `limi metrics` chooses, column by column.
 
     `counted` are the run's own counts of decisions, so that both choose from the same rows; where
-    a run has none, the tested model decides on the table. `"lowest"` is the paper's: the lowest
-    value of the first protected column against all others.
+    they are too few to choose from, the tested model decides on the whole table. `"lowest"` is the
+    paper's: the lowest value of the first protected column against all others.
     """
     schema = problem.schema
     if is_lowest(stated):
@@ -163,15 +165,30 @@ def groups(
         return RepairGroups({first: split}, split.why)
     if stated:
         return RepairGroups(parse(schema, stated), "as stated")
-    counts = counted or _count(problem)
+    counts = counted if counted and all(map(_are_enough, counted.values())) else _count(problem)
     splits = {name: choose(schema[name], known) for name, known in counts.items() if known}
-    return RepairGroups(splits, _UNASKED)
+    few = [name for name in splits if not _are_enough(counts[name])]
+    return RepairGroups(splits, _UNASKED + (_FEW.format(names=spell(few)) if few else ""))
 
 
 _UNASKED = (
     "not given, so chosen as in `limi metrics`: for each protected column, the group that the "
     "tested model selects most often"
 )
+_FEW = (
+    f"; fewer than two groups of {{names}} have {FEWEST_TOLD} rows, so this choice may be chance"
+)
+
+
+def _are_enough(counts: Counts) -> bool:
+    """Do at least two groups hold the rows that a privileged group is chosen from?
+
+    A number with many values is cut into two halves.
+    """
+    rows = [group.rows for _, group in counts]
+    if len(rows) > MANY_VALUES:
+        return sum(rows) >= 2 * FEWEST_TOLD
+    return sum(n >= FEWEST_TOLD for n in rows) >= min(2, len(rows)) > 0
 
 
 def _count(problem: Problem) -> dict[str, Counts]:

@@ -12,6 +12,7 @@ from scipy.stats import t as student
 
 from limi.errors import InvalidInput
 from limi.metrics import rate_of
+from limi.metrics.privileged import count_by_value
 from limi.repairs import _figures
 from limi.repairs._figures import RepairFigure
 from limi.search.check import check_rows
@@ -59,6 +60,19 @@ def test_the_model_says_who_is_privileged_and_not_the_labels():
     frame = people()
     frame["ok"] = np.where(frame["sex"] == "F", "yes", "no")  # the model favors men
     assert _figures.groups(problem(frame)).words == "sex=M"
+
+
+def test_the_privileged_group_is_not_chosen_from_a_handful():
+    one = problem()
+    favored = one.target.score(one.rows) > 0.5
+    sex = one.rows[:, one.schema.position("sex")]
+    few = np.flatnonzero(favored & (sex == 0))[:5]
+    few = np.append(few, np.flatnonzero(~favored & (sex == 1))[:35])
+    handful = {"sex": count_by_value(sex[few], favored[few], None)}
+    assert _figures.groups(one, counted=handful).words == "sex=M"  # as the whole table has it
+    small = problem(people(40))
+    assert "may be chance" in _figures.groups(small).reason
+    assert "may be chance" not in _figures.groups(one).reason
 
 
 def test_a_number_of_many_values_is_cut_in_halves():
