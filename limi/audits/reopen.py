@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limi import data, models
 from limi.audits import run_folder
 from limi.audits.beside import Beside
-from limi.audits.problem import Problem, prepare
+from limi.audits.problem import HeldOut, Problem, prepare, with_held_out
 from limi.audits.result import Result, partner_columns
 from limi.audits.sending import settle_remote
 from limi.audits.summary import Summary, causes_in_words, rules_of
@@ -102,6 +102,7 @@ def reopen(
         require_answers(problem.target, found, run.model(model), run.folder)
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
+    problem = replace(problem, held_out=run.held_out(problem, run.beside(protected_from)))
     return Result(problem, found, run.summary, run.manifest, rules)
 
 
@@ -193,6 +194,23 @@ class Run:
     def beside(self, given: str | Path | Frame | None = None) -> Beside | None:
         """The table that protected columns came from, where there was one."""
         return _beside(self.folder, self.base, self.manifest, given)
+
+    def held_out(self, problem: Problem, beside: Beside | None = None) -> HeldOut | None:
+        """The held-out rows that the run names; None where there were none, or where they are gone
+        or have changed since, which only matters to those who measure on them."""
+        name = self.manifest.get("held_out")
+        if name is None:
+            return None
+        moved = sources.move(name, self.base)
+        path = sources.file_of(moved)
+        if path is None or not (is_file(path) or is_many(path)):
+            return None
+        try:
+            held = with_held_out(problem, files.read(moved), name, beside).held_out
+        except BadTable:
+            return None
+        same = held is not None and held.sha256 == self.manifest.get("held_out_sha256")
+        return held if same else None
 
     def inputs(self) -> list[tuple[str, Path]]:
         """The folder and the files that it was made of, as far as it names some, each with what it

@@ -50,7 +50,12 @@ def repair(
         ),
     ] = None,
     seed: Annotated[int, Option(help="Same seed, same repair.")] = 0,
-    held_out: Annotated[float, Option(help="Share of rows to hold out.")] = 0.2,
+    held_out: Annotated[
+        float | None,
+        Option(
+            help="Share of rows to hold out. Default: the run's held-out rows, or else 0.2.",
+        ),
+    ] = None,
     fit: Annotated[
         str | None,
         Option(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from limi import data
-from limi.audits.problem import Problem, prepare, with_held_out
+from limi.audits.problem import HeldOut, Problem, prepare, with_held_out
 from limi.audits.result import Result
 from limi.decisions import favors
 from limi.defaults import DEFAULT_GENERATOR
@@ -52,6 +52,7 @@ __all__ = [
     "Work",
     "compare_groups",
     "describe_run",
+    "known_labels",
     "label_test",
     "repair_with_findings",
 ]
@@ -77,7 +78,8 @@ def repair_with_findings(
     seeds: int = 3,
     seed: int = 0,
     held_out: float = 0.2,
-    test: Frame | None = None,
+    measured_on: str = "",
+    tested: tuple[Rows, Truth] | None = None,
     privileged: Privileged = (),
     max_accuracy_loss: float = 0.01,
     sweep: bool | Sequence[float] = False,
@@ -93,8 +95,7 @@ def repair_with_findings(
     fitted model; scikit-learn estimators and benchmark models need none. `privileged` states
     whose decisions the others' are compared with, as `"sex=Male"`.
 
-    Each of the seeds holds out other rows (or measures on `test`, a frame with the target column),
-    and trains on the rest without and with the findings. The model that is kept is trained on all
+    Each of the seeds holds out other rows (or measures on `tested`, rows with labels), and trains on the rest without and with the findings. The model that is kept is trained on all
     rows. `held_out=0` trains on everything, as the paper does.
     """
     mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
@@ -106,6 +107,7 @@ def repair_with_findings(
         held_out=held_out,
         max_accuracy_loss=max_accuracy_loss,
         swept=choose_swept(sweep, mixing.fraction),
+        measured_on=measured_on,
     )
     check_run(result)
     compared, codes = compare_groups(result, settings, privileged)
@@ -116,7 +118,7 @@ def repair_with_findings(
         refit=refit_of(result.problem, fit),
         groups=compared,
         codes=codes,
-        test=None if test is None else label_test(result.problem, test),
+        test=tested,
         steps=Steps((3 + len(settings.swept)) * seeds + 4, on_step),
     )
     run = result.summary
@@ -254,6 +256,7 @@ def _describe_settings(work: Work, mix: MixedTable) -> dict[str, Any]:
         "seeds": settings.seeds,
         "seed": settings.seed,
         "held_out": None if work.test is not None else settings.held_out,
+        "measured_on": settings.measured_on,
         "max_accuracy_loss": settings.max_accuracy_loss,
     }
 
@@ -566,10 +569,19 @@ def label_test(problem: Problem, frame: Frame) -> tuple[Rows, Truth]:
         return given.rows[known], given.labels[known]
     held = with_held_out(problem, frame, "the test table").held_out
     assert held is not None
-    if held.truth is None:
+    labelled = known_labels(problem, held)
+    if labelled is None:
         raise BadTable(f"the test table has no target column {problem.label_column!r}")
-    known = ~np.isnan(held.truth)
-    return held.rows[known], held.truth[known]
+    return labelled
+
+
+def known_labels(problem: Problem, held: HeldOut) -> tuple[Rows, Truth] | None:
+    """Held-out rows whose label is known, with their labels; None where there are none."""
+    truth = held.labels if problem.target.rule.kind == "favorable" else held.truth
+    if truth is None:
+        return None
+    known = Terms(problem.target.rule).find_known(truth)
+    return (held.rows[known], truth[known]) if len(known) else None
 
 
 def _blind_to(problem: Problem) -> set[str]:

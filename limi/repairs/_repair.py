@@ -17,6 +17,7 @@ from limi.repairs._core import (
     Steps,
     Work,
     compare_groups,
+    known_labels,
     label_test,
     repair_with_findings,
 )
@@ -26,6 +27,7 @@ from limi.repairs._partner_table import Weights
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
 from limi.repairs._result import Repair
 from limi.repairs._settings import (
+    HELD_OUT,
     Averaging,
     Settings,
     check_labels,
@@ -54,7 +56,7 @@ def repair(
     fraction: float | None = None,
     seeds: int | None = None,
     seed: int = 0,
-    held_out: float = 0.2,
+    held_out: float | None = None,
     test: Frame | None = None,
     privileged: Privileged = (),
     max_accuracy_loss: float = 0.01,
@@ -86,8 +88,9 @@ def repair(
 
     Models of classes and numbers are repaired in the same way, always as `Repairs`; for numbers,
     the cost is their error, as a share of the error of always predicting the median. Each seed
-    (three, or one if nothing is trained) holds out different rows, or measures on `test`, a frame
-    with the target column. The model that is kept is made from all rows. `held_out=0` trains on
+    (three, or one if nothing is trained) measures on the held-out rows of the run, or on `test`, a
+    frame with the target column; without either it holds out different rows of the table, a share
+    of `held_out` (0.2). The model that is kept is made from all rows. `held_out=0` trains on
     everything, as the paper does.
 
     `workers` and `cluster` are those of `limi.audit`: a worker trains and measures a seed, or a
@@ -97,6 +100,8 @@ def repair(
     hands = want_hands(result.problem, workers, cluster)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
     sided = result.problem.target.rule.kind == "favorable"
+    tested, measured_on = _choose_test(result, test, held_out)
+    held_out = HELD_OUT if held_out is None else held_out
     if how == "findings" and sided:
         return repair_with_findings(
             result,
@@ -108,7 +113,8 @@ def repair(
             seeds=seeds,
             seed=seed,
             held_out=held_out,
-            test=test,
+            measured_on=measured_on,
+            tested=tested,
             privileged=privileged,
             max_accuracy_loss=max_accuracy_loss,
             sweep=sweep,
@@ -127,11 +133,38 @@ def repair(
         held_out=held_out,
         max_accuracy_loss=max_accuracy_loss,
         averaging=Averaging(weights, scale, same_share),
+        measured_on=measured_on,
     )
     check_threshold(result, settings.averaging)
     return _side_by_side(
-        result, how, hows, settings, fit, test, privileged, hands, command, on_step
+        result, how, hows, settings, fit, tested, privileged, hands, command, on_step
     )
+
+
+def _choose_test(
+    result: Result, test: Frame | None, held_out: float | None
+) -> tuple[tuple[Rows, Truth] | None, str]:
+    """Rows with known labels to measure on, and what they are; None where rows of the table are to
+    be held out."""
+    if test is not None:
+        if held_out is not None:
+            raise InvalidInput(
+                "test gives rows to measure on and held_out a share of the table's; give one of "
+                "the two"
+            )
+        return label_test(result.problem, test), "a test table"
+    if held_out is not None or result.summary.held_out is None:
+        return None, ""
+    words = f"the run's held-out rows ({result.summary.held_out})"
+    held = result.problem.held_out
+    if held is None:
+        raise InvalidInput(
+            f"{words} are not there or have changed since; put them back, or hold out rows of the "
+            f"table instead, with held_out={HELD_OUT} (--held-out {HELD_OUT})"
+        )
+    known = known_labels(result.problem, held)
+    # Rows without a label say nothing of what a repair costs.
+    return (known, words) if known is not None else (None, "")
 
 
 def _no_sweep(result: Result, sided: bool) -> InvalidInput:
@@ -151,7 +184,7 @@ def _side_by_side(
     hows: Sequence[str],
     settings: Settings,
     fit: Fit | None,
-    test: Frame | None,
+    tested: tuple[Rows, Truth] | None,
     privileged: Privileged,
     hands: Hands | None,
     command: str,
@@ -163,7 +196,6 @@ def _side_by_side(
     _check_sight(result)
     refit, why = _refit(result, fit, how)
     compared, codes = compare_groups(result, settings, privileged)
-    tested = None if test is None else label_test(result.problem, test)
     steps = Steps(1, on_step)
     work = Work(result.problem, result.found, settings, refit, compared, codes, tested, steps)
     able, skipped = _choose(work, hows, why)

@@ -19,6 +19,7 @@ from limi.repairs._partner_table import Weights
 from limi.search.budget import check_seed
 
 __all__ = [
+    "HELD_OUT",
     "SWEPT",
     "Averaging",
     "Settings",
@@ -30,6 +31,7 @@ __all__ = [
     "choose_swept",
 ]
 
+HELD_OUT = 0.2  # share of the rows, where none were given to measure on
 SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
 _MOST_SEEDS = 1_000
@@ -60,6 +62,7 @@ class Settings:
     max_accuracy_loss: float
     swept: tuple[float, ...] = ()  # fractions that are tried beside that of `mixing`
     averaging: Averaging = Averaging()
+    measured_on: str = ""  # rows given to measure on; without any, some of the table's are held out
 
     def __post_init__(self) -> None:
         _check_fraction(self.mixing.fraction)

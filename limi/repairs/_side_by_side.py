@@ -485,6 +485,7 @@ class _Inquiry:
             "seeds": self.seeds,
             "seed": settings.seed,
             "held_out": None if work.test is not None else settings.held_out,
+            "measured_on": settings.measured_on,
             "trained_again": self.can_train,
             "max_accuracy_loss": settings.max_accuracy_loss,
             "loss_scale": work.terms.scale,

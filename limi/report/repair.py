@@ -413,7 +413,7 @@ def _measure_on(settings: Tree) -> str:
             "on the held-out rows unless stated otherwise."
         )
     on = (
-        "; accuracy, SPD and AOD are measured on a test table"
+        f"; accuracy, SPD and AOD are measured on {settings['measured_on']}"
         if settings["held_out"] is None
         else "; accuracy, SPD and AOD are measured on those rows too"
     )

@@ -485,7 +485,7 @@ def _moved_aid(tree: Tree, short: str) -> str:
     settings = tree["settings"]
     seeds = f", {settings['seeds']} seeds together" if settings["seeds"] > 1 else ""
     held = "held-out rows" if settings["trained_again"] else "rows of the table"
-    on = "a test table" if settings["held_out"] is None else held
+    on = settings["measured_on"] or held
     return f"{short[:1].upper()}{short[1:]}: decisions about the people of {on}{seeds}, by group."
 
 
@@ -632,10 +632,8 @@ def _item(text: str) -> str:
 def _measured_on(settings: Tree, kind: str) -> str:
     times = settings["seeds"]
     if not settings["trained_again"]:
-        return (
-            "The model cannot be trained again, so it is measured unchanged, on rows of the table "
-            "that it may have been trained on."
-        )
+        on = settings["measured_on"] or "rows of the table that it may have been trained on"
+        return f"The model cannot be trained again, so it is measured unchanged, on {on}."
     measured = {
         "favorable": "accuracy, AUC, calibration, shares and group gaps",
         "class": "accuracy and group gaps",
@@ -645,7 +643,7 @@ def _measured_on(settings: Tree, kind: str) -> str:
     on = (
         f"each holds out {settings['held_out']:.0%} of the rows, on which {measured} are measured"
         if settings["held_out"]
-        else "measured on a test table"
+        else f"measured on {settings['measured_on']}"
         if settings["held_out"] is None
         else "trained on all rows and measured on them"
     )

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io as sio
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -58,6 +59,39 @@ def test_what_cannot_depend_on_the_column_has_no_flips(repairs, how):
     assert one.figures["real"].value == one.figures["natural"].value == 0
     assert one.people.before > 0 == one.people.after
     assert str(one.verdict).startswith("removed: by construction no decision depends on sex")
+
+
+@pytest.mark.parametrize("how", ["drop", "findings"])
+def test_a_repair_is_measured_on_the_held_out_rows_of_the_run(how, tmp_path):
+    frame, new = people(), people(150, seed=1)
+    paths = [tmp_path / name for name in ("table.csv", "new.csv", "model.skops")]
+    frame.to_csv(paths[0], index=False)
+    new.to_csv(paths[1], index=False)
+    model = pipeline().fit(frame.drop(columns="ok"), frame["ok"])
+    sio.dump(model, paths[2])
+    run = tmp_path / "run"
+    audited(
+        f"skops:{paths[2]}",
+        pd.read_csv(paths[0]),
+        held_out=pd.read_csv(paths[1]),
+        held_out_name=str(paths[1]),
+        table_name=str(paths[0]),
+        out=run,
+    )
+    opened = limi.reopen(run)
+    made = limi.repair(opened, how=how, seeds=1, max_accuracy_loss=0.5).as_dict()
+    assert made["settings"]["measured_on"].endswith("new.csv)")
+    assert sum(one["people"] for one in _moved(made)) == 150
+    table = limi.repair(opened, how=how, seeds=1, max_accuracy_loss=0.5, held_out=0.3).as_dict()
+    assert table["settings"]["measured_on"] == ""
+    assert sum(one["people"] for one in _moved(table)) == 180
+    new.iloc[:-1].to_csv(paths[1], index=False)
+    with pytest.raises(InvalidInput, match="have changed since"):
+        limi.repair(limi.reopen(run), how=how)
+
+
+def _moved(tree):
+    return tree["moved"] if "moved" in tree else tree["tried"][0]["moved"]
 
 
 def test_averaging_keeps_the_model_and_asks_it_twice(result, repairs):
