@@ -126,6 +126,7 @@ def repair(
     from limi.models.python import attribute
     from limi.repairs import Repair, parse_weights, require_onnx, require_saving
     from limi.repairs import repair as run_repair
+    from limi.system.shown import clean
 
     trainer = None if fit is None else fit.rpartition(":")[0]
     require_apart(
@@ -149,7 +150,7 @@ def repair(
         if not no_model and given is None:
             require_saving(result.problem)
         if onnx:
-            require_onnx(how)
+            require_onnx(how, result.problem)
         with draft:
             repaired = run_repair(
                 result,
@@ -179,6 +180,8 @@ def repair(
         _console.print_json(tree)
     else:
         (_show if isinstance(repaired, Repair) else _show_all)(tree, out, full=full)
+    for note in tree.get("model_notes", ()):
+        _console.err.print(clean(f"Note: {note}."), soft_wrap=True)
 
 
 def _show(tree: dict[str, Any], out: Path, *, full: bool) -> None:

@@ -95,8 +95,9 @@ def repair_with_findings(
     fitted model; scikit-learn estimators and benchmark models need none. `privileged` states
     whose decisions the others' are compared with, as `"sex=Male"`.
 
-    Each of the seeds holds out other rows (or measures on `tested`, rows with labels), and trains on the rest without and with the findings. The model that is kept is trained on all
-    rows. `held_out=0` trains on everything, as the paper does.
+    Each of the seeds holds out other rows (or measures on `tested`, rows with labels), and trains
+    on the rest without and with the findings. The model that is kept is trained on all rows.
+    `held_out=0` trains on everything, as the paper does.
     """
     mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
     settings = Settings(

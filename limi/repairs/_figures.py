@@ -175,9 +175,7 @@ _UNASKED = (
     "not given, so chosen as in `limi metrics`: for each protected column, the group that the "
     "tested model selects most often"
 )
-_FEW = (
-    f"; fewer than two groups of {{names}} have {FEWEST_TOLD} rows, so this choice may be chance"
-)
+_FEW = f"; fewer than two groups of {{names}} have {FEWEST_TOLD} rows, so this choice may be chance"
 
 
 def _are_enough(counts: Counts) -> bool:

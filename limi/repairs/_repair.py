@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.audits.reopen import reopen
 from limi.audits.result import Result
 from limi.errors import InvalidInput
 from limi.metrics.privileged import Privileged
@@ -46,7 +49,7 @@ __all__ = ["repair"]
 
 @cores.share_cores()
 def repair(
-    result: Result,
+    result: Result | str | Path,
     *,
     how: str = "all",
     fit: Fit | None = None,
@@ -71,6 +74,8 @@ def repair(
 ) -> Repairs | Repair:
     """Repair an audited model, and judge by fresh checks whether it helped.
 
+    `result` is what `limi.audit` gives, or the folder of a run (`limi.reopen` opens one whose table
+    or model have moved).
     `how` is `"average"` (nothing is trained: answers are averaged over the protected values),
     `"drop"` (trained without the protected columns), `"copies"` (with every row under every
     protected value), `"pairs"` (a network with a penalty on partners' scores), `"findings"` (with
@@ -97,6 +102,7 @@ def repair(
     model that is kept, with the same results.
     """
     hows = check_how(how)
+    result = _open(result)
     hands = want_hands(result.problem, workers, cluster)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
     sided = result.problem.target.rule.kind == "favorable"
@@ -139,6 +145,18 @@ def repair(
     return _side_by_side(
         result, how, hows, settings, fit, tested, privileged, hands, command, on_step
     )
+
+
+def _open(given: Any) -> Result:
+    """A result, or that of a run's folder."""
+    if isinstance(given, (str, Path)):
+        return reopen(given)
+    if not isinstance(given, Result):
+        raise InvalidInput(
+            f"the first argument is {type(given).__name__}; give the result of limi.audit or the "
+            "folder of a run"
+        )
+    return given
 
 
 def _choose_test(

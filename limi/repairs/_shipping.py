@@ -13,6 +13,7 @@ from limi.audits.run_folder import read_json
 from limi.decisions import Classes, Rule, parse_rule
 from limi.errors import InvalidInput, LimiError, missing
 from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
+from limi.models._classifier import SklearnModel
 from limi.repairs import _mlflow, _onnx, _saving
 from limi.repairs._refit import Fitted
 from limi.repairs._ways import Made
@@ -20,7 +21,9 @@ from limi.system.reading import is_file
 from limi.system.shown import to_json
 from limi.system.writing import Content
 
-__all__ = ["files", "load_averaged", "require_onnx"]
+__all__ = ["ONNX", "files", "load_averaged", "require_onnx"]
+
+ONNX = "model.onnx"
 
 _SCORE = '''"""Scores of {model}, averaged over {columns}: `python:score.py:score` for limi.
 
@@ -43,8 +46,13 @@ _RETURNS = {
 }
 
 
-def require_onnx(how: str = "all") -> None:
-    """Refuse where no ONNX file could be written."""
+def require_onnx(how: str = "all", problem: Problem | None = None) -> None:
+    """Refuse where no ONNX file could be written, before the work starts."""
+    if problem is not None and not isinstance(problem.target.model, SklearnModel):
+        raise InvalidInput(
+            "only averaged and dropped scikit-learn classifiers can be written as ONNX, and "
+            f"{problem.model_name} is something else; leave --onnx out"
+        )
     if how not in ("all", "average", "drop"):
         raise InvalidInput(
             f"--how {how} writes no ONNX file; only averaged and dropped classifiers can be "
@@ -64,7 +72,7 @@ def files(
         found["MLmodel"] = _mlflow.describe(opened[0])
     if onnx:
         try:
-            found["model.onnx"] = _as_onnx(problem, made)
+            found[ONNX] = _as_onnx(problem, made)
         except LimiError as error:
             notes.append(f"no ONNX file was written: {error}")
     return found, notes

@@ -119,6 +119,7 @@ class Repairs:
     run: Mapping[str, Any]
     fresh: _verify.Fresh
     command: str = ""
+    close: tuple[str, ...] = ()  # ways that cannot be told from the recommended one
 
     def __getitem__(self, how: str) -> Tried:
         for one in self.tried:
@@ -144,6 +145,7 @@ class Repairs:
         return {
             "format": FORMAT,
             "recommended": self.recommended,
+            "close": list(self.close),
             "verdict": "none recommended" if self.best is None else str(self.best.verdict),
             "before": {name: figure.as_dict() for name, figure in self.before.items()},
             "tried": [one.as_dict() for one in self.tried],
@@ -153,6 +155,7 @@ class Repairs:
             "settings": dict(self.settings),
             "run": dict(self.run),
             "model_files": [],
+            "model_notes": [],
             "versions": versions(),
             "date": datetime.date.today().isoformat(),
             "command": self.command,
@@ -164,22 +167,32 @@ class Repairs:
         """Write the model to take, as ONNX too where that is wanted, its card, the report and the
         figures."""
         if onnx:
-            _shipping.require_onnx()
+            _shipping.require_onnx(problem=self.problem)
         with Draft.at(folder, force=force) as draft:
-            self.write(draft, model=model, onnx=onnx)
+            shipped, notes = self._ship(model=model, onnx=onnx)
+            if onnx and _shipping.ONNX not in shipped:
+                raise InvalidInput(
+                    "; ".join(notes) or "no model is recommended, so none is written"
+                )
+            self._fill(draft, shipped, notes)
         return Path(folder)
 
     def write(self, draft: Draft, *, model: bool = True, onnx: bool = False) -> dict[str, Any]:
-        """Fill a folder that was begun and put it in its place at once; what `as_dict` gives."""
+        """Fill a folder that was begun and put it in its place at once; what `as_dict` gives, with
+        the files of the model and notes on those that could not be written."""
+        return self._fill(draft, *self._ship(model=model, onnx=onnx))
+
+    def _ship(self, *, model: bool, onnx: bool) -> tuple[dict[str, Content], list[str]]:
+        """The files of the model to take, and notes on those that could not be written."""
+        best = self.best or (self.tried[0] if len(self.tried) == 1 else None)
+        if model and best is not None:
+            return _shipping.files(self.problem, best.made, onnx=onnx)
+        return {}, ["no ONNX file was written: no model is recommended"] if onnx and model else []
+
+    def _fill(self, draft: Draft, shipped: dict[str, Content], notes: list[str]) -> dict[str, Any]:
         from limi.report import repairs as page
 
-        tree = self.as_dict()
-        best = self.best or (self.tried[0] if len(self.tried) == 1 else None)
-        shipped: dict[str, Content] = {}
-        notes: list[str] = []
-        if model and best is not None:
-            shipped, notes = _shipping.files(self.problem, best.made, onnx=onnx)
-        tree["model_files"], tree["model_notes"] = list(shipped), notes
+        tree = self.as_dict() | {"model_files": list(shipped), "model_notes": notes}
         files: dict[str, Content] = {
             "repair.json": to_json(tree) + "\n",
             "card.md": page.card(tree),
@@ -191,7 +204,9 @@ class Repairs:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{one.how}: {one.verdict.word}" for one in self.tried)
-        return f"<limi.Repairs: {self.recommended or 'none'} recommended; {told}>"
+        first = self.recommended or "none"
+        choice = f"{spell([first, *self.close])} within chance" if self.close else first
+        return f"<limi.Repairs: {choice} recommended; {told}>"
 
 
 def compare_repairs(
@@ -222,7 +237,7 @@ def compare_repairs(
         trials, fresh, kept = _share_out(inquiry, comparison, beside, hands)
     concluded = [inquiry.conclude(how, trials, *kept[how]) for how in inquiry.able]
     before = _join([trial.before for trial in trials])
-    tried, recommended = recommend(concluded, work.settings.max_accuracy_loss, work.terms)
+    tried, recommended, close = recommend(concluded, work.settings.max_accuracy_loss, work.terms)
     return Repairs(
         work.problem,
         before,
@@ -234,6 +249,7 @@ def compare_repairs(
         describe_run(result),
         fresh,
         command,
+        close,
     )
 
 
@@ -471,6 +487,7 @@ class _Inquiry:
             "too costly" if loss.low > most else "inconclusive",
             f"{self.work.terms.tell_excess(loss.value, loss.on, most)} (flips are removed by "
             "construction)",
+            flips="removed",
         )
 
     def describe_settings(self) -> dict[str, Any]:
@@ -669,28 +686,45 @@ def _share_out(
 
 def recommend(
     tried: Sequence[Tried], max_accuracy_loss: float, terms: Terms = _verify.AS_USUAL
-) -> tuple[list[Tried], str | None]:
-    """The repairs with the reason for or against each, and the one to take.
+) -> tuple[list[Tried], str | None, tuple[str, ...]]:
+    """The repairs with the reason for or against each, the one to take, and those that may be as
+    good.
 
     Of those that make flips rarer and lose no more accuracy than is allowed: the one with fewest
     flips, then the one that loses least accuracy (losses within 0.1 points are equal), then the one
-    that asks least for an answer, then the quickest to make.
+    that asks least for an answer, then the quickest to make. Others with as few flips may be as
+    good where they were refused for their loss alone, and that may be chance.
     """
     able = [one for one in tried if one.verdict.word in ("removed", "reduced")]
     if not able:
         words = "not recommended: "
-        return [
-            replace(one, why=words + _word(one, max_accuracy_loss, terms)) for one in tried
-        ], None
+        return (
+            [replace(one, why=words + _word(one, max_accuracy_loss, terms)) for one in tried],
+            None,
+            (),
+        )
     least = min(map(_flips, able))
     fewest = [one for one in able if _flips(one) <= least]
     lost = min(one.loss.value for one in fewest)
     near = [one for one in fewest if one.loss.value <= lost + _SAME_ACCURACY]
     best = min(near, key=lambda one: (one.asked, one.seconds))
+    # Refused for a cost that may be chance, though as few flips are left.
+    close = tuple(
+        one.how
+        for one in tried
+        if one not in able
+        and one.verdict.helps
+        and _flips(one) <= least
+        and one.loss.low <= max_accuracy_loss
+    )
     explained = []
     for one in tried:
         if one is best:
-            why = "recommended: " + _praise(best, fewest, near, len(tried), terms)
+            first = f"first by the rule, but {spell(close)} may be as good" if close else ""
+            praise = _praise(best, fewest, near, tried, terms)
+            why = f"{first or 'recommended'}: {praise}"
+            if best.loss.high > max_accuracy_loss:
+                why += f"; {terms.tell_at_most(best.loss.high, max_accuracy_loss)}"
         elif one not in able:
             why = _word(one, max_accuracy_loss, terms)
         elif one not in fewest:
@@ -704,32 +738,47 @@ def recommend(
             why = f"as good as {best.how}, but asks the model {one.asked} times per answer"
         else:
             why = f"as good as {best.how}, but takes longer to make"
+        if one.how in close or (one in fewest and one not in near and _may_be_equal(one, best)):
+            why += ", which may be chance"
         explained.append(replace(one, why=why))
-    return explained, best.how
+    return explained, best.how, close
+
+
+def _may_be_equal(one: Tried, best: Tried) -> bool:
+    """May the two lose the same, for all that the rows say?"""
+    return one.loss.low <= best.loss.value
 
 
 def _flips(one: Tried) -> float:
     """Share of fresh people who may flip, by the end of the interval; 0 where so few do that they
     count as removed."""
-    if one.verdict.word == "removed":
+    if one.verdict.removes:
         return 0.0
     return rate_of(one.people.after, one.people.rows_after or one.people.rows).high
 
 
 def _praise(
-    best: Tried, fewest: Sequence[Tried], near: Sequence[Tried], n_tried: int, terms: Terms
+    best: Tried,
+    fewest: Sequence[Tried],
+    near: Sequence[Tried],
+    tried: Sequence[Tried],
+    terms: Terms,
 ) -> str:
-    told = "it removes the flips" if _flips(best) == 0 else "it leaves the fewest flips"
-    if n_tried == 1:
-        return told if _flips(best) == 0 else "it makes flips rarer"
+    removes = _flips(best) == 0
+    praise = "it removes the flips" if removes else "it leaves the fewest flips"
+    if len(tried) == 1:
+        return praise if removes else "it makes flips rarer"
     if len(fewest) == 1:
-        return f"{told}, and no other does" if _flips(best) == 0 else told
+        if not removes:
+            return praise
+        alone = not any(one.verdict.removes for one in tried if one is not best)
+        return f"{praise}, and no other does{'' if alone else ' at a cost that is allowed'}"
     numbers = terms.measure == "error"
     if len(near) == 1:
         least = "errs least" if numbers else "loses least accuracy"
-        return f"{told} and {least} of those that do"
+        return f"{praise} and {least} of those that do"
     no_more = "errs no more" if numbers else "loses no more accuracy"
-    return f"{told}, {no_more} than others that do, and is the cheapest of them"
+    return f"{praise}, {no_more} than others that do, and is the cheapest of them"
 
 
 def _word(one: Tried, max_accuracy_loss: float, terms: Terms) -> str:

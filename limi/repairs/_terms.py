@@ -115,6 +115,18 @@ class Terms:
             )
         return f"loses {100 * value:.2f} points of accuracy, more than the {100 * most:.2f} allowed"
 
+    def tell_at_most(self, high: float, most: float) -> str:
+        """Of a loss that is allowed, what it may be for all that is known."""
+        if self.rule.kind == "number":
+            return (
+                f"it may err by up to {high * self.scale:.4g} more, where {most * self.scale:.4g} "
+                "is allowed"
+            )
+        return (
+            f"it may lose up to {100 * high:.2f} points of accuracy, where {100 * most:.2f} are "
+            "allowed"
+        )
+
     @property
     def measure(self) -> str:
         """What is lost, in a word."""

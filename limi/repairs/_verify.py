@@ -174,6 +174,17 @@ class Verdict:
     word: str
     reason: str
     reduction: float | None = None  # by what share flips became rarer, where they were reduced
+    flips: str = ""  # the word for the flips alone, whatever the accuracy; the same where empty
+
+    @property
+    def helps(self) -> bool:
+        """Are flips rarer, at whatever cost?"""
+        return (self.flips or self.word) in ("removed", "reduced")
+
+    @property
+    def removes(self) -> bool:
+        """Are there none left, at whatever cost?"""
+        return (self.flips or self.word) == "removed"
 
     def __str__(self) -> str:
         by = "" if self.reduction is None else f" by {_reduce(self.reduction)}"
@@ -313,8 +324,9 @@ def judge(
         return flips
     told = terms.tell_excess(loss.value, loss.on, max_accuracy_loss)
     if loss.low > max_accuracy_loss:
-        return Verdict("too costly", f"{told} (flips {flips})")
-    return Verdict("inconclusive", f"{told}, though with so few rows that may be chance")
+        return Verdict("too costly", f"{told} (flips {flips})", flips=flips.word)
+    why = f"{told}, though with so few rows that may be chance"
+    return Verdict("inconclusive", why, flips=flips.word)
 
 
 def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> Verdict:

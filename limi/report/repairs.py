@@ -110,6 +110,12 @@ def sentence(tree: Tree) -> str:
         return "None of these repairs is recommended."
     best = _best(tree)
     assert best is not None
+    close = words.both([best["how"], *tree["close"]])
+    if tree["close"]:
+        return (
+            f"{close} cannot be told apart on these rows; the rule takes {best['how']}: "
+            f"{best['words']}."
+        )
     return f"Take {best['how']}: {best['words']}."
 
 
@@ -119,14 +125,13 @@ def basis(tree: Tree) -> str:
     if best is None:
         return " ".join(f"{one['how']}: {one['why']}." for one in tree["tried"])
     figures, before = best["figures"], tree["before"]
-    lost = 100 * best["accuracy_loss"]["value"]
     kind = _kind(tree)
     if kind != "favorable":
         cost = (
             f"the mean absolute error goes from {_show('mean_absolute_error', before)} to "
             f"{_show('mean_absolute_error', figures)}"
             if kind == "number"
-            else f"accuracy changes by {-lost:+.2f} points"
+            else f"accuracy changes by {_change(best)}"
         )
         return (
             f"Flips {best['verdict'].partition(':')[0]}: {_show('natural', before)} of natural "
@@ -134,10 +139,16 @@ def basis(tree: Tree) -> str:
         )
     return (
         f"Flips {best['verdict'].partition(':')[0]}: {_show('natural', before)} of natural people "
-        f"before, {_show('natural', figures)} after; accuracy changes by {-lost:+.2f} points, the "
+        f"before, {_show('natural', figures)} after; accuracy changes by {_change(best)}, the "
         f"share of favorable decisions from {_show('favorable', before)} to "
         f"{_show('favorable', figures)}."
     )
+
+
+def _change(best: Tree) -> str:
+    """What becomes of the accuracy, with its interval."""
+    value, low, high = (-100 * best["accuracy_loss"][end] for end in ("value", "high", "low"))
+    return f"{value:+.2f} points ({low:+.2f} to {high:+.2f})"
 
 
 def lines(tree: Tree, *, only_first: bool = False) -> list[Line]:
@@ -358,7 +369,7 @@ def files(tree: Tree) -> list[str]:
 
 def use(tree: Tree) -> list[str]:
     """How the files of the model are used."""
-    told = list(tree.get("model_notes", ()))
+    told = [f"{note[:1].upper()}{note[1:]}." for note in tree["model_notes"]]
     told += [f"To test it again: {command}" for command in _test_commands(tree)]
     others = [one["how"] for one in tree["tried"] if one["how"] != tree["recommended"]]
     if tree["model_files"] and others:

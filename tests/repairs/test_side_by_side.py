@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import limi
+from limi.audits.drafts import Draft
 from limi.errors import BadModel, InvalidInput
 from limi.models import benchmark
 from limi.repairs import _side_by_side, _verify, _ways, load_averaged, require_onnx
@@ -185,6 +186,38 @@ def test_an_onnx_file_is_written_where_it_is_asked_for(result, tmp_path):
         require_onnx("copies")
 
 
+def test_an_onnx_file_that_cannot_be_written_is_refused_or_told(result, repairs, tmp_path):
+    function = audited(lambda frame: frame["income"].to_numpy() / 30, people(), output="score")
+    with pytest.raises(InvalidInput, match="leave --onnx out"):
+        require_onnx("average", function.problem)
+    copies = replace(repairs, tried=(repairs["copies"],), recommended="copies")
+    with pytest.raises(InvalidInput, match="no ONNX file was written"):
+        copies.save(tmp_path / "refused", onnx=True)
+    assert not (tmp_path / "refused").exists()
+    with Draft.at(tmp_path / "told", force=False) as draft:
+        tree = copies.write(draft, onnx=True)
+    (note,) = tree["model_notes"]
+    assert "no ONNX file was written" in note
+    assert json.loads((tmp_path / "told" / "repair.json").read_text())["model_notes"] == [note]
+
+
+def test_a_repair_takes_a_result_or_the_folder_of_a_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = people()
+    sio.dump(pipeline().fit(frame.drop(columns="ok"), frame["ok"]), tmp_path / "model.skops")
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    audited(
+        "skops:model.skops",
+        pd.read_csv(tmp_path / "table.csv"),
+        table_name="table.csv",
+        out=tmp_path / "run",
+    )
+    made = limi.repair(str(tmp_path / "run"), how="average")
+    assert made["average"].people.after == 0
+    with pytest.raises(InvalidInput, match="or the folder of a run"):
+        limi.repair(frame, how="average")
+
+
 def test_the_bar_reaches_its_end_and_never_goes_back(result):
     told = []
     limi.repair(result, seeds=1, on_step=lambda done, words: told.append(done))
@@ -301,10 +334,10 @@ def test_the_same_seed_gives_the_same_repairs(result):
 # -- the rule ---------------------------------------------------------------------------
 
 
-def tried(how, word, after, lost, asked=1, seconds=1.0):
-    loss = _verify.Loss(lost, lost - 0.001, lost + 0.001, "held-out")
+def tried(how, word, after, lost, asked=1, seconds=1.0, wide=0.001, flips=""):
+    loss = _verify.Loss(lost, lost - wide, lost + wide, "held-out")
     people = _verify.Check("people", "fresh people", 1000, 100, after, gone=100 - after)
-    verdict = _verify.Verdict(word, "because")
+    verdict = _verify.Verdict(word, "because", flips=flips)
     return Tried(how, {}, loss, (people,), verdict, (), asked, seconds)
 
 
@@ -320,15 +353,16 @@ def tried(how, word, after, lost, asked=1, seconds=1.0):
     ],
 )
 def test_the_rule_takes_fewest_flips_then_accuracy_then_cost(given, taken):
-    explained, recommended = recommend([tried(*told) for told in given], 0.01)
+    explained, recommended, close = recommend([tried(*told) for told in given], 0.01)
     assert recommended == taken
+    assert not close
     for one in explained:
         assert one.why.startswith("recommended") == (one.how == taken)
         assert one.why
 
 
 def test_reasons_say_what_the_others_lack():
-    explained, _ = recommend(
+    explained, _, _ = recommend(
         [
             tried("average", "removed", 0, 0.0, 6),
             tried("drop", "removed", 0, 0.004),
@@ -341,6 +375,48 @@ def test_reasons_say_what_the_others_lack():
     assert why["drop"] == "loses 0.40 points more accuracy than average"
     assert why["copies"] == "2 % of fresh people still flip; with average, none"
     assert why["findings"] == "loses 3.00 points of accuracy, more than the 1.00 allowed"
+
+
+def test_a_choice_within_chance_is_not_called_a_recommendation():
+    explained, first, close = recommend(
+        [
+            tried("average", "inconclusive", 0, 0.011, 2, wide=0.012, flips="removed"),
+            tried("drop", "too costly", 0, 0.05, wide=0.012, flips="removed"),
+            tried("findings", "removed", 0, 0.0083, wide=0.012),
+        ],
+        0.01,
+    )
+    assert (first, close) == ("findings", ("average",))
+    why = {one.how: one.why for one in explained}
+    assert why["findings"].startswith("first by the rule, but average may be as good")
+    assert "no other does at a cost that is allowed" in why["findings"]
+    assert "may lose up to 2.03 points" in why["findings"]
+    assert why["average"].endswith("which may be chance")
+    assert "chance" not in why["drop"]
+    both = [tried("average", "removed", 0, 0.0, 2, wide=0.012), tried("drop", "removed", 0, 0.004)]
+    explained, first, close = recommend(both, 0.01)
+    assert (first, close) == ("average", ())
+    assert "chance" not in explained[1].why
+    both[1] = tried("drop", "removed", 0, 0.004, wide=0.012)
+    assert recommend(both, 0.01)[0][1].why.endswith("accuracy than average, which may be chance")
+
+
+def test_only_what_no_other_does_is_said_of_the_first():
+    each = [
+        tried("drop", "too costly", 0, 0.05, flips="removed"),
+        tried("copies", "removed", 0, 0.0),
+        tried("findings", "reduced", 10, 0.0),
+    ]
+    explained, *_ = recommend(each, 0.01)
+    assert explained[1].why.endswith("and no other does at a cost that is allowed")
+    explained, *_ = recommend(each[1:], 0.01)
+    assert explained[0].why.endswith("and no other does")
+
+
+def test_what_cannot_be_told_apart_is_said_first(repairs):
+    tree = replace(repairs, recommended="drop", close=("average",)).as_dict()
+    assert tree["close"] == ["average"]
+    assert page.sentence(tree).startswith("drop and average cannot be told apart on these rows")
 
 
 # -- parts ------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ def many_ways(**changes):
     run = one_way()["run"] | {"kind": "favorable", "ordered": False, "decision": "favorable"}
     return {
         "recommended": "average",
+        "close": [],
         "before": side(0.873, 0.21, 0.06, 0.05),
         "tried": tried,
         "skipped": {"pairs": "it needs a network"},
@@ -76,6 +77,7 @@ def many_ways(**changes):
         "settings": {
             "seeds": 3,
             "held_out": 0.2,
+            "measured_on": "",
             "trained_again": True,
             "trained_by": "a clone",
             "max_accuracy_loss": 0.01,
@@ -89,6 +91,7 @@ def many_ways(**changes):
         },
         "run": run,
         "model_files": ["model.skops", "score.py"],
+        "model_notes": [],
         "versions": {"limi": "1"},
         "date": "2026-01-31",
         "command": "limi repair run --out repaired",

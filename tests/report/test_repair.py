@@ -113,7 +113,7 @@ def test_words_follow_what_was_done():
     assert "the generator trees, fitted again" in told
     settings = {**tree()["settings"], "recipe": "copies", "findings_used": 0}
     assert "Recipe copies (preset best): no findings." in page.card(tree(settings=settings))
-    settings = {**tree()["settings"], "held_out": None}
+    settings = {**tree()["settings"], "held_out": None, "measured_on": "a test table"}
     assert "are measured on a test table" in page.card(tree(settings=settings))
     shorter = {**tree()["checks"][0], "rows_after": 700}
     assert "of 5,000 rows before, 3 of 700 after" in page.card(tree(checks=[shorter]))
