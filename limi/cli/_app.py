@@ -33,6 +33,7 @@ from limi.cli import (
     study,
     test,
 )
+from limi.cli._apart import keep_apart
 from limi.cli._complete import with_completion
 from limi.cli._config import with_file
 from limi.cli._examples import epilog
@@ -73,7 +74,7 @@ def _add(panel: str, name: str, command: Callable[..., None], *, config: bool = 
     """A command under a heading of the help, with its examples; `config` reads limi.toml."""
     complete = with_completion(command)
     app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog(name))(
-        with_file(name, complete) if config else complete
+        keep_apart(with_file(name, complete) if config else complete)
     )
 
 
@@ -81,7 +82,7 @@ def _add_group(panel: str, name: str, group: typer.Typer) -> None:
     for one in group.registered_commands:
         one.cls = Command
         if one.callback is not None:
-            with_completion(one.callback)
+            one.callback = keep_apart(with_completion(one.callback))
     app.add_typer(group, name=name, cls=Group, rich_help_panel=panel, epilog=epilog(name))
 
 

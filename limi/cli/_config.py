@@ -24,6 +24,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 import typer
 from typer import Option
 
+from limi.cli._apart import Reads
 from limi.errors import InvalidInput, nearest
 
 __all__ = ["FILE", "file_of", "known_keys", "read_file", "with_file"]
@@ -80,6 +81,7 @@ def with_file(name: str, command: Callable[..., None]) -> Callable[..., None]:
                 is_eager=True,
                 callback=_fill_in,
             ),
+            Reads(f"the {FILE}"),
         ],
     )
 
@@ -121,13 +123,14 @@ def known_keys() -> dict[str, dict[str, str]]:
 
 
 def _fill_in(context: typer.Context, value: str | None) -> str | None:
-    """Let the file's values stand where nothing is typed."""
-    if value != "none" and not context.resilient_parsing:
-        path = FILE if value is None and os.path.lexists(FILE) else value
-        if path is not None:
-            context.default_map = read_file(path)[str(context.info_name)]
-            context.meta[_META] = path
-    return value
+    """Let the file's values stand where nothing is typed; the file."""
+    if value == "none" or context.resilient_parsing:
+        return None
+    path = FILE if value is None and os.path.lexists(FILE) else value
+    if path is not None:
+        context.default_map = read_file(path)[str(context.info_name)]
+        context.meta[_META] = path
+    return path
 
 
 def file_of(context: typer.Context) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Option
+from typer import Argument, Option
+
+from limi.cli._apart import HEADERS, MODEL, RUN, TABLE, Reads
 
 if TYPE_CHECKING:
     from limi.remote.options import Remote
@@ -24,11 +26,17 @@ __all__ = [
     "Header",
     "LabelNames",
     "LabelOrder",
+    "NewerSchema",
     "Only",
     "Price",
     "Redact",
     "Rename",
+    "Returned",
+    "RunFolder",
+    "SchemaFile",
     "ShowPersonal",
+    "TableFile",
+    "TestedModel",
     "Trust",
     "TrustPickle",
     "Verbose",
@@ -37,6 +45,28 @@ __all__ = [
     "redacted",
     "remote_of",
 ]
+
+TableFile = Annotated[
+    str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`."), TABLE
+]
+
+TestedModel = Annotated[
+    str, Option(help="Model to test, as KIND:PLACE (`limi list models`)."), MODEL
+]
+
+SchemaFile = Annotated[
+    Path | None, Option(help="Schema of the table (TOML or SDV JSON)."), Reads("the schema")
+]
+
+NewerSchema = Annotated[
+    Path | None, Option(help="Schema of that table (TOML or SDV JSON)."), Reads("the schema")
+]
+
+Returned = Annotated[
+    str | None, Option("--output", help="What a Python function returns: label or score.")
+]
+
+RunFolder = Annotated[Path, Argument(metavar="RUN", help="Run folder of `limi test`."), RUN]
 
 AsJson = Annotated[bool, Option("--json", help="Print one JSON object.")]
 
@@ -166,6 +196,7 @@ Header = Annotated[
         help="Header for every request to a remote model, with $NAME from the environment or "
         "@FILE: 'Authorization: Bearer $TOKEN'. Repeatable.",
     ),
+    HEADERS,
 ]
 
 Concurrency = Annotated[
@@ -175,6 +206,7 @@ Concurrency = Annotated[
 Cache = Annotated[
     Path | None,
     Option(metavar="FILE", help="File that keeps the answers of a remote model, for all runs."),
+    Reads("the cache"),
 ]
 
 FitRows = Annotated[

@@ -7,15 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, Writes
 from limi.cli._options import (
     AsJson,
     Cluster,
     Constraints,
     DecisionRule,
     FavorableLabels,
+    SchemaFile,
+    TableFile,
     Trust,
     TrustPickle,
 )
@@ -27,8 +30,8 @@ __all__ = ["certify"]
 
 
 def certify(
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="A model made of trees, as KIND:PLACE.")],
+    table: TableFile,
+    model: Annotated[str, Option(help="A model made of trees, as KIND:PLACE."), MODEL],
     protected: Annotated[
         list[str], Option(help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable.")
     ],
@@ -50,7 +53,7 @@ def certify(
     ] = False,
     domain_seconds: Annotated[float, Option(help="Most seconds for --domain.")] = 60.0,
     decision: DecisionRule = None,
-    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    schema: SchemaFile = None,
     constraint: Constraints = None,
     max_boxes: Annotated[int, Option(help="Most boxes to cut a neighbourhood into.")] = 4096,
     seconds_each: Annotated[
@@ -73,7 +76,9 @@ def certify(
     ] = None,
     cluster: Cluster = None,
     seed: Annotated[int, Option(help="Same seed, same people.")] = 0,
-    out: Annotated[Path | None, Option(help="Folder to write: proof.json and report.html.")] = None,
+    out: Annotated[
+        Path | None, Option(help="Folder to write: proof.json and report.html."), Writes()
+    ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
@@ -82,10 +87,8 @@ def certify(
 ) -> None:
     """Prove that nobody near the people of a table flips, or show somebody who does."""
     import limi
-    from limi.cli._apart import require_apart
     from limi.cli._tables import source
 
-    require_apart({"--out": out}, {"the table": table, "the schema": schema}, models=[model])
     given = source(table, target, favorable, schema, constraint)
     with _shown() as show:
         proof = limi.certify(

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
 from rich.table import Table
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
-from limi.cli._config import file_of
+from limi.cli._apart import Reads, Writes
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -25,6 +24,10 @@ from limi.cli._options import (
     LabelOrder,
     Only,
     Price,
+    Returned,
+    SchemaFile,
+    TableFile,
+    TestedModel,
     TrustPickle,
     remote_of,
 )
@@ -37,22 +40,21 @@ __all__ = ["compare"]
 
 
 def compare(
-    context: typer.Context,
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="Model to test, as KIND:PLACE (`limi list models`).")],
+    table: TableFile,
+    model: TestedModel,
     protected: Annotated[list[str], Option(help="Protected column. Repeatable.")],
     methods: Annotated[
         str, Option(help="Methods, joined by commas.")
     ] = "limi,guided,natural,themis",
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
-    output: Annotated[
-        str | None, Option(help="What a Python function returns: label or score.")
-    ] = None,
+    output: Returned = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
-    generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
-    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    generator: Annotated[
+        str, Option(help="`limi list generators`."), Reads("the generator")
+    ] = DEFAULT_GENERATOR,
+    schema: SchemaFile = None,
     constraint: Constraints = None,
     drop: Drop = None,
     only: Only = None,
@@ -80,7 +82,7 @@ def compare(
         ),
     ] = None,
     cluster: Cluster = None,
-    html: Annotated[Path | None, Option(help="HTML page to write.")] = None,
+    html: Annotated[Path | None, Option(help="HTML page to write."), Writes()] = None,
     width: Annotated[
         int | None, Option(help="Characters per line; a wider table is split by method.")
     ] = None,
@@ -93,7 +95,6 @@ def compare(
 ) -> None:
     """Run several methods under the same budget and show them side by side."""
     from limi.audits.compare import compare as run_all
-    from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.report import comparison as page
     from limi.system import writing
@@ -101,8 +102,6 @@ def compare(
     names = _method_names(methods)
     chosen = _settings_of(names, settings or [])
     place = None if html is None else writing.place(html)
-    files = {"the table": table, "the schema": schema, "the limi.toml": file_of(context)}
-    require_apart({"--html": place}, files | {"the generator": generator}, models=[model])
     given = source(table, target, favorable, schema, constraint)
     _console.announce_sending(model)
     with _console.steps("comparing") as on_step:

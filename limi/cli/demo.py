@@ -10,6 +10,7 @@ from typing import Annotated
 from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import Writes
 from limi.cli._options import AsJson, Full
 from limi.cli.test import finish
 
@@ -17,7 +18,7 @@ __all__ = ["demo"]
 
 
 def demo(
-    out: Annotated[Path, Option(help="Run folder to write.")] = Path("limi-demo"),
+    out: Annotated[Path, Option(help="Run folder to write."), Writes()] = Path("limi-demo"),
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
     full: Full = False,
     as_json: AsJson = False,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, RUN, TABLE, Reads, Writes
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -15,7 +16,9 @@ from limi.cli._options import (
     FavorableLabels,
     Fill,
     Header,
+    NewerSchema,
     Rename,
+    Returned,
     Trust,
     TrustPickle,
     remote_of,
@@ -29,13 +32,14 @@ __all__ = ["diff"]
 
 
 def diff(
-    before: Annotated[Path, Argument(metavar="RUN", help="Run folder of the earlier model.")],
+    before: Annotated[Path, Argument(metavar="RUN", help="Run folder of the earlier model."), RUN],
     after: Annotated[
-        Path | None, Argument(metavar="[NEWER]", help="Run folder of the newer model.")
+        Path | None, Argument(metavar="[NEWER]", help="Run folder of the newer model."), RUN
     ] = None,
     model: Annotated[
         str | None,
         Option(help="The newer model, as KIND:PLACE; with two runs, where that model is now."),
+        MODEL,
     ] = None,
     before_model: Annotated[
         str | None,
@@ -44,25 +48,28 @@ def diff(
             metavar="KIND:PLACE",
             help="Where the earlier model is now; required if opening its file runs code.",
         ),
+        MODEL,
     ] = None,
     table: Annotated[
-        str | None, Option(help="Table with the people to ask about. Default: the run's.")
+        str | None, Option(help="Table with the people to ask about. Default: the run's."), TABLE
     ] = None,
-    schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
+    schema: NewerSchema = None,
     rename: Rename = None,
     fill: Fill = None,
     favorable: FavorableLabels = None,
-    output: Annotated[
-        str | None, Option(help="What a Python function returns: label or score.")
-    ] = None,
+    output: Returned = None,
     decision: DecisionRule = None,
     generator: Annotated[
-        str, Option(help="Draws natural people. Default: the earlier run's, or none.")
+        str,
+        Option(help="Draws natural people. Default: the earlier run's, or none."),
+        Reads("the generator"),
     ] = "as before",
     rows: Annotated[int, Option(help="People of each population.")] = MEASURED_ROWS,
     seed: Annotated[int | None, Option(help="Default: the earlier run's.")] = None,
-    out: Annotated[Path | None, Option(help="JSON file to write: all numbers.")] = None,
-    html: Annotated[Path | None, Option(help="HTML page to write, both side by side.")] = None,
+    out: Annotated[Path | None, Option(help="JSON file to write: all numbers."), Writes()] = None,
+    html: Annotated[
+        Path | None, Option(help="HTML page to write, both side by side."), Writes()
+    ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     header: Header = None,
@@ -71,12 +78,9 @@ def diff(
 ) -> None:
     """Compare two models on the same people: rates, where they changed, and old findings."""
     from limi.changes import diff as run_diff
-    from limi.cli._apart import require_apart
     from limi.cli._tables import schema_for
 
     places = _places(out, html)
-    files = {"the table": table, "the schema": schema, "the generator": generator}
-    require_apart(places, files, models=[model, before_model], runs=[before, after])
     with _console.steps("comparing") as on_step:
         told = run_diff(
             before,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ import typer
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, TABLE, Reads, Writes, run_files, table_files
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -35,16 +37,32 @@ if TYPE_CHECKING:
 __all__ = ["explore"]
 
 
+def _behind(place: str) -> Iterator[tuple[str, str | Path]]:
+    """The files of a run, or those of a table."""
+    if Path(place).is_dir() and not _is_table(place):
+        from limi.audits.record import RECORD
+
+        # The record may be continued where it is.
+        yield from ((what, path) for what, path in run_files(place) if Path(path).name != RECORD)
+    else:
+        yield from table_files(place)
+
+
 def explore(
-    place: Annotated[str, Argument(metavar="RUN|TABLE", help="Run folder, or a table.")],
+    place: Annotated[
+        str,
+        Argument(metavar="RUN|TABLE", help="Run folder, or a table."),
+        Reads("the run", _behind),
+    ],
     model: Annotated[
-        str | None, Option(help="The model, as KIND:PLACE. Default: the run's own.")
+        str | None, Option(help="The model, as KIND:PLACE. Default: the run's own."), MODEL
     ] = None,
     against: Annotated[
         str | None,
         Option(metavar="KIND:PLACE", help="Second model, shown beside the first in every view."),
+        MODEL,
     ] = None,
-    table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
+    table: Annotated[str | None, Option(help="Where the run's table is now."), TABLE] = None,
     protected: Annotated[
         list[str] | None, Option(help="For a table: protected column, as in limi test. Repeatable.")
     ] = None,
@@ -52,14 +70,18 @@ def explore(
     favorable: FavorableLabels = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
-    schema: Annotated[Path | None, Option(help="For a table: its schema.")] = None,
+    schema: Annotated[
+        Path | None, Option(help="For a table: its schema."), Reads("the schema")
+    ] = None,
     constraint: Constraints = None,
     drop: Drop = None,
     only: Only = None,
     redact: Redact = None,
     show_personal: ShowPersonal = False,
     generator: Annotated[
-        str | None, Option(help="Generator that draws natural people. Default: the run's.")
+        str | None,
+        Option(help="Generator that draws natural people. Default: the run's."),
+        Reads("the generator"),
     ] = None,
     read_only: Annotated[
         bool, Option("--read-only", help="Show what the run found, and ask the model nothing.")
@@ -71,6 +93,7 @@ def explore(
     record: Annotated[
         Path | None,
         Option(metavar="FILE", help="File to keep the questions in. Default: in the run folder."),
+        Writes(),
     ] = None,
     replay: Annotated[
         bool, Option("--replay", help="Ask the recorded questions again, and exit.")

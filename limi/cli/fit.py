@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.table import Table
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
-from limi.cli._config import file_of
-from limi.cli._options import AsJson, Constraints, FitRows
+from limi.cli._apart import Reads, Writes
+from limi.cli._options import AsJson, Constraints, FitRows, SchemaFile, TableFile
 from limi.defaults import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
@@ -24,13 +24,24 @@ __all__ = ["fit"]
 _MOST_JUDGED = 20_000
 
 
+def _files(out: Path) -> Iterator[tuple[str, Path]]:
+    yield "--out", out
+    yield "--out", _page(out)
+
+
+def _page(out: Path) -> Path:
+    """The page of a generator, beside its file."""
+    return Path(f"{out}.html")
+
+
 def fit(
-    context: typer.Context,
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    out: Annotated[Path, Option(help="File to keep the generator in.")],
-    generator: Annotated[str, Option(help="`limi list generators`.")] = DEFAULT_GENERATOR,
+    table: TableFile,
+    out: Annotated[Path, Option(help="File to keep the generator in."), Writes(_files)],
+    generator: Annotated[
+        str, Option(help="`limi list generators`."), Reads("the generator")
+    ] = DEFAULT_GENERATOR,
     target: Annotated[str | None, Option(help="Label column, which is left out.")] = None,
-    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    schema: SchemaFile = None,
     constraint: Constraints = None,
     settings: Annotated[
         list[str] | None,
@@ -49,7 +60,6 @@ def fit(
     import numpy as np
 
     from limi import generators
-    from limi.cli._apart import require_apart
     from limi.cli._tables import features
     from limi.errors import InvalidInput
     from limi.gpu.place import choose_device
@@ -58,12 +68,7 @@ def fit(
     from limi.system import writing
 
     place = writing.place(out, replace=force)
-    page = writing.place(place.with_name(place.name + ".html"), replace=force)
-    for written in (place, page):
-        require_apart(
-            {"--out": written},
-            {"the table": table, "the schema": schema, "the limi.toml": file_of(context)},
-        )
+    page = writing.place(_page(place), replace=force)
     check_seed(seed)
     if not 0 <= held_out <= 0.5:
         raise InvalidInput(f"held-out is {held_out}; it must lie between 0 and 0.5")

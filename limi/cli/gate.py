@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import RUN, Reads, Writes, table_files
 from limi.cli._config import file_of
 from limi.cli._log import Log, check_log, log_gate
 from limi.cli._options import (
@@ -26,6 +27,10 @@ from limi.cli._options import (
     Header,
     LabelOrder,
     Price,
+    Returned,
+    SchemaFile,
+    TableFile,
+    TestedModel,
     Trust,
     TrustPickle,
     Workers,
@@ -43,10 +48,19 @@ _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _CODES = {"pass": 0, "fail": _FAILED, None: _UNKNOWN}
 
 
+def _markdown_files(markdown: str | None) -> Iterator[tuple[str, Path]]:
+    """What Markdown goes to: a file, and the summary of a workflow that runs the command."""
+    path = _as_path(markdown)
+    if path is not None:
+        yield "--markdown", path
+    if os.environ.get(_STEP_SUMMARY):
+        yield f"${_STEP_SUMMARY}", Path(os.environ[_STEP_SUMMARY])
+
+
 def gate(
     context: typer.Context,
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
-    model: Annotated[str, Option(help="Model to test, as KIND:PLACE (`limi list models`).")],
+    table: TableFile,
+    model: TestedModel,
     protected: Annotated[
         list[str] | None,
         Option(
@@ -64,25 +78,25 @@ def gate(
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: FavorableLabels = None,
-    output: Annotated[
-        str | None, Option(help="What a Python function returns: label or score.")
-    ] = None,
+    output: Returned = None,
     decision: DecisionRule = None,
     order: LabelOrder = None,
     held_out: Annotated[
-        str | None, Option(metavar="FILE", help="Rows that the model has not seen.")
+        str | None,
+        Option(metavar="FILE", help="Rows that the model has not seen."),
+        Reads("the held-out rows", table_files),
     ] = None,
     privileged: Annotated[
         list[str] | None,
         Option(metavar="COL=VALUE", help="Group that spd compares with the others. Repeatable."),
     ] = None,
     baseline: Annotated[
-        Path | None, Option(metavar="RUN", help="Run folder of an earlier model.")
+        Path | None, Option(metavar="RUN", help="Run folder of an earlier model."), RUN
     ] = None,
-    generator: Annotated[str, Option(help="`limi list generators`, or a file.")] = (
-        DEFAULT_GENERATOR
-    ),
-    schema: Annotated[Path | None, Option(help="Schema of the table (TOML or SDV JSON).")] = None,
+    generator: Annotated[
+        str, Option(help="`limi list generators`, or a file."), Reads("the generator")
+    ] = (DEFAULT_GENERATOR),
+    schema: SchemaFile = None,
     constraint: Constraints = None,
     max_queries: Annotated[
         int, Option(help="Most rows to put to the model.")
@@ -103,12 +117,15 @@ def gate(
     device: Annotated[str, Option(help="cpu, cuda, or auto.")] = "auto",
     workers: Workers = None,
     cluster: Cluster = None,
-    out: Annotated[Path | None, Option(help="JSON file to write: the answer in numbers.")] = None,
-    junit: Annotated[Path | None, Option(help="JUnit XML file to write.")] = None,
-    sarif: Annotated[Path | None, Option(help="SARIF 2.1.0 file to write.")] = None,
+    out: Annotated[
+        Path | None, Option(help="JSON file to write: the answer in numbers."), Writes()
+    ] = None,
+    junit: Annotated[Path | None, Option(help="JUnit XML file to write."), Writes()] = None,
+    sarif: Annotated[Path | None, Option(help="SARIF 2.1.0 file to write."), Writes()] = None,
     markdown: Annotated[
         str | None,
         Option(metavar="FILE|-", help="Markdown file to write, or - for standard output."),
+        Writes(_markdown_files),
     ] = None,
     log: Log = None,
     trust_pickle: TrustPickle = False,
@@ -120,7 +137,6 @@ def gate(
     as_json: AsJson = False,
 ) -> None:
     """Check a model against the rules of a build: pass (0), fail (1) or inconclusive (3)."""
-    from limi.cli._apart import require_apart
     from limi.cli._tables import source
     from limi.gates import gate as run_gate
     from limi.table import files
@@ -129,19 +145,6 @@ def gate(
     check_log(log)
     wanted = {"out": out, "junit": junit, "sarif": sarif, "markdown": _as_path(markdown)}
     places = _places(wanted)
-    require_apart(
-        {f"${name}" if name == _STEP_SUMMARY else f"--{name}": at for name, at in places.items()},
-        {
-            "the table": table,
-            "the held-out rows": held_out,
-            "the schema": schema,
-            "the generator": generator,
-            "the cache": cache,
-            "the limi.toml": file_of(context),
-        },
-        models=[model],
-        runs=[baseline],
-    )
     given = source(table, target, favorable, schema, constraint)
     _console.announce_sending(model)
     with _console.run_progress() as show:

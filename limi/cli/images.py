@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,14 +10,43 @@ from rich.table import Table
 from typer import Option, Typer
 
 from limi.cli import _console
+from limi.cli._apart import Reads, Writes
 from limi.cli._options import AsJson, TrustPickle
 
 __all__ = ["app"]
 
+
+def _folder(place: str) -> Iterator[tuple[str, str]]:
+    yield "the images", place
+
+
+def _file_of(place: str) -> Iterator[tuple[str, str]]:
+    """The file of `KIND:FILE` or `KIND:FILE:NAME`, where there is such a file."""
+    from limi.system.reading import is_file
+
+    _, _, rest = place.partition(":")
+    for path in (place, rest, rest.rpartition(":")[0]):
+        if is_file(path):
+            yield f"the file {path!r}", path
+
+
+def _files_of(judges: str) -> Iterator[tuple[str, str]]:
+    for part in judges.split(","):
+        yield from _file_of(part.partition("=")[2])
+
+
 app = Typer(no_args_is_help=True, help="Test image classifiers.")
 
-Folder = Annotated[str, Option("--images", help="Folder of images, or .npz with `images`.")]
-Labels = Annotated[Path | None, Option(help="CSV with a column of file names, or CelebA's list.")]
+Folder = Annotated[
+    str,
+    Option("--images", help="Folder of images, or .npz with `images`."),
+    Reads("the images", _folder),
+]
+Labels = Annotated[
+    Path | None,
+    Option(help="CSV with a column of file names, or CelebA's list."),
+    Reads("the labels"),
+]
 Size = Annotated[int | None, Option(help="Crop and resize images to a square of this side.")]
 Device = Annotated[str, Option(help="cpu, cuda, or auto: cuda if there is one.")]
 Seed = Annotated[int, Option(help="Same seed, same findings.")]
@@ -25,10 +55,12 @@ Seed = Annotated[int, Option(help="Same seed, same findings.")]
 @app.command()
 def test(
     target: Annotated[
-        str, Option(metavar="KIND:PLACE", help="python:FILE.py:NAME, torch:, onnx: or scorer:FILE.")
+        str,
+        Option(metavar="KIND:PLACE", help="python:FILE.py:NAME, torch:, onnx: or scorer:FILE."),
+        Reads("the model", _file_of),
     ],
     protected: Annotated[str, Option(help="Label whose groups are compared.")],
-    out: Annotated[Path, Option(help="Folder to write.")],
+    out: Annotated[Path, Option(help="Folder to write."), Writes()],
     images: Folder,
     labels: Labels = None,
     truth: Annotated[str | None, Option(help="Label that the decision should depend on.")] = None,
@@ -36,10 +68,14 @@ def test(
         list[str] | None, Option(help="Label that must not change either. Repeatable.")
     ] = None,
     generator: Annotated[
-        str, Option(help="eigenfaces, vae, a file, pggan:FILE or python:FILE.py:NAME.")
+        str,
+        Option(help="eigenfaces, vae, a file, pggan:FILE or python:FILE.py:NAME."),
+        Reads("the generator", _file_of),
     ] = "eigenfaces",
     judge: Annotated[
-        str, Option(help="edges, plain (a network), or none; NAME=KIND:PLACE,... for your own.")
+        str,
+        Option(help="edges, plain (a network), or none; NAME=KIND:PLACE,... for your own."),
+        Reads("a judge", _files_of),
     ] = "edges",
     scorers: Annotated[str, Option(help="pixels, or resnet18.")] = "pixels",
     cases: Annotated[
@@ -113,7 +149,7 @@ def test(
 @app.command()
 def fit(
     images: Folder,
-    out: Annotated[Path, Option(help="File to keep it in.")],
+    out: Annotated[Path, Option(help="File to keep it in."), Writes()],
     generator: Annotated[str, Option(help="eigenfaces or vae.")] = "eigenfaces",
     attribute: Annotated[
         str | None, Option(help="Label: fit a scorer of it instead of a generator.")

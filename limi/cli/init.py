@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, Writes
 from limi.cli._asking import ask, can_ask
 from limi.cli._config import FILE
-from limi.cli._options import AsJson
+from limi.cli._options import AsJson, TableFile
 
 if TYPE_CHECKING:
     from limi.table.guesses import Guess
@@ -23,10 +25,15 @@ __all__ = ["init"]
 _SCHEMA = "schema.toml"
 
 
+def _files(out: Path) -> Iterator[tuple[str, Path]]:
+    yield "--out", out
+    yield "--out", out.parent / _SCHEMA
+
+
 def init(
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    table: TableFile,
     model: Annotated[
-        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`).")
+        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`)."), MODEL
     ] = None,
     target: Annotated[str | None, Option(help="Column the model predicts.")] = None,
     favorable: Annotated[str | None, Option(help="Label that people want.")] = None,
@@ -34,7 +41,9 @@ def init(
         list[str] | None,
         Option(help="Protected column: sex, race=White,Black, age=18-80:5. Repeatable."),
     ] = None,
-    out: Annotated[Path, Option(help="File to write; a schema.toml goes beside it.")] = Path(FILE),
+    out: Annotated[
+        Path, Option(help="File to write; a schema.toml goes beside it."), Writes(_files)
+    ] = Path(FILE),
     force: Annotated[bool, Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:

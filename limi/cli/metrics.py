@@ -8,13 +8,14 @@ from typing import Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import RUN_FILES
 from limi.cli._options import AsJson
 
 __all__ = ["metrics"]
 
 
 def metrics(
-    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
+    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder."), RUN_FILES],
     volume: Annotated[
         int | None,
         Option(help="People the model decides about, to say how many of them would flip."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import RUN, Reads, Writes
 from limi.cli._options import AsJson
 
 if TYPE_CHECKING:
@@ -18,12 +19,13 @@ __all__ = ["pack"]
 
 def pack(
     folder: Annotated[
-        Path | None, Argument(metavar="[RUN]", help="Run folder of `limi test`.")
+        Path | None, Argument(metavar="[RUN]", help="Run folder of `limi test`."), RUN
     ] = None,
-    out: Annotated[Path | None, Option(help="ZIP file to write.")] = None,
+    out: Annotated[Path | None, Option(help="ZIP file to write."), Writes()] = None,
     verify: Annotated[
         Path | None,
         Option(metavar="FILE", help="Check a pack instead: every file and its checksum."),
+        Reads("the pack"),
     ] = None,
     findings: Annotated[
         bool, Option("--findings", help="Include the findings, some of which may be real people.")

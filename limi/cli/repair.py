@@ -6,18 +6,30 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
-from limi.cli._options import AsJson, Cache, Cluster, Header, Trust, TrustPickle, remote_of
+from limi.cli._apart import MODEL, TABLE, TRAINER, Writes
+from limi.cli._options import (
+    AsJson,
+    Cache,
+    Cluster,
+    Header,
+    RunFolder,
+    Trust,
+    TrustPickle,
+    remote_of,
+)
 
 __all__ = ["repair"]
 
 
 def repair(
-    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder of `limi test`.")],
+    folder: RunFolder,
     out: Annotated[
-        Path, Option(help="Folder to write: the repaired model, its card, figures and report.")
+        Path,
+        Option(help="Folder to write: the repaired model, its card, figures and report."),
+        Writes(),
     ],
     how: Annotated[
         str,
@@ -62,6 +74,7 @@ def repair(
             metavar="FILE.py:NAME",
             help="Function of a frame and its labels that returns a fitted model.",
         ),
+        TRAINER,
     ] = None,
     privileged: Annotated[
         list[str] | None,
@@ -98,9 +111,9 @@ def repair(
         ),
     ] = None,
     cluster: Cluster = None,
-    table: Annotated[str | None, Option(help="Where the run's table is now.")] = None,
+    table: Annotated[str | None, Option(help="Where the run's table is now."), TABLE] = None,
     model: Annotated[
-        str | None, Option(help="Where the run's model is now, as KIND:PLACE.")
+        str | None, Option(help="Where the run's model is now, as KIND:PLACE."), MODEL
     ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
@@ -122,19 +135,11 @@ def repair(
     """Repair a tested model in several ways, measure each before and after, and recommend one."""
     from limi.audits.drafts import Draft
     from limi.audits.reopen import reopen
-    from limi.cli._apart import require_apart
     from limi.models.python import attribute
     from limi.repairs import Repair, parse_weights, require_onnx, require_saving
     from limi.repairs import repair as run_repair
     from limi.system.shown import clean
 
-    trainer = None if fit is None else fit.rpartition(":")[0]
-    require_apart(
-        {"--out": out},
-        {"the table": table, "the --fit": trainer, "the cache": cache},
-        models=[model],
-        runs=[folder],
-    )
     draft = Draft.at(out, force=force)
     given: Any = None if fit is None else attribute(fit, "--fit FILE.py:NAME")
     with _console.steps("opening the run") as on_step:

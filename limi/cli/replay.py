@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, TABLE, Writes
 from limi.cli._options import (
     AsJson,
     Cache,
@@ -15,7 +16,10 @@ from limi.cli._options import (
     FavorableLabels,
     Fill,
     Header,
+    NewerSchema,
     Rename,
+    Returned,
+    RunFolder,
     Trust,
     TrustPickle,
     remote_of,
@@ -28,25 +32,28 @@ __all__ = ["replay"]
 
 
 def replay(
-    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder of `limi test`.")],
-    model: Annotated[str, Option(help="The newer model, as KIND:PLACE (`limi list models`).")],
+    folder: RunFolder,
+    model: Annotated[
+        str, Option(help="The newer model, as KIND:PLACE (`limi list models`)."), MODEL
+    ],
     table: Annotated[
         str | None,
         Option(help="Table of the newer model, if its columns differ from those of the run."),
+        TABLE,
     ] = None,
-    schema: Annotated[Path | None, Option(help="Schema of that table (TOML or SDV JSON).")] = None,
+    schema: NewerSchema = None,
     rename: Rename = None,
     fill: Fill = None,
     favorable: FavorableLabels = None,
-    output: Annotated[
-        str | None, Option(help="What a Python function returns: label or score.")
-    ] = None,
+    output: Returned = None,
     decision: DecisionRule = None,
     row: Annotated[
         int | None, Option(help="Only this finding: its row in findings.parquet, from 0.")
     ] = None,
     out: Annotated[
-        Path | None, Option(help="Parquet file to write: every finding and what became of it.")
+        Path | None,
+        Option(help="Parquet file to write: every finding and what became of it."),
+        Writes(),
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     trust_pickle: TrustPickle = False,
@@ -57,17 +64,10 @@ def replay(
 ) -> None:
     """Ask a newer model about the people that a run found: who still flips, and who does not?"""
     from limi.changes import replay as run_replay
-    from limi.cli._apart import require_apart
     from limi.cli._tables import schema_for
     from limi.system import writing
 
     place = None if out is None else writing.place(_parquet(out), replace=force)
-    require_apart(
-        {"--out": place},
-        {"the table": table, "the schema": schema, "the cache": cache},
-        models=[model],
-        runs=[folder],
-    )
     told = run_replay(
         folder,
         model,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import RUN_FILES, Writes
 from limi.cli._options import AsJson, Full
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ __all__ = ["report"]
 
 
 def report(
-    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder.")],
-    html: Annotated[Path | None, Option(help="HTML file to write as well.")] = None,
+    folder: Annotated[Path, Argument(metavar="RUN", help="Run folder."), RUN_FILES],
+    html: Annotated[Path | None, Option(help="HTML file to write as well."), Writes()] = None,
     full: Full = False,
     as_json: AsJson = False,
 ) -> None:
@@ -28,25 +29,13 @@ def report(
 
     from rich.console import Console
 
-    from limi.audits.record import RECORD, read_bookmarks
+    from limi.audits.record import read_bookmarks
     from limi.audits.run_folder import read_summary, reading
     from limi.report import brief, text
     from limi.report import html as page
     from limi.system import writing
 
     place = None if html is None else writing.place(html)
-    names = (
-        "summary.json",
-        "manifest.json",
-        "schema.toml",
-        "findings.parquet",
-        "metrics.json",
-        RECORD,
-    )
-    writing.require_apart(
-        {} if place is None else {"--html": place},
-        [("part of the run", folder / name) for name in names],
-    )
     summary = read_summary(folder)
     marks = read_bookmarks(folder)
     with reading("summary", folder):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from limi.cli import _console
+from limi.cli._apart import Reads, Writes
 from limi.cli._options import AsJson
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ _AT_ONCE = 1 << 16  # rows, so that memory does not grow with their number
 
 
 def sample(
-    file: Annotated[Path, Argument(help="Generator file of `limi fit`.")],
-    out: Annotated[Path, Option(help="Parquet or CSV file to write.")],
+    file: Annotated[Path, Argument(help="Generator file of `limi fit`."), Reads("the generator")],
+    out: Annotated[Path, Option(help="Parquet or CSV file to write."), Writes()],
     n: Annotated[int, Option("-n", "--rows", help="Rows to draw.")] = 1000,
     seed: Annotated[int, Option(help="Same seed, same rows.")] = 0,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
@@ -35,7 +36,6 @@ def sample(
     import numpy as np
 
     from limi import generators
-    from limi.cli._apart import require_apart
     from limi.errors import InvalidInput, spell
     from limi.search.budget import check_seed
     from limi.system import writing
@@ -47,7 +47,6 @@ def sample(
     if out.suffix not in (".parquet", ".csv"):
         raise InvalidInput(f"{str(out)!r} must end in .parquet or .csv")
     place = writing.place(out, replace=force)
-    require_apart({"--out": place}, {"the generator": file})
     made = generators.load(file)
     rng = np.random.default_rng(seed)
     parts = _draw(made, n, rng)

@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
-from limi.cli._config import file_of
+from limi.cli._apart import Writes
+from limi.cli._options import TableFile
 
 __all__ = ["schema"]
 
@@ -21,10 +21,9 @@ _NO_TARGET = (
 
 
 def schema(
-    context: typer.Context,
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    table: TableFile,
     out: Annotated[
-        Path | None, Option(help="TOML file to write. Default: standard output.")
+        Path | None, Option(help="TOML file to write. Default: standard output."), Writes()
     ] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     mine: Annotated[
@@ -45,14 +44,12 @@ def schema(
 ) -> None:
     """Infer what the columns of a table may hold, as TOML to edit and pass to --schema."""
     from limi import data
-    from limi.cli._apart import require_apart
     from limi.cli._tables import check_target, is_known, set_aside
     from limi.system import writing
     from limi.table import files, mining, schema_files
     from limi.table.frames import Codec
 
     place = None if out is None else writing.place(out, replace=force)
-    require_apart({"--out": place}, {"the table": table, "the limi.toml": file_of(context)})
     if is_known(table):
         known = data.load(table)
         frame, inferred = known.frame, known.schema

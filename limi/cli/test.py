@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from typer import Argument, Option
+from typer import Option
 
 from limi.cli import _console
+from limi.cli._apart import MODEL, Reads, Writes, table_files
 from limi.cli._log import Log, check_log, log_result
 from limi.cli._options import (
     AsJson,
@@ -30,6 +31,7 @@ from limi.cli._options import (
     Price,
     Redact,
     ShowPersonal,
+    TableFile,
     Trust,
     TrustPickle,
     Verbose,
@@ -48,9 +50,9 @@ __all__ = ["finish", "test"]
 
 
 def test(
-    table: Annotated[str, Argument(help="CSV or Parquet file, or a name of `limi list datasets`.")],
+    table: TableFile,
     model: Annotated[
-        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`).")
+        str | None, Option(help="Model to test, as KIND:PLACE (`limi list models`)."), MODEL
     ] = None,
     protected: Annotated[
         list[str] | None,
@@ -73,6 +75,7 @@ def test(
             metavar="FILE",
             help="Rows that the model has not seen; rates and group metrics come from them.",
         ),
+        Reads("the held-out rows", table_files),
     ] = None,
     method: Annotated[
         str | None,
@@ -86,10 +89,14 @@ def test(
         Option("--set", metavar="NAME=VALUE", help="Setting of the method. Repeatable."),
     ] = None,
     generator: Annotated[
-        str, Option(help="Imitates the table: `limi list generators`, a saved file, or none.")
+        str,
+        Option(help="Imitates the table: `limi list generators`, a saved file, or none."),
+        Reads("the generator"),
     ] = DEFAULT_GENERATOR,
     schema: Annotated[
-        Path | None, Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON.")
+        Path | None,
+        Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON."),
+        Reads("the schema"),
     ] = None,
     constraint: Constraints = None,
     drop: Drop = None,
@@ -121,11 +128,14 @@ def test(
         ),
     ] = None,
     twin_generator: Annotated[
-        str, Option(help="Generator that twins are learned with: trees or transport.")
+        str,
+        Option(help="Generator that twins are learned with: trees or transport."),
+        Reads("the generator of twins"),
     ] = DEFAULT_GENERATOR,
     protected_from: Annotated[
         str | None,
         Option(metavar="FILE", help="Table with protected columns that the model's table lacks."),
+        Reads("the protected table", table_files),
     ] = None,
     key: Annotated[str | None, Option(help="Column that identifies people in both tables.")] = None,
     seed: Annotated[int, Option(help="Same seed, same findings.")] = 0,
@@ -135,7 +145,7 @@ def test(
     ] = "auto",
     workers: Workers = None,
     cluster: Cluster = None,
-    out: Annotated[Path | None, Option(help="Run folder to write.")] = None,
+    out: Annotated[Path | None, Option(help="Run folder to write."), Writes()] = None,
     force: Annotated[bool, Option("--force", help="Replace an existing run folder.")] = False,
     resume: Annotated[bool, Option("--resume", help="Continue an interrupted run.")] = False,
     trust_pickle: TrustPickle = False,
@@ -166,7 +176,6 @@ def test(
 ) -> None:
     """Search a model for people whose decision flips when only a protected value changes."""
     import limi
-    from limi.cli._apart import require_apart
     from limi.cli._asking import ask, can_ask, fill_in
     from limi.cli._fitting import showing_command
     from limi.cli._tables import source
@@ -184,19 +193,6 @@ def test(
             "--model is missing; name the model to test, such as skops:model.skops or "
             "python:FILE.py:FUNCTION (limi list models)"
         )
-    require_apart(
-        {"--out": out},
-        {
-            "the table": table,
-            "the held-out rows": held_out,
-            "the schema": schema,
-            "the generator": generator,
-            "the generator of twins": twin_generator,
-            "the protected table": protected_from,
-            "the cache": cache,
-        },
-        models=[model],
-    )
     given = source(table, target, favorable, schema, constraint, fit_rows)
     say_understood(table, given, verbose=verbose, shows_personal=show_personal)
     protected = fill_in(given, protected or (), answers)

@@ -72,7 +72,7 @@ def pack(
     """
     place = writing.place(out, replace=force)
     opened = Run.at(run)
-    writing.require_apart({"--out": place}, opened.inputs())
+    writing.require_apart([("--out", place)], opened.inputs())
     require_agreement(opened)
     contents = _contents(opened, findings)
     sums = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}

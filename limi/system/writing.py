@@ -109,20 +109,20 @@ def place(path: str | Path, *, replace: bool = True) -> Path:
 
 
 def require_apart(
-    outputs: Mapping[str, str | Path], inputs: Iterable[tuple[str, str | Path]]
+    outputs: Iterable[tuple[str, str | Path]], inputs: Iterable[tuple[str, str | Path]]
 ) -> None:
     """InvalidInput where a place to write is one that is read, lies in a folder that is read, holds
     a file that is read, or is the place of two outputs.
 
-    Outputs are places by the option that names each, inputs come with what they are. What cannot be
-    found is left to whoever opens it.
+    Outputs come with the option that names each, inputs with what they are. What cannot be found is
+    left to whoever opens it.
     """
     known = [
         (what, real)
         for what, path in inputs
         if (real := _real(path)) and os.path.exists(real)  # False too where nobody may look
     ]
-    for option, path in outputs.items():
+    for option, path in outputs:
         here = _real(path)
         if here is None:
             continue

@@ -126,8 +126,7 @@ def _require_apart(
     inputs += [("the model", path) for path in models.files(uri)]
     if isinstance(table, (str, Path)):
         inputs.append(("the table", table))
-    for path in named:
-        writing.require_apart({"--pytest": path}, inputs)
+    writing.require_apart([("--pytest", path) for path in named], inputs)
 
 
 def _place(path: Path, force: bool) -> Path:

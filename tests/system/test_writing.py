@@ -400,7 +400,7 @@ def test_outputs_are_held_apart_from_inputs_and_from_each_other(tmp_path):
     (tmp_path / "link").symlink_to(table)
     inputs = [("the table", table), ("the run", run), ("gone", tmp_path / "gone"), ("odd", "a\0b")]
     fine = {"--out": tmp_path / "gone", "--html": tmp_path / "run.html", "--odd": "a\0b"}
-    writing.require_apart(fine, inputs)
+    writing.require_apart(fine.items(), inputs)
     for outputs, says in (
         ({"--out": tmp_path / "run" / ".." / "people.csv"}, "--out names .* is the table"),
         ({"--out": tmp_path / "link"}, "is the table"),
@@ -410,4 +410,4 @@ def test_outputs_are_held_apart_from_inputs_and_from_each_other(tmp_path):
         ({"--out": tmp_path / "x", "--html": run / ".." / "x"}, "--html names .* is the --out"),
     ):
         with pytest.raises(InvalidInput, match=says):
-            writing.require_apart(outputs, inputs)
+            writing.require_apart(outputs.items(), inputs)
