@@ -51,7 +51,7 @@ class ValuePair:
     only_first: int  # people decided favorably as the first and unfavorably as the second
     only_second: int
     difference: float  # of the two, as a share of all people
-    low: float  # all intervals of a family hold together with 95 % confidence
+    low: float  # all intervals of a report hold together with 95 % confidence
     high: float
     p_value: float  # McNemar's, exact
     corrected: float  # Holm's over all pairs of the family, times the families of a report
@@ -196,8 +196,8 @@ def compare_values(
 
     P-values are corrected for all pairs of all tables (Holm), and once more for the number of such
     families that a report shows (Bonferroni): it names anyone wrongly at most one time in twenty.
-    Intervals of differences hold for all these pairs at once. Where `together` says so, a table's
-    rates have a band.
+    Intervals of differences hold for all pairs of these families at once. Where `together` says so,
+    a table's rates have a band.
     """
     compared = [_pairs(decided) for decided in tables]
     p_values = [mcnemar(pairs.only_first, pairs.only_second) for pairs in compared]
@@ -206,7 +206,7 @@ def compare_values(
         np.minimum(1.0, families * holm(np.concatenate([np.empty(0), *p_values]))),
         np.cumsum([len(part) for part in p_values]),
     )[:-1]
-    confidence = 1 - LEVEL / max(1, n_pairs)
+    confidence = 1 - LEVEL / max(1, families * n_pairs)
     return [
         pairs.told(decided, p_value, adjusted, confidence, most, band)
         for decided, pairs, p_value, adjusted, band in zip(

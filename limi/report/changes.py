@@ -43,7 +43,9 @@ __all__ = [
     *("sentence", "shown_examples", "unasked"),
 ]
 
-RATE_HEADINGS = (*("population", "rows", "before", "after", "points", "interval", "p", "verdict"),)
+RATE_HEADINGS = (
+    *("population", "rows", "before", "after", "points", "interval", "corrected p", "verdict"),
+)
 REGION_HEADINGS = ("region", "people", "before", "after", "difference", "verdict")
 OUTCOME_HEADINGS = ("outcome", "findings", "share")
 
@@ -195,7 +197,7 @@ def headline(told: Diff) -> str:
         f"{_percent(change.after)} of {count(change.n)} {rows} flip under the newer model, "
         f"{_percent(change.before)} under the earlier one"
     )
-    where = f"{_points(change)}, 95 % interval {_ends(change)}, {_p(change.corrected)}"
+    where = f"{_points(change)}, 95 % interval {_ends(change)}, corrected p {_p(change.corrected)}"
     return f"{change.word.capitalize()}: {rates} ({where})."
 
 
@@ -209,7 +211,7 @@ def rate_cells(one: Population) -> tuple[str, ...]:
         _percent(change.after),
         f"{100 * change.difference:+.2f}",
         _ends(change),
-        _p(change.corrected).removeprefix("p "),
+        _p(change.corrected),
         change.word,
     )
 
@@ -260,7 +262,7 @@ def _ends(change: Change) -> str:
 
 
 def _p(p_value: float) -> str:
-    return f"p < {_LOWEST_P:g}" if p_value < _LOWEST_P else f"p = {p_value:.2g}"
+    return f"{'<' if p_value < _LOWEST_P else '='} {max(p_value, _LOWEST_P):.2g}"
 
 
 # -- the page --------------------------------------------------------------------------------

@@ -35,8 +35,8 @@ _WITH = (
 )
 _CHANCE = (
     "P-values (McNemar's exact test) are corrected for all comparisons of this report: at most "
-    "one report in twenty calls anyone favored where nobody is. Intervals of differences hold "
-    "together. Naming nobody does not prove that everybody is treated alike."
+    "one report in twenty calls anyone favored where nobody is. The intervals of all these "
+    "differences hold together. Naming nobody does not prove that everybody is treated alike."
 )
 BAND = "The band of a curve holds for all its values at once."
 
@@ -71,7 +71,7 @@ class FavoredTable:
         values = "combinations" if len(table.columns) > 1 else "values"
         return (
             f"All {len(table.values)} {values} at once: Cochran's Q = {table.q:.1f}, "
-            f"{wording.chance(table.q_p_value)}."
+            f"{wording.chance(table.q_p_value, corrected=False)} (not corrected)."
         )
 
 
@@ -129,20 +129,19 @@ def _sentence(table: WhatIf, people: str, decided: str, listed: bool) -> str:
     if listed:
         column = table.columns[0] if len(table.columns) == 1 else "they"
         return f"{people}, {decided} as if {column} were ..."
+    told = {value.value: wording.percent(value.rate).estimate for value in table.values}
+    difference = ""
+    known = {value.value: value.rate for value in table.values}
+    if len(table.values) == 2 and {pair.favored for pair in table.pairs} <= set(known):
+        (pair,) = table.pairs
+        more, less = known[pair.favored], known[pair.disfavored]
+        told[pair.favored], told[pair.disfavored], gap = wording.rates_and_gap(more, less, pair)
+        difference = f"; difference {gap}"
     shares = ", ".join(
-        f"{wording.percent(v.rate).estimate} %{'' if k else f' are {decided}'} as "
-        f"{wording.value_of(table, v.value)}"
+        f"{told[v.value]} %{'' if k else f' are {decided}'} as {wording.value_of(table, v.value)}"
         for k, v in enumerate(table.values)
     )
-    return f"{people}: {shares}{_difference(table)}."
-
-
-def _difference(table: WhatIf) -> str:
-    """The one difference of two values."""
-    if len(table.values) != 2:
-        return ""
-    (pair,) = table.pairs
-    return f"; difference {wording.points(pair)}"
+    return f"{people}: {shares}{difference}."
 
 
 def _verdicts(table: WhatIf) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from limi.audits.rule_report import RuleReport
@@ -61,6 +61,7 @@ __all__ = [
     "points",
     "population",
     "rates_aid",
+    "rates_and_gap",
     "rule_facts",
     "sample_size",
     "score",
@@ -125,6 +126,7 @@ DENSITIES = {"real": "table", "findings": "findings", "representative": "represe
 _TELLING_COLUMNS = 5
 _LONGEST_TOLD = 40  # characters of a value in a sentence
 _MOST_SIDES = 6
+_MORE_DIGITS = 3  # until figures on a line agree
 _MANY_ALONE = 0.05  # of a population: so many without a partner want a word
 _AGES = range(16, 121)  # below are children, and the codes of age groups
 
@@ -513,17 +515,20 @@ def plain_rates(summary: Summary, name: str) -> list[tuple[str, str, Rate]]:
 def places(summary: Summary) -> list[RegionWords]:
     """Where decisions flip, highest rate first."""
     found = summary.where
-    return [_place(region, population(found.population)) for region in found.rules] if found else []
+    if found is None:
+        return []
+    rows = population(found.population)
+    return [_place(region, rows, found.tried) for region in found.rules]
 
 
-def _place(region: Region, rows: str) -> RegionWords:
+def _place(region: Region, rows: str, tried: int) -> RegionWords:
     return RegionWords(
         tuple(clause.words for clause in region.conditions),
         percent(region.rate),
         f"{count(region.rate.n)} {rows}",
         f"{100 * region.share:.1f} % of {rows}",
         _times(region.lift),
-        chance(region.p_value),
+        chance(region.p_value, corrected=tried > 1),
         _favored_in(region),
     )
 
@@ -546,7 +551,28 @@ def value_of(table: WhatIf, value: str) -> str:
     return f"{table.columns[0]} {value}" if len(table.columns) == 1 else value
 
 
-def points(pair: Versus) -> str:
+def rates_and_gap(favored: Rate, disfavored: Rate, pair: Versus) -> tuple[str, str, str]:
+    """Two shares in percent and their difference in points, in digits in which they agree.
+
+    Each alone would have the digits of its own interval: 19.3 % and 19.6 %, difference 0.2.
+
+    >>> pair = Versus("a", "b", 30, 8, 0.0022, 0.0011, 0.0034, 1e-3, 1e-3, True)
+    >>> rates_and_gap(Rate(0.1956, 0.18, 0.21, 10_000), Rate(0.1934, 0.18, 0.21, 10_000), pair)
+    ('19.56', '19.34', '0.22 points, 0.11 to 0.34')
+    """
+    shares, gap = (favored.estimate, disfavored.estimate), pair.difference
+    known = [digits(rate.low, rate.high) for rate in (favored, disfavored)]
+    wanted = max(*known, digits(pair.low, pair.high))
+    for places in range(wanted, wanted + _MORE_DIGITS):
+        one, other, apart = (round(100 * x, places) for x in (*shares, gap))
+        if round(one - other, places) == apart:
+            break
+    else:  # thirds never agree: then the difference is that of the shares as they are shown
+        pair = replace(pair, difference=round(one - other, places) / 100)
+    return _hundredth(shares[0], places), _hundredth(shares[1], places), points(pair, places)
+
+
+def points(pair: Versus, places: int | None = None) -> str:
     """A difference in percentage points, with as many digits as its interval supports.
 
     >>> points(Versus("a", "b", 200, 100, 0.01, 0.0066, 0.0135, 1e-9, 1e-9, True))
@@ -554,18 +580,19 @@ def points(pair: Versus) -> str:
     >>> points(Versus("a", "b", 200, 200, -1e-9, -0.01, 0.01, 1.0, 1.0, False))
     '0.0 points, -1.0 to 1.0'
     """
-    places = digits(pair.low, pair.high)
+    places = digits(pair.low, pair.high) if places is None else places
     value, low, high = (f"{100 * x:z.{places}f}" for x in (pair.difference, pair.low, pair.high))
     return f"{value} points, {low} to {high}"
 
 
-def chance(p_value: float) -> str:
-    """A p-value.
+def chance(p_value: float, *, corrected: bool = True) -> str:
+    """A p-value, and whether it is corrected for the other comparisons of the report.
 
-    >>> chance(0.0123), chance(1e-9)
-    ('p = 0.012', 'p under 0.001')
+    >>> chance(0.0123), chance(1e-9), chance(0.353, corrected=False)
+    ('corrected p = 0.012', 'corrected p under 0.001', 'p = 0.353')
     """
-    return "p under 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    shown = "p under 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    return f"corrected {shown}" if corrected else shown
 
 
 def _times(lift: float) -> str:

@@ -116,8 +116,8 @@ def test_the_direction_is_right_for_each_column(biased):
     assert together.favored[0].disfavored == "sex F, origin abroad, age 20"
     said = everything(biased)
     for words in (
-        "sex M is favored over sex F (p under 0.001).",
-        "origin here is favored over origin abroad (p under 0.001).",
+        "sex M is favored over sex F (corrected p under 0.001).",
+        "origin here is favored over origin abroad (corrected p under 0.001).",
         "age 70 is favored over age 20: ",
         "sex, origin and age together",
     ):

@@ -256,10 +256,10 @@ def test_what_a_reader_of_the_page_is_told():
         "all combinations of values the columns allow, equally likely, including unnatural people",
         "The same 2,000 people of the table: 22.0 % are decided >50K as sex Female, 24.4 % as sex "
         "Male; difference 2.4 points, 1.7 to 3.2.",
-        "sex Male is favored over sex Female (p under 0.001).",
+        "sex Male is favored over sex Female (corrected p under 0.001).",
         "None of the 10 pairs of values differ by more than chance explains",
-        "age 90 is favored over age 17: 32.9 points, 28.3 to 37.6 (p under 0.001).",
-        "All 74 values at once: Cochran's Q = 12.3, p = 0.006.",
+        "age 90 is favored over age 17: 32.9 points, 28.3 to 37.6 (corrected p under 0.001).",
+        "All 74 values at once: Cochran's Q = 12.3, p = 0.006 (not corrected).",
         "The band of a curve holds for all its values at once.",
         "only age if age alone changed",
         "7 more findings",

@@ -36,7 +36,10 @@ def test_whoever_is_favored_has_a_line_for_each_table():
     (section,) = metrics.sections({"what_if": tables})
     sex, _, race, age, together = section.lines
     assert sex.name == "favored by sex, real rows"
-    assert sex.figures == ("sex Male over sex Female: 1.2 points, 0.5 to 1.9", "p = 0.004")
+    assert sex.figures == (
+        "sex Male over sex Female: 1.2 points, 0.5 to 1.9",
+        "corrected p = 0.004",
+    )
     assert "24.1 % as sex Male, 22.9 % as sex Female; 1 of 1 pairs" in sex.aid
     assert race.figures == ("nobody", "no difference is larger than chance explains")
     assert age.value.startswith("age 90 over age 17: 32.9 points")

@@ -62,7 +62,7 @@ def test_the_sections_of_a_small_run():
         "Who is favored\n"
         "  The same 10,000 people of the table: 22.9 % are decided >50K as sex Female,\n"
         "  24.1 % as sex Male; difference 1.2 points, 0.5 to 1.9.\n"
-        "  sex Male is favored over sex Female (p = 0.004).\n"
+        "  sex Male is favored over sex Female (corrected p = 0.004).\n"
     ) in shown
     assert (
         "  Of the 3,911 findings, decided >50K: 807 as sex Female and 3,104 as sex Male.\n"

@@ -4,10 +4,14 @@ import dataclasses
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from limi.audits.summary import Example, Field
+from limi.audits.what_if import Versus
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
+from limi.metrics.what_if import paired_interval
 from limi.report import wording
 from limi.report.wording import Percent
 from tests.report.fixtures import PICTURED, SEX, SUMMARIES, example
@@ -199,3 +203,18 @@ def test_a_generator_and_its_time():
     assert wording.generator(named) == "trees"
     timed = dataclasses.replace(named, preparation_seconds=61.0)
     assert wording.generator(timed) == "trees, ready after 1 min 1 s"
+
+
+@given(
+    n=st.integers(30, 5_000), cells=st.tuples(*[st.integers(0, 300)] * 2), same=st.integers(0, 900)
+)
+def test_figures_on_one_line_agree(n, cells, same):
+    """The shares of two values and their difference, as a reader would subtract them."""
+    only_first, only_second = max(cells), min(cells)
+    n += sum(cells) + same
+    low, high = (float(end) for end in paired_interval(only_first, only_second, n))
+    difference = (only_first - only_second) / n
+    pair = Versus("a", "b", only_first, only_second, difference, low, high, 0.01, 0.03, True)
+    rates = [rate_of(same + hits, n) for hits in (only_first, only_second)]
+    one, other, points = wording.rates_and_gap(*rates, pair)
+    assert math.isclose(float(one) - float(other), float(points.split()[0]), abs_tol=1e-9)
