@@ -109,7 +109,9 @@ def explore(
     browser: Annotated[
         bool, Option("--browser/--no-browser", help="Open a browser, if started from a terminal.")
     ] = True,
-    seed: Annotated[int, Option(help="For a table: same seed, same natural people.")] = 0,
+    seed: Annotated[
+        int | None, Option(help="For a table: same seed, same natural people. Default: 0.")
+    ] = None,
     trust_pickle: TrustPickle = False,
     trust: Trust = None,
     header: Header = None,
@@ -152,7 +154,7 @@ def explore(
     _console.announce_sending(None if read_only else model)
     with share_cores(), nullcontext() if guard is None else closing(guard[1]):
         if Path(place).is_dir() and not _is_table(place):
-            _refuse_table_options(place, about)
+            _refuse_table_options(place, about | {"seed": seed})
             exploration = opening.explore_run(
                 place,
                 table=table,
@@ -167,7 +169,12 @@ def explore(
                 raise InvalidInput(
                     "--read-only shows a run, but this is a table; name a run folder"
                 )
-            exploration = _open_table(place, model, against, about, opens, seed, common)
+            if table is not None:
+                raise InvalidInput(
+                    f"--table says where the table of a run is now, but {place!r} is itself a "
+                    "table; leave --table out, or name a run folder"
+                )
+            exploration = _open_table(place, model, against, about, opens, seed or 0, common)
         if replay:
             _repeat(exploration, as_json)
             return
@@ -186,7 +193,7 @@ def _refuse_table_options(place: str, about: dict[str, Any]) -> None:
     from limi.errors import InvalidInput
 
     for name, given in about.items():
-        if given:
+        if given is not None and given is not False:
             raise InvalidInput(
                 f"--{name.replace('_', '-')} is for a table, but {place!r} is a run, which already "
                 "knows it; leave it out"

@@ -17,6 +17,7 @@ from limi.explore.exploration import Exploration
 from limi.explore.found import FIGURES, FoundSheet
 from limi.explore.query import Query, filters_of
 from limi.explore.sheet import Strip
+from limi.table.sheets import guard_cells
 from limi.testing.export import MODULE, PAIRS, choose, write_module
 from limi.testing.pairs import Pairs, Reading
 from limi.types import Index
@@ -49,7 +50,7 @@ def export(exploration: Exploration, kind: str, query: Query) -> tuple[str, str,
         return "findings.parquet", "application/vnd.apache.parquet", sink.getvalue()
     from pyarrow import csv
 
-    csv.write_csv(table, sink)
+    csv.write_csv(_guard_formulas(table), sink)
     return "findings.csv", "text/csv; charset=utf-8", sink.getvalue()
 
 
@@ -82,6 +83,21 @@ def to_arrow(found: FoundSheet, which: Index, secret: Collection[str] = ()) -> A
     for name in FIGURES:
         columns[free_name(name, schema.names)] = pa.array(sheet[name].take(which))
     return pa.table(columns)
+
+
+def _guard_formulas(table: Any) -> Any:
+    """The table without a name or a text that a spreadsheet would run."""
+    import pyarrow as pa
+
+    columns = []
+    for column in table.columns:
+        if pa.types.is_string(column.type):
+            distinct = column.combine_chunks().dictionary_encode()
+            texts = distinct.dictionary.to_pylist()
+            guarded = pa.array([t if t is None else guard_cells(t) for t in texts], pa.string())
+            column = pa.DictionaryArray.from_arrays(distinct.indices, guarded).dictionary_decode()
+        columns.append(column)
+    return pa.table(columns, names=[guard_cells(name) for name in table.column_names])
 
 
 def _native(strip: Strip, which: Index) -> Any:

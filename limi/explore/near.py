@@ -4,7 +4,8 @@ changes that turn the decision.
 People are as far apart as their cells: numbers and ordered levels by their difference in standard
 deviations of the table, any other level counts one. Changes are tried in the order of that
 distance, one cell first, then two, then three, each step from the people that came nearest to what
-is sought; so what is found with one change is the nearest of all such people, and with more it is
+is sought. Whoever is found is brought nearer: what need not change is taken back, numbers are
+halved down to the boundary, and more changes are tried as long as they lie nearer. What is found is
 the nearest that was tried.
 """
 
@@ -247,17 +248,8 @@ class Neighbourhood:
         job: Job | None,
     ) -> tuple[NDArray[np.float64], float]:
         """Halve the way to the boundary, where values between were not tried."""
-        column = self.schema.columns[position]
         inner, outer = float(self.row[position]), float(row[position])
-        if np.isnan(inner) or np.isnan(outer):
-            return row, answer
-        for _ in range(40):
-            middle = (inner + outer) / 2
-            if column.step:
-                steps = np.rint((middle - column.low) / column.step)
-                middle = float(np.round(column.low + column.step * steps, column.decimals))
-            if middle in (inner, outer) or abs(outer - inner) <= 1e-4 * self._scale[position]:
-                break
+        while (middle := self.between(position, inner, outer)) is not None:
             tried = complete(
                 self.schema, np.where(np.arange(len(row)) == position, middle, self.row)[None]
             )
@@ -270,6 +262,34 @@ class Neighbourhood:
             else:
                 inner = middle
         return row, answer
+
+    def between(self, position: int, inner: float, outer: float) -> float | None:
+        """The value half-way between two of a column; None where they are as good as the same."""
+        column = self.schema.columns[position]
+        if np.isnan(inner) or np.isnan(outer):
+            return None
+        middle = (inner + outer) / 2
+        if column.step:
+            steps = np.rint((middle - column.low) / column.step)
+            middle = float(np.round(column.low + column.step * steps, column.decimals))
+        near = abs(outer - inner) <= 1e-4 * self._scale[position]
+        return None if near or middle in (inner, outer) else middle
+
+    def count_changes(self, rows: Rows) -> NDArray[np.intp]:
+        """In how many of the columns that may change people differ from this one."""
+        mine, theirs = self.row[None, self._columns], rows[:, self._columns]
+        same = (theirs == mine) | (np.isnan(theirs) & np.isnan(mine))
+        return np.asarray((~same).sum(axis=1))
+
+    def numbers_changed(self, row: NDArray[np.float64]) -> list[int]:
+        """The numbers with more values than were tried in which somebody differs."""
+        return [
+            int(position)
+            for position in self._columns
+            if self.schema.columns[position].kind == "numerical"
+            and not 0 < self.schema.columns[position].size <= _MOST_VALUES
+            and row[position] != self.row[position]
+        ]
 
 
 class _Search:
@@ -292,18 +312,19 @@ class _Search:
             return self._end(around.neighbour(around.row), itself=True)
         people = around.row[None]
         best: Neighbour | None = None
-        for _ in range(_MOST_CHANGES):
+        for n_changes in range(1, _MOST_CHANGES + 1):
             candidates = around.step(people)
+            candidates = candidates[around.count_changes(candidates) == n_changes]
             if best is not None:
-                # Further changes only pay where they lead nearer.
+                # More changes only pay where they lead nearer.
                 candidates = candidates[around.distance(candidates) < best.distance]
-            best, checked = self._ask(candidates, best)
-            if best is not None or self._spent or not len(checked):
+            found, checked = self._ask(candidates)
+            if found is not None:
+                best = self._refine(self._shorten(found))
+            if self._spent or not len(checked):
                 break
             promise = self._promise(checked)
             people = checked.rows[np.argsort(-promise, kind="stable")[:_BEAM]]
-        if best is not None:
-            best = self._shorten(best)
         return self._end(best)
 
     def _end(self, found: Neighbour | None, *, itself: bool = False) -> Near:
@@ -311,7 +332,7 @@ class _Search:
             self._goal, found, self._asked, self._queries, self._budget, self._spent, itself
         )
 
-    def _ask(self, rows: Rows, best: Neighbour | None) -> tuple[Neighbour | None, Checked]:
+    def _ask(self, rows: Rows) -> tuple[Neighbour | None, Checked]:
         """Ask in the order of distance until somebody is found."""
         parts = [Checked.nothing(len(self._around.schema))]
         for begin in range(0, len(rows), _AT_ONCE):
@@ -324,7 +345,7 @@ class _Search:
                 return self._around.neighbour(checked.rows[sought[0]]), Checked.join(parts)
             if self._job is not None:
                 self._job.tell({"asked": self._asked, "queries": self._queries})
-        return best, Checked.join(parts)
+        return None, Checked.join(parts)
 
     def _check(self, rows: Rows) -> Checked | None:
         """Verdicts of as many rows as the budget still pays for; None where that is none."""
@@ -355,6 +376,24 @@ class _Search:
         edge = np.minimum(np.abs(own - 0.5), np.abs(other - 0.5))
         promise = gap - edge if self._goal == "flip" else edge - gap
         return np.asarray(np.nan_to_num(promise, nan=-1.0), dtype=np.float64)
+
+    def _refine(self, best: Neighbour) -> Neighbour:
+        """Halve the way of every changed number, where values between were not tried."""
+        around, row = self._around, best.row
+        for position in around.numbers_changed(row):
+            outer, inner = float(row[position]), float(around.row[position])
+            while (middle := around.between(position, inner, outer)) is not None:
+                tried = row.copy()
+                tried[position] = middle
+                tried = complete(around.schema, tried[None])
+                checked = self._check(tried) if around._could_be(tried)[0] else None
+                if self._spent:
+                    return around.neighbour(row)
+                if checked is not None and self._is_sought(checked)[0]:
+                    outer, row = middle, tried[0]
+                else:
+                    inner = middle
+        return around.neighbour(row)
 
     def _shorten(self, best: Neighbour) -> Neighbour:
         """Take changes back one by one, as long as it is still somebody sought."""

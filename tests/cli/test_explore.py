@@ -65,6 +65,8 @@ def served(monkeypatch, untried):
         (("gone",), "is not a run folder"),
         (("people.parquet",), "name the model: --model KIND:PLACE"),
         (("run", "--protected", "sex"), "is a run, which already knows it"),
+        (("run", "--seed", "0"), "--seed is for a table"),
+        (("people.parquet", "--table", "people.parquet"), "leave --table out"),
         (("run", "--host", "0.0.0.0"), "--token is needed"),
         (("run", "--token", "short"), "16 printable ASCII"),
         (("run", "--port", "70000"), "port is 70000"),

@@ -1,5 +1,6 @@
 """Every view over HTTP, held to what Python says of the same people."""
 
+import csv
 import io
 import json
 import re
@@ -10,9 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import limi
 import limi.testing
 from limi.audits.reopen import Run, open_findings
-from limi.explore.opening import explore_problem
+from limi.explore.export import export
+from limi.explore.opening import explore_problem, explore_result
+from limi.explore.query import Query
 from limi.explore.views.where import tell_level
 from limi.metrics._rate import clopper_pearson
 from limi.testing.pairs import Pairs
@@ -63,15 +67,31 @@ def test_twenty_that_differ_are_drawn(browser):
 def test_a_selection_is_exported(browser, run):
     _, frame, _ = open_findings(Run.at(run))
     older = frame[frame.age >= 50].reset_index(drop=True)
-    csv = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
+    text = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
     parquet = pd.read_parquet(io.BytesIO(browser.get("/export/parquet?c0.low=50").content))
-    for told in (csv, parquet):
+    for told in (text, parquet):
         assert set(told) == set(older)
         for name in older:
             if older[name].dtype.kind == "f":
                 np.testing.assert_allclose(told[name], older[name])
             else:
                 assert told[name].tolist() == older[name].tolist()
+
+
+def test_a_spreadsheet_runs_nothing_of_a_csv_file():
+    frame = people().rename(columns={"job": "=job+1"})
+    frame["=job+1"] = "=1+" + frame["=job+1"]
+    names = ["age", "hours", "=job+1", "sex"]
+    options = {"protected": ["sex"], "output": "score", "method": "natural"}
+    result = limi.audit(decide, frame[names], **options, max_rows=100, rate_rows=0)
+    x = explore_result(result)
+    told = export(x, "csv", Query({}))[2].decode()
+    kept = pd.read_parquet(io.BytesIO(export(x, "parquet", Query({}))[2]))
+    x.jobs.close()
+    assert set(kept["=job+1"]) == set(result.findings["=job+1"])  # a file that nothing runs
+    cells = [cell for line in csv.reader(io.StringIO(told)) for cell in line]
+    assert "'=job+1" in cells
+    assert not [cell for cell in cells if cell.startswith("=")]
 
 
 def test_an_exported_test_asks_its_pairs(opened, tmp_path):
@@ -280,10 +300,10 @@ def test_hidden_cells_of_findings_are_neither_shown_nor_told_by_filters(opened):
     for query in ("sort=c0", "c0.low=50"):
         assert refs(browser.get(f"/findings?{query}")) == refs(whole)
         assert refs(browser.get(f"/people?{query}")) == refs(browser.get("/people"))
-    csv = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
-    assert len(csv) == len(x.found)
-    assert set(csv.age) == {"hidden"}
-    assert not csv.hours.astype(str).eq("hidden").any()
+    told = pd.read_csv(io.BytesIO(browser.get("/export/csv?c0.low=50").content))
+    assert len(told) == len(x.found)
+    assert set(told.age) == {"hidden"}
+    assert not told.hours.astype(str).eq("hidden").any()
     assert "cells are hidden" in browser.get("/export/pytest").text
 
 
