@@ -227,8 +227,13 @@ def _compare(column: Column, counts: list[Tree], labels: bool, privileged: Split
         Tally.total(sides[True]),
         Tally.total(sides[False]),
         names=(f"{column.name} {split.words}", f"{column.name} other than {split.words}"),
+        confidence=split.confidence,
     )
-    compared: Tree = {"privileged": split.words, "chosen": split.why}
+    compared: Tree = {
+        "privileged": split.words,
+        "chosen": split.why,
+        "chosen_from": split.chosen_from,
+    }
     for metric in declared():
         if metric.family != GROUP:
             continue

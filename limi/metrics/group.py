@@ -286,11 +286,14 @@ class Groups:
     privileged: Tally
     others: Tally
     names: tuple[str, str]  # of the privileged group, and of the others, for sentences
+    confidence: float = 0.95  # of each interval; higher where the rates chose the group
 
     @cached_property
     def differences(self) -> Mapping[str, Difference]:
         """Every difference of the two by its name."""
-        return differences(self.privileged, self.others, names=self.names)
+        return differences(
+            self.privileged, self.others, names=self.names, confidence=self.confidence
+        )
 
     def figure(self, name: str) -> Figure:
         """One of the differences."""
@@ -318,7 +321,9 @@ def _selection_parts(entry: Tree, column: Tree) -> Iterator[Part]:
 def _measure_selection(groups: Groups) -> Mapping[str, Rate]:
     """Share of favorable decisions, of each group."""
     sides = {"privileged": groups.privileged, "others": groups.others}
-    return {name: rate_of(side.favorable, side.rows) for name, side in sides.items()}
+    return {
+        name: rate_of(side.favorable, side.rows, groups.confidence) for name, side in sides.items()
+    }
 
 
 @metric(

@@ -166,6 +166,7 @@ def _lines(
             what_if.get((columns, words[place])),
             has_labels=decided.labels is not None,
             reference=place == best,
+            n_groups=len(told),
         )
         for place, one in tallies.items()
     ]
@@ -180,6 +181,7 @@ def _line(
     *,
     has_labels: bool,
     reference: bool,
+    n_groups: int,
 ) -> GroupLine:
     if one.rows < FEWEST_TOLD or best is None:
         return GroupLine(columns, group, one.rows, what_if=what_if)
@@ -193,7 +195,7 @@ def _line(
         _enough(right, one.positives + one.negatives) if has_labels else None,
         _enough(one.false_favorable, one.negatives) if has_labels else None,
         _enough(one.positives - one.true_favorable, one.positives) if has_labels else None,
-        _ratio(one, best, reference=reference),
+        _ratio(one, best, reference=reference, n_groups=n_groups),
         reference,
     )
 
@@ -202,8 +204,12 @@ def _enough(hits: int, n: int) -> Rate | None:
     return rate_of(hits, n) if n >= FEWEST_TOLD else None
 
 
-def _ratio(one: Tally, best: Tally, *, reference: bool) -> Rate | None:
-    """How often a group is selected against the most selected one, with Katz's log interval."""
+def _ratio(one: Tally, best: Tally, *, reference: bool, n_groups: int) -> Rate | None:
+    """How often a group is selected against the most selected one, with Katz's log interval.
+
+    The reference is the one of all others that the rates chose, so the interval holds for each of
+    them at once (Bonferroni).
+    """
     from scipy.special import ndtri  # late: it takes 0.15 s
 
     if not best.favorable:
@@ -216,7 +222,7 @@ def _ratio(one: Tally, best: Tally, *, reference: bool) -> Rate | None:
         share, top = 0.5 / (one.rows + 0.5), (best.favorable + 0.5) / (best.rows + 0.5)
     hits = max(one.favorable, 0.5)
     width = math.sqrt(max((1 - share) / hits, 0.0) + max((1 - top) / best.favorable, 0.0)) * float(
-        ndtri(0.5 + _CONFIDENCE / 2)
+        ndtri(1 - (1 - _CONFIDENCE) / 2 / max(n_groups - 1, 1))
     )
     estimate = (one.favorable / one.rows) / (best.favorable / best.rows)
     middle = share / top

@@ -57,6 +57,15 @@ class Split:
     low: float = math.inf
     high: float = -math.inf
     codes: frozenset[float] = frozenset()
+    chosen_from: int = 1  # groups among which the rates themselves made the choice
+
+    @property
+    def confidence(self) -> float:
+        """Of an interval that is to hold at 95 % for whichever group was chosen (Bonferroni).
+
+        Of two groups either is the other's opposite, so that choosing between them costs nothing.
+        """
+        return 1 - 0.05 / (self.chosen_from if self.chosen_from > 2 else 1)
 
     def holds(self, code: float) -> bool:
         """Does a code belong to the group?"""
@@ -156,7 +165,7 @@ def choose(column: Column, counts: Counts) -> Split:
     why = "it has the highest selection rate"
     if len(able) < len(counts):
         why += f" of the values with at least {FEWEST_TOLD} rows"
-    return Split(column.show(code), why, codes=frozenset([code]))
+    return Split(column.show(code), why, codes=frozenset([code]), chosen_from=len(able))
 
 
 def lowest(column: Column, codes: Iterable[float]) -> Split:

@@ -101,7 +101,7 @@ def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[MetricLine]:
         )
 
 
-_GROUP_FACTS = {"labels", "population", "privileged", "chosen", "counts"}
+_GROUP_FACTS = {"labels", "population", "privileged", "chosen", "chosen_from", "counts"}
 _GONE = "measured by a package that is not installed here"
 
 
@@ -162,10 +162,12 @@ def _group(name: str, entry: Tree) -> Section:
         return Section(f"Groups by {name}", "")
     rows = sum(part["n"] for part in entry["selection_rate"].values())
     whose = "held-out rows" if entry.get("population") == "held-out" else "rows of your table"
+    n_groups = entry.get("chosen_from", 1)
+    wide = f" The intervals allow for its choice among {n_groups} groups." if n_groups > 2 else ""
     return Section(
         f"Groups by {name}",
         f"Privileged: {name} {entry['privileged']}, because {entry['chosen']}; compared with all "
-        f"others, on {words.count(rows)} {whose}.",
+        f"others, on {words.count(rows)} {whose}.{wide}",
         list(_lines(GROUP, entry | {"column": name})),
     )
 
