@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from limi import methods
-from limi.audits.beside import Beside
+from limi.audits.beside import read_beside
 from limi.audits.conduct import conduct
 from limi.audits.drafts import Draft
 from limi.audits.early_check import EarlyCheck
 from limi.audits.estimate import Estimate
 from limi.audits.generator_source import GeneratorSource, anchored
-from limi.audits.hiding import settle_hidden
 from limi.audits.hiring import hire, want_workers
 from limi.audits.labels import read_label_names
 from limi.audits.plan import CONTRACT_SHARE, Plan
@@ -198,7 +197,7 @@ def audit(
         out=None if draft is None else draft.place,
         resume=folder is not None and folder.resume,
     )
-    beside = _beside(protected_from, key, protected_from_name)
+    beside = read_beside(protected_from, key, protected_from_name)
     bar = None if on_progress is not None else notebook_bar()
     watch = Watch(clock, budget.max_seconds, on_progress or bar or (lambda progress: None))
     watch.enter("contract")
@@ -215,6 +214,7 @@ def audit(
         constraints=constraints,
         drop=drop,
         only=only,
+        redact=redact,
         trust_pickle=trust_pickle,
         trust=trust,
         remote=remote,
@@ -224,7 +224,6 @@ def audit(
         max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
         clock=clock,
     )
-    problem = settle_hidden(problem, redact)
     if held_out is not None:
         problem = with_held_out(problem, held_out, held_out_name, beside)
     if (exchange := exchange_of(problem.target)) is not None:
@@ -297,15 +296,6 @@ def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Re
         result = sum_up(plan, searched)
         draft.finish(files(result), keep_journal=result.stop == Stop.INTERRUPTED)
     return result
-
-
-def _beside(frame: Frame | None, key: str | None, name: str) -> Beside | None:
-    if (frame is None) != (key is None):
-        raise InvalidInput(
-            "--protected-from and --key go together: the file that holds the protected columns, "
-            "and the column that identifies its people"
-        )
-    return None if frame is None or key is None else Beside(frame, key, name)
 
 
 def _twin_question(

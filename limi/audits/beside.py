@@ -13,7 +13,7 @@ from limi.table.files import infer
 from limi.table.frames import Frame
 from limi.table.schema import Schema
 
-__all__ = ["Beside", "Joined", "join"]
+__all__ = ["Beside", "Joined", "join", "read_beside"]
 
 _SHOWN_KEYS = 3
 
@@ -50,6 +50,16 @@ class Joined:
 
         given = nw.from_native(self.frame, eager_only=True).select(lacking)
         return replace(schema, columns=(*schema.columns, *infer(given.to_native()).columns))
+
+
+def read_beside(frame: Frame | None, key: str | None, name: str) -> Beside | None:
+    """The table that was given with its key; InvalidInput where one of the two is missing."""
+    if (frame is None) != (key is None):
+        raise InvalidInput(
+            "--protected-from and --key go together: the file that holds the protected columns, "
+            "and the column that identifies its people"
+        )
+    return None if frame is None or key is None else Beside(frame, key, name)
 
 
 def join(frame: Frame, beside: Beside, wanted: Sequence[str]) -> Joined:

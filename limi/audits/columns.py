@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from limi.table.frames import Frame
 from limi.table.recognised import Recognised, recognise, tell_aside
 from limi.table.schema import Schema
 
-__all__ = ["Chosen", "leave_out"]
+__all__ = ["Chosen", "choose_hidden", "leave_out"]
 
 _FIRST = 2  # rows that show whether a function does without a column
 
@@ -53,6 +53,42 @@ def _read_names(given: str | Sequence[str], names: Sequence[str], option: str) -
                 f"{option} names {name!r}, which is not a column; {nearest(name, names)}"
             )
     return found
+
+
+def choose_hidden(
+    schema: Schema,
+    personal: Mapping[str, str],
+    redact: bool | str | Sequence[str],
+    shown: Collection[str] = (),
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Columns whose cells are shown and written nowhere, and a note on each that looks personal.
+
+    Hidden are those that `redact` names and those that look personal, unless it is False or they
+    are among the `shown` ones.
+    """
+    named = [] if isinstance(redact, bool) else [redact] if isinstance(redact, str) else [*redact]
+    for name in named:
+        if name not in schema.names:
+            raise InvalidInput(
+                f"--redact names {name!r}, which is not a column of the model; "
+                f"{nearest(name, schema.names)}"
+            )
+        if name in schema.protected:
+            raise InvalidInput(
+                f"--redact names {name!r}, which is protected: a run shows how decisions depend on "
+                "it, so it cannot be hidden"
+            )
+    looks = set() if redact is False else set(personal) - {*schema.protected, *shown}
+    hidden = tuple(name for name in schema.names if name in named or name in looks)
+    return hidden, tuple(
+        f"{name!r} looks like {kind}; "
+        + (
+            "its cells are hidden wherever people are shown or written (--show-personal shows them)"
+            if name in hidden
+            else "its cells are shown and written as they are, so take care who can read them"
+        )
+        for name, kind in personal.items()
+    )
 
 
 @dataclass(frozen=True)

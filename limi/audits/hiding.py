@@ -7,15 +7,14 @@ findings, schema) holds one word in the place of what is hidden.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from limi.audits.problem import Problem
 from limi.audits.summary import Example, Field, Regions
-from limi.errors import InvalidInput, nearest
-from limi.metrics.regions import Where
+from limi.metrics.regions import Region, Where
 from limi.search.findings import Found
 from limi.system.words import both
 from limi.table.rows import KeySet, keys
@@ -29,43 +28,10 @@ __all__ = [
     "hide_examples",
     "hide_regions",
     "hide_schema",
-    "settle_hidden",
+    "say_region",
 ]
 
 HIDDEN = "hidden"
-
-
-def settle_hidden(problem: Problem, redact: bool | str | Sequence[str]) -> Problem:
-    """The problem with the columns that are hidden: those named, and those that look personal."""
-    names = problem.schema.names
-    named = [] if isinstance(redact, bool) else [redact] if isinstance(redact, str) else [*redact]
-    for name in named:
-        if name not in names:
-            raise InvalidInput(
-                f"--redact names {name!r}, which is not a column of the model; "
-                f"{nearest(name, names)}"
-            )
-        if name in problem.schema.protected:
-            raise InvalidInput(
-                f"--redact names {name!r}, which is protected: a run shows how decisions depend on "
-                "it, so it cannot be hidden"
-            )
-    looks = {} if redact is False else problem.personal
-    hidden = tuple(
-        name
-        for name in names
-        if name in named or (name in looks and name not in problem.schema.protected)
-    )
-    notes = tuple(
-        f"{name!r} looks like {kind}; "
-        + (
-            "its cells are hidden wherever people are shown or written (--show-personal shows them)"
-            if name in hidden
-            else "its cells are shown and written as they are, so take care who can read them"
-        )
-        for name, kind in problem.personal.items()
-    )
-    return dataclasses.replace(problem, hidden=hidden, notes=(*problem.notes, *notes))
 
 
 def hide_schema(schema: Schema, hidden: Collection[str]) -> Schema:
@@ -103,6 +69,14 @@ def hide_examples(shown: tuple[Example, ...], hidden: Collection[str]) -> tuple[
             ),
         )
         for example in shown
+    )
+
+
+def say_region(region: Region, hidden: Collection[str]) -> str:
+    """The conditions of a region in words; of a hidden column, that there is one."""
+    return " and ".join(
+        f"{part.column.name} ({HIDDEN})" if part.column.name in hidden else str(part)
+        for part in region.conditions
     )
 
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ from limi.audits.asked import (
     settle_rule,
 )
 from limi.audits.beside import Beside, Joined, join
-from limi.audits.columns import Chosen, leave_out
+from limi.audits.columns import Chosen, choose_hidden, leave_out
 from limi.audits.labels import (
     favorable_labels,
     read_favorable,
@@ -102,8 +102,6 @@ class Problem:
     held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
     not_given: tuple[str, ...] = ()  # protected columns that the user keeps from the model
-    personal: Mapping[str, str] = field(default_factory=dict)
-    # ^ columns of the model that look like personal data, and like which
     hidden: tuple[str, ...] = ()  # columns whose cells are shown and written nowhere
     beside: Joined | None = None  # protected columns that came from another table
     whole: Whole | None = None  # the table, where the rows are a sample of it
@@ -175,6 +173,8 @@ def prepare(
     constraints: GivenConstraints = (),
     drop: str | Sequence[str] = (),
     only: str | Sequence[str] = (),
+    redact: bool | str | Sequence[str] = True,
+    shown: Collection[str] = (),
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
@@ -189,7 +189,8 @@ def prepare(
     Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
     on real rows takes `max_seconds` at most, where there is such a limit. Unless we `ask`, the
     model is opened and not a row is put to it. Columns to `drop`, or all but the `only` ones, are
-    not the model's.
+    not the model's. Columns that look personal are hidden, and those that `redact` names, but not
+    those that are `shown` already.
     """
     columns = columns_of(frame)
     _check_columns(columns, target)
@@ -228,6 +229,8 @@ def prepare(
         truth = _some(asked.answers(columns, target), agrees)
         if ask:
             bound, told = settle_rule(asked, bound, rows, truth)
+    personal = chosen.personal(names)
+    hidden, on_hidden = choose_hidden(bound.codec.schema, personal, redact, shown)
     return Problem(
         target=bound,
         rows=rows,
@@ -244,7 +247,7 @@ def prepare(
         output=output,
         beside=joined,
         not_given=not_given,
-        personal=chosen.personal(names),
+        hidden=hidden,
         whole=whole,
         opened=_opened(model, opening.terms_of(asked), bound, rows),
         notes=(
@@ -254,6 +257,7 @@ def prepare(
             *chosen.tell(names),
             *(_notes(bound, rows, opening.schema, table_name, target, joined) if ask else ()),
             *left_out,
+            *on_hidden,
         ),
     )
 

@@ -261,6 +261,7 @@ def _problem(
             order=manifest.get("order"),
             schema=run_folder.read_schema(folder),
             drop=manifest.get("not_given", ()),
+            redact=False,  # a run that hides something was refused before
             trust_pickle=trust_pickle,
             trust=trust,
             remote=remote,

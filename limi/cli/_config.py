@@ -43,6 +43,7 @@ _WORDS = {
     Path: "a path",
 }
 _OWN = {"settings"}  # of the method of a test; those of other commands are of other things
+_ASKED = {"drop", "only", "protected_from", "key"}  # say which columns the model is given
 _LABELS = {"favorable", "order"}  # that one text names with commas, and a list may name too
 _LONGEST = 80  # characters of a value that are quoted
 
@@ -128,9 +129,23 @@ def _fill_in(context: typer.Context, value: str | None) -> str | None:
         return None
     path = FILE if value is None and os.path.lexists(FILE) else value
     if path is not None:
-        context.default_map = read_file(path)[str(context.info_name)]
+        said = read_file(path)
+        _require_question(path, str(context.info_name), said)
+        context.default_map = said[str(context.info_name)]
         context.meta[_META] = path
     return path
+
+
+def _require_question(path: str, command: str, said: Mapping[str, Mapping[str, Any]]) -> None:
+    """InvalidInput where a command that asks the model has no option for a key of the file that
+    says what is asked: it would ask something else in silence."""
+    lacking = [name for name in said[_MAIN] if name in _ASKED and name not in _COMMANDS[command]]
+    if lacking and "model" in _COMMANDS[command]:
+        raise InvalidInput(
+            f"{path!r} has {lacking[0]!r}, which limi {command} does not take, so it would ask a "
+            "different question; give it a table that has all columns and a file without "
+            f"{lacking[0]!r} (--config FILE, or --config none)"
+        )
 
 
 def file_of(context: typer.Context) -> str | None:

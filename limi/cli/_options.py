@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from limi.cli._apart import HEADERS, MODEL, RUN, TABLE, Reads
+from limi.cli._apart import HEADERS, MODEL, RUN, TABLE, Reads, table_files
 
 if TYPE_CHECKING:
     from limi.remote.options import Remote
@@ -24,11 +24,13 @@ __all__ = [
     "Fill",
     "Full",
     "Header",
+    "Key",
     "LabelNames",
     "LabelOrder",
     "NewerSchema",
     "Only",
     "Price",
+    "ProtectedFrom",
     "Redact",
     "Rename",
     "Returned",
@@ -96,6 +98,14 @@ Redact = Annotated[
 ShowPersonal = Annotated[
     bool, Option("--show-personal", help="Show columns that look like personal data.")
 ]
+
+ProtectedFrom = Annotated[
+    str | None,
+    Option(metavar="FILE", help="Table with protected columns that the model's table lacks."),
+    Reads("the protected table", table_files),
+]
+
+Key = Annotated[str | None, Option(help="Column that identifies people in both tables.")]
 
 LabelNames = Annotated[
     str | None,

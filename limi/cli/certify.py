@@ -16,11 +16,16 @@ from limi.cli._options import (
     Cluster,
     Constraints,
     DecisionRule,
+    Drop,
     FavorableLabels,
+    Only,
+    Redact,
     SchemaFile,
+    ShowPersonal,
     TableFile,
     Trust,
     TrustPickle,
+    redacted,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +60,10 @@ def certify(
     decision: DecisionRule = None,
     schema: SchemaFile = None,
     constraint: Constraints = None,
+    drop: Drop = None,
+    only: Only = None,
+    redact: Redact = None,
+    show_personal: ShowPersonal = False,
     max_boxes: Annotated[int, Option(help="Most boxes to cut a neighbourhood into.")] = 4096,
     seconds_each: Annotated[
         float, Option(help="Seconds the solver may spend on each person still undecided.")
@@ -100,6 +109,9 @@ def certify(
             rows=rows or None,
             domain=domain,
             domain_seconds=domain_seconds,
+            drop=drop or (),
+            only=only or (),
+            redact=redacted(redact, show_personal),
             max_boxes=max_boxes,
             seconds_each=seconds_each,
             max_seconds=max_seconds,

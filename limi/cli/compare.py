@@ -28,6 +28,7 @@ from limi.cli._options import (
     SchemaFile,
     TableFile,
     TestedModel,
+    Trust,
     TrustPickle,
     remote_of,
 )
@@ -87,6 +88,7 @@ def compare(
         int | None, Option(help="Characters per line; a wider table is split by method.")
     ] = None,
     trust_pickle: TrustPickle = False,
+    trust: Trust = None,
     header: Header = None,
     concurrency: Concurrency = None,
     cache: Cache = None,
@@ -126,6 +128,7 @@ def compare(
             workers=workers,
             cluster=cluster,
             trust_pickle=trust_pickle,
+            trust=trust or (),
             remote=remote_of(header, concurrency, cache, price),
             table_name=table,
             on_run=on_step,

@@ -229,7 +229,6 @@ def _open_table(
     seed: int,
     common: dict[str, Any],
 ) -> Exploration:
-    from limi.audits.hiding import settle_hidden
     from limi.audits.problem import prepare
     from limi.audits.sending import settle_remote
     from limi.cli._asking import fill_in
@@ -249,7 +248,7 @@ def _open_table(
     frame = given.pop("frame")
 
     def opened(uri: str, remote: Any) -> Any:
-        problem = prepare(
+        return prepare(
             uri,
             frame,
             protected=protected or (),
@@ -257,11 +256,11 @@ def _open_table(
             order=about["order"],
             drop=about["drop"] or (),
             only=about["only"] or (),
+            redact=redacted(about["redact"], about["show_personal"]),
             table_name=place,
             **given,
             **{**opens, "remote": remote},
         )
-        return settle_hidden(problem, redacted(about["redact"], about["show_personal"]))
 
     with showing_command(answers):
         seconds, remote = common["timeout"], opens["remote"]

@@ -23,17 +23,25 @@ from limi.cli._options import (
     Concurrency,
     Constraints,
     DecisionRule,
+    Drop,
     FavorableLabels,
+    FitRows,
     Header,
+    Key,
     LabelOrder,
+    Only,
     Price,
+    ProtectedFrom,
+    Redact,
     Returned,
     SchemaFile,
+    ShowPersonal,
     TableFile,
     TestedModel,
     Trust,
     TrustPickle,
     Workers,
+    redacted,
     remote_of,
 )
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR
@@ -98,6 +106,13 @@ def gate(
     ] = (DEFAULT_GENERATOR),
     schema: SchemaFile = None,
     constraint: Constraints = None,
+    drop: Drop = None,
+    only: Only = None,
+    redact: Redact = None,
+    show_personal: ShowPersonal = False,
+    protected_from: ProtectedFrom = None,
+    key: Key = None,
+    fit_rows: FitRows = None,
     max_queries: Annotated[
         int, Option(help="Most rows to put to the model.")
     ] = DEFAULT_GATE_QUERIES,
@@ -145,7 +160,7 @@ def gate(
     check_log(log)
     wanted = {"out": out, "junit": junit, "sarif": sarif, "markdown": _as_path(markdown)}
     places = _places(wanted)
-    given = source(table, target, favorable, schema, constraint)
+    given = source(table, target, favorable, schema, constraint, fit_rows)
     _console.announce_sending(model)
     with _console.run_progress() as show:
         answered = run_gate(
@@ -161,6 +176,12 @@ def gate(
             privileged=privileged or (),
             baseline=_needed(context, baseline, rule or ()),
             generator=generator,
+            drop=drop or (),
+            only=only or (),
+            redact=redacted(redact, show_personal),
+            protected_from=None if protected_from is None else files.read(protected_from),
+            protected_from_name=protected_from or "the protected table",
+            key=key,
             max_queries=max_queries,
             max_seconds=max_seconds,
             error=error,
@@ -301,7 +322,7 @@ def _show(answered: Gate) -> None:
         _console.out.print(page.why(judged), soft_wrap=True)
     for note in answered.notes:
         _console.out.print(note, soft_wrap=True)
-    if answered.failed and answered.examples:
+    if answered.broken and answered.examples:
         _console.out.print("Decisions that flip:")
         for found in answered.examples:
             _console.out.print(f"  {page.example(found, answered)}", soft_wrap=True)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.audits.hiding import say_region
 from limi.decisions import favors
 from limi.gates._rules import Rule
 from limi.metrics._rate import clopper_pearson
@@ -131,6 +132,7 @@ def measuring(
     *,
     baseline: BaselineRate | None,
     split: Split | None,
+    hidden: Collection[str],
     most_learned: int,
 ) -> Measuring:
     """A rule at work, each of whose limits may be wrong with probability `error`."""
@@ -145,7 +147,7 @@ def measuring(
     if rule.measure == "spd":
         assert rule.column is not None
         return _Parity(error, schema, rule.column, split)
-    return _WorstRegion(error, schema, most_learned)
+    return _WorstRegion(error, schema, hidden, most_learned)
 
 
 def _known(cells: NDArray[np.generic] | None) -> NDArray[np.generic]:
@@ -321,8 +323,11 @@ class _WorstRegion(Measuring):
     high; the upper limit can only be wrong where that of the worst is, so each has all of it.
     """
 
-    def __init__(self, error: float, schema: Schema, most_learned: int) -> None:
+    def __init__(
+        self, error: float, schema: Schema, hidden: Collection[str], most_learned: int
+    ) -> None:
         self._error, self._schema, self._most_learned = error, schema, most_learned
+        self._hidden = hidden
         self._rows: list[Rows] = []
         self._flips: list[Mask] = []
         self._regions: list[Region] = []
@@ -359,7 +364,7 @@ class _WorstRegion(Measuring):
         part = self._error / max(1, len(self._regions))
         return tuple(
             RegionRate(
-                str(region) or "everybody, because no region stands out",
+                say_region(region, self._hidden) or "everybody, because no region stands out",
                 hits,
                 n,
                 share_limits(hits, n, part)[0],

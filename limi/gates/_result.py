@@ -98,11 +98,30 @@ class Gate:
     decision: str = "favorable"  # what counted as one
     kind: Kind = "favorable"
     classes: tuple[str, ...] = ()  # where decisions are classes
+    hidden: tuple[str, ...] = ()  # columns whose cells are shown nowhere
 
     @property
-    def failed(self) -> tuple[Judged, ...]:
+    def broken(self) -> tuple[Judged, ...]:
         """The rules that are broken."""
         return tuple(judged for judged in self.rules if judged.answer == Answer.FAIL)
+
+    @property
+    def passed(self) -> bool:
+        """Are all rules kept?"""
+        return self.answer == Answer.PASS
+
+    @property
+    def failed(self) -> bool:
+        """Is a rule broken?"""
+        return self.answer == Answer.FAIL
+
+    @property
+    def inconclusive(self) -> bool:
+        """Was the budget spent before the rules were decided?"""
+        return self.answer == Answer.INCONCLUSIVE
+
+    def __bool__(self) -> bool:
+        return self.passed
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; what is not known is null."""

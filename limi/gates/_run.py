@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from limi.audits.beside import read_beside
 from limi.audits.generator_source import GeneratorSource, anchored
+from limi.audits.hiding import hide_examples
 from limi.audits.hiring import MOVING, hire, want_workers
 from limi.audits.problem import Problem, prepare, protected_values, with_held_out
 from limi.audits.run_folder import versions
@@ -84,6 +86,11 @@ def gate(
     generator: str | Path | Generator | None = DEFAULT_GENERATOR,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
+    drop: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    redact: bool | str | Sequence[str] = True,
+    protected_from: Frame | None = None,
+    key: str | None = None,
     max_queries: int | None = DEFAULT_GATE_QUERIES,
     max_seconds: float | None = None,
     seed: int = 0,
@@ -96,6 +103,7 @@ def gate(
     remote: Remote | None = None,
     table_name: str = "table",
     held_out_name: str = "held-out rows",
+    protected_from_name: str = "the protected table",
     command: str = "",
     on_progress: Callable[[Progress], None] = lambda progress: None,
     clock: Callable[[], float] = time.perf_counter,
@@ -115,6 +123,7 @@ def gate(
     _check_ends(budget, max_batch)
     has_workers = want_workers(model, workers, cluster, device, budget)
     found = anchored(generator)
+    beside = read_beside(protected_from, key, protected_from_name)
     watch = Watch(clock, max_seconds, on_progress)
     watch.enter("contract")
     problem = prepare(
@@ -128,14 +137,18 @@ def gate(
         order=order,
         schema=schema,
         constraints=constraints,
+        drop=drop,
+        only=only,
+        redact=redact,
         trust_pickle=trust_pickle,
         trust=trust,
         remote=settle_remote(model, remote, max_queries=max_queries),
         table_name=table_name,
+        beside=beside,
         clock=clock,
     )
     if held_out is not None:
-        problem = with_held_out(problem, held_out, held_out_name)
+        problem = with_held_out(problem, held_out, held_out_name, beside)
     exchange = exchange_of(problem.target)
     _require_kind(wanted, problem)
     wanted = _settle(wanted, problem)
@@ -393,6 +406,7 @@ class _Looks:
             plan.problem.schema,
             baseline=self._compared.get(rule.population),
             split=None if rule.column is None else plan.splits.get(rule.column),
+            hidden=plan.problem.hidden,
             most_learned=min(_MOST_LEARNED, max(1, affordable // _LEARNING_SHARE)),
         )
         return _Work(rule, work, work.estimate())
@@ -533,7 +547,10 @@ class _Looks:
                 ColumnRate(column, population, *counts)
                 for (column, population), counts in self._alone.items()
             ),
-            examples=examples(problem.schema, self._ledger.all(), _EXAMPLES, rule),
+            examples=hide_examples(
+                examples(problem.schema, self._ledger.all(), _EXAMPLES, rule), problem.hidden
+            ),
+            hidden=problem.hidden,
             decision=str(rule),
             kind=rule.kind,
             classes=tuple(map(str, rule.labels)) if isinstance(rule, Classes) else (),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.audits.drafts import Draft
+from limi.audits.hiding import HIDDEN, hide_cells, hide_schema, say_region
 from limi.audits.problem import Problem, protected_values
 from limi.audits.run_folder import FORMAT, versions
 from limi.metrics._rate import clopper_pearson
@@ -120,7 +121,8 @@ class Proof:
             n, hits = int(held.sum()), int(proven[held].sum())
             if n and hits >= _LEAST_PROVEN * n:
                 flips = int((self.answer[held] == Answer.FLIPS).sum())
-                found.append({"where": str(region), "people": n, "proven": hits, "flips": flips})
+                where = say_region(region, self.problem.hidden)
+                found.append({"where": where, "people": n, "proven": hits, "flips": flips})
         return found
 
     def picture(self) -> dict[str, Any]:
@@ -139,15 +141,19 @@ class Proof:
         gaps = np.abs(np.diff(self.witness_scores, axis=1))[:, 0]
         order = np.argsort(-np.round(np.nan_to_num(gaps, nan=-1.0), 6), kind="stable")
         columns = self.problem.schema.columns
+        sides = {"person": self.rows, "witness": self.witness, "partner": self.partner}
         return [
             {
                 "row": int(self.chosen[place]),
                 "fields": [
                     {
                         "name": column.name,
-                        "person": column.show(float(self.rows[place, j])),
-                        "witness": column.show(float(self.witness[place, j])),
-                        "partner": column.show(float(self.partner[place, j])),
+                        **{
+                            side: HIDDEN
+                            if column.name in self.problem.hidden
+                            else column.show(float(rows[place, j]))
+                            for side, rows in sides.items()
+                        },
                     }
                     for j, column in enumerate(columns)
                 ],
@@ -179,6 +185,7 @@ class Proof:
             "largest_gap_near_a_person_at_most": float(self.gap[known].max(initial=0.0)),
             "near": self.near,
             "protected": protected_values(self.problem.schema),
+            "hidden": list(self.problem.hidden),
             "favorable": self.problem.favorable,
             "table": self.problem.table_name,
             "model": self.problem.model_name,
@@ -206,36 +213,40 @@ class Proof:
         tree = self.as_dict()
         files: dict[str, Content] = {
             "proof.json": to_json(tree) + "\n",
-            "schema.toml": dump(self.problem.schema),
+            "schema.toml": dump(hide_schema(self.problem.schema, self.problem.hidden)),
             "people.parquet": self._list_people(),
             "report.html": page.render(tree),
         }
         draft.finish(files, keep_journal=False)
 
     def _list_people(self) -> bytes:
-        """Everybody as the table has them, with the answer and a row that flips."""
+        """Everybody as the table has them, with the answer and a row that flips; one word in
+        the place of what is hidden."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        codec = self.problem.target.codec
+        codec, hidden = self.problem.target.codec, self.problem.hidden
         flips = self.answer == Answer.FLIPS
 
         def told(rows: Rows, prefix: str) -> dict[str, Any]:
-            shown = [
-                [column.show(float(cell)) if there else None for cell, there in pairs]
-                for column, pairs in zip(
-                    codec.schema.columns,
-                    (zip(rows[:, j], flips, strict=True) for j in range(rows.shape[1])),
-                    strict=True,
-                )
-            ]
+            shown = {
+                column.name: [
+                    (HIDDEN if column.name in hidden else column.show(float(cell)))
+                    if there
+                    else None
+                    for cell, there in zip(rows[:, j], flips, strict=True)
+                ]
+                for j, column in enumerate(codec.schema.columns)
+            }
             return {
-                f"{prefix}{column.name}": pa.array(cells, pa.string())
-                for column, cells in zip(codec.schema.columns, shown, strict=True)
+                f"{prefix}{name}": pa.array(cells, pa.string()) for name, cells in shown.items()
             }
 
         backend = codec.backend
-        table = backend.to_arrow(codec.decode(self.rows))
+        frame = codec.decode(self.rows)
+        cells = {name: backend.column(frame, name) for name in backend.names(frame)}
+        frame = backend.frame(hide_cells(cells, hidden, backend, len(self))) if hidden else frame
+        table = backend.to_arrow(frame)
         added = {
             "answer": pa.array([WORDS[Answer(a)] for a in self.answer]),
             "decided_by": pa.array([Stage(s).name.lower() for s in self.stage]),

@@ -90,6 +90,9 @@ def certify(
     domain_seconds: float = DEFAULT_DOMAIN_SECONDS,
     schema: Schema | None = None,
     constraints: GivenConstraints = (),
+    drop: str | Sequence[str] = (),
+    only: str | Sequence[str] = (),
+    redact: bool | str | Sequence[str] = True,
     max_boxes: int = DEFAULT_BOXES,
     seconds_each: float = DEFAULT_SECONDS_EACH,
     max_seconds: float | None = None,
@@ -136,6 +139,9 @@ def certify(
         decision=decision,
         schema=schema,
         constraints=constraints,
+        drop=drop,
+        only=only,
+        redact=redact,
         trust_pickle=trust_pickle,
         trust=trust,
         table_name=table_name,
@@ -316,6 +322,7 @@ class _Plan:
             "target": problem.label_column,
             "table": problem.table_name,
             "model": problem.model_name,
+            **({"hidden": list(problem.hidden)} if problem.hidden else {}),
             **problem.hashes(),
         }
         text = json.dumps(config, sort_keys=True, default=str)

@@ -38,8 +38,8 @@ def sentence(gate: Gate) -> str:
         kept = "the rule is kept" if len(gate.rules) == 1 else "all rules are kept"
         return f"Pass: {kept} ({cost})."
     if gate.answer == Answer.FAIL:
-        names = both([judged.rule.text for judged in gate.failed], "; ")
-        return f"Fail: {names} {'is' if len(gate.failed) == 1 else 'are'} broken ({cost})."
+        names = both([judged.rule.text for judged in gate.broken], "; ")
+        return f"Fail: {names} {'is' if len(gate.broken) == 1 else 'are'} broken ({cost})."
     left = [judged.rule.text for judged in gate.rules if judged.answer == Answer.INCONCLUSIVE]
     return (
         f"Inconclusive: {both(left, '; ')} {'is' if len(left) == 1 else 'are'} neither clearly "
@@ -146,9 +146,9 @@ def render_markdown(gate: Gate) -> str:
         "|" + "---|" * len(HEADINGS),
         *("| " + " | ".join(map(markdown, cells(judged))) + " |" for judged in gate.rules),
     ]
-    notes = [why(judged) for judged in gate.failed] + [*gate.notes]
+    notes = [why(judged) for judged in gate.broken] + [*gate.notes]
     lines += ["", *(f"- {markdown(note)}" for note in notes)] if notes else []
-    if gate.failed and gate.examples:
+    if gate.broken and gate.examples:
         lines += ["", "Decisions that flip:", ""]
         lines += [f"- {markdown(example(found, gate))}" for found in gate.examples]
     tested = f"Model {gate.model} on {gate.table}, protected {', '.join(gate.protected)}, seed "

@@ -14,7 +14,7 @@ def annotate(gate: Gate, file: str) -> list[str]:
         return [_command("warning", file, "Fairness gate: inconclusive", sentence(gate))]
     return [
         _command("error", file, f"Fairness gate: {judged.rule.text}", why(judged))
-        for judged in gate.failed
+        for judged in gate.broken
     ]
 
 

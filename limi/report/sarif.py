@@ -26,7 +26,7 @@ def render(gate: Gate, file: str, text: str | None = None) -> str:
     """The JSON; `file` is where the rules stand, as seen from the project, `text` its content."""
     results = []
     described: dict[str, str] = {}
-    for judged in gate.failed:
+    for judged in gate.broken:
         metric = f"limi/{judged.rule.metric}"
         described[metric] = (
             f"The gate limits {judged.rule.metric}, and the model exceeds the limit."

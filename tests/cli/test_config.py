@@ -188,7 +188,8 @@ def test_rules_of_the_table_and_twins_are_options_like_others(tmp_path):
         "twin": True,
         "protected_from": str(tmp_path / "people.csv"),
     }
-    assert said["gate"] == {"constraint": ["age <= 90"]}
+    # A gate asks the question of the test; whether twins are asked about too is the test's alone.
+    assert said["gate"] == {key: said["test"][key] for key in ("constraint", "protected_from")}
 
 
 def test_lists_may_be_one_text_or_a_table(tmp_path):

@@ -69,7 +69,7 @@ def test_a_bad_model_fails_sooner_and_shows_whom_it_decides_otherwise():
     assert result.answer == Answer.FAIL
     assert result.rules[0].estimate.low > 0.01
     assert result.queries < 200
-    assert result.failed == result.rules
+    assert result.broken == result.rules
     for example in result.examples:
         (changed,) = [field.name for field in example.fields if field.changed]
         assert changed == "sex"
@@ -461,3 +461,12 @@ def test_a_run_whose_method_searched_the_population_itself_can_be_a_baseline(tmp
     )
     assert same.answer in (Answer.FAIL, Answer.INCONCLUSIVE)
     assert same.rules[0].estimate.value == pytest.approx(0.0, abs=0.05)
+
+
+def test_only_a_pass_is_true():
+    passed = ask(flips_below(0), "uniform_rate <= 1 %")
+    failed = ask(flips_below(200), "uniform_rate <= 1 %")
+    unknown = ask(flips_below(100), "uniform_rate <= 10 %", max_queries=3_000)
+    answers = [(one.passed, one.failed, one.inconclusive) for one in (passed, failed, unknown)]
+    assert answers == [(True, False, False), (False, True, False), (False, False, True)]
+    assert [bool(one) for one in (passed, failed, unknown)] == [True, False, False]
