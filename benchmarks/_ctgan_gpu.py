@@ -40,7 +40,6 @@ from limi.table.schema_files import dump, parse
 TABLES = ("census", "credit", "bank", "meps")
 ATN = {
     "transport": {"census": 0.965, "credit": 0.955, "bank": 0.975, "meps": 0.98},
-    "tvae": {"census": 0.92, "credit": 0.92, "bank": 0.90, "meps": 0.92},
     "ctgan": {"census": 0.865, "credit": 0.815, "bank": 0.885, "meps": 0.88},
 }
 N_DECODED = {"cuda": 1_000_000, "cpu": 65_536}
@@ -194,7 +193,7 @@ def package(rows, schema, table_name: str, n_steps: int, device: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--generators", nargs="*", default=["transport", "tvae", "ctgan"])
+    parser.add_argument("--generators", nargs="*", default=["transport", "ctgan"])
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     parser.add_argument("--seeds", nargs="*", type=int, default=[0, 1, 2])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -32,7 +32,6 @@ from limi.table.frames import Codec
 ATN = {
     "trees": {"census": 0.99, "credit": 0.955, "bank": 0.99, "meps": 0.99},
     "transport": {"census": 0.965, "credit": 0.955, "bank": 0.975, "meps": 0.98},
-    "tvae": {"census": 0.92, "credit": 0.92, "bank": 0.90, "meps": 0.92},
     "ctgan": {"census": 0.865, "credit": 0.815, "bank": 0.885, "meps": 0.88},
 }
 FIT_SECONDS = {"trees": 2.0}

@@ -74,7 +74,6 @@ _PAIRS = ("limi+adf", "natural+aequitas", "themis+expga", "vbtx+sg")
 _BRIEF: dict[str, dict[str, Any]] = {
     "transport": {"steps": 30},
     "ctgan": {"epochs": 1, "min_steps": 20},
-    "tvae": {"epochs": 1, "min_steps": 20},
 }
 
 

@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from limi.generators._state import FORMAT
 from limi.system.writing import Content
 from limi.table.schema import Schema
-from limi.types import Index, Latents, Rows, Scores
+from limi.types import Latents, Rows, Scores
 
 __all__ = [
     "Encoder",
     "Generator",
     "GeneratorOffers",
     "OnStep",
-    "WithCells",
     "WithDensity",
     "WithTensors",
     "packed",
@@ -134,16 +133,6 @@ class WithTensors(Protocol):
 
     def decode_tensor(self, latents: Any) -> Any:
         """(n, columns) float64 codes, one row per latent."""
-        ...
-
-
-@runtime_checkable
-class WithCells(Protocol):
-    """A generator of which one number of a latent draws the cell of one column, and no other."""
-
-    @property
-    def cell_latents(self) -> Index:
-        """(columns,): where that number stands, for each column; empty where there are none."""
         ...
 
 

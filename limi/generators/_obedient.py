@@ -4,9 +4,7 @@ drawn again.
 A derived column tells a generator nothing that its sources do not, so it is not learned: the
 generator is fitted to the other columns, and what it decodes is completed.
 
-A row that breaks a rule is dropped and another drawn. Where single numbers of a latent draw single
-cells, those of the columns in the broken rules are drawn again first: a network that
-draws its cells apart from each other breaks rules often, and the rest of the row is as good as any.
+A row that breaks a rule is dropped and another drawn.
 """
 
 from __future__ import annotations
@@ -24,22 +22,18 @@ from limi.generators._base import (
     Encoder,
     Generator,
     OnStep,
-    WithCells,
     WithDensity,
     WithTensors,
 )
-from limi.table.constraints import find_broken
-from limi.table.enforcer import Enforcer
 from limi.table.partners import complete
 from limi.table.schema import Schema
-from limi.types import Index, Latents, Mask, Rows, Scores
+from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Drawn", "draw", "draws", "fit_to", "learned_schema", "obey"]
 
 _ROUND = 1 << 13  # latents at a time, so that rows do not depend on how many are wanted
 _VAIN = 200_000  # rows after which a generator that makes one in a thousand counts as unable
 _LEAST = 0.001
-_REDRAWN = 20  # times that the cells of broken rules are drawn again
 
 
 def learned_schema(schema: Schema) -> Schema:
@@ -81,7 +75,6 @@ def obey(generator: Generator, schema: Schema) -> Generator:
         (Encoder, _Encodes),
         (WithDensity, _Weighs),
         (WithTensors, _Tensors),
-        (WithCells, _Cells),
     )
     bases = [mixin for offers, mixin in offered if isinstance(generator, offers)]
     made: type[_Completing] = type("Completing", (*bases, _Completing), {"kind": generator.kind})
@@ -144,18 +137,6 @@ class _Weighs(_Completing):
         return np.where(self.schema.enforcer.disagrees(rows), -np.inf, known)
 
 
-class _Cells(_Completing):
-    @property
-    def cell_latents(self) -> Index:
-        """Where the numbers of learned cells stand; -1 for derived ones."""
-        assert isinstance(self.inner, WithCells)
-        if not len(self.inner.cell_latents):
-            return self.inner.cell_latents
-        places: Index = np.full(len(self.schema), -1)
-        places[self._places] = self.inner.cell_latents
-        return places
-
-
 class _Tensors(_Completing):
     @property
     def device(self) -> Any:
@@ -193,7 +174,7 @@ def draw(
     parts, drawn, kept = [np.empty((0, len(schema)))], 0, 0
     for part in draws(generator, n, rng, schema):
         parts.append(part.rows)
-        drawn, kept = drawn + part.tried, kept + part.kept
+        drawn, kept = drawn + part.tried, kept + len(part.rows)
     return np.concatenate(parts)[:n], kept / drawn if drawn else 1.0
 
 
@@ -203,7 +184,6 @@ class Drawn:
 
     rows: Rows
     tried: int  # latents
-    kept: int  # of them those whose rows kept the rules as they were drawn
 
 
 def draws(
@@ -216,57 +196,16 @@ def draws(
     """
     enforcer = (generator.schema if schema is None else schema).enforcer
     if enforcer is None or not enforcer.constraints:
-        yield Drawn(generator.decode(generator.sample_latents(n, rng)), n, n)
+        yield Drawn(generator.decode(generator.sample_latents(n, rng)), n)
         return
     drawn = have = 0
     while have < n:
-        latents = generator.sample_latents(_ROUND, rng)
-        rows = generator.decode(latents)
-        broken = enforcer.breaks(rows)
-        kept = int((~broken).sum())
-        mended = _mend(generator, enforcer, latents, rows, broken, rng)
-        rows = rows[~mended]
+        rows = generator.decode(generator.sample_latents(_ROUND, rng))
+        rows = rows[~enforcer.breaks(rows)]
         drawn, have = drawn + _ROUND, have + len(rows)
-        yield Drawn(rows, _ROUND, kept)
+        yield Drawn(rows, _ROUND)
         if drawn >= _VAIN and have < _LEAST * drawn:
             raise InvalidInput(
                 f"of {drawn:,} rows that the generator {generator.kind} made, {have:,} keep the "
                 "rules of the table; fit it on rows that keep them, or use another generator"
             )
-
-
-def _mend(
-    generator: Generator,
-    enforcer: Enforcer,
-    latents: Latents,
-    rows: Rows,
-    broken: Mask,
-    rng: np.random.Generator,
-) -> Mask:
-    """Draw the columns in the broken rules again, in place; which rows break one still."""
-    places = generator.cell_latents if isinstance(generator, WithCells) else np.arange(0)
-    if not len(places):
-        return broken
-    uses = _cells_of_rules(enforcer, len(places)) & (places >= 0)
-    at = np.flatnonzero(broken)
-    left = broken.copy()
-    for _ in range(_REDRAWN):
-        if not len(at):
-            break
-        rules = find_broken(enforcer.constraints, rows[at])
-        anew = (rules[:, :, None] & uses).any(axis=1)
-        fresh = rng.standard_normal(anew.shape)
-        cells = np.ix_(at, np.maximum(places, 0))
-        latents[cells] = np.where(anew, fresh, latents[cells])
-        rows[at] = generator.decode(latents[at])
-        left[at] = enforcer.breaks(rows[at])
-        at = at[left[at]]
-    return left
-
-
-def _cells_of_rules(enforcer: Enforcer, width: int) -> NDArray[np.bool_]:
-    """(rules, columns): whose cells make a rule broken; those of sources for derived columns."""
-    uses = np.zeros((len(enforcer.constraints), width), dtype=bool)
-    for number, constraint in enumerate(enforcer.constraints):
-        uses[number, enforcer.trace(constraint.columns)] = True
-    return uses

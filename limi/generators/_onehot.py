@@ -131,28 +131,6 @@ class Blocks:
         ]
         return torch.cat(largest).index_select(0, self.rank).T.contiguous()
 
-    def pick(self, scores: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, blocks) places at shares of each block's softmax, and the fraction of it passed."""
-        import torch
-
-        found = [
-            pick(part.softmax(-1), some)
-            for part, some in zip(self.spread(scores), self._group(shares), strict=True)
-        ]
-        places, fractions = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
-        return places.index_select(1, self.rank), fractions.index_select(1, self.rank)
-
-    def share(self, scores: Tensor, places: Tensor, fractions: Tensor) -> Tensor:
-        """(n, blocks): shares that `pick` takes to these places and fractions."""
-        import torch
-
-        shares = []
-        grouped = zip(self.spread(scores), self._group(places), self._group(fractions), strict=True)
-        for part, place, fraction in grouped:
-            low, width = interval(part.softmax(-1), place)
-            shares.append(low + fraction * width)
-        return torch.cat(shares, 1).index_select(1, self.rank)
-
     def spread(self, scores: Tensor) -> list[Tensor]:
         """(n, blocks, width) of each group, minus infinity at padding."""
         padded = _rearranging()[0].apply(scores, self.forth, self.back)
@@ -166,10 +144,6 @@ class Blocks:
         flat = [part.view(len(part), -1) for part in parts]
         joined = torch.cat(flat, 1) if len(flat) > 1 else flat[0]
         return _rearranging()[1].apply(joined, self.forth, self.back)
-
-    def _group(self, by_block: Tensor) -> Any:
-        order = self.rank.argsort()
-        return by_block.index_select(1, order).split([count for count, _ in self.groups], 1)
 
 
 def _alike(widths: NDArray[Any], order: NDArray[Any]) -> list[NDArray[Any]]:

@@ -106,7 +106,7 @@ class Context:
         (lambda: _complete._methods("the"), ["themis"]),
         (lambda: _complete._methods("limi+a"), ["limi+adf", "limi+aequitas"]),
         (lambda: _complete._several_methods("limi,them"), ["limi,themis"]),
-        (lambda: _complete._generators("t"), ["transport", "trees", "tvae"]),
+        (lambda: _complete._generators("t"), ["transport", "trees"]),
         (lambda: _complete._kinds("sk"), ["sklearn:", "skops:"]),
         (lambda: _complete._kinds("skops:mo"), []),
         (lambda: _complete._columns(Context(table="adult"), "se"), ["sex"]),

@@ -364,7 +364,7 @@ def test_a_device_that_is_not_there_is_refused():
         ctgan.fit(table(20), SCHEMA, np.random.default_rng(0), settings=FAST, device="nowhere")
 
 
-@pytest.mark.parametrize("name", ["ctgan", "tvae", "transport"])
+@pytest.mark.parametrize("name", ["ctgan", "transport"])
 def test_without_torch_a_sentence_names_the_extra(name, monkeypatch):
     from limi import generators
 

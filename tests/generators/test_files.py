@@ -13,7 +13,7 @@ import pytest
 
 from limi import generators
 from limi.errors import CorruptStore, InvalidInput, MissingDependency
-from limi.generators import _state, ctgan, transport, trees, tvae
+from limi.generators import _state, ctgan, transport, trees
 from limi.generators._base import WithDensity
 from limi.generators._checks import require_rows
 from limi.table.schema import Column, Schema
@@ -26,14 +26,13 @@ SCHEMA = Schema(
         Column(name="ok", kind="boolean", levels=(False, True)),
     )
 )
-KINDS = ["trees", "transport", "ctgan", "tvae"]
+KINDS = ["trees", "transport", "ctgan"]
 SETTINGS = {
     "trees": trees.Settings(min_leaf=10, max_bins=8),
     "transport": transport.Settings(hidden=8, embedding=2, steps=10, batch=32),
     "ctgan": ctgan.Settings(
         epochs=1, min_steps=2, batch=20, noise=4, generator_layers=(8, 8), max_modes=3
     ),
-    "tvae": tvae.Settings(min_steps=4, max_steps=4, batch=20, code=4, layers=(8,), max_modes=3),
 }
 
 
@@ -302,7 +301,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
         with pytest.raises(InvalidInput, match=words):
             generators.load(place)
     with pytest.raises(InvalidInput, match="the device 'banana' cannot be used"):
-        generators.load(packed(content("tvae"), tmp_path / "g.limi"), device="banana")
+        generators.load(packed(content("ctgan"), tmp_path / "g.limi"), device="banana")
 
 
 def test_a_generator_that_needs_torch_says_so_itself(monkeypatch):

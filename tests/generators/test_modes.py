@@ -236,18 +236,6 @@ def test_equal_places_go_to_the_first():
     assert blocks.argmax(torch.tensor([[1.0, 2.0, 2.0, 5.0, 5.0]])).tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("widths", WIDTHS, ids=str)
-@pytest.mark.usefixtures("grouping")
-def test_shares_lead_to_places_and_back(widths):
-    blocks = Blocks.of(widths, CPU)
-    rng = np.random.default_rng(0)
-    scores = torch.tensor(rng.normal(size=(500, int(widths.sum()))) * 3).float()
-    shares = torch.tensor(rng.random((500, len(widths))))
-    places, fractions = blocks.pick(scores, shares)
-    assert (places < torch.tensor(widths)).all()
-    assert torch.allclose(blocks.share(scores, places, fractions), shares, atol=1e-9)
-
-
 def test_places_are_picked_as_often_as_their_chance():
     chances = torch.tensor([[0.5, 0.0, 0.3, 0.2, 0.0]]).expand(10_000, 5)
     shares = (torch.arange(10_000).double() + 0.5) / 10_000

@@ -1,7 +1,5 @@
 """Generators of tables with rules: derived columns computed, broken rows drawn again."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 
@@ -88,31 +86,3 @@ def test_a_generator_that_keeps_no_rule_is_refused(monkeypatch):
     made = generators.obey(Rounding(Schema(COLUMNS)), schema)
     with pytest.raises(InvalidInput, match="of 204,800 rows that the generator rounding made, 0"):
         generators.draw(made, 10, np.random.default_rng(0))
-
-
-@dataclass(frozen=True)
-class CellByCell(Rounding):
-    """Every number of a latent draws one cell."""
-
-    @property
-    def cell_latents(self):
-        return np.arange(self.latent_dim)
-
-
-def test_cells_of_broken_rules_are_drawn_again_before_a_row_is_dropped():
-    plain = generators.obey(Rounding(Schema(COLUMNS)), SCHEMA)
-    mending = generators.obey(CellByCell(Schema(COLUMNS)), SCHEMA)
-    dropped = next(generators.draws(plain, 100, np.random.default_rng(0)))
-    mended = next(generators.draws(mending, 100, np.random.default_rng(0)))
-    assert mended.kept == dropped.kept == len(dropped.rows) < 0.8 * dropped.tried
-    assert len(mended.rows) > 0.99 * mended.tried
-    assert not SCHEMA.enforcer.breaks(mended.rows).any()
-    assert not SCHEMA.enforcer.disagrees(mended.rows).any()
-    # Of a row that broke a rule about a tie the school is as it was drawn.
-    schema = ruled(["sex"], (("wife", 'tie == "Wife" implies sex == "Female"'),))
-    again = generators.obey(CellByCell(Schema(COLUMNS)), schema)
-    (part,) = generators.draws(again, 100, np.random.default_rng(0))
-    first = again.decode(again.sample_latents(part.tried, np.random.default_rng(0)))
-    assert len(part.rows) == len(first)
-    np.testing.assert_array_equal(part.rows[:, 2:], first[:, 2:])
-    assert (part.rows[:, :2] != first[:, :2]).any()

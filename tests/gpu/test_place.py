@@ -82,7 +82,7 @@ def test_ranks_are_a_random_order():
     np.testing.assert_array_equal(order, ranks(5, torch.arange(10_000)).numpy())
 
 
-@pytest.mark.parametrize("kind", ["ctgan", "tvae", "transport"])
+@pytest.mark.parametrize("kind", ["ctgan", "transport"])
 def test_latents_by_number_follow_the_generator(kind, credit):
     rows = Codec.learn(credit.frame, credit.schema).encode(credit.frame)
     module = generators.get(kind)
@@ -161,7 +161,7 @@ def test_auto_is_the_gpu_where_both_can_use_it(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     target = target_of(SCHEMA, _Sum())
     assert device.choose_device("auto", target, "ctgan") == "cuda"
-    assert device.choose_device("auto", None, "tvae") == "cuda"
+    assert device.choose_device("auto", None, "transport") == "cuda"
     assert device.choose_device("auto", target, "trees") == "cpu"
     assert device.choose_device("auto", target, Rounding(SCHEMA)) == "cpu"
 

@@ -254,7 +254,7 @@ class _Maker:
 
     def _generators(self) -> None:
         from limi import generators
-        from limi.generators import ctgan, transport, tvae
+        from limi.generators import ctgan, transport
         from limi.table import files
         from limi.table.frames import Codec
 
@@ -267,7 +267,6 @@ class _Maker:
             "ctgan": ctgan.Settings(
                 epochs=1, min_steps=2, batch=20, noise=4, generator_layers=(8,), max_modes=2
             ),
-            "tvae": tvae.Settings(epochs=1, min_steps=2, max_steps=4, code=4, layers=(8,)),
         }
         for name, given in settings.items():
             made = generators.get(name).fit(

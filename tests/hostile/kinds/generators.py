@@ -27,7 +27,7 @@ from tests.hostile.nasty import (
 SHARE = 10
 CORPUS = Corpus()
 
-KINDS = ("trees", "transport", "ctgan", "tvae")
+KINDS = ("trees", "transport", "ctgan")
 
 
 def asked(material: Material, thing: Thing, how: int = 0, **more: Any) -> Case:

@@ -276,7 +276,7 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
 }
 _SLOW = {
     # Options whose sound values run for longer than an input should.
-    "--generator": ("ctgan", "tvae", "transport"),
+    "--generator": ("ctgan", "transport"),
     "--model": ("demo:income",),
 }
 _HUGE = ("--rate-rows", "--max-rows", "--max-queries", "--seeds", "--rows", "-n", "--volume")
