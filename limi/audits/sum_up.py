@@ -447,7 +447,8 @@ def _summarize(
         ordered=isinstance(rule, Classes) and rule.ordered,
         outcomes=_outcomes(plan, searched),
         method=plan.method_name,
-        settings=_with_used(plan.settings, ran.session.used),
+        settings=plan.settings,
+        used=_changed(plan.settings, ran.session.used),
         protected=protected_values(problem.schema),
         combinations=len(problem.schema.combinations),
         findings=n_found,
@@ -534,9 +535,12 @@ def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
     return rows if len(rows) <= n else rows[rng.choice(len(rows), n, replace=False)]
 
 
-def _with_used(settings: dict[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what the budget made of them; those of a pair's parts as well."""
-    return {
-        name: _with_used(value, used) if isinstance(value, dict) else used.get(name, value)
-        for name, value in settings.items()
-    }
+def _changed(settings: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
+    """What the budget left of a setting, where that is another value than the one that was set."""
+    return {name: value for name, value in used.items() if value not in _values_of(settings, name)}
+
+
+def _values_of(settings: Mapping[str, Any], name: str) -> list[Any]:
+    """The values of a setting, in a pair of methods those of both parts."""
+    parts = [value for value in settings.values() if isinstance(value, dict)]
+    return [part[name] for part in (settings, *parts) if name in part]

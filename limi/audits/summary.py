@@ -212,6 +212,7 @@ class Summary:
     hidden: tuple[str, ...] = ()  # columns whose cells are shown nowhere
     real_people: int | None = None  # findings that hold a person of the table, on either side
     command: str = ""  # how to repeat the run
+    used: dict[str, Any] = field(default_factory=dict)  # settings that the budget changed
     versions: dict[str, str] = field(default_factory=dict)
     hashes: dict[str, str | None] = field(default_factory=dict)
     format: int = FORMAT

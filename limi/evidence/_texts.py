@@ -6,7 +6,7 @@ own words. A pack is material for whoever has to answer; it claims no conformity
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -252,6 +252,7 @@ def _repeat(summary: Summary, manifest: Mapping[str, Any]) -> list[str]:
         *_start(summary),
         "",
         *map(_item, _settings(manifest)),
+        *map(_item, _used(summary)),
         "",
         f"The same seed ({manifest.get('seed', summary.seed)}) gives the same findings.",
     ]
@@ -304,6 +305,12 @@ def _settings(manifest: Mapping[str, Any]) -> list[str]:
         *(line for line in told if not line.endswith(": ")),
         "columns and rules: those of schema.toml, which --schema takes",
     ]
+
+
+def _used(summary: Summary) -> Iterator[str]:
+    """Settings that follow from the budget, and need not be given."""
+    for name, value in summary.used.items():
+        yield f"of {name} the budget left {_spell(value)}, and will again"
 
 
 def _spell(value: Any) -> str:

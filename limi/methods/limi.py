@@ -11,7 +11,7 @@ Faithfulness
   and clips rows only after labelling them; here rows never leave the schema's domain.
 - Paper and code label all latents. `preset=best`, the default, labels 100,000, and at most a tenth
   of the rows or queries that a budget allows (but 200): the boundary is the same to the third digit
-  and the queries go into the search. `n_labelled` in a report says what was used.
+  and the queries go into the search. A report says beside `n_labelled` how many were used.
 - The paper's generator is a CTGAN; the default here is `trees` (generator="ctgan" for the paper's).
 - The loop over latents and candidates is batched; the rows it checks, their order and the keys it
   skips are those of the literal loop, also where a budget of rows ends it.

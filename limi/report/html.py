@@ -133,6 +133,7 @@ def _content(summary: Summary) -> dict[str, Any]:
         "outcomes_aid": outcomes.aid(summary),
         "other_outcomes": _other_outcomes(summary),
         "rule": wording.rule_in_words(summary),
+        "settings": wording.settings(summary),
         "others": _other_people(summary),
         "nobody": favored.lacking(summary),
         "chance": favored.chance(summary),

@@ -388,9 +388,7 @@ def _lines(lines: list[metrics.MetricLine]) -> Table:
 
 def _tell_tested(summary: Summary) -> Iterator[RenderableType]:
     count = words.count
-    settings = ", ".join(
-        f"{name} {words.number(value)}" for name, value in summary.settings.items()
-    )
+    settings = ", ".join(f"{name} {value}" for name, value in wording.settings(summary))
     outcome = wording.rule_in_words(summary)
     yield _facts(
         [

@@ -18,7 +18,7 @@ from limi.metrics._populations import name_population as population
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.system.shown import clean
-from limi.system.words import both, count, seconds
+from limi.system.words import both, count, number, seconds
 
 __all__ = [
     "ANYTIME",
@@ -896,6 +896,19 @@ def _draw(like: Likeness) -> str:
 def is_unsteady(tree: dict[str, Any]) -> bool:
     """Did the model give other answers when it was asked again?"""
     return bool(tree.get("scores_moved"))
+
+
+def settings(summary: Summary) -> list[tuple[str, str]]:
+    """The settings of the method, with what the budget made of them."""
+    return [
+        (name, number(value) + _used(summary, name)) for name, value in summary.settings.items()
+    ]
+
+
+def _used(summary: Summary, name: str) -> str:
+    if name not in summary.used:
+        return ""
+    return f" ({number(summary.used[name])} used, because of the budget)"
 
 
 def steadiness(tree: dict[str, Any]) -> str:

@@ -105,7 +105,7 @@ def test_a_run_keeps_what_it_was_to_cost_and_what_each_phase_took(folder, limi):
         *("contract", "generator", "rates", "labels", "search", "second_check", "metrics")
     ]
     assert phases["second_check"]["questions"] == 2 * told["findings"]
-    assert phases["labels"]["questions"] == told["settings"]["n_labelled"] == 200
+    assert phases["labels"]["questions"] == told["used"]["n_labelled"] == 200
     assert all(spent["seconds"] >= 0 for spent in phases.values())
     code, out, _ = limi(*FULL, "--max-rows", "500", "--rate-rows", "100", "--full")
     words = " ".join(out.split())  # lines break where the durations push them

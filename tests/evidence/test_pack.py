@@ -143,6 +143,31 @@ def test_whoever_repeats_a_run_has_its_settings_though_a_limi_toml_held_them(pac
     assert "their checksums are above" in part
 
 
+def test_a_setting_has_one_value_in_all_files_and_what_the_budget_left_of_it_stands_beside(
+    tmp_path,
+):
+    limi.audit(
+        *(by_sex(20), people()),
+        protected=["sex"],
+        target="ok",
+        favorable="yes",
+        output="score",
+        method="limi",
+        settings={"n_latents": 2_000},
+        max_rows=500,
+        rate_rows=50,
+        out=tmp_path / "run",
+    )
+    pack(tmp_path / "run", tmp_path / "x.zip")
+    files = contents(tmp_path / "x.zip")
+    summary, manifest = (json.loads(files[f"{n}.json"]) for n in ("summary", "manifest"))
+    assert summary["settings"] == manifest["settings"]
+    assert summary["settings"]["n_labelled"] == 100_000
+    assert summary["used"] == {"n_labelled": 200}
+    assert "n\\_labelled the budget left 200" in files["README.md"].decode()
+    assert "100,000 (200 used" in files["report.html"].decode()
+
+
 def test_findings_go_along_on_request_alone(run, packed, tmp_path):
     assert "findings.parquet" not in packed[0].files
     told = pack(run, tmp_path / "all.zip", findings=True)
