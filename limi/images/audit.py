@@ -90,7 +90,18 @@ def audit_images(
     wanted.check()
     watch = Watch(max_seconds=(budget or Budget()).max_seconds, on_progress=on_progress)
     given = _Given(
-        target, generator, wanted, images, labels, judge, scorers, size, seed, device, trust_pickle
+        target,
+        generator,
+        wanted,
+        images,
+        labels,
+        judge,
+        scorers,
+        size,
+        seed,
+        device,
+        trust_pickle,
+        starts,
     )
 
     def run(through: Callable[[Asked], None] = lambda asked: None) -> ImageResult:
@@ -136,7 +147,6 @@ def audit_images(
     settings = {
         **given.settings(),
         "procedure": repr(procedure),
-        "starts": None if starts is None else len(starts),
         "cases": cases,
         "placebo": placebo,
         "plant": plant,
@@ -270,10 +280,11 @@ class _Given:
     seed: int
     device: str
     trust_pickle: bool
+    starts: ImageArray | None = None
 
     def settings(self) -> dict[str, Any]:
         """What tells this audit from another, for a run folder."""
-        from limi.images.folder import file_sums
+        from limi.images.folder import input_sums
 
         return {
             "target": _name_of(self.target),
@@ -285,7 +296,20 @@ class _Given:
             "scorers": self.scorers,
             "size": self.size,
             "seed": self.seed,
-            "files": file_sums(self.target, self.generator, self.images, self.labels),
+            "device": self.device,
+            "inputs": input_sums(
+                {
+                    "target": self.target,
+                    "generator": self.generator,
+                    "images": self.images,
+                    "labels": self.labels,
+                    "protected": self.wanted.protected,
+                    "truth": self.wanted.truth,
+                    "hold": self.wanted.hold,
+                    "judge": self.judge,
+                    "starts": self.starts,
+                }
+            ),
         }
 
     def open(self, watch: Watch) -> _Parts:

@@ -24,13 +24,14 @@ from limi.errors import CorruptStore, missing
 from limi.images._base import ImageArray, as_array
 from limi.images.conduct import Asked, image_hashes
 from limi.images.result import ImageResult, Sheet
+from limi.images.sources import Pictures
 from limi.search.answer_log import AnswerLog
 from limi.system import writing
 from limi.system.reading import is_file
 from limi.system.shown import to_json
 from limi.types import Mask
 
-__all__ = ["file_sums", "png", "read_png", "write_run"]
+__all__ = ["input_sums", "png", "read_png", "write_run"]
 
 _AT_ONCE = 64  # files that are written together, each of them open meanwhile
 _SIDES = ("start", "twin")
@@ -78,30 +79,42 @@ def write_run(
     return result
 
 
-def file_sums(*given: Any) -> dict[str, str]:
-    """Checksums of the files that these name; of a folder, of its files' names and sizes."""
-    sums = {}
-    for one in given:
-        if not isinstance(one, (str, Path)):
-            continue
-        bare = str(one).partition(":")[2].rpartition("?")[0]
-        places = (
-            str(one),
-            str(one).partition(":")[2],
-            bare,
-            str(one).partition(":")[2].rpartition(":")[0],
-        )
-        path = next((Path(place) for place in places if place and is_file(place)), None)
-        if path is not None:
-            sums[str(one)] = file_digest(path)
-        elif Path(str(one)).is_dir():
-            parts = [
-                f"{path.relative_to(one).as_posix()} {path.stat().st_size}".encode()
-                for path in sorted(Path(one).rglob("*"))
-                if path.is_file()
-            ]
-            sums[str(one)] = digest(*parts)
-    return sums
+def input_sums(given: Mapping[str, Any]) -> dict[str, str]:
+    """Checksums of what an audit reads, by name: files that a text names, and images in memory.
+
+    Functions and other objects are known by their names alone.
+    """
+    sums = {name: _sum_of(one) for name, one in given.items()}
+    return {name: one for name, one in sums.items() if one is not None}
+
+
+def _sum_of(given: Any) -> str | None:
+    if isinstance(given, np.ndarray):
+        shape = f"{given.shape} {given.dtype}".encode()
+        return digest(shape, np.ascontiguousarray(given).tobytes())
+    if isinstance(given, Pictures):
+        parts = {**given.labels, "": given.images}
+        if given.split is not None:
+            parts["split"] = np.asarray(given.split)
+        known = [f"{name} {_sum_of(np.asarray(parts[name]))}".encode() for name in sorted(parts)]
+        return digest(*known, repr(sorted(given.values.items())).encode())
+    if isinstance(given, Mapping):
+        known = [f"{name} {_sum_of(one)}".encode() for name, one in sorted(given.items())]
+        return digest(*known) if known else None
+    if not isinstance(given, (str, Path)):
+        return None
+    after = str(given).partition(":")[2]
+    places = (str(given), after, after.rpartition("?")[0], after.rpartition(":")[0])
+    path = next((Path(place) for place in places if place and is_file(place)), None)
+    if path is not None:
+        return file_digest(path)
+    if not Path(given).is_dir():
+        return None
+    files = [path for path in sorted(Path(given).rglob("*")) if path.is_file()]
+    names = [path.relative_to(given).as_posix() for path in files]
+    return digest(
+        *(f"{name} {file_digest(path)}".encode() for name, path in zip(names, files, strict=True))
+    )
 
 
 def _write_pairs(result: ImageResult, target: Asked, folder: Path) -> ImageResult:

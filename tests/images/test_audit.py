@@ -1,13 +1,13 @@
 """An audit of made images: a planted bias is found, a fair target is not accused."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from limi import audit_images
 from limi.errors import BadModel, BadTable, InvalidInput
-from limi.images import Pictures, conduct, makers
+from limi.images import Pictures, audit, conduct, folder, makers
 from limi.search.budget import Budget
 from tests.images.made import look_at_mouth, pictures
 
@@ -283,3 +283,46 @@ def test_a_generator_of_another_size_than_the_photographs_is_refused(people):
 
     with pytest.raises(InvalidInput, match=r"makes images of 32 x 32, .* 16 x 16; .*--size 32"):
         audit_images(look_at_mouth, Large(), images=people, **KNOWN)
+
+
+@pytest.mark.parametrize("changed", ["images", "labels", "start", "device"])
+def test_a_run_is_not_resumed_with_other_inputs(people, changed, tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "_check_device", lambda device: None)
+    given = {"images": people, "start": people.images[:50], "out": tmp_path / "run", **KNOWN}
+
+    asked = []
+
+    def broken(images):
+        asked.append(len(images))
+        if len(asked) > 1:
+            raise RuntimeError("no more")
+        return look_at_mouth(images)
+
+    with pytest.raises(BadModel, match="no more"):
+        audit_images(broken, **given)
+    other = people.images.copy()
+    other[0, 0, 0] ^= 1
+    flipped = {**people.labels, "smile": 1 - people.labels["smile"]}
+    given |= {
+        "images": {"images": replace(people, images=other)},
+        "labels": {"images": replace(people, labels=flipped)},
+        "start": {"start": other[:50]},
+        "device": {"device": "cuda"},
+    }[changed]
+    with pytest.raises(InvalidInput, match="different settings, data or model"):
+        audit_images(broken, resume=True, **given)
+
+
+def test_files_count_by_what_they_hold(tmp_path):
+    (tmp_path / "faces").mkdir()
+    judge, face = tmp_path / "judge.npz", tmp_path / "faces" / "one.png"
+    given = {"judge": {"gender": f"scorer:{judge}"}, "images": str(tmp_path / "faces")}
+    sums = []
+    for content in ((b"one", b"one"), (b"two", b"one"), (b"one", b"two")):
+        judge.write_bytes(content[0])
+        face.write_bytes(content[1])
+        sums.append(folder.input_sums({**given, "target": look_at_mouth}))
+    first, judged, seen = sums
+    assert set(first) == {"judge", "images"}
+    assert [judged["judge"] == first["judge"], judged["images"] == first["images"]] == [False, True]
+    assert [seen["judge"] == first["judge"], seen["images"] == first["images"]] == [True, False]
