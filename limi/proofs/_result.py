@@ -186,6 +186,7 @@ class Proof:
             "near": self.near,
             "protected": protected_values(self.problem.schema),
             "hidden": list(self.problem.hidden),
+            "blind": self.problem.blind,  # the model does not take them, so all is proven
             "favorable": self.problem.favorable,
             "table": self.problem.table_name,
             "model": self.problem.model_name,
@@ -266,4 +267,6 @@ class Proof:
 
     def __repr__(self) -> str:
         told = ", ".join(f"{n} {word}" for word, n in self.counts.items() if n)
-        return f"<limi.Proof of {len(self)} people: {told}>"
+        names = " or ".join(self.problem.schema.protected)
+        blind = f"; the model does not take {names}" if self.problem.blind else ""
+        return f"<limi.Proof of {len(self)} people: {told}{blind}>"

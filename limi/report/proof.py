@@ -43,6 +43,12 @@ def sentence(tree: Tree) -> str:
     answers = tree["answers"]
     n = tree["people"] - answers["alone"]
     names = words.either(list(tree["protected"]))
+    if tree["blind"]:
+        return (
+            f"The model does not take {names}, so no decision depends on it by itself, and there "
+            f"was nothing to prove for these {words.count(n)} people. What goes along with it in "
+            "other columns is another question: limi test --twin asks it."
+        )
     if not n:
         return (
             "By the rules of the table, none of these people have a partner with a different "
@@ -143,7 +149,7 @@ def render(tree: Tree) -> str:
         ("report", "proof"),
         title=f"{tree['model']} on {tree['table']}: proofs",
         tree=tree,
-        figure=_percent(tree["share_proven"]),
+        figure="" if tree["blind"] else _percent(tree["share_proven"]),
         sentence=sentence(tree),
         bounds=bounds(tree),
         facts=facts(tree),

@@ -21,6 +21,7 @@ from limi.proofs import Answer, Stage
 from limi.proofs.near import parse_near
 from limi.proofs.solver import Solve
 from limi.proofs.splitting import Splitting
+from limi.report import proof as page
 from limi.search.check import check_rows
 from limi.table.files import infer
 from limi.table.rules import Derived, Role, Rules
@@ -137,6 +138,10 @@ def test_trees_that_never_ask_for_the_column_flip_nobody(left_out):
         assert (proof.answer == Answer.PROVEN).all()
         assert proof.gap.max() == 0
         assert proof.domain is None or proof.domain.reached == 0
+        tree = proof.as_dict()
+        assert tree["blind"] == bool(left_out)
+        assert page.sentence(tree).startswith("The model does not take sex") == bool(left_out)
+        assert ("does not take sex" in repr(proof)) == bool(left_out)
 
 
 def test_several_protected_columns_and_values_that_are_not_tried():
@@ -284,8 +289,6 @@ def test_the_same_seed_gives_the_same_answers_in_any_blocks(boosted, monkeypatch
 
 
 def test_a_proof_has_a_page_of_plain_text(boosted):
-    from limi.report import proof as page
-
     frame = boosted[1].rename(columns={"pay": "<b>pay</b>"})
     model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(*split(frame))
     proof = limi.certify(
@@ -469,8 +472,6 @@ def test_leaves_that_are_tiny_beside_the_base_fit_the_solver():
 
 def test_cells_of_witnesses_name_their_columns_for_narrow_screens(boosted):
     """There the head of the table is not shown, and each row is a list."""
-    from limi.report import proof as page
-
     drawn = page.render(limi.certify(*boosted, rows=120, **TOLD).as_dict())
     _, _, table = drawn.partition('<table class="plain stacked">')
     table, _, _ = table.partition("</table>")
