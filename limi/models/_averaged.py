@@ -8,7 +8,9 @@ along with a value was looked up beforehand and stands here as plain lists.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from typing import Any
@@ -16,9 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 
 from limi.decisions import move_threshold
+from limi.errors import InvalidInput, spell
 
 __all__ = ["LEAST_SHARE", "AveragedClassifier", "AveragedFunction", "Swaps"]
 
@@ -69,11 +73,20 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.reads = reads
         self.threshold = threshold
 
+    def __sklearn_tags__(self) -> Any:
+        """What the model inside takes, but nothing sparse."""
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = replace(inner.input_tags, sparse=False)
+        tags.classifier_tags = inner.classifier_tags
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self.model, "classes_")
 
     def fit(self, X: Any, y: Any) -> AveragedClassifier:
         """Train a copy of the model inside; what is averaged over stays."""
+        X = _as_table(X)
         self.estimator_ = clone(self.estimator).fit(X, y)
         return self
 
@@ -124,11 +137,14 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.classes_[np.argmax(means, axis=1)]
 
     def _average(self, X: Any) -> NDArray[np.float64]:
+        X = _as_table(X)
+        swaps = Swaps(self.values, self.weights, self.along, self.closed)
+        names = getattr(self.model, "feature_names_in_", None)
+        swaps.require_columns(X, names, getattr(self.model, "n_features_in_", None))
         if not len(X):  # which many a model refuses
             is_line = self.reads == "margin" and len(self.classes_) == 2
             return np.empty(0) if is_line else np.empty((0, len(self.classes_)))
-        swaps = Swaps(self.values, self.weights, self.along, self.closed)
-        return swaps.average(X, self._answer, getattr(self.model, "feature_names_in_", None))
+        return swaps.average(X, self._answer, names)
 
     def _answer(self, X: Any) -> NDArray[np.float64]:
         if self.reads == "margin":
@@ -172,6 +188,8 @@ class AveragedFunction:
         self.places = places
 
     def __call__(self, inputs: Any) -> NDArray[np.float64]:
+        inputs = _as_table(inputs)
+        self.swaps.require_columns(inputs, self.columns)
         if not len(inputs):
             return np.empty((0, len(self.places)) if self.reads == "class" else 0)
         scores = self._average(inputs)
@@ -212,6 +230,54 @@ class Swaps:
         self.weights = np.asarray(weights, dtype=np.float64)
         self.along = along
         self.closed = closed
+        self._check()
+
+    def _check(self) -> None:
+        """InvalidInput where there is not one cell and one weight for each partner."""
+        n = len(self.weights)
+        lookups = ({str(one.get("column")): one["values"]} for one in (*self.along, *self.closed))
+        for column, cells in ChainMap(dict(self.values), *lookups).items():
+            if len(cells) != n:
+                raise InvalidInput(
+                    f"there are {len(cells)} cells of the column {column!r} and {n} weights; give "
+                    "one of each for every partner"
+                )
+        if not n or not (np.isfinite(self.weights) & (self.weights >= 0)).all():
+            raise InvalidInput("weights must be numbers of 0 or more, one for each partner")
+        if not self.weights.any():
+            raise InvalidInput("all weights are 0; at least one partner must count")
+
+    def require_columns(
+        self, X: Any, names: Sequence[str] | None, width: int | None = None
+    ) -> None:
+        """InvalidInput where a table lacks columns that are read; those put in may be missing."""
+        keys = [*self.values, *(one["column"] for one in self.along)]
+        if isinstance(X, np.ndarray):
+            named = [key for key in keys if isinstance(key, str)]
+            if named:
+                raise InvalidInput(
+                    f"the model is averaged over {spell(named)} by name, so it takes a frame with "
+                    "these columns or without them, but not an array"
+                )
+            if width is not None and X.shape[1] != width:
+                raise InvalidInput(
+                    f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {width} "
+                    "features as input"
+                )
+            return
+        read = {name for one in (*self.along, *self.closed) for name in one["by"]}
+        have = set(_columns(X))
+        lacking = [
+            name
+            for name in (() if names is None else names)
+            if name not in have and name not in keys
+        ]
+        lacking += sorted(str(name) for name in read if name not in have and name not in lacking)
+        if lacking:
+            raise InvalidInput(
+                f"the frame lacks the column{'s' * (len(lacking) > 1)} {spell(lacking)}; only "
+                f"{spell(list(self.values))} may be left out, because it is averaged over"
+            )
 
     def average(self, X: Any, ask: Any, columns: Sequence[str] | None) -> NDArray[np.float64]:
         """The weighted mean of what `ask` says of every partner; these columns are asked about."""
@@ -273,6 +339,24 @@ class Swaps:
                 (cells, missing), (theirs, gone) = _cells(one, column), _cells(other, column)
                 same &= (missing & gone) | (~missing & ~gone & np.asarray(cells == theirs))
         return same
+
+
+def _as_table(X: Any) -> Any:
+    """A frame as it is; anything else as an array of rows and columns."""
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return X
+    if hasattr(X, "toarray"):
+        raise InvalidInput(
+            "sparse input is not supported, because protected cells are replaced; give a dense "
+            "array or a frame"
+        )
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise InvalidInput(
+            f"Expected 2D array, got {array.ndim}D array instead: give one row per person. "
+            "Reshape your data with X.reshape(1, -1) if it is a single row"
+        )
+    return array
 
 
 def _ask_together(
@@ -339,6 +423,7 @@ def _cells(X: Any, column: str | int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
         cells = X[:, int(column)]
         nothing: Any = None
         return cells, np.asarray((cells != cells) | (cells == nothing), dtype=np.bool_)
+    column = _name(X, column)
     if hasattr(X, "set_column"):
         X = X.select([column]).to_pandas()
     series = X[column]
@@ -370,8 +455,9 @@ def _put(X: Any, column: str | int, cells: list[Any]) -> Any:
         changed = X.copy()
         changed[:, int(column)] = cells
         return changed
+    column = _name(X, column)
     if hasattr(X, "assign"):
-        return X.assign(**{str(column): type(X[column])(cells, X.index, X[column].dtype)})
+        return _assign(X, column, type(X[column])(cells, X.index, X[column].dtype))
     if hasattr(X, "set_column"):
         return _put_arrow(X, str(column), cells)
     return X.with_columns(type(X[column])(column, cells, X[column].dtype))
@@ -383,15 +469,28 @@ def _fill(X: Any, column: str | int, cell: Any) -> Any:
         changed = X.copy()
         changed[:, int(column)] = cell
         return changed
+    column = _name(X, column)
     if hasattr(X, "set_column"):
         return _put_arrow(X, str(column), [cell] * len(X))
     known = column in X.columns
     if hasattr(X, "assign"):
-        if not known:
-            return X.assign(**{str(column): cell})
-        return X.assign(**{str(column): type(X[column])(cell, X.index, X[column].dtype)})
+        return _assign(
+            X, column, type(X[column])(cell, X.index, X[column].dtype) if known else cell
+        )
     made = type(X.to_series(0))(column, [cell], X[column].dtype if known else None)
     return X.with_columns(made.new_from_index(0, len(X)))
+
+
+def _name(X: Any, column: str | int) -> Any:
+    """What a frame calls a column that is known by its name or its place."""
+    return column if isinstance(column, str) else list(_columns(X))[column]
+
+
+def _assign(X: Any, column: Any, cells: Any) -> Any:
+    """`X.assign` for names of any type."""
+    changed = X.copy(deep=False)
+    changed[column] = cells
+    return changed
 
 
 def _put_arrow(X: Any, column: str, cells: list[Any]) -> Any:

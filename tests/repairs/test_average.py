@@ -1,6 +1,7 @@
 """Averaged models: the same answer whatever the protected value, alone or with what goes along."""
 
 import io
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted
 
 import limi
@@ -181,6 +183,60 @@ def test_partners_asked_together_or_one_by_one_say_the_same(fitted, frame, monke
     assert np.allclose(together, fair.predict_proba(asked), rtol=1e-12)
     monkeypatch.setattr("limi.models._averaged.AT_ONCE", 1)
     assert np.allclose(together, fair.predict_proba(asked), rtol=1e-12)
+
+
+EXPECTED = {
+    "check_estimators_nan_inf": "a missing protected cell is answered: every value is put there",
+    "check_classifiers_train": "its toy labels follow the column that is averaged over",
+}
+
+
+def test_scikit_learn_finds_an_estimator():
+    made = limi.AveragedClassifier(LogisticRegression(), values={0: [0.0, 1.0]}, weights=[0.5, 0.5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        told = check_estimator(made, on_fail=None, expected_failed_checks=EXPECTED)
+    assert [one["check_name"] for one in told if one["status"] == "failed"] == []
+
+
+def test_what_an_averaged_model_is_given_is_held_to_what_it_takes(fitted, frame):
+    made = averaged(fitted, frame)
+    inputs = frame.drop(columns="ok")
+    for wrong, words in (
+        (inputs.to_numpy(), "takes a frame"),
+        (inputs.drop(columns="income"), "lacks the column income"),
+        (inputs.to_numpy()[0], "Reshape your data"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            made.predict(wrong)
+    function = averaged(lambda table: table["income"] / 100, frame, output="score")
+    with pytest.raises(InvalidInput, match="lacks the columns age, income"):
+        function(inputs.drop(columns=["age", "income"]))
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([0.5, 0.3, 0.2], "2 cells of the column 'sex' and 3 weights"),
+        ([1.0], "2 cells of the column 'sex' and 1 weights"),
+        ([1.5, -0.5], "0 or more"),
+        ([0.0, 0.0], "all weights are 0"),
+    ],
+)
+def test_partners_have_a_weight_each(weights, words):
+    people = pd.DataFrame({"sex": [0, 1, 0, 1], "income": [1, 2, 3, 4]})
+    model = LogisticRegression().fit(people, [0, 1, 0, 1])
+    made = limi.AveragedClassifier(model, values={"sex": [0, 1]}, weights=weights)
+    with pytest.raises(InvalidInput, match=words):
+        made.predict(people)
+
+
+def test_columns_of_a_frame_may_have_numbers_for_names():
+    people = np.random.default_rng(0).random((20, 3))
+    model = LogisticRegression().fit(people, people[:, 0] + people[:, 1] > 1)
+    made = limi.AveragedClassifier(model, values={0: [0.0, 1.0]}, weights=[0.5, 0.5])
+    framed = pd.DataFrame(people)
+    assert np.array_equal(made.predict_proba(framed), made.predict_proba(people))
 
 
 def test_partners_that_count_nothing_do_not_bound_the_mean():
