@@ -8,7 +8,6 @@ along with a value was looked up beforehand and stands here as plain lists.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -235,8 +234,8 @@ class Swaps:
     def _check(self) -> None:
         """InvalidInput where there is not one cell and one weight for each partner."""
         n = len(self.weights)
-        lookups = ({str(one.get("column")): one["values"]} for one in (*self.along, *self.closed))
-        for column, cells in ChainMap(dict(self.values), *lookups).items():
+        lookups = ((one.get("column"), one["values"]) for one in (*self.along, *self.closed))
+        for column, cells in (*self.values.items(), *lookups):
             if len(cells) != n:
                 raise InvalidInput(
                     f"there are {len(cells)} cells of the column {column!r} and {n} weights; give "
