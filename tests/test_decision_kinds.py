@@ -539,6 +539,60 @@ def test_numbers_are_told_in_the_unit_of_the_target(table):
     assert "What becomes of people" in html.render(result.summary)
 
 
+def test_groups_of_few_people_are_counted_and_compared_with_nobody():
+    """Two people with an accent in their region must not make the largest gap."""
+    frame = people(300).assign(region=np.repeat(["north", "south"], 150))
+    frame.loc[:1, "region"] = "élan"
+
+    def dear(asked):
+        return quote(asked) + 1_000.0 * (asked.region == "élan").to_numpy()
+
+    given = {"protected": ["region"], "generator": None, "method": "real", "rate_rows": 300}
+    data = frame[[*COLUMNS, "region", "price"]]
+    result = limi.audit(dear, data, target="price", decision="difference > 25", **given)
+    (outcome,) = result.summary.outcomes
+    means = pd.Series(dear(frame)).groupby(frame.region).mean()
+    assert {group.value: group.n for group in outcome.groups} == {
+        "north": 148,
+        "south": 150,
+        "élan": 2,
+    }
+    gap = outcome.gaps["mean_prediction_difference"]
+    assert gap == pytest.approx(abs(means["north"] - means["south"]))
+    assert "too few people to say: élan (2)" in text.render(result.summary, 200)
+    known = result.groups.set_index("group")
+    assert known.loc["north", "mean_prediction"] == pytest.approx(means["north"])
+    assert known.loc["élan", "n"] == 2
+    assert np.isnan(known.loc["élan", "mean_prediction"])
+    told = result.metrics()["group"]["region"]
+    assert told["mean_prediction_difference"]["value"] == pytest.approx(gap)
+    assert "classes or numbers" in told["chosen"]
+    with pytest.raises(InvalidInput, match="no group is privileged"):
+        result.metrics(privileged="region=north")
+
+    approve = limi.audit(
+        lambda asked: (quote(asked) > 270).astype(float),
+        data[[*COLUMNS, "region"]].assign(region=np.where(frame.region == "élan", "élan", "north")),
+        favorable=1,
+        output="score",
+        **given,
+    )
+    spd = approve.metrics()["group"]["region"]["parity_gap"]
+    assert spd["value"] is None
+    assert "has 2 rows" in spd["reason"]
+
+
+def test_groups_of_classes_have_a_share_for_each(table):
+    result = find(shares_of, table, "grade", order=GRADES, rate_rows=240)
+    known = result.groups.set_index("group")
+    places = pd.Series(np.digitize(quote(table), [270, 310, 360]))
+    for place, grade in enumerate(GRADES):
+        shares = (places == place).groupby(table.sex).mean()
+        assert known[f"selection_rate_{grade}"].to_dict() == pytest.approx(shares.to_dict())
+    assert known["accuracy"].tolist() == [1.0, 1.0]
+    assert "demographic_parity_difference" in result.metrics()["group"]["sex"]
+
+
 def test_who_goes_where_is_a_matrix(table):
     result = find(shares_of, table, "grade", order=GRADES, rate_rows=240)
     (move,) = result.summary.outcomes[0].moves

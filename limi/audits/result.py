@@ -176,7 +176,10 @@ class Result:
         """Every group of the protected columns and of their intersections, one per row, in the type
         of the given frame: `n`, then `selection_rate`, `what_if_rate`, `accuracy`,
         `false_favorable_rate`, `false_unfavorable_rate` and `impact_ratio`, each with `_low` and
-        `_high`; NaN where there are too few rows to say, or no labels."""
+        `_high`; NaN where there are too few rows to say, or no labels.
+
+        Where decisions are numbers there are `mean_prediction` and `mean_absolute_error`, and where
+        they are classes `selection_rate_<class>` and `accuracy`, for each protected column."""
         return groups_frame(self.problem.target, self.summary)
 
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
@@ -372,6 +375,9 @@ _GROUP_RATES = {
 def groups_frame(target: Target, summary: Summary) -> Frame:
     """Groups as a user gets them."""
     backend, lines = target.codec.backend, summary.groups
+    if summary.outcomes:
+        known = _outcome_cells(summary)
+        return backend.frame({name: backend.plain_column(known[name]) for name in known})
     cells: dict[str, NDArray[Any]] = {
         "columns": np.array([" and ".join(line.columns) for line in lines], dtype=str),
         "group": np.array([line.group for line in lines], dtype=str),
@@ -385,6 +391,32 @@ def groups_frame(target: Target, summary: Summary) -> Frame:
                 dtype=np.float64,
             )
     return backend.frame({name: backend.plain_column(column) for name, column in cells.items()})
+
+
+def _outcome_cells(summary: Summary) -> dict[str, NDArray[Any]]:
+    """Groups where decisions are classes or numbers: columns by name."""
+    first = summary.outcomes[0].population
+    lines = [
+        (outcome.column, group)
+        for outcome in summary.outcomes
+        if outcome.population == first
+        for group in outcome.groups
+    ]
+    figures: dict[str, list[float | None]] = {}
+    if summary.kind == "class":
+        for place, label in enumerate(summary.classes):
+            shares = [group.selection_rates for _, group in lines]
+            figures[f"selection_rate_{label}"] = [s[place] if s else None for s in shares]
+        figures["accuracy"] = [group.accuracy for _, group in lines]
+    else:
+        figures["mean_prediction"] = [group.mean_prediction for _, group in lines]
+        figures["mean_absolute_error"] = [group.mean_absolute_error for _, group in lines]
+    return {
+        "columns": np.array([column for column, _ in lines], dtype=str),
+        "group": np.array([group.value for _, group in lines], dtype=str),
+        "n": np.array([group.n for _, group in lines], dtype=np.int64),
+        **{name: np.array(cells, dtype=np.float64) for name, cells in figures.items()},
+    }
 
 
 def partner_columns(schema: Schema) -> list[str]:

@@ -308,6 +308,7 @@ def _take_metrics(
     likeness: Mapping[str, Likeness],
     judged_by: str,
     n_found: int,
+    outcomes: tuple[Outcomes, ...],
 ) -> dict[str, Any]:
     return collect.take(
         plan.problem.schema,
@@ -324,6 +325,7 @@ def _take_metrics(
         in_time=lambda what: plan.in_time(searched.cut, what),
         left_out={name: left.rows for name, left in left_out.items()},
         n_found=n_found,
+        outcomes=outcomes,
     )
 
 
@@ -430,7 +432,10 @@ def _summarize(
     in_regions = where is not None and bool(where.rules)
     every = [found] if many is None else many
     n_found = sum(map(len, every))
-    metrics = _take_metrics(plan, searched, found, rates, left_out, likeness, judged_by, n_found)
+    outcomes = _outcomes(plan, searched)
+    metrics = _take_metrics(
+        plan, searched, found, rates, left_out, likeness, judged_by, n_found, outcomes
+    )
     compared = _compare_people(plan, searched, in_regions)
     favorable, unfavorable = _name_decisions(plan)
     return Summary(
@@ -445,7 +450,7 @@ def _summarize(
         kind=rule.kind,
         classes=tuple(map(plan.call, rule.labels)) if isinstance(rule, Classes) else (),
         ordered=isinstance(rule, Classes) and rule.ordered,
-        outcomes=_outcomes(plan, searched),
+        outcomes=outcomes,
         method=plan.method_name,
         settings=plan.settings,
         used=_changed(plan.settings, ran.session.used),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from limi.metrics._enough import FEWEST_RANKED
 from limi.metrics.group import Groups, Tally
 from limi.metrics.individual import Rate
 from limi.metrics.naturalness import Likeness
+from limi.metrics.outcomes import Outcomes
 from limi.metrics.privileged import (
     Counts,
     Privileged,
@@ -91,8 +92,11 @@ def take(
     in_time: Callable[[str], bool] = lambda what: True,
     left_out: Mapping[str, int] | None = None,
     n_found: int | None = None,
+    outcomes: Sequence[Outcomes] = (),
 ) -> Tree:
     """Every metric of a run; plain data that JSON can hold.
+
+    Groups are told of by `decided`, or by `outcomes` where decisions are classes or numbers.
 
     `in_time` is asked before each that takes long, and those that it denies are left out. Where
     `found` is a sample, `n_found` says of how many.
@@ -120,6 +124,8 @@ def take(
             tree[metric.family.name] |= _entry(metric, evidence)
     if decided is not None:
         tree[GROUP.name] = _groups(schema, decided)
+    elif outcomes:
+        tree[GROUP.name] = _outcome_groups(outcomes)
     return tree
 
 
@@ -215,6 +221,22 @@ def _groups(schema: Schema, decided: Decided) -> Tree:
     return tree
 
 
+def _outcome_groups(outcomes: Sequence[Outcomes]) -> Tree:
+    """Groups where decisions are classes or numbers, of the first population: none is privileged,
+    so that gaps are those between the two that differ most."""
+    return {
+        one.column: {
+            "population": one.population,
+            "privileged": None,
+            "chosen": "nothing is favorable where decisions are classes or numbers",
+            "groups": [dataclasses.asdict(group) for group in one.groups],
+            **{name: {"value": gap} for name, gap in one.gaps.items()},
+        }
+        for one in outcomes
+        if one.population == outcomes[0].population
+    }
+
+
 def _compare(column: Column, counts: list[Tree], labels: bool, privileged: Split | None) -> Tree:
     """Every metric of a privileged group and the rest, from counts by value."""
     if len(counts) < 2:
@@ -251,6 +273,11 @@ def _choices(group: Tree, schema: Schema, privileged: Privileged) -> dict[str, S
             "the run measured no group metrics, so no privileged group can be compared; "
             "run again without --rate-rows 0"
         )
+    if not all("counts" in entry for entry in group.values()):
+        raise InvalidInput(
+            "decisions of the run are classes or numbers, so no group is privileged; leave "
+            "privileged out, or name the favorable decision in a new run"
+        )
     if is_lowest(privileged):
         codes = {name: [entry["code"] for entry in told["counts"]] for name, told in group.items()}
         return {name: lowest(schema[name], known) for name, known in codes.items() if known}
@@ -259,7 +286,8 @@ def _choices(group: Tree, schema: Schema, privileged: Privileged) -> dict[str, S
 
 def counts_by_column(tree: Tree) -> dict[str, Counts]:
     """Decisions by value of each protected column, as a run has counted them."""
-    return {name: _read_counts(told["counts"]) for name, told in tree.get("group", {}).items()}
+    groups = tree.get("group", {})
+    return {name: _read_counts(told["counts"]) for name, told in groups.items() if "counts" in told}
 
 
 def _read_counts(counts: list[Tree]) -> Counts:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.metrics._base import GROUP, Figure, Part, Tree, metric
+from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._rate import Rate, rate_of
 from limi.types import Labels, Mask
 
@@ -297,6 +298,10 @@ class Groups:
 
     def figure(self, name: str) -> Figure:
         """One of the differences."""
+        for who, side in zip(self.names, (self.privileged, self.others), strict=True):
+            if side.rows < FEWEST_TOLD:
+                few = f"{who} has {side.rows} rows; a group needs {FEWEST_TOLD}"
+                return Figure(None, reason=few)
         found = self.differences[name]
         return Figure(found.value, found.low, found.high, reason=found.reason)
 

@@ -8,19 +8,18 @@ nothing else is said of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from limi.metrics._base import Decided
 from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._groups import Cut, cross, cut
 from limi.metrics._rate import Rate, rate_of
 from limi.metrics.group import Tally, tally
-from limi.table.schema import Column, Schema
-from limi.types import Index
+from limi.table.schema import Schema
 
 __all__ = ["FOUR_FIFTHS", "GroupLine", "group_lines"]
 
@@ -28,8 +27,6 @@ FOUR_FIFTHS = 0.8
 """Selected less than this share of what the most selected group is: the four-fifths rule of the
 guidelines on employee selection of the United States."""
 
-_MOST_VALUES = 10  # of a number whose values are groups of their own; more are cut into bands
-_BANDS = 5
 _MOST_GROUPS = 60  # of one table, the largest of them
 _CONFIDENCE = 0.95
 
@@ -88,70 +85,29 @@ def group_lines(
 
     `what_if` holds the rate of all people as if they were of a group, by columns and group.
     """
-    parts = [
-        _part(schema.columns[position], decided.rows[:, position])
+    cuts = [
+        cut(schema.columns[position], decided.rows[:, position])
         for position in schema.protected_index
     ]
     lines: list[GroupLine] = []
-    for name, (places, words) in zip(schema.protected, parts, strict=True):
-        lines += _lines((name,), places, words, decided, what_if or {})
-    if len(parts) > 1:
-        lines += _lines(
-            tuple(schema.protected), *_cross(schema.protected, parts), decided, what_if or {}
-        )
+    for name, one in zip(schema.protected, cuts, strict=True):
+        lines += _lines((name,), one, decided, what_if or {})
+    if len(cuts) > 1:
+        together = cross(schema.protected, cuts)
+        lines += _lines(tuple(schema.protected), together, decided, what_if or {})
     return tuple(lines)
-
-
-def _part(column: Column, cells: NDArray[np.float64]) -> tuple[Index, list[str]]:
-    """Which group each row is in, and what the groups are called."""
-    values = np.unique(cells[~np.isnan(cells)])
-    if column.kind != "numerical" or len(values) <= _MOST_VALUES:
-        known = [*values, *([math.nan] if np.isnan(cells).any() else [])]
-        places = np.where(np.isnan(cells), len(values), np.searchsorted(values, cells))
-        return places.astype(np.intp), [column.show(code) for code in known]
-    cuts = np.unique(np.quantile(cells[~np.isnan(cells)], np.arange(1, _BANDS) / _BANDS))
-    places = np.searchsorted(cuts, cells, side="left")
-    words = []
-    for place in range(len(cuts) + 1):
-        inside = cells[places == place]
-        inside = inside[~np.isnan(inside)]
-        if len(inside):
-            words.append(f"{column.show(inside.min())} to {column.show(inside.max())}")
-        else:
-            words.append("none")
-    if np.isnan(cells).any():
-        places = np.where(np.isnan(cells), len(words), places)
-        words.append("missing")
-    return places.astype(np.intp), words
-
-
-def _cross(
-    names: Sequence[str], parts: Sequence[tuple[Index, list[str]]]
-) -> tuple[Index, list[str]]:
-    """Groups of rows that are in the same group of every column."""
-    joined = np.stack([places for places, _ in parts], axis=1)
-    met, places = np.unique(joined, axis=0, return_inverse=True)
-    words = [
-        ", ".join(
-            f"{name} {known[place]}"
-            for name, place, (_, known) in zip(names, line, parts, strict=True)
-        )
-        for line in met
-    ]
-    return places.reshape(-1).astype(np.intp), words
 
 
 def _lines(
     columns: tuple[str, ...],
-    places: Index,
-    words: Sequence[str],
+    parted: Cut,
     decided: Decided,
     what_if: Mapping[tuple[tuple[str, ...], str], Rate],
 ) -> list[GroupLine]:
-    sizes = np.bincount(places, minlength=len(words))
+    sizes = parted.sizes
     shown = np.sort(np.argsort(-sizes, kind="stable")[:_MOST_GROUPS])
     tallies = {
-        int(place): tally(decided.favorable, decided.labels, places == place)
+        int(place): tally(decided.favorable, decided.labels, parted.mask(place))
         for place in shown
         if sizes[place]
     }
@@ -160,10 +116,10 @@ def _lines(
     return [
         _line(
             columns,
-            words[place],
+            parted.words[place],
             one,
             None if best is None else told[best],
-            what_if.get((columns, words[place])),
+            what_if.get((columns, parted.words[place])),
             has_labels=decided.labels is not None,
             reference=place == best,
             n_groups=len(told),

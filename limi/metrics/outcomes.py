@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import PRECISION, Bands, Classes, Rule
+from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._groups import cut
 from limi.metrics._quantiles import Quantile, Tail, estimate_tail, quantile_interval
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
@@ -68,7 +70,7 @@ class Moves:
 
 @dataclass(frozen=True)
 class Group:
-    """Answers for the people of one value of a column, as they are."""
+    """Answers for the people of a group, as they are; nothing but their number of too few."""
 
     value: str
     n: int
@@ -76,6 +78,11 @@ class Group:
     mean_absolute_error: float | None = None
     selection_rates: tuple[float, ...] = ()  # share of each class
     accuracy: float | None = None
+
+    @property
+    def is_enough(self) -> bool:
+        """Are there enough people to say more than how many?"""
+        return self.n >= FEWEST_TOLD
 
 
 @dataclass(frozen=True)
@@ -239,27 +246,29 @@ def _groups(
     cells: NDArray[np.float64],
 ) -> tuple[Group, ...]:
     """How people fare as they are, by what the column holds."""
-    held = np.unique(cells[~np.isnan(cells)])
+    parted = cut(column, cells)
     groups = []
-    for code in _some(held.tolist()):
-        here = cells == code
-        mine = answers[here]
-        known = None if truth is None else truth[here]
-        groups.append(_group(column.show(code), rule, mine, known))
+    for place in np.flatnonzero(parted.sizes).tolist():
+        inside = parted.mask(place)
+        known = None if truth is None else truth[inside]
+        groups.append(_group(parted.words[place], rule, answers[inside], known))
     return tuple(groups)
 
 
 def _group(
     value: str, rule: Rule, answers: NDArray[np.float64], truth: NDArray[np.float64] | None
 ) -> Group:
-    told = np.zeros(len(answers), dtype=bool) if truth is None else ~np.isnan(truth)
-    any_told = truth is not None and bool(told.any())
+    """A group's figures, each where enough people speak for it."""
+    if len(answers) < FEWEST_TOLD:
+        return Group(value, len(answers))
+    known = np.zeros(len(answers), dtype=bool) if truth is None else ~np.isnan(truth)
+    enough = truth is not None and int(known.sum()) >= FEWEST_TOLD
     if isinstance(rule, Classes):
         places = rule.place(answers)
         shares = tuple(float((places == place).mean()) for place in range(len(rule.labels)))
-        right = float((places[told] == truth[told]).mean()) if any_told else None  # type: ignore[index]
+        right = float((places[known] == truth[known]).mean()) if enough else None  # type: ignore[index]
         return Group(value, len(answers), selection_rates=shares, accuracy=right)
-    error = float(np.abs(answers[told] - truth[told]).mean()) if any_told else None  # type: ignore[index]
+    error = float(np.abs(answers[known] - truth[known]).mean()) if enough else None  # type: ignore[index]
     return Group(value, len(answers), float(answers.mean()), error)
 
 
@@ -284,9 +293,10 @@ def group_gaps(rule: Rule, groups: tuple[Group, ...]) -> dict[str, float]:
 
     Of numbers `mean_prediction_difference` and `mean_absolute_error_difference`; of classes
     `demographic_parity_difference` (of the class in which groups differ most) and
-    `accuracy_score_difference`. 0 where groups fare alike.
+    `accuracy_score_difference`. 0 where groups fare alike. Groups too small to tell are in none.
     """
     gaps: dict[str, float] = {}
+    groups = tuple(group for group in groups if group.is_enough)
     if len(groups) < 2:
         return gaps
 

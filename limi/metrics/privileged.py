@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, nearest, spell
 from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._groups import MANY_VALUES
 from limi.metrics.group import Tally, tally
 from limi.table.column_values import Between, codes_between, codes_of, read_values, split_name
 from limi.table.schema import Column, Schema
@@ -25,7 +26,6 @@ from limi.types import Labels, Mask
 
 __all__ = [
     "LOWEST",
-    "MANY_VALUES",
     "Counts",
     "Privileged",
     "Split",
@@ -45,7 +45,6 @@ Counts: TypeAlias = Sequence[tuple[float, Tally]]
 LOWEST = "lowest"  # the split behind the paper's tables: the lowest code against all others
 
 _MOST_GROUPS = 1000  # values of a column whose counts are kept
-MANY_VALUES = 10  # a number with more of them is cut at its median instead
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,11 @@ from limi.decisions import favors
 from limi.errors import InvalidInput, spell
 from limi.generators import Generator
 from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._groups import MANY_VALUES
 from limi.metrics._populations import check_population, choose_places, draw_people
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import Rate, flip_rate
 from limi.metrics.privileged import (
-    MANY_VALUES,
     Counts,
     Privileged,
     Split,

@@ -187,7 +187,7 @@ def _labels(summary: Summary, moves: Moves) -> tuple[str, ...]:
 
 def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
     """How groups fare as they are, by the names that Fairlearn has."""
-    if len(outcome.groups) < 2 or not outcome.gaps:
+    if not outcome.gaps:
         return ()
     number = wording.figure
     gaps = outcome.gaps
@@ -214,6 +214,9 @@ def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
         )
         points = 100 * gaps["accuracy_score_difference"]
         lines.append(f"accuracy: {shares}; largest difference {points:.1f} points")
+    few = [f"{group.value} ({group.n})" for group in outcome.groups if not group.is_enough]
+    if few:
+        lines.append(f"too few people to say: {words.both(few)}")
     return tuple(lines)
 
 
@@ -226,10 +229,12 @@ def _widest_class(summary: Summary, outcome: Outcomes) -> str:
     spreads = [max(shares) - min(shares) for shares in zip(*_rates(outcome), strict=True)]
     place = spreads.index(max(spreads))
     shares = "; ".join(
-        f"{group.value} {100 * group.selection_rates[place]:.1f} %" for group in outcome.groups
+        f"{group.value} {100 * group.selection_rates[place]:.1f} %"
+        for group in outcome.groups
+        if group.is_enough
     )
     return f"{summary.classes[place]} ({shares})"
 
 
 def _rates(outcome: Outcomes) -> list[tuple[float, ...]]:
-    return [group.selection_rates for group in outcome.groups]
+    return [group.selection_rates for group in outcome.groups if group.is_enough]
