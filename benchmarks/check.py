@@ -9,20 +9,16 @@ expanded matrix.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import json
 import resource
 import subprocess
+import sys
 import time
 
 import numpy as np
 
+from lab import models as benchmark
 from limi import data
-from limi.models import benchmark
 from limi.models.target import bind
 from limi.search.check import MAX_BATCH, check_rows
 from limi.table.frames import Codec

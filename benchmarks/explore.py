@@ -7,21 +7,18 @@ What is told is what a browser waits for: requests over loopback, page and all. 
 compiled before the first timed start, as an installation has them.
 """
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import argparse
 import http.client
 import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np

@@ -8,11 +8,6 @@ whose column `u` lies under a bound, and uniform rows hold every value of `u` eq
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import argparse
 import json
 from collections.abc import Callable

@@ -12,11 +12,6 @@ A figure without a bar is there to be read.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import argparse
 import json
 import time

@@ -6,39 +6,36 @@ Each search runs twice in turn: with the learners as they are, and as they were 
 of 31 leaves each, more examples, and a walk down each tree for every guess). Seconds are of the
 processor, because walls of a shared machine tell little. `short` (the default, three minutes of a
 processor) asks 100,000 queries, `million` a million (eight minutes). MEPS is measured where
-LIMI_DATA names its folder. `rare` (three minutes) has targets of `limi bench` on which few natural
-people flip: queries to the tenth finding, beside what plain natural rows need by their rate.
+LIMI_DATA names its folder. `rare` (three minutes) has targets of the open benchmark on which few
+natural people flip: queries to the tenth finding, beside what natural rows need by their rate.
 """
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import json
 import os
+import sys
 import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 import numpy as np
 import sklearn.ensemble  # noqa: F401  (its import is not learning)
 
+from lab import models as benchmark
+from lab.bench import _Noting
+from lab.targets.definitions import read
+from lab.targets.making import make_problem
 from limi import data, generators, methods
-from limi.bench.definitions import read
-from limi.bench.making import make_problem
 from limi.methods import _guessing
 from limi.methods._guessing import Learners
-from limi.models import benchmark
 from limi.models.target import bind
 from limi.search.budget import Budget
 from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.task import Task
-from limi.studies._bench import _Noting
 from limi.table.frames import Codec
 from limi.table.rows import distinct
 

@@ -9,16 +9,13 @@ The faces are not shipped; LIMI_DATA names the folder that holds `faces/faces64.
 
 import argparse
 import json
-import sys
 import time
 from pathlib import Path
 
-sys.path[0] = str(Path(__file__).parents[1])  # `limi` is the package, not the script beside this
-
 import numpy as np
 
+from lab.images import find_faces, fit_thumbnails
 from limi.images import attributes, audit_images, makers
-from limi.studies._images import find_faces, fit_thumbnails
 
 
 def main():

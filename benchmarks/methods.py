@@ -13,25 +13,22 @@ settings on one benchmark of each table.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import itertools
 import json
 import os
 import resource
+import sys
 import time
 from functools import partial
 from importlib import import_module
 
 import numpy as np
 
+from lab import models as benchmark
 from limi import data, generators, methods
 from limi.methods import neuronfair
 from limi.methods._seeds import cluster_rows
-from limi.models import benchmark, gradients
+from limi.models import gradients
 from limi.models.target import bind
 from limi.search.budget import Budget
 from limi.search.engine import run

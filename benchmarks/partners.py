@@ -5,12 +5,8 @@ python benchmarks/partners.py [PART ...]
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.mechanism import draw_known, draw_recidivism
 from limi import data, generators
 from limi.audits.problem import prepare
 from limi.decisions import favors
@@ -31,7 +28,6 @@ from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.session import Session
 from limi.search.task import Task
-from limi.studies._mechanism import draw_known, draw_recidivism
 from limi.table.constraints import Constraint, find_broken
 from limi.table.frames import Codec
 from limi.table.mining import mine

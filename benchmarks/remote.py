@@ -5,11 +5,6 @@ generator sends requests that are ready, over kept connections, and reads the an
 what the server can give at the same number of requests in flight, of the same size.
 """
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import argparse
 import cProfile
 import http.client
@@ -20,6 +15,7 @@ import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pandas as pd

@@ -12,15 +12,13 @@
     python benchmarks/repair.py million    direct flips of a shipped model on a million rows
 
 The published COMPAS table is not part of limi; a synthetic one of its columns, size and rates
-(`limi.studies`) stands for it.
+(`lab`) stands for it.
 """
 
 import sys
 import tempfile
 import time
 from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
 
 import numpy as np
 import pandas as pd
@@ -30,15 +28,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import limi
+from lab import models as benchmark
+from lab.mechanism import draw_recidivism
 from limi.audits.problem import prepare
 from limi.decisions import favors
 from limi.metrics._populations import draw_uniform
-from limi.models import benchmark
 from limi.repairs._average import average_target
 from limi.repairs._compared import expected_calibration_error, rank_auc
 from limi.repairs._partner_table import make_table
 from limi.search.check import check_rows
-from limi.studies._mechanism import draw_recidivism
 
 SEVEN = {
     "census": ["age", "race", "sex"],

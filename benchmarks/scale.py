@@ -10,24 +10,22 @@ written into a scratch folder (`--scratch`, about 2 GB) and left there for the n
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 ROWS, COLUMNS = 10_000_000, 50
+ROOT = Path(__file__).resolve().parent.parent
 PART = 500_000  # rows of a file
 JOBS = [f"job {n}" for n in range(40)]
 PLACES = [f"place {n}" for n in range(300)]
@@ -79,7 +77,7 @@ def written(folder: Path, rows: int) -> Path:
 def measured(folder: Path, words: list[str]) -> tuple[float, float, str]:
     """Seconds and peak memory in GB of `limi` with these words, and what it printed."""
     start = time.perf_counter()
-    env = {**os.environ, "PYTHONPATH": sys.path[0]}
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(
         [sys.executable, "-m", "limi", *words], cwd=folder, env=env, stdout=subprocess.PIPE
     )
@@ -139,7 +137,15 @@ def findings(folder: Path, _: int, latents: list[int]) -> None:
     """`limi test` of the census benchmark's network with more and more latents."""
     first = None
     for n in latents:
-        words = ["test", "census", "--model", "benchmark:dnn", "--protected", "sex", "--json"]
+        words = [
+            "test",
+            "census",
+            "--model",
+            f"python:{ROOT / 'lab' / 'models.py'}:census_dnn",
+            "--protected",
+            "sex",
+            "--json",
+        ]
         words += ["--max-rows", str(4 * n), "--set", f"n_latents={n}", "--device", "cpu"]
         words += ["--out", f"found-{n}", "--force"]
         seconds, memory, said = measured(folder, words)

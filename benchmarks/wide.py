@@ -5,14 +5,10 @@ python benchmarks/wide.py [COLUMNS ROWS] [--profile]
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)  # this folder has a limi.py of its own
-
 import cProfile
 import json
 import pstats
+import sys
 import time
 from contextlib import nullcontext
 from typing import Any

@@ -15,12 +15,9 @@ own would be done with that, if no process ever waited for another.
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-
-sys.path[0] = str(Path(__file__).resolve().parent.parent)
-
-import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -31,6 +28,7 @@ import time
 import numpy as np
 
 import limi
+from lab import models
 from limi import data, generators
 from limi.methods.limi import LIMI
 from limi.system.cores import n_cores
@@ -194,7 +192,7 @@ def million():
         for workers in (1, 2):
             start = time.perf_counter()
             result = limi.audit(
-                f"benchmark:{kind}",
+                models.train("census", kind),
                 table.frame,
                 protected=["sex"],
                 target=table.target,

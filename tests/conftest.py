@@ -20,7 +20,7 @@ settings.load_profile("house")
 LONG = (
     *("hostile/test_hostile.py", "models/test_trial.py", "cli/test_commands.py"),
     *(
-        "studies/test_smoke.py",
+        "lab/test_smoke.py",
         "audits/test_audit.py",
         "audits/test_seconds.py",
         "cli/test_net.py",
@@ -30,7 +30,7 @@ LONG = (
     *("hostile/test_harness.py", "report/test_in_browser.py", "test_docs.py"),
     *("methods/test_adf.py", "methods/test_contract.py", "cli/test_repair.py", "test_decisions.py"),
     *("methods/test_limi.py", "repairs/test_repair.py", "generators/test_files.py"),
-    *("models/test_benchmark.py", "audits/test_what_if.py", "studies/test_pool.py"),
+    *("lab/test_models.py", "audits/test_what_if.py", "lab/test_pool.py"),
     *("test_extending.py", "metrics/test_declared.py", "gpu/test_verdicts.py"),
     *("models/test_torch.py", "gpu/test_place.py", "models/test_kinds.py"),
 )

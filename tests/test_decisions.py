@@ -255,7 +255,6 @@ HALVES = {
     "table/steps.py": ["positions > self.top + 0.5"],
     "gates/_run.py": ["0 < error < 0.5"],
     "images/vae.py": ["torch.rand(shape, **options) < 0.5"],
-    "studies/_mechanism.py": ["rng.random(n) < 0.5"],
     "methods/_gradient.py": ["rng.random(len(rows)) < 0.5"],
     "methods/adf.py": ["rng.random(len(up)) < 0.5"],
     "methods/aequitas.py": ["draws[:, 2] < 0.5"],

@@ -18,8 +18,8 @@ LAYERS = [
     ["metrics", "methods", "twins"],
     ["audits", "gates", "changes", "proofs"],
     ["report"],
-    ["repairs", "evidence", "images", "bench"],
-    ["studies", "testing", "integrations", "explore"],
+    ["repairs", "evidence", "images"],
+    ["testing", "integrations", "explore"],
     ["cli"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -73,6 +73,8 @@ LONG = {
 
 MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py"))
 
+OUTSIDE = {"lab", "tests", "tools", "benchmarks"}
+
 
 def imports(path, *, top_only):
     tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
@@ -108,6 +110,11 @@ def test_imports_point_down(path):
         parts = name.split(".")
         if parts[0] == "limi" and len(parts) > 1 and parts[1] in LEVEL:
             assert LEVEL[parts[1]] <= LEVEL[here], f"{path} imports {name}, which lies above it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=str)
+def test_the_package_knows_of_nothing_beside_it(path):
+    assert not OUTSIDE & {name.split(".")[0] for name in imports(path, top_only=False)}
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] in ISLANDS], ids=str)

@@ -17,9 +17,13 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
     *(p for p in (ROOT / "docs").rglob("*.md") if not MADE & {*p.parts, p.stem}),
 ]
-CODE = [*(ROOT / "limi").rglob("*.py"), *(ROOT / "tools").glob("*.py")]
+CODE = [
+    *(ROOT / "limi").rglob("*.py"),
+    *(ROOT / "lab").rglob("*.py"),
+    *(ROOT / "tools").glob("*.py"),
+]
 TEMPLATES = [*(ROOT / "limi").rglob("*.html")]
-STUDIES = [*(ROOT / "studies").glob("*.toml")]
+STUDIES = [*(ROOT / "lab" / "studies").glob("*.toml")]
 SHOWN = ("says", "remarks", "notes", "note")  # keys of studies whose strings stand on pages
 QUOTED = re.compile(r'"[^"\n]*"|`[^`\n]*`')  # of pages: what is shown as an example, and code
 

@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 
 import limi
+from lab import models
 from limi import data, generators, methods
 from limi.audits.problem import prepare
 from limi.generators import Generator
@@ -163,7 +164,7 @@ def _credit(kind: str, *protected: str) -> Problem:
     """A benchmark model on the credit table."""
     known = data.load("credit")
     made = prepare(
-        f"benchmark:{kind}",
+        models.train("credit", kind),
         known.frame,
         protected=list(protected),
         target=known.target,
@@ -346,7 +347,7 @@ def _audited() -> tuple[Rows, Rows]:
     """The whole way, with the second check of the findings."""
     known = data.load("credit")
     result = limi.audit(
-        "benchmark:rf",
+        models.train("credit", "rf"),
         known.frame,
         protected=["age", "sex"],
         target=known.target,

@@ -327,7 +327,7 @@ def _exit_codes_page() -> str:
     tree = (errors.__doc__ or "").partition("\n\n")[2].strip("\n")
     rows = [
         ("0", "done; for a gate, passed"),
-        ("1", "`limi gate` failed, or a check such as `limi study check` found something worse"),
+        ("1", "`limi gate` failed, or a check such as `python -m lab check` found something worse"),
         ("2", "the command, an option, a schema or a configuration file cannot be used"),
         ("3", "`limi gate` is inconclusive: the budget did not decide a rule"),
         ("4", "the data, the model or the disk: what was given cannot be read, asked or written"),

@@ -820,7 +820,7 @@ def fitting() -> Victim:
 
 def studying() -> Victim:
     """A study of a few cells, each kept as it ends."""
-    from limi import studies
+    from lab import api as studies
 
     def study(out: Path, force: bool, resume: bool) -> None:
         one = studies.load("watch")

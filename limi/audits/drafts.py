@@ -38,7 +38,7 @@ _RUN_FILES = {
 }
 _REPAIR_FILES = {
     *(_REPAIR, "card.md", "report.html", "added.parquet", _JOURNAL),
-    *("model.skops", "model.npz", "model.onnx", "averaging.json", "score.py", "MLmodel"),
+    *("model.skops", "model.onnx", "averaging.json", "score.py", "MLmodel"),
 }
 _PROOF_FILES = {
     *(_MANIFEST, _PROOF, "schema.toml", "people.parquet", "report.html", _PROGRESS, _JOURNAL)

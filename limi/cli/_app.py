@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from limi.cli import (
-    bench,
     certify,
     compare,
     datasets,
@@ -30,7 +29,6 @@ from limi.cli import (
     report,
     sample,
     schema,
-    study,
     test,
 )
 from limi.cli._apart import keep_apart
@@ -109,5 +107,3 @@ _add("Research", "compare", compare.compare, config=True)
 _add("Research", "fit", fit.fit, config=True)
 _add("Research", "sample", sample.sample)
 _add_group("Research", "datasets", datasets.app)
-_add_group("Research", "study", study.app)
-_add_group("Research", "bench", bench.app)

@@ -300,7 +300,7 @@ def _model(beside: Callable[[str], str], value: str) -> str:
     kind, colon, place = value.partition(":")
     moved = f"{kind}{colon}{beside(place)}"
     is_place = colon and kind in models.names() and models.offers(kind).endings
-    # A name that a kind knows, such as benchmark:adult-dnn, is not a file.
+    # A name that a kind knows, such as demo:income, is not a file.
     named = is_place and models.offers(kind).by_name and not models.files(moved)
     return moved if is_place and not named else value
 

@@ -46,8 +46,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "fit": ("limi fit people.csv --target approved --out people.limi",),
     "sample": ("limi sample people.limi -n 1000 --out more.csv",),
     "datasets": ("limi datasets show adult",),
-    "bench": ("limi bench list", "limi bench run --scale small", "limi bench table"),
-    "study": ("limi study list", "limi study run dnn --scale small", "limi study table dnn"),
 }
 """By command; a line each."""
 

@@ -29,7 +29,7 @@ _CORE = (
     "jinja2",
 )
 _EXTRAS = {
-    "torch": (("torch",), "torch targets, neural generators and benchmark models, GPU"),
+    "torch": (("torch",), "torch targets, neural generators, GPU"),
     "onnx": (("onnxruntime",), "ONNX files as targets"),
     "skops": (("skops",), "scikit-learn models from .skops files"),
     "solver": (("z3-solver",), "the SG method with the solver that its paper uses"),

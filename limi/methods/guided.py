@@ -53,7 +53,7 @@ Faithfulness
   (5,900 to 14,000), natural rows 191,000; at 0.071 %: 1,700 (1,000 to 2,400), 28,200. A credit
   network (age, seven values) at 0.015 %: 24,600 (22,400 to 28,700), 461,000; at 0.11 %: 3,800
   (3,200 to 4,300), 62,800. So a twentieth. With 100,000 queries no search of the literature finds
-  ten flips at about 0.01 % of natural people (`limi bench`).
+  ten flips at about 0.01 % of natural people (`python -m lab bench`).
 - Tried for walks and worse, the same census network: changes that are measured for each anchor
   alone and added up, as in earlier versions, 34,000 to 42,000; beliefs about all sums of an
   anchor's changes by a Gaussian process 18,000 to 23,000; one way from each anchor, always on from

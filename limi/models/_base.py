@@ -38,6 +38,7 @@ __all__ = [
     "Reopens",
     "Settles",
     "Takes",
+    "WithForest",
     "WithModule",
     "notes_of",
 ]
@@ -168,6 +169,19 @@ class LearnsWeights(Protocol):
     @property
     def learns_weights(self) -> bool:
         """Can this very model?"""
+        ...
+
+
+@runtime_checkable
+class WithForest(Protocol):
+    """A model of trees of scikit-learn that is none of scikit-learn's own classes: proofs and
+    `guided` read them."""
+
+    favorable_column: int
+
+    @property
+    def forest(self) -> Sequence[Any] | None:
+        """The trees (`estimator.tree_`); None where this very model has none."""
         ...
 
 

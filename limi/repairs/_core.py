@@ -92,7 +92,7 @@ def repair_with_findings(
     `preset` is `"best"`, `"strong"` for narrower group gaps at more accuracy lost, or `"paper"` for
     the paper's recipe; `recipe`, `label` and `fraction` (findings added, as a share of the rows
     trained on) replace what it says. `fit` is a function of a frame and its labels that returns a
-    fitted model; scikit-learn estimators and benchmark models need none. `privileged` states
+    fitted model; scikit-learn estimators need none. `privileged` states
     whose decisions the others' are compared with, as `"sex=Male"`.
 
     Each of the seeds holds out other rows (or measures on `tested`, rows with labels), and trains

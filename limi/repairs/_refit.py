@@ -35,7 +35,7 @@ class Fitted:
     """A model that was trained again."""
 
     target: Target
-    native: Any  # the estimator, benchmark model, or whatever else the fit gave
+    native: Any  # the estimator, or whatever else the fit gave
 
 
 class Refit(Protocol):

@@ -85,7 +85,7 @@ def repair(
     `preset` is for findings: `"best"`, `"strong"` for narrower group gaps at a higher cost in
     accuracy, or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added,
     as a share of the training rows) override it. `fit` is a function that takes a frame and its
-    labels and returns a fitted model; scikit-learn estimators and benchmark models do not need it.
+    labels and returns a fitted model; scikit-learn estimators do not need it.
     `privileged` names the group that others are compared with, as `"sex=Male"`.
 
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged

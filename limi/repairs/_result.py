@@ -61,7 +61,7 @@ class Repair:
 
     @property
     def model(self) -> Any:
-        """The repaired model: an estimator, a benchmark model, or what the fit function gave."""
+        """The repaired model: an estimator, or what the fit function gave."""
         return self.fitted.native
 
     def reduction(self, name: str) -> float | None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from importlib.util import find_spec
 from typing import Any
 
 from limi.audits.problem import Problem
 from limi.errors import MissingDependency
-from limi.models import benchmark
 from limi.models._classifier import is_regressor
-from limi.models.benchmark import BenchmarkModel
 from limi.repairs._refit import Fitted
 from limi.system.imports import import_library
 
@@ -19,8 +16,6 @@ __all__ = ["name_of", "require", "require_saving", "store"]
 
 def name_of(fitted: Fitted) -> str | None:
     """How the file is called; None for what has no data-only format that limi knows."""
-    if isinstance(fitted.native, BenchmarkModel):
-        return "model.npz"
     return "model.skops" if _is_estimator(fitted.native) and find_spec("skops") else None
 
 
@@ -44,10 +39,6 @@ def store(fitted: Fitted) -> tuple[str, bytes] | None:
     name = name_of(fitted)
     if name is None:
         return None
-    sink = io.BytesIO()
-    if name.endswith(".npz"):
-        benchmark.save(fitted.native, sink)
-        return name, sink.getvalue()
     sio: Any = import_library("skops.io")
     content: bytes = sio.dumps(fitted.native)
     return name, content

@@ -188,8 +188,8 @@ def _why_no_pairs(work: Work) -> str:
     if work.refit.learns_pairs:
         return ""
     return (
-        "a penalty on pairs of scores needs a network that limi trains itself (benchmark:dnn), or "
-        "a fit function that also takes partners and strength; other models learn from copies"
+        "a penalty on pairs of scores needs a fit function that also takes partners and strength; "
+        "other models learn from copies"
     )
 
 

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from limi.decisions import Favorable, favors, opposes
 from limi.errors import BadModel
+from limi.models._base import WithForest
 from limi.models._booster import BoosterModel
 from limi.models._classifier import SklearnModel
-from limi.models.benchmark import BenchmarkModel
 from limi.models.onnx import OnnxModel
 from limi.models.target import Target
 from limi.system.foreign import at_work, reason
@@ -122,10 +122,8 @@ def read_trees(target: Target) -> Reading:
 def _read(model: Any) -> Read:
     if isinstance(model, OnnxModel):
         return _onnx.read(model)
-    if isinstance(model, BenchmarkModel):
-        trees = getattr(model.scorer, "trees", None)
-        if trees is not None:
-            return _sklearn.read_forest(trees, model.favorable_column, _as_single, "forest")
+    if isinstance(model, WithForest) and model.forest is not None:
+        return _sklearn.read_forest(model.forest, model.favorable_column, _as_single, "forest")
     if isinstance(model, BoosterModel):
         return _read_native(model.booster, _favorable(model), model.prepare)
     if isinstance(model, SklearnModel):

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import limi
+from lab.mechanism import draw_known
 from limi.audits import twin_question
 from limi.audits.compare import compare
 from limi.audits.reopen import reopen
 from limi.audits.run_folder import read_summary
 from limi.errors import BadModel, BadTable, InvalidInput
 from limi.report import html, text
-from limi.studies._mechanism import draw_known
 from limi.table.files import infer
 from limi.twins import Effort
 
@@ -57,7 +57,7 @@ class Lender:
         for place, name in ((1, "age"), (2, "schooling"), (4, "hours"), (5, "savings")):
             rows[:, place] = asked[name]
         rows[:, 3] = 2 * (asked["household"] == "family")
-        from limi.studies._mechanism import Known
+        from lab.mechanism import Known
 
         score = Known.score(rows)
         return np.stack([1 - score, score], axis=1)

@@ -306,7 +306,6 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--model", "python:none.py:f"], 2, "there is no file"),
         ([*FULL, "--model", "python:model.py:nan"], 4, "NaN or infinite"),
         ([*FULL, "--model", "python:model.py:broken"], 4, "the model raised KeyError"),
-        ([*FULL, "--model", "benchmark:dnn"], 2, "benchmark"),
         ([*FULL, "--model", "onnx:none.onnx"], 2, "there is no file"),
         ([*FULL, "--model", "pickle:model.py"], 2, "--trust-pickle"),
         (["report", "none"], 2, "there is no run folder"),

@@ -292,15 +292,3 @@ def test_names_that_are_not_utf8_are_names_everywhere(call, home, tmp_path):
         code, out, _ = call("sample", f"{tmp_path / odd}.limi", "--out", place, "--json")
         assert (code, json.loads(out)["file"]) == (0, place)
         assert len(files.read(place)) == 1000
-
-
-@pytest.mark.parametrize("form", ["text", "markdown", "latex", "html"])
-def test_tables_of_a_study_are_text(call, monkeypatch, form):
-    from limi import studies
-
-    odd = studies.StudyTable(NASTY, ("name", NASTY), ((NASTY, "1"),), (NASTY,))
-    monkeypatch.setattr(studies, "tables", lambda study, results: [odd])
-    code, out, _ = call("study", "table", "dnn", "--format", form)
-    assert code == 0
-    assert "=1+1" in out
-    assert clean_lines(out) == out

@@ -112,8 +112,6 @@ WRITERS = {
     "fit": ["fit", "people.csv", "--target", "ok", "--force", "--out"],
     "report": ["report", "run", "--html"],
     "compare": ["compare", *TEST[1:], "--methods", "themis", "--max-queries", "200", "--html"],
-    "plot": ["study", "plot", "dnn", "--file"],
-    "page": ["study", "page", "--file"],
 }
 
 
@@ -270,14 +268,6 @@ def test_a_usage_error_leaves_nothing(folder, call, words, sentence):
     assert snapshot(folder) == before
 
 
-def test_a_study_that_cannot_be_leaves_nothing(folder, call):
-    before = snapshot(folder)
-    code, said = call("study", "run", "dnn", "--only", "nothing/*", "--out", "out")
-    assert code == 2
-    assert "no cell is called" in said
-    assert snapshot(folder) == before
-
-
 def test_a_repair_that_cannot_be_leaves_nothing(folder, call):
     before = snapshot(folder)
     code, _ = call("repair", "run", "--table", "people.csv", "--out", "a/out", "--preset", "bst")
@@ -397,7 +387,6 @@ def test_folders_that_may_not_be_looked_into(shared, call, monkeypatch):
             ["report", "run", "--html", "shut/page.html"],
             ["report", "run", "--html", "new.html"],
             ["sample", "g.limi", "--out", "shut/a.csv"],
-            ["study", "run", "dnn", "--out", "shut/a"],
         ):
             with without_power():
                 code, said = call(*words)

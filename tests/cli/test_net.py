@@ -108,7 +108,7 @@ def test_hooks_are_put_back():
         (["test", "--nope\x1b"], r"No such option: --nope\x1b"),
         (["test", "a.csv", "--max-rows", "x"], "Invalid value for '--max-rows'"),
         (["test", "a.csv"], "--model is missing; name the model to test"),
-        (["study", "nope"], "Try: limi study --help"),
+        (["datasets", "nope"], "Try: limi datasets --help"),
     ],
 )
 def test_a_usage_error_is_one_sentence_too(monkeypatch, capsys, words, told):

@@ -10,6 +10,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import limi
+from lab import models as benchmark
 from limi import data, generators
 from limi.audits import early_check, verify
 from limi.cli._app import app
@@ -17,7 +18,6 @@ from limi.errors import BadModel, InvalidInput
 from limi.generators._counter_rng import mix, normals, ranks
 from limi.gpu import place as device
 from limi.methods.limi import LIMI
-from limi.models import benchmark
 from limi.models.target import Target
 from limi.table.frames import Codec
 from tests.networks import linear, target_of
@@ -138,22 +138,38 @@ def test_auto_without_a_gpu_is_the_cpu_and_cuda_is_refused():
 @pytest.mark.parametrize(
     "words",
     [
-        ["test", "credit", "--model", "benchmark:dnn", "--protected", "sex"],
-        ["compare", "credit", "--model", "benchmark:dnn", "--protected", "sex"],
+        [
+            "test",
+            "credit",
+            "--model",
+            "MODEL",
+            "--protected",
+            "sex",
+        ],
+        [
+            "compare",
+            "credit",
+            "--model",
+            "MODEL",
+            "--protected",
+            "sex",
+        ],
         ["fit", "credit", "--generator", "ctgan", "--out", "never.generator"],
     ],
     ids=lambda words: words[0],
 )
-def test_asking_for_a_gpu_that_is_not_there_is_one_sentence(words, network, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(benchmark, "train", lambda *a, **k: network)
+def test_asking_for_a_gpu_that_is_not_there_is_one_sentence(words, monkeypatch, tmp_path):
+    (tmp_path / "model.py").write_text("import torch\nnet = torch.nn.Linear(20, 2)\n")
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    words = [f"python:{tmp_path / 'model.py'}:net" if word == "MODEL" else word for word in words]
     from limi.cli import main
 
     monkeypatch.setattr("sys.argv", ["limi", *words, "--device", "cuda"])
     with pytest.raises(SystemExit) as left:
         main()
     assert left.value.code == 2
-    assert not list(tmp_path.iterdir())
+    assert not list((tmp_path / "empty").iterdir())
 
 
 def test_auto_is_the_gpu_where_both_can_use_it(monkeypatch):

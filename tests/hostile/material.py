@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import pickle
@@ -103,7 +102,6 @@ class _Maker:
         self._boosters()
         self._graphs()
         self._torch()
-        self._benchmarks()
         self._generators()
         self._runs()
 
@@ -152,11 +150,6 @@ class _Maker:
         self._write("typed.parquet", typed.to_parquet(index=False))
         from limi.table import files, schema_files
 
-        self._write(
-            "targets.toml",
-            "[[targets]]\nname = 'mine'\nrecipe = 'papers'\ntable = 'credit'\n"
-            "protected = ['sex']\n[[methods]]\nname = 'more'\nmethod = 'natural'\n",
-        )
         self._write("schema.toml", schema_files.dump(files.infer(self.people, exclude=("ok",))))
         self._write("model.py", PROGRAM)
 
@@ -239,18 +232,6 @@ class _Maker:
         program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=dynamic)
         torch.export.save(program, self.folder / "network.pt2")
         torch.jit.script(module).save(str(self.folder / "script.pt"))
-
-    def _benchmarks(self) -> None:
-        from limi.models import benchmark
-
-        benchmark._SMALL = (40, 64)  # steps, and rows a batch
-        benchmark._N_TREES = 2
-        columns = [name for name in self.numbers.columns if name != "ok"]
-        for kind in ("dnn", "rf", "svm"):
-            model = benchmark.fit(kind, self.inputs, self.truth, columns=columns)
-            buffer = io.BytesIO()
-            benchmark.save(model, buffer)
-            self._write(f"{kind}.npz", buffer.getvalue())
 
     def _generators(self) -> None:
         from limi import generators

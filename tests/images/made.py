@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from limi.studies._images import draw_faces as draw
+from lab.images import draw_faces as draw
 
 __all__ = ["GROUPS", "draw", "look_at_mouth", "pictures"]
 

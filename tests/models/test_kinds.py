@@ -35,4 +35,4 @@ def test_every_kind_that_opens_files_or_wraps_objects_is_in_the_table():
     tried = {name.partition("_")[0] for name in KINDS}
     # Those two stand for models that are trained on tables of their own.
     there = {name for name in models.names() if models.offers(name).by_address}
-    assert set(models.names()) - {"benchmark", "demo"} - there == tried
+    assert set(models.names()) - {"demo"} - there == tried

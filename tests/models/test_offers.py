@@ -18,7 +18,7 @@ from tests.packages import Package
 def test_kinds_whose_files_a_run_folder_may_open_are_these_and_no_others():
     """A kind enters this list on purpose: opening its files must not run what they bring."""
     known = {kind for kind in models.names() if models.offers(kind).data_only}
-    assert known == {"benchmark", "catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
+    assert known == {"catboost", "demo", "lightgbm", "onnx", "skops", "xgboost"}
 
 
 @pytest.mark.parametrize("declared", [None, {"data_only": True}, True, ModelOffers])
@@ -32,7 +32,7 @@ def test_a_module_that_declares_nothing_offers_nothing(declared):
 
 
 def test_a_file_is_of_the_kind_that_declares_its_ending():
-    assert models.kind_of_file("model.npz") == "benchmark"
+    assert models.kind_of_file("model.onnx") == "onnx"
     assert models.kind_of_file("model.SKOPS") == "skops"
     assert models.kind_of_file("model.unknown") is None
 

@@ -129,8 +129,6 @@ def test_what_is_no_file_or_vouched_for_is_not_run_twice(tmp_path, starts, monke
     prepared(LogisticRegression().fit(numbers(), truth()))
     with pytest.raises(InvalidInput, match="there is no file"):
         prepared("skops:absent.skops")
-    with pytest.raises(InvalidInput, match="was asked for the table"):
-        prepared("benchmark:rf")
     assert starts == []
     assert not (tmp_path / "asked").exists() or (tmp_path / "asked").read_text().split() == ["400"]
 

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import limi
+from lab import models as benchmark
 from limi.audits import hiring
 from limi.errors import InvalidInput, LimiError
-from limi.models import benchmark
 from limi.models.target import Target
 from limi.repairs import _core, _side_by_side, _verify, _ways
 from limi.workers import Local, Stuck, local

@@ -218,78 +218,6 @@ def test_rows_with_unknown_labels_are_left_out():
     assert len(made.added[0]) == 35
 
 
-def test_benchmark_models_are_trained_anew_and_kept_as_arrays(tmp_path, monkeypatch):
-    monkeypatch.setenv("LIMI_CACHE", str(tmp_path / "cache"))
-    credit = limi.data.load("credit")
-    given = {"target": credit.target, "schema": credit.schema, "table_name": "credit"}
-    small = {"method": "natural", "max_rows": 500, "rate_rows": 0}
-    found = limi.audit("benchmark:svm", credit.frame, protected=["age"], **small, **given)
-    made = with_findings(found, seeds=1, fraction=0.1)
-    made.save(tmp_path / "out")
-    again = limi.audit(
-        f"benchmark:{tmp_path / 'out' / 'model.npz'}",
-        credit.frame,
-        protected=["age"],
-        **small,
-        **given,
-    )
-    rows = found.problem.rows
-    assert np.array_equal(made.fitted.target.score(rows), again.problem.target.score(rows))
-    assert not np.array_equal(made.fitted.target.score(rows), found.problem.target.score(rows))
-
-
-def forest(folder):
-    """A saved forest of one split, as arrays."""
-    from limi.models import benchmark
-
-    rng = np.random.default_rng(0)
-    rows = rng.integers(0, 5, (80, 2)).astype(float)
-    made = benchmark.fit("rf", rows, (rows[:, 0] > 2).astype(np.int8), columns=["a", "b"])
-    path = folder / "forest.npz"
-    with path.open("wb") as file:
-        benchmark.save(made, file)
-    return made, rows, path
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        {"left": 10**6},
-        {"right": 10**6},
-        {"left": 0, "right": 0},
-        {"feature": 9},
-    ],
-    ids=str,
-)
-def test_a_forest_that_leads_nowhere_is_not_walked(tmp_path, damage):
-    from limi import models
-
-    made, rows, path = forest(tmp_path)
-    again = models.load(f"benchmark:{path}")
-    assert np.array_equal(again.score(rows), made.score(rows))
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    root = int(np.flatnonzero(arrays["left"] >= 0)[0])
-    for name, value in damage.items():
-        arrays[name][root] = value
-    np.savez(path, **arrays)
-    with pytest.raises(BadModel, match="lead nowhere"):
-        models.load(f"benchmark:{path}")
-
-
-def test_what_is_no_saved_benchmark_model_is_said(tmp_path):
-    from limi import models
-
-    (tmp_path / "bad.npz").write_bytes(b"PK nonsense")
-    with pytest.raises(BadModel, match="cannot be read as a benchmark model"):
-        models.load(f"benchmark:{tmp_path / 'bad.npz'}")
-    np.savez(tmp_path / "new.npz", about=np.array('{"format": 99}'))
-    with pytest.raises(BadModel, match="newer limi"):
-        models.load(f"benchmark:{tmp_path / 'new.npz'}")
-    with pytest.raises(InvalidInput, match="there is no file"):
-        models.load("benchmark:gone.npz")
-
-
 # -- the folder ---------------------------------------------------------------------------
 
 
@@ -456,25 +384,3 @@ def test_progress_reaches_the_end(result):
     assert done[0] == 0
     assert 0.8 <= done[-1] < 1
     assert all(words for _, words in steps)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda arrays: arrays["nodes"].__setitem__(slice(0, 2), [0, arrays["nodes"][:2].sum()]),
-        lambda arrays: arrays.update(left=arrays["left"][:1], right=arrays["right"][:1]),
-        lambda arrays: arrays.update(feature=arrays["feature"].astype(float)),
-        lambda arrays: arrays.update(n_columns=np.array(10)),
-    ],
-    ids=["empty tree", "few nodes", "broken columns", "more columns"],
-)
-def test_a_forest_of_other_shapes_is_not_walked(tmp_path, damage):
-    from limi import models
-
-    _, _, path = forest(tmp_path)
-    with np.load(path) as file:
-        arrays = {name: file[name] for name in file.files}
-    damage(arrays)
-    np.savez(path, **arrays)
-    with pytest.raises(BadModel, match=r"lead nowhere|not whole arrays of nodes"):
-        models.load(f"benchmark:{path}")

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 import pytest
 
+from lab.mechanism import draw_known
 from limi.errors import InvalidInput
-from limi.studies._mechanism import draw_known
 from limi.table.rules import Derived, Role, Rules
 from limi.table.schema import Column, Schema
 from limi.twins.maker import learn

@@ -8,11 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from lab.mechanism import draw_known
 from limi.search.budget import Budget
 from limi.search.session import Session
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
-from limi.studies._mechanism import draw_known
 from limi.system.watch import Watch
 from limi.twins import learn
 from limi.twins.answers import Twins

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import limi
-from limi import studies
+from lab import api as studies
+from lab.workshop import Workshop
 from limi.audits.compare import compare
 from limi.errors import InvalidInput, MissingDependency
 from limi.methods import _scouting
 from limi.methods.limi import LIMI
 from limi.search.spread import Spread
-from limi.studies._workshop import Workshop
 from limi.workers import Crew, _crew, open_executor
 from tests.models.kinds import pipeline
 from tests.models.people import bound, people, truth

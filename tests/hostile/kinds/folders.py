@@ -21,13 +21,6 @@ CORPUS = Corpus()
 _FILES = ("manifest.json", "summary.json", "schema.toml", "findings.parquet")
 _REFUSED = frozenset({2, 4})
 
-CELL = {
-    "cell": "credit-sex/limi/0",
-    "digest": "d",
-    "status": "done",
-    "took": 1.0,
-    "measures": {"findings": 3, "stop": "rows"},
-}
 """A cell of a study as limi keeps it."""
 
 
@@ -62,23 +55,11 @@ def resumed(material: Material, changed: Mapping[str, Thing], **more: Any) -> Ca
     return Case(words, files, (run, f"{run}.partial"), **more)
 
 
-def studied(cell: Any, how: int = 0, place: str = "cells/smoke/dnn/a.json", **more: Any) -> Case:
-    """A table or a figure of a study with one kept cell, or with a file of all of them."""
-    data = cell if isinstance(cell, bytes) else as_json(cell)
-    files: dict[str, Thing] = {f"cells/{place}": data}
-    words = (
-        ("study", "table", "dnn", "--out", "cells", "--scale", "smoke"),
-        ("study", "table", "dnn", "--out", "cells", "--scale", "smoke", "--format", "html"),
-        ("study", "plot", "dnn", "--out", "cells", "--scale", "smoke", "--file", "out.svg"),
-    )[how]
-    return Case(words, files, ("out.svg",), **more)
-
-
 # -- generated -----------------------------------------------------------------------------
 
 
 def drawn(draw: Draw, material: Material) -> Case:
-    make = draw.pick((_json, _json, _json, _spelled, _bytes, _findings, _things, _journal, _cell))
+    make = draw.pick((_json, _json, _json, _spelled, _bytes, _findings, _things, _journal))
     return make(draw, material)
 
 
@@ -163,12 +144,6 @@ def _journal(draw: Draw, material: Material) -> Case:
             material, {f"{run}/journal.bin": data[:place] + value.tobytes() + data[place + 8 :]}
         )
     return resumed(material, {f"{run}/journal.bin": damaged(draw, data)})
-
-
-def _cell(draw: Draw, material: Material) -> Case:
-    """A cell of a study edited."""
-    tree = edited(draw, CELL)
-    return studied(tree if draw.chance(80) else damaged(draw, as_json(CELL)), draw.below(3))
 
 
 # -- the corpus ----------------------------------------------------------------------------
@@ -333,10 +308,6 @@ CORPUS.each(
 CORPUS.case("manifest-whose-model-steers-a-terminal")(_chosen("python:a\nb\x1b[31m.py:f"))
 
 
-def _kept(tree: Any, says: str, **more: Any) -> Callable[[Material], Case]:
-    return lambda material: studied(tree, exits=frozenset({4}), says=says, **more)
-
-
 def _answers(run: str, value: float) -> Callable[[Material], Case]:
     """A journal with an answer that nobody gave: it is cut there, and the run ends well."""
 
@@ -357,85 +328,3 @@ CORPUS.each(
         for name, value in {"no-number": np.nan, "infinity": np.inf, "another-score": 0.1}.items()
     },
 )
-CORPUS.each(
-    "study",
-    {
-        name: _kept(CELL | change, "delete it, and run again")
-        for name, change in {
-            "another-cell": {"cell": "<script>/limi/0"},
-            "a-cell-elsewhere": {"cell": "credit-sex/../0"},
-            "a-seed-below-zero": {"cell": "credit-sex/limi/-1"},
-            "a-cell-that-is-a-number": {"cell": 3},
-            "no-status": {"status": None},
-            "a-status-nobody-knows": {"status": "fine"},
-            "a-time-that-is-text": {"took": "long"},
-            "a-time-below-zero": {"took": -1},
-            "settings-that-are-a-list": {"given": []},
-            "a-target-that-is-a-number": {"given": {"target": 3}},
-            "measures-that-are-text": {"measures": "many"},
-            "a-count-that-is-text": {"measures": {"findings": "many"}},
-            "a-count-of-400-digits": {"measures": {"findings": 10**400}},
-            "a-count-without-end": {"measures": {"findings": float("inf")}},
-            "a-measure-that-is-a-number": {"measures": {"before": 3}},
-            "a-picture-of-two-lengths": {"measures": {"picture": {"x": [1.0, 2.0], "real": [1.0]}}},
-            "a-picture-of-nothing": {"measures": {"picture": {}}},
-        }.items()
-    },
-)
-CORPUS.each(
-    "study-kept",
-    {
-        name: _kept(tree, "holds no results of a study", place="smoke/dnn.json")
-        for name, tree in {
-            "as-a-list": [],
-            "in-no-format": {"format": "x", "made": {}, "cells": []},
-            "made-by-a-list": {"made": [], "cells": []},
-            "with-versions-that-are-a-number": {"made": {"versions": 3}, "cells": []},
-            "with-cells-that-are-a-number": {"made": {}, "cells": 3},
-            "without-cells": {"made": {}},
-        }.items()
-    },
-)
-
-
-def defined(text: str, **more: Any) -> Case:
-    """The benchmark with a file of definitions."""
-    return Case(("bench", "list", "--add", "mine.toml"), {"mine.toml": text.encode()}, (), **more)
-
-
-_TARGET = "[[targets]]\nname = 'mine'\ntable = 'credit'\nprotected = ['sex']\n"
-CORPUS.each(
-    "definitions",
-    {
-        name: lambda material, text=text, says=says: defined(text, says=says, exits=_REFUSED)
-        for name, (text, says) in {
-            "of-nothing": ("", "defines no target and no method"),
-            "that-are-no-toml": ("[[targets", "is not a TOML file"),
-            "of-deep-brackets": ("x = " + "[" * 5000, "is not a TOML file"),
-            "with-a-name-that-is-a-path": (
-                "[[targets]]\nname = '../../x'\n",
-                "a name begins with a-z",
-            ),
-            "with-a-name-that-is-taken": (
-                _TARGET.replace("mine", "credit-sex.dnn") + "recipe = 'papers'",
-                "there is a target 'credit-sex.dnn' already",
-            ),
-            "without-a-recipe": (_TARGET, "has no recipe"),
-            "with-a-recipe-elsewhere": (_TARGET + "recipe = 'os'", "unknown recipe 'os'"),
-            "with-settings-of-others": (
-                _TARGET + "recipe = 'papers'\nsettings = {rate = 1}",
-                "has no setting 'rate'",
-            ),
-            "with-a-rate-of-two": (
-                _TARGET + "recipe = 'nearly_fair'\nsettings = {rate = 2.0}",
-                "it must lie between 0 and 1",
-            ),
-            "of-a-method-that-there-is-not": ("[[methods]]\nname = 'x'", "unknown method 'x'"),
-        }.items()
-    },
-)
-
-
-@CORPUS.case("study-sound")
-def _(material: Material) -> Case:
-    return studied(CELL, exits=frozenset({0}))

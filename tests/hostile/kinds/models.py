@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from typing import Any
@@ -46,9 +45,6 @@ FILES = {
     "catboost.cbm": "catboost",
     "network.pt2": "torch",
     "script.pt": "torch",
-    "dnn.npz": "benchmark",
-    "rf.npz": "benchmark",
-    "svm.npz": "benchmark",
     "model.pkl": "pickle",
     "model.joblib": "joblib",
 }
@@ -74,7 +70,6 @@ def drawn(draw: Draw, material: Material) -> Case:
         "lightgbm": (_lines, _spelled, _spelled, damaged),
         "catboost": (damaged,),
         "torch": (rezipped, _program, _program, damaged),
-        "benchmark": (rezipped, rezipped, _about, damaged),
         "pickle": (damaged,),
         "joblib": (damaged,),
     }[FILES[name]]
@@ -201,14 +196,6 @@ def _program(draw: Draw, data: bytes) -> bytes:
     tree = json.loads(records[name])
     values = (0, -1, 2**40, "x", "", [], {}, None, True, "torch.ops.aten.add.Tensor", "s0", 1.5)
     records[name] = as_json(edited(draw, tree, values))
-    return zipped(records)
-
-
-def _about(draw: Draw, data: bytes) -> bytes:
-    """A benchmark model whose head was edited."""
-    records = unzipped(data)
-    tree = json.loads(str(from_npy(records["about.npy"])))
-    records["about.npy"] = to_npy(np.array(json.dumps(edited(draw, tree))))
     return zipped(records)
 
 
@@ -464,15 +451,6 @@ def _(material: Material) -> Case:
 def _(material: Material) -> Case:
     data = b"cbuiltins\neval\n(V" + _RUNS.encode() + b"\ntR."
     return asked(material, "model.pkl", data, exits=frozenset({2}))
-
-
-@CORPUS.case("npz-that-is-a-pickle")
-def _(material: Material) -> Case:
-    records = unzipped(material.read("svm.npz"))
-    buffer = io.BytesIO()
-    np.save(buffer, np.array([{"x": 1}], dtype=object), allow_pickle=True)
-    records["about.npy"] = buffer.getvalue()
-    return asked(material, "svm.npz", zipped(records), exits=_REFUSED)
 
 
 @CORPUS.case("torch-on-no-device")

@@ -50,23 +50,12 @@ SOUND: dict[str, tuple[str, ...]] = {
     "explain": ("explain", "flip"),
     "doctor": ("doctor",),
     "datasets show": ("datasets", "show", "credit"),
-    "study list": ("study", "list"),
-    "study table": ("study", "table", "dnn", "--out", "cells"),
-    "study plot": ("study", "plot", "densities", "--out", "cells", "--file", "out.svg"),
-    "study page": ("study", "page"),
-    "bench list": ("bench", "list", "--add", "targets.toml"),
-    "bench table": ("bench", "table", "--measure", "ranks", "--out", "cells"),
-    "bench page": ("bench", "page"),
 }
 """A command that works, for each one that ends soon."""
 
 LONG_ONES: dict[str, tuple[str, ...]] = {
     "demo": ("demo", "--out", "run", "--seed", "-1"),
     "explore": ("explore", "run", "--token", "short"),
-    "study run": ("study", "run", "dnn", "--only", "no-such-cell", "--out", "cells"),
-    "study check": ("study", "check", "--baseline", "people.csv"),
-    "bench run": ("bench", "run", "--only", "no-such-cell", "--out", "cells"),
-    "bench collect": ("bench", "collect", "no-such-cells", "--keep", "out"),
     "images test": (
         *("images", "test", "--images", "people.csv", "--target", "python:model.py:f"),
         *("--protected", "sex", "--labels", "people.csv", "--out", "out"),
@@ -93,8 +82,6 @@ NEEDS = {
     "sample": ("trees.gen",),
     "demo": ("run",),
     "explore": ("people.csv", "run"),
-    "study check": ("people.csv",),
-    "bench list": ("targets.toml",),
     "images test": ("people.csv", "model.py"),
     "images fit": ("people.csv",),
 }
@@ -192,13 +179,12 @@ _SPECIAL: dict[str, tuple[str, ...]] = {
             "torch:people.csv?device=banana",
             "x:y",
         ),
-        *("demo:x", "benchmark:dnn", "benchmark:dnn?seed=x", "benchmark:x", "pickle:people.csv"),
+        *("demo:x", "pickle:people.csv"),
         *("python:people.csv:f", "python:folder:f", "python:pipe:f", "skops:pipe", "onnx:folder"),
         *(
             "catboost:pipe",
             "lightgbm:file",
             "xgboost:loop",
-            "benchmark:pipe",
             "python:model.py:f?x",
         ),
     ),
@@ -339,8 +325,7 @@ _WEIGHED = (
     *("init",) * 2,
     *("repair", "replay", "diff", "export", "pack") * 3,
     *("report", "metrics", "schema", "fit", "sample") * 3,
-    *("list", "doctor", "datasets show", "study list", "study table", "study plot", "study page"),
-    *("bench list", "bench table", "bench page"),
+    *("list", "doctor", "datasets show"),
     *LONG_ONES,
 )
 
@@ -400,7 +385,7 @@ def _set(draw: Draw, words: list[str], command: Any) -> list[str]:
         return [*words, flag or "--help"]
     value = _value(draw, option, flag)
     if not flag:
-        place = 2 if words[0] in ("study", "bench", "datasets") else 1
+        place = 2 if words[0] == "datasets" else 1
         return [*words[:place], value, *words[place + 1 :]]
     if option.multiple and draw.chance(30):
         return [*words, flag, value]
@@ -435,13 +420,9 @@ def _stray(draw: Draw, known: dict[str, Any]) -> Case:
         draw.pick(("", "-h", "--version", "tset", *known, *WORDS)) for _ in range(draw.below(3))
     ]
     words = [part for word in words for part in (word.split(" ") if word in known else [word])]
-    if words[:1] == ["demo"] or words[:2] in (
-        ["study", "check"],
-        ["study", "run"],
-        ["bench", "run"],
-    ):
-        words = ["study"]
-    return Case(tuple(words), AROUND, (*OUTPUTS, "dnn-paper.svg"), exits=frozenset({0, 2, 4}))
+    if words[:1] == ["demo"]:
+        words = ["datasets"]
+    return Case(tuple(words), AROUND, OUTPUTS, exits=frozenset({0, 2, 4}))
 
 
 def _long(draw: Draw, material: Material, name: str, command: Any) -> Case:
@@ -483,7 +464,7 @@ def _(material: Material) -> Case:
 
 def _refused(*words: str, says: str = "", exits: tuple[int, ...] = (2,)) -> Any:
     """A command that finds everything it could need, and is refused before it writes anything."""
-    name = " ".join(words[:2]) if words[0] in ("study", "bench", "datasets") else words[0]
+    name = " ".join(words[:2]) if words[0] == "datasets" else words[0]
     return lambda material: Case(words, files(material, name), exits=frozenset(exits), says=says)
 
 
@@ -551,22 +532,6 @@ CORPUS.each(
         "report-into-a-pipe": _refused("report", "run", "--html", "pipe"),
         "demo-over-something-else": _refused("demo", "--out", "folder"),
         "demo-with-a-seed-below-zero": _refused("demo", "--out", "new", "--seed", "-1"),
-        "study-that-there-is-not": _refused("study", "table", "x"),
-        "bench-of-a-measure-that-there-is-not": _refused(
-            "bench", "table", "--measure", "x", says="there is no measure"
-        ),
-        "bench-with-a-budget-nobody-tried": _refused(
-            "bench", "table", "--budget", "-3", says="no result has a budget"
-        ),
-        "bench-at-a-scale-that-there-is-not": _refused("bench", "page", "--scale", "x"),
-        "bench-with-a-folder-as-definitions": _refused("bench", "list", "--add", "folder"),
-        "bench-of-results-that-there-are-not": _refused(
-            "bench", "collect", "empty", "--keep", "out", says="there are no results"
-        ),
-        "bench-with-no-workers": _refused("bench", "run", "--workers", "0", "--out", "cells"),
-        "study-check-with-no-baseline": _refused(
-            "study", "check", "--baseline", "people.csv", exits=(4,)
-        ),
     },
 )
 

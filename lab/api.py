@@ -1,0 +1,57 @@
+"""Studies: the tables and figures of the LIMI paper, and some of our own, as data that runs.
+
+A study is a TOML file: benchmarks, methods, settings and scales. It expands into cells, each of
+which is run on its own, kept as it finishes, and shown beside the paper's numbers.
+"""
+
+from __future__ import annotations
+
+from lab.bench_page import bench_figures, bench_page
+from lab.cells import Cell, expand
+from lab.extend import collect_bench, extend, load_bench
+from lab.figures import figure
+from lab.files import SCALES, Study, load, names, shipped_results
+from lab.formats import FORMATS, StudyTable, render
+from lab.page import check_pages, figures, list_waiting, page, pages
+from lab.results import Outcome, Results, keep, read
+from lab.run import Ran, StudyProgress, run
+from lab.standings import MEASURES as BENCH_MEASURES
+from lab.standings import Standings
+from lab.tables import tables
+from lab.watch import Watched, watch
+
+__all__ = [
+    "BENCH_MEASURES",
+    "FORMATS",
+    "SCALES",
+    "Cell",
+    "Outcome",
+    "Ran",
+    "Results",
+    "Standings",
+    "Study",
+    "StudyProgress",
+    "StudyTable",
+    "Watched",
+    "bench_figures",
+    "bench_page",
+    "check_pages",
+    "collect_bench",
+    "expand",
+    "extend",
+    "figure",
+    "figures",
+    "keep",
+    "list_waiting",
+    "load",
+    "load_bench",
+    "names",
+    "page",
+    "pages",
+    "read",
+    "render",
+    "run",
+    "shipped_results",
+    "tables",
+    "watch",
+]

@@ -1,0 +1,142 @@
+"""`python -m lab` as a user runs it."""
+
+import json
+import sys
+from xml.etree import ElementTree
+
+import pytest
+
+from lab import run as _run
+from lab.__main__ import main
+
+
+@pytest.fixture
+def limi(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_run, "needs_of", lambda cells: [])
+    monkeypatch.setattr(
+        _run, "measure_cell", lambda cell, shop: {"findings": 1000 + cell.seed, "accuracy": 0.9}
+    )
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["lab", *words])
+        with pytest.raises(SystemExit) as done:
+            main()
+        shown = capsys.readouterr()
+        return done.value.code, shown.out, shown.err
+
+    return call
+
+
+RUN = ["run", "dnn", "--scale", "smoke", "--workers", "1"]
+
+
+def test_list_names_every_study(limi):
+    code, out, _ = limi("list")
+    assert code == 0
+    for name in ("dnn", "several-protected", "queries"):
+        assert name in out
+    code, out, _ = limi("list", "--json")
+    assert json.loads(out)["dnn"]["cells"]["small"] == 7 * 12 * 3
+
+
+def test_run_table_and_plot(limi, tmp_path):
+    code, out, err = limi(*RUN)
+    assert code == 0
+    assert "12 cells (12 done); 12 were run now" in out
+    assert "12 of 12: dnn credit-sex/guided/0" in err
+    assert "12 were run" not in limi(*RUN)[1]
+    code, out, _ = limi("table", "dnn")
+    assert code == 0
+    assert "credit-sex  limi" in out
+    assert "164,569" in out
+    for form, mark in (("markdown", "| --- |"), ("latex", r"\toprule"), ("html", "<table")):
+        code, out, _ = limi("table", "dnn", "--scale", "smoke", "--format", form)
+        assert code == 0
+        assert mark in out
+    code, _, err = limi("plot", "dnn")
+    assert code == 0
+    assert "dnn-smoke.svg" in err
+    ElementTree.parse(tmp_path / "dnn-smoke.svg")
+
+
+def test_run_says_what_came_of_it_as_json(limi):
+    code, out, _ = limi(*RUN, "--seeds", "2", "--json", "--only", "*/limi/*")
+    tree = json.loads(out)
+    assert code == 0
+    assert tree["status"] == {"done": 2, "missing": 22}
+    assert tree["problems"] == []
+
+
+def test_absent_tables_are_said_and_do_not_fail(limi, monkeypatch):
+    monkeypatch.delenv("LIMI_DATA", raising=False)
+    code, out, err = limi("run", "rf", "--scale", "small", "--seeds", "1", "--workers", "1")
+    assert code == 0
+    assert "9 absent, 54 done" in out
+    assert "rf meps-sex/aequitas/0 and 8 more: the MEPS table does not come with limi" in err
+
+
+def test_a_failing_cell_fails_the_command_at_the_end(limi, monkeypatch):
+    def measure_cell(cell, shop):
+        if cell.variant == "sg":
+            raise ValueError("no luck")
+        return {"findings": 1}
+
+    monkeypatch.setattr(_run, "measure_cell", measure_cell)
+    code, out, err = limi(*RUN)
+    assert code == 4
+    assert "11 done, 1 failed" in out
+    assert "ValueError at test_commands.py" in err
+    assert "no luck" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run", "dmn"], "there is no study 'dmn'; did you mean 'dnn'?"),
+        (["run", "dnn", "--scale", "tiny"], "unknown scale 'tiny'"),
+        (["run", "dnn", "--seeds", "0"], "seeds is 0"),
+        (["run", "dnn", "--workers", "0"], "workers is 0"),
+        (["run", "dnn", "--workers", "some"], "must be a number, or auto"),
+        (["run", "dnn", "--cluster", "ray:10001"], "ray://HOST:PORT"),
+        (["check", "--workers", "-1"], "at least 1"),
+        (["run", "dnn", "--scale", "smoke", "--only", "x"], "no cell is called 'x'"),
+        (["table", "dmn"], "there is no study 'dmn'"),
+        (["table", "dnn", "--scale", "smoke"], "run: python -m lab run dnn --scale smoke"),
+        (["table", "dnn", "--scale", "large"], "unknown scale 'large'"),
+        (["plot", "nothing"], "there is no study 'nothing'"),
+        (["page", "--results", "nowhere"], "there are no kept results in 'nowhere'"),
+        (["page", "--results", "nowhere", "--file", "page.md"], "python -m lab run all"),
+        (["check", "--baseline", "none.json"], "there is no baseline 'none.json'"),
+    ],
+)
+def test_bad_input_is_one_sentence(limi, words, sentence):
+    code, _, err = limi(*words)
+    assert code == 2
+    assert sentence in " ".join(err.split())
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+
+
+def test_an_unknown_format_is_refused(limi):
+    limi(*RUN)
+    code, _, err = limi("table", "dnn", "--format", "pdf")
+    assert code == 2
+    assert "there is no format 'pdf'" in err
+
+
+def test_page_from_a_folder(limi, tmp_path):
+    limi(*RUN, "--keep", "kept")
+    code, out, _ = limi("page", "--results", "kept")
+    assert code == 0
+    assert "[LIMI finds most (networks)](reproduction/dnn.md) (Table 1)" in out
+    code, _, _ = limi("page", "--results", "kept", "--file", "reproduction.md")
+    assert code == 0
+    assert (tmp_path / "reproduction.md").read_text("utf-8") == out
+    behind = tmp_path / "reproduction"
+    assert (behind / "dnn.md").read_text("utf-8").startswith("# Findings and")
+    listed = (behind / "conditions.md").read_text("utf-8")
+    assert (
+        "| [Findings and speed against networks](dnn.md) | Table 1 | smoke | 12 of 12 |" in listed
+    )
