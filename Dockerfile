@@ -5,7 +5,6 @@ FROM python:3.12-slim AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE constraints.txt ./
 COPY limi limi
-COPY studies studies
 RUN python -m venv /opt/limi \
     && /opt/limi/bin/pip install --no-cache-dir -c constraints.txt ".[onnx,skops,boosters,remote,tables]"
 
