@@ -83,7 +83,6 @@ _PACKAGES = (
     "metrics",
     "models",
     "report",
-    "studies",
     "testing",
     "twins",
 )

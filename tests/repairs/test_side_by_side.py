@@ -50,7 +50,7 @@ def repairs(result):
 def test_every_way_that_the_model_allows_is_tried(repairs):
     assert [one.how for one in repairs.tried] == ["average", "drop", "copies", "findings"]
     assert "fit function" in repairs.skipped["pairs"]
-    with pytest.raises(InvalidInput, match="network"):
+    with pytest.raises(InvalidInput, match="fit function"):
         repairs["pairs"]
 
 
@@ -233,7 +233,7 @@ def test_averaging_alone_takes_one_seed_and_no_other_generator(result):
     assert made.fresh.generator == "trees"
 
 
-def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, monkeypatch):
+def test_a_network_is_dropped_and_paired(monkeypatch):
     pytest.importorskip("torch", reason="needs limi[torch]")
     monkeypatch.setattr(benchmark, "_SMALL", (40, 32))
     monkeypatch.setattr(_ways, "STRENGTHS", (5.0,))
@@ -245,10 +245,7 @@ def test_a_network_is_dropped_and_paired_and_the_new_one_is_shipped(tmp_path, mo
     model = benchmark.fit("dnn", rows, truth, columns=("sex", "income"))
     result = audited(model, frame, favorable=1)
     made = limi.repair(result, how="drop", seeds=1, max_accuracy_loss=0.9)
-    made.save(tmp_path / "fixed")
-    score = load_averaged(tmp_path / "fixed" / "averaging.json")
-    assert np.allclose(score(rows), made.model(rows))
-    assert not np.allclose(score(rows), model.score(rows))
+    assert not np.allclose(made.model(rows), model.score(rows))
     other = np.column_stack([1 - rows[:, 0], rows[:, 1]])
     paired = limi.repair(result, how="pairs", seeds=1, max_accuracy_loss=0.9)["pairs"]
     assert paired.made.notes == ("strength of the penalty: 5",)
