@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -258,20 +257,6 @@ def test_a_lack_of_memory_that_nobody_asked_for_names_no_limit(tmp_path, monkeyp
     monkeypatch.setenv(trial.GIGABYTES, "0")
     with pytest.raises(BadModel, match=r"took more memory than there is; .* a larger machine$"):
         prepared(flooding(tmp_path / "a.skops"))
-
-
-def test_a_file_that_fills_the_memory_when_opened_is_one_sentence(tmp_path, monkeypatch):
-    path = tmp_path / "a.npz"
-    header = {"descr": "<f8", "fortran_order": False, "shape": (250_000_000,)}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        with archive.open("about.npy", "w") as file:
-            np.lib.format.write_array(file, np.array("{}"))
-        with archive.open("nodes.npy", "w", force_zip64=True) as file:
-            np.lib.format.write_array_header_1_0(file, header)
-            file.write(bytes(1000))  # the rest is not needed: room for it is made first
-    monkeypatch.setenv(trial.GIGABYTES, "1")
-    with pytest.raises(BadModel, match=r"cannot be read as a benchmark model .*Memory"):
-        prepared(f"benchmark:{path}")
 
 
 # -- how it is done -----------------------------------------------------------------------------
