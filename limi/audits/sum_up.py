@@ -91,7 +91,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         where, shown = hide_regions(where, shown, plan.problem.hidden)
     watch.step(0.5)
     summary = _summarize(plan, searched, found, dropped, shown, where.rules, judged_by, many)
-    notes = (*summary.notes, *cut.values())
+    notes = (*cut.values(), *summary.notes)  # first what there was no time or budget for
     held = plan.problem.held_out
     spent = {
         name: {"seconds": round(spent.seconds, 3), "questions": spent.questions}
@@ -330,27 +330,27 @@ def _take_metrics(
 
 
 def _notes(plan: Plan, searched: Searched, found: Found, dropped: Dropped) -> tuple[str, ...]:
-    """What a reader should know of the run, the gravest first."""
+    """What a reader should know of the run, the gravest first: a terminal shows four of them."""
     from limi.report import wording
 
     problem, ran = plan.problem, searched.run
+    interrupted = "the run was interrupted; it shows what had been found by then"
     notes = [
+        interrupted if ran.stop == Stop.INTERRUPTED else "",
         "" if searched.noisy else wording.unsteady(searched.steadiness.as_dict()),
-        *problem.notes,
-        *describe_untaken(problem, twins_asked=searched.twins is not None),
-        *problem.target.notes,
-        *ran.session.notes,
-        *searched.notes,
-        *([] if plan.spread is None else plan.spread.notes),
         *dropped.notes,
+        *searched.notes,
+        *ran.session.notes,
+        *describe_untaken(problem, twins_asked=searched.twins is not None),
+        *problem.notes,
+        *problem.target.notes,
+        *([] if plan.spread is None else plan.spread.notes),
     ]
     if ran.session.frugal and len(found):
         notes.append(
             "to save queries, a partner is the first protected value that was seen to flip its "
             "row; how a finding fares under the other values was not asked"
         )
-    if ran.stop == Stop.INTERRUPTED:
-        notes.append("the run was interrupted; it shows what had been found by then")
     return tuple(filter(None, notes))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from limi.report import _fronts, _pages
 from limi.report.charts import ticks
-from limi.report.next_steps import NextStep, option_of
+from limi.report.next_steps import NextStep, opening_of, option_of
 from limi.system import words
 
 __all__ = [
@@ -206,4 +206,4 @@ def test_command(tree: Tree, model: str) -> str:
         told += ["--protected", name]
     if ">" in (run.get("decision") or ""):
         told += ["--decision", run["decision"]]
-    return shlex.join(told)
+    return shlex.join([*told, *opening_of(tree["command"])])

@@ -10,9 +10,10 @@ from limi.defaults import BUDGETED_METHOD, DEFAULT_MAX_ROWS
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["NextStep", "ask_again", "next_step", "option_of"]
+__all__ = ["NextStep", "ask_again", "next_step", "opening_of", "option_of"]
 
 _MORE = 10  # times as much makes a try that tells more than the last one
+_OPENING = ("--trust", "--header", "--cache")
 _UNNAMED = "limi test TABLE --model KIND:PLACE --protected COLUMN"
 
 
@@ -45,10 +46,10 @@ def next_step(summary: Summary) -> NextStep:
             "try repairs.",
             _in_place(_with(summary.command, "--target", "COLUMN")),
         )
-    quoted, repaired = shlex.quote(folder), shlex.quote(f"{folder.rstrip('/')}-repaired")
+    repair = ["limi", "repair", folder, "--out", f"{folder.rstrip('/')}-repaired"]
     return NextStep(
         "See what a repair would change, for whom, and at what cost in accuracy.",
-        f"limi repair {quoted} --out {repaired}",
+        shlex.join([*repair, *opening_of(summary.command)]),
     )
 
 
@@ -59,7 +60,20 @@ def ask_again(summary: Summary, example: Example) -> str:
         return ""
     if summary.hidden:
         return ""
-    return shlex.join(["limi", "replay", folder, "--model", model, "--row", str(example.row)])
+    replay = ["limi", "replay", folder, "--model", model, "--row", str(example.row)]
+    return shlex.join([*replay, *opening_of(summary.command)])
+
+
+def opening_of(command: str) -> list[str]:
+    """What a command that opens the model of a run has to repeat: what the user trusts, and how a
+    model behind an address is asked."""
+    parts = _split(command)
+    given = [part for part in parts if part == "--trust-pickle"]
+    for place, part in enumerate(parts):
+        option, equals, _ = part.partition("=")
+        if option in _OPENING:
+            given += [part] if equals else parts[place : place + 2]
+    return given
 
 
 def _try_again(summary: Summary) -> NextStep:
@@ -147,7 +161,9 @@ def _with(command: str, option: str, value: str | None = None) -> str:
 
 def _in_place(command: str) -> str:
     """A command that replaces the folder that it wrote before, where it wrote one."""
-    return _with(command, "--force") if option_of(command, "--out") else command
+    if not option_of(command, "--out"):
+        return command
+    return _with(shlex.join(p for p in _split(command) if p != "--resume"), "--force")
 
 
 def _split(command: str) -> list[str]:

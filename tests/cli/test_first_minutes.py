@@ -248,3 +248,13 @@ def test_personal_data_that_will_be_shown_are_named_before_a_run_even_in_a_pipe(
     assert code == 0
     assert words(err).startswith("Warning: columns with personal data that the model takes")
     assert "'c_case_number' (identifiers)" in words(err)
+
+
+def test_the_terminal_says_first_that_rates_were_measured_on_few_rows(here, limi):
+    code, out, _ = limi(
+        *("test", "court.csv", "--model", "python:model.py:free", "--protected", "sex"),
+        *("--max-queries", "600", "--method", "natural"),
+    )
+    assert code == 0
+    notes = words(out).partition("Notes")[2]
+    assert "each rate was measured on at most" in notes.partition(" - ")[2].partition(" - ")[0]

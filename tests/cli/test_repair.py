@@ -212,3 +212,37 @@ def test_an_existing_folder_needs_force(limi, tmp_path):
     code, _, err = limi(*AVERAGED, "--out", tmp_path / "out", "--force")
     assert code == 0, err
     assert (tmp_path / "out" / "model.skops").exists()
+
+
+CUT = """
+import numpy as np
+
+def middle(values):
+    return np.clip(values, 0, 60)
+"""
+
+
+def test_the_steps_that_a_run_and_its_repair_print_work_as_printed(limi, home, monkeypatch):
+    """The model holds a function that has to be trusted each time it is opened."""
+    (home / "cutting.py").write_text(CUT)
+    monkeypatch.syspath_prepend(home)
+    from cutting import middle
+    from sklearn.preprocessing import FunctionTransformer
+
+    frame = people()
+    model = pipeline()
+    model.steps.insert(1, ("cut", FunctionTransformer(middle)))
+    sio.dump(model.fit(frame.drop(columns="ok"), frame["ok"]), home / "cutting.skops")
+    code, shown, err = limi(
+        *("test", "people.csv", "--model", "skops:cutting.skops", "--target", "ok"),
+        *("--favorable", "yes", "--protected", "sex", "--max-rows", "1000", "--out", "cut"),
+        *("--rate-rows", "500", "--trust", "cutting.middle"),
+    )
+    assert code == 0, err
+    repair = next(line.split() for line in shown.splitlines() if "limi repair" in line)
+    loss = ("--max-accuracy-loss", "0.9")
+    code, shown, err = limi(*repair[1:], "--how", "average", "--seeds", "1", *loss)
+    assert code == 0, err
+    test = next(line.split() for line in shown.splitlines() if "  limi test" in line)
+    code, _, err = limi(*test[1:], "--max-rows", "50", "--rate-rows", "50")
+    assert code == 0, err

@@ -71,6 +71,11 @@ def test_findings_are_kept_then_repaired():
     example = dataclasses.replace(SEX.examples[0], row=7)
     assert ask_again(kept, example) == "limi replay r --model m:x --row 7"
     assert ask_again(bare, example) == ""
+    trusting = "limi test a --model m:x --out r --trust a.B --trust=c.D --trust-pickle"
+    trusting = dataclasses.replace(SEX, command=f"{trusting} --header 'A: $B'")
+    opening = "--trust-pickle --trust a.B --trust=c.D --header 'A: $B'"
+    assert next_step(trusting).command == f"limi repair r --out r-repaired {opening}"
+    assert ask_again(trusting, example) == f"limi replay r --model m:x --row 7 {opening}"
 
 
 def test_without_a_target_the_next_step_is_to_name_it():
