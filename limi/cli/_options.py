@@ -57,11 +57,11 @@ TestedModel = Annotated[
 ]
 
 SchemaFile = Annotated[
-    Path | None, Option(help="Schema of the table (TOML or SDV JSON)."), Reads("the schema")
+    Path | None, Option(help="Schema of the table, as TOML."), Reads("the schema")
 ]
 
 NewerSchema = Annotated[
-    Path | None, Option(help="Schema of that table (TOML or SDV JSON)."), Reads("the schema")
+    Path | None, Option(help="Schema of that table, as TOML."), Reads("the schema")
 ]
 
 Returned = Annotated[

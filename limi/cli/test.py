@@ -97,7 +97,7 @@ def test(
     ] = DEFAULT_GENERATOR,
     schema: Annotated[
         Path | None,
-        Option(help="Schema of the table: TOML (`limi schema`), or SDV metadata JSON."),
+        Option(help="Schema of the table, as TOML (`limi schema`)."),
         Reads("the schema"),
     ] = None,
     constraint: Constraints = None,

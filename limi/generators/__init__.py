@@ -5,8 +5,8 @@ A generator's module has a class with `kind`, a frozen dataclass `Settings`, and
 `from_state(arrays, facts, schema, *, device) -> Generator`. What it can do it declares as `OFFERS`;
 modules elsewhere ask `offers(name)` and know no generator by name.
 
-Anything else with a latent and a decode function becomes a generator by `adapt`, a fitted model of
-the ctgan package by `from_ctgan`; these have no name and are not fitted here.
+Anything else with a latent and a decode function becomes a generator by `adapt`; it has no name and
+is not fitted here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ from limi.errors import (
 from limi.generators._adapter import adapt
 from limi.generators._base import Encoder, Generator, GeneratorOffers, OnStep, WithDensity, packed
 from limi.generators._checks import check_latents, require_rows
-from limi.generators._ctgan_package import from_ctgan
 from limi.generators._obedient import draw, draws, fit_to, learned_schema, obey
 from limi.generators._state import read, require
 from limi.system import writing
@@ -53,7 +52,6 @@ __all__ = [
     "draw",
     "draws",
     "fit",
-    "from_ctgan",
     "get",
     "load",
     "names",

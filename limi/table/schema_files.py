@@ -1,9 +1,7 @@
-"""Schemas as files: our own editable TOML, and the single-table JSON of SDV."""
+"""Schemas as files: TOML that a person can edit."""
 
 from __future__ import annotations
 
-import difflib
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -29,7 +27,7 @@ FORMATS = (1, 2)  # the second has rules; what has none is written as the first
 
 _IGNORED = "ignored"  # the kind of a column that is neither generated nor the model's
 
-_KINDS_OF_FILE = "a schema as TOML (`limi schema`), or SDV metadata as JSON"
+_KINDS_OF_FILE = "a schema as TOML (`limi schema`)"
 
 _SECTIONS = {"format", "protected", "columns"}
 _OF_FORMAT = {1: _SECTIONS, 2: _SECTIONS | SECTIONS}
@@ -37,26 +35,6 @@ _OF_EVERY_KIND = {"kind", "missing", "meaning"}
 _OF_NUMBERS = {"low", "high", "step"}
 _OF_LEVELS = {"levels", "labels"}
 _FIELDS = _OF_EVERY_KIND | _OF_NUMBERS | _OF_LEVELS
-
-# What SDV's own files may hold; limi reads the types of columns and leaves the rest alone.
-_SDV_VERSIONS = {"METADATA_SPEC_VERSION", "SCHEMA_VERSION"}
-_SDV_SEVERAL = _SDV_VERSIONS | {"tables", "relationships"}
-_SDV_SINGLE = _SDV_VERSIONS | {
-    *("columns", "primary_key", "alternate_keys", "sequence_key", "sequence_index"),
-    *("column_relationships", "constraints"),
-}
-_SDV_COLUMN = {
-    *("sdtype", "pii", "computer_representation", "datetime_format", "regex_format"),
-    *("order", "order_by"),
-}
-_SDV_KINDS: dict[str, Kind | None] = {
-    "numerical": "numerical",
-    "categorical": "categorical",
-    "boolean": "boolean",
-    "datetime": "ordered",
-    "unknown": None,
-    "id": "categorical",
-}
 
 
 def dump(
@@ -149,14 +127,11 @@ def parse(text: str, name: str = "the schema") -> Schema:
 
 
 def read_for(frame: Frame, path: str | Path, *, exclude: tuple[str, ...] = ()) -> Schema:
-    """The schema in a TOML or SDV JSON file, for this frame; columns it leaves out are inferred.
+    """The schema in a TOML file, for this frame; columns it leaves out are inferred.
 
     Excluded columns stand last where the file or its rules may mention them: who asked for the
     schema says what becomes of that (`rule_checks.set_target_aside`).
     """
-    path = Path(path)
-    if path.suffix.lower() == ".json":
-        return infer(frame, exclude=exclude, kinds=_sdv_kinds(path, exclude))
     name = str(path)
     tree = _read_tree(read_text(path, _KINDS_OF_FILE), name)
     tables = _tables(tree, name)
@@ -239,43 +214,6 @@ def _with_rules(schema: Schema, rules: Rules, name: str) -> Schema:
         return replace(schema, rules=rules)
     except InvalidInput as error:
         raise InvalidInput(f"{name}: {error}") from None
-
-
-def _sdv_kinds(path: Path, exclude: tuple[str, ...]) -> dict[str, Kind]:
-    name = str(path)
-    try:
-        tree = json.loads(read_text(path, _KINDS_OF_FILE))
-        if "tables" in tree:
-            _hold_to(tree, _SDV_SEVERAL, name)
-            if len(tree["tables"]) != 1:
-                raise InvalidInput(
-                    f"{name!r} describes {len(tree['tables'])} tables; limi tests a single table"
-                )
-            tree = next(iter(tree["tables"].values()))
-        _hold_to(tree, _SDV_SINGLE, name)
-        for column, held in tree["columns"].items():
-            _hold_to(held, _SDV_COLUMN, f"{name}: column {column!r}")
-        types = {column: held["sdtype"] for column, held in tree["columns"].items()}
-        kinds = {column: _sdv_kind(name, column, sdtype) for column, sdtype in types.items()}
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(
-            f"{name!r} is not SDV single-table metadata: it needs columns with an sdtype each"
-        ) from None
-    return {column: kind for column, kind in kinds.items() if kind and column not in exclude}
-
-
-def _sdv_kind(name: str, column: str, sdtype: str) -> Kind | None:
-    """The kind of a type; those such as email or phone_number are text to us."""
-    if sdtype in _SDV_KINDS:
-        return _SDV_KINDS[sdtype]
-    # The names of such types are many and free, so only what looks like a slip is refused.
-    if difflib.get_close_matches(sdtype.lower(), _SDV_KINDS, n=1, cutoff=0.8):
-        raise InvalidInput(
-            f"{name}: column {column!r} has the sdtype {sdtype!r}; {nearest(sdtype, _SDV_KINDS)}"
-        )
-    return "categorical"
 
 
 def _hold_to(tree: dict[str, Any], known: set[str], where: str) -> None:

@@ -1,8 +1,6 @@
-"""Generators that others wrote: functions, objects, frames, and the ctgan package's models."""
+"""Generators that others wrote: functions, objects and frames."""
 
 from __future__ import annotations
-
-from collections import namedtuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,7 @@ import pytest
 
 from limi import generators
 from limi.errors import BadTable, InvalidInput
-from limi.generators import adapt, from_ctgan
+from limi.generators import adapt
 from limi.table.schema import Column, Schema
 from limi.testing.generators import CHECKS
 
@@ -147,80 +145,3 @@ def test_an_adapted_generator_is_not_saved(tmp_path):
     with pytest.raises(InvalidInput, match="save the object itself"):
         generators.save(adapt(codes, SCHEMA, latent_dim=2), tmp_path / "generator.limi")
     assert "adapted" not in generators.names()
-
-
-# -- the ctgan package ------------------------------------------------------------------
-
-Part = namedtuple("Part", "dim activation_fn")
-
-
-class Transformer:
-    """One number of two modes and one column of three levels, as the package encodes them."""
-
-    output_info_list = ((Part(1, "tanh"), Part(2, "softmax")), (Part(3, "softmax"),))
-
-    def transform(self, table):
-        jobs = np.eye(3)[table["job"].map({"clerk": 0, "cook": 1, "none": 2})]
-        return np.column_stack([np.zeros((len(table), 3)), jobs])
-
-    def inverse_transform(self, chosen):
-        mode = chosen[:, 1:3].argmax(axis=1)
-        return pd.DataFrame(
-            {
-                "age": 30 + 30 * mode + 10 * chosen[:, 0],
-                "rate": 0.0,
-                "job": np.array(["clerk", "cook", "none"])[chosen[:, 3:].argmax(axis=1)],
-            }
-        )
-
-
-class FakeCTGAN:
-    """The private members of a fitted ctgan.CTGAN that limi reads."""
-
-    def __init__(self):
-        torch = pytest.importorskip("torch", reason="needs limi[torch]")
-        with torch.random.fork_rng():
-            torch.random.default_generator.manual_seed(0)
-            self._generator = torch.nn.Sequential(
-                torch.nn.Linear(4 + 3, 16),
-                torch.nn.BatchNorm1d(16),
-                torch.nn.ReLU(),
-                torch.nn.Linear(16, 6),
-            )
-        self._embedding_dim = 4
-        self._transformer = Transformer()
-
-
-def test_a_model_of_the_ctgan_package():
-    table = pd.concat([TABLE] * 10)
-    model = FakeCTGAN()
-    generator = from_ctgan(model, SCHEMA, table)
-    for check in CHECKS:
-        if check.__name__ != "a_file_keeps_it":
-            check(generator)
-    # Noise, a draw for the mode and one for the level, and the condition: one level of one row.
-    latents = generator.sample_latents(600, np.random.default_rng(0))
-    assert latents.shape == (600, 4 + 2 + 3)
-    np.testing.assert_array_equal(latents[:, 6:].sum(axis=1), 1)
-    np.testing.assert_allclose(latents[:, 6:].mean(axis=0), 1 / 3, atol=0.07)
-    assert model._generator.training, "the user's network is left as it was"
-    assert not model._generator[1].running_mean.any()
-
-
-def test_levels_come_with_the_chances_of_the_network():
-    torch = pytest.importorskip("torch", reason="needs limi[torch]")
-    model = FakeCTGAN()
-    with torch.no_grad():
-        model._generator[3].weight.zero_()
-        model._generator[3].bias.copy_(
-            torch.tensor([0.0, 0, 0, np.log(0.6), np.log(0.3), np.log(0.1)])
-        )
-    generator = from_ctgan(model, SCHEMA, TABLE)
-    rows = generator.decode(generator.sample_latents(5000, np.random.default_rng(0)))
-    shares = np.bincount(rows[:, 2].astype(int), minlength=3) / 5000
-    np.testing.assert_allclose(shares, [0.6, 0.3, 0.1], atol=0.03)
-
-
-def test_only_fitted_ctgan_models():
-    with pytest.raises(InvalidInput, match="_embedding_dim"):
-        from_ctgan(object(), SCHEMA, TABLE)

@@ -1,12 +1,11 @@
 """Schemas as files: read back the same, merged with what the table shows, or refused."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 
-from limi.errors import BadTable, InvalidInput
+from limi.errors import InvalidInput
 from limi.table import files, schema_files
 from limi.table.mining import Mined
 from limi.table.rule_checks import set_target_aside
@@ -62,53 +61,6 @@ def test_edited_columns_win_and_others_are_inferred(tmp_path):
     assert [c.kind for c in schema.columns] == ["numerical", "categorical"]
 
 
-def test_sdv_metadata_is_read(tmp_path):
-    frame = pd.DataFrame({"n": [1, 2, 3], "c": [0, 1, 0], "b": [0, 1, 1], "t": ["x", "y", "y"]})
-    columns = {
-        "n": {"sdtype": "numerical", "computer_representation": "Int64"},
-        "c": {"sdtype": "categorical"},
-        "b": {"sdtype": "boolean"},
-        "t": {"sdtype": "city", "pii": True},
-    }
-    single = {"METADATA_SPEC_VERSION": "SINGLE_TABLE_V1", "columns": columns}
-    for tree in (single, {"tables": {"people": single}}):
-        path = tmp_path / "metadata.json"
-        path.write_text(json.dumps(tree), encoding="utf-8")
-        schema = schema_files.read_for(frame, path)
-        kinds = [c.kind for c in schema.columns]
-        assert kinds == ["numerical", "categorical", "boolean", "categorical"]
-    path.write_text("{}", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="not SDV single-table metadata"):
-        schema_files.read_for(frame, path)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"primry_key": "n"}, "has 'primry_key'; did you mean 'primary_key'"),
-        ({"Columns": {}}, "has 'Columns'; did you mean 'columns'"),
-        (
-            {"columns": {"n": {"sdtyp": "numerical"}}},
-            "column 'n' has 'sdtyp'; did you mean 'sdtype'",
-        ),
-        ({"columns": {"n": {"sdtype": "numericl"}}}, "'numericl'; did you mean 'numerical'"),
-        ({"columns": {"N": {"sdtype": "numerical"}}}, "no column 'N'; did you mean 'n'"),
-        ({"columns": ["n"]}, "not SDV single-table metadata"),
-    ],
-)
-def test_slips_in_sdv_metadata_are_told_with_the_nearest_name(tmp_path, change, words):
-    frame = pd.DataFrame({"n": [1, 2, 3], "c": [0, 1, 0]})
-    tree = {"columns": {"n": {"sdtype": "numerical"}}, "primary_key": "n"} | change
-    path = tmp_path / "metadata.json"
-    for written in (tree, {"tables": {"people": tree}, "relationships": []}):
-        path.write_text(json.dumps(written), encoding="utf-8")
-        with pytest.raises((InvalidInput, BadTable), match=words):
-            schema_files.read_for(frame, path)
-    path.write_text(json.dumps({"tables": {"people": tree}, "relationship": []}), encoding="utf-8")
-    with pytest.raises(InvalidInput, match="did you mean 'relationships'"):
-        schema_files.read_for(frame, path)
-
-
 COLUMN = '[columns.x]\nkind = "categorical"\nlevels = {}\n'
 
 
@@ -140,32 +92,6 @@ def test_schemas_that_cannot_be_used_say_why(tmp_path, text, words):
     with pytest.raises(InvalidInput, match=words) as told:
         schema_files.parse(text)
     assert len(str(told.value)) < 2000
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        "3",
-        "null",
-        '{"columns": []}',
-        '{"columns": {"x": []}}',
-        '{"columns": {"x": {"sdtype": []}}}',
-        '{"columns": {"x": {"sdtype": {}}}}',
-        '{"columns": {"x": {"sdtype": null}}}',
-        '{"columns": {"x": {"sdtype": 3}}}',
-        '{"tables": []}',
-        '{"tables": [1]}',
-        '{"tables": {"a": 3}}',
-        "\x00",
-        '{"columns": {"x": {"sdtype": "numerical"}}, "a": ' + "1" * 5000 + "}",
-    ],
-    ids=lambda text: text[:40],
-)
-def test_sdv_metadata_that_are_none_say_so(tmp_path, text):
-    (tmp_path / "a.json").write_text(text)
-    with pytest.raises(InvalidInput, match=r"is not SDV single-table metadata|describes 0 tables"):
-        schema_files.read_for(pd.DataFrame({"x": [1, 2]}), tmp_path / "a.json")
 
 
 def test_unsafe_names_and_levels_read_back_from_toml():

@@ -1,4 +1,4 @@
-"""Schema files: TOML of our own and JSON of SDV, edited, damaged, deep, or elsewhere."""
+"""Schema files: edited, damaged, deep, or elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ from tests.hostile.material import PEOPLE, SMALL, Material
 from tests.hostile.nasty import (
     FLOATS,
     INTEGERS,
-    TEXTS,
-    VALUES,
-    as_json,
     damaged,
-    edited,
     nested,
     respelled,
 )
@@ -25,16 +21,6 @@ from tests.hostile.nasty import (
 SHARE = 14
 CORPUS = Corpus()
 
-_SDV = {
-    "METADATA_SPEC_VERSION": "SINGLE_TABLE_V1",
-    "columns": {
-        "income": {"sdtype": "numerical", "computer_representation": "Int64"},
-        "debt": {"sdtype": "numerical"},
-        "sex": {"sdtype": "categorical"},
-        "ok": {"sdtype": "boolean"},
-    },
-    "primary_key": "income",
-}
 _KINDS = ("numerical", "categorical", "ordered", "boolean", "unknown", "datetime", "id", "email")
 
 
@@ -52,7 +38,7 @@ def asked(material: Material, name: str, thing: Thing, how: int = 0, **more: Any
 
 
 def drawn(draw: Draw, material: Material) -> Case:
-    make = draw.pick((_spelled, _spelled, _fields, _fields, _rules, _rules, _bytes, _sdv, _place))
+    make = draw.pick((_spelled, _spelled, _fields, _fields, _rules, _rules, _bytes, _place))
     return make(draw, material)
 
 
@@ -134,17 +120,8 @@ def _rules(draw: Draw, material: Material) -> Case:
 
 def _bytes(draw: Draw, material: Material) -> Case:
     """A sound schema with damaged bytes."""
-    sound, name = material.read("schema.toml"), draw.pick(("s.toml", "s.TOML", "s", "s.txt"))
-    if draw.chance(30):
-        sound, name = as_json(_SDV), draw.pick(("s.json", "s.JSON"))
-    return asked(material, name, damaged(draw, sound), _how(draw))
-
-
-def _sdv(draw: Draw, material: Material) -> Case:
-    """SDV metadata that were edited."""
-    tree: Any = _SDV if draw.chance(80) else {"tables": {"t": _SDV}, "relationships": []}
-    values = (*_KINDS, *VALUES, *TEXTS[:20])
-    return asked(material, "s.json", as_json(edited(draw, tree, values)), _how(draw))
+    name = draw.pick(("s.toml", "s.TOML", "s", "s.json"))
+    return asked(material, name, damaged(draw, material.read("schema.toml")), _how(draw))
 
 
 def _place(draw: Draw, material: Material) -> Case:
@@ -199,28 +176,5 @@ CORPUS.each(
         "a-rule-that-is-a-list": _ruled("[constraints]\na = []"),
         "a-derived-column-of-nothing": _ruled("[derived.debt]\nfrom = []\nvalues = {}"),
         "a-role-of-nobody": _ruled("[roles.sex]\nincome = [{}]"),
-    },
-)
-
-
-def _sdtype(value: Any) -> Callable[[Material], Case]:
-    tree = json.loads(json.dumps(_SDV))
-    tree["columns"]["sex"]["sdtype"] = value
-    return lambda material: asked(material, "s.json", as_json(tree))
-
-
-CORPUS.each(
-    "sdv",
-    {
-        "empty": _refused("s.json", b""),
-        "deep": _refused("s.json", nested(100_000)),
-        "deep-objects": _refused("s.json", nested(100_000, '{"a":')),
-        "a-pipe": _refused("s.json", Fifo()),
-        "a-list": _refused("s.json", b"[]"),
-        "an-integer-of-5000-digits": _refused("s.json", b'{"columns": ' + b"9" * 5000 + b"}"),
-        "an-sdtype-that-is-a-list": _sdtype([]),
-        "an-sdtype-that-is-an-object": _sdtype({}),
-        "an-sdtype-that-is-nothing": _sdtype(None),
-        "an-sdtype-nobody-knows": _sdtype("\x1b[31m"),
     },
 )
