@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -38,7 +38,6 @@ _LEAST_BARRED = 5  # rows expected of a level that `not in` lists
 _MOST_LISTED = 3  # levels that `in` lists
 _MOST_BOUNDS = 10
 _LEAST_BOUNDED = 0.05  # of the table's rows that a bound must exclude
-_GLANCE = 300  # rows on which sums of three columns are looked for
 
 
 @dataclass(frozen=True)
@@ -78,10 +77,11 @@ def mine(schema: Schema, rows: Rows, protected: Sequence[str] = ()) -> Mined:
     computed = {schema.position(column.column) for column, _ in derived}
     axes = {p: axis for p, axis in make_axes(schema, looked).items() if p not in computed}
     numbers = [int(p) for p in np.flatnonzero(schema.is_numerical) if p not in computed]
-    found = [*_find_implications(axes), *_find_relations(schema, looked, numbers, rng)]
+    chosen = {schema.position(name) for name in protected}
+    relations = _find_relations(schema, looked, numbers, chosen, rng)
     chooser = _Chooser(schema, looked, rng)
-    kept = chooser.choose(found)
-    bounds = chooser.choose(_find_bounds(schema, looked, axes, numbers))
+    kept = chooser.choose([*_find_implications(axes), *relations])
+    bounds = chooser.choose(_find_bounds(schema, looked, axes, numbers, chosen))
     roles = find_roles(schema, axes, protected)
     named = _name_all(_recount(schema, one, rows, looked) for one in kept)
     rules = Rules(
@@ -155,17 +155,22 @@ def _say_consequence(
 
 
 def _find_relations(
-    schema: Schema, rows: Rows, numbers: Sequence[int], rng: np.random.Generator
+    schema: Schema,
+    rows: Rows,
+    numbers: Sequence[int],
+    protected: Collection[int],
+    rng: np.random.Generator,
 ) -> Iterator[_Suggestion]:
-    """`x == y + c`, `x <= y` and `z == x + y`, against what a shuffled column would do."""
+    """`x == y + c` and `x <= y` of a protected number, against what a shuffled column would do.
+
+    Between other numbers they bind no partner.
+    """
     cells = {p: rows[:, p] for p in numbers if len(np.unique(rows[:, p])) > 1}
-    mixed = {p: rng.permutation(column) for p, column in cells.items()}
-    sums = list(_find_sums(schema, cells, mixed))
-    yield from (suggestion for suggestion, _ in sums)
-    for x, y in itertools.combinations(cells, 2):
-        apart, by_chance = cells[x] - cells[y], mixed[x] - cells[y]
+    pairs = [pair for pair in itertools.combinations(cells, 2) if not {*pair}.isdisjoint(protected)]
+    for x, y in pairs:
+        apart, by_chance = cells[x] - cells[y], rng.permutation(cells[x]) - cells[y]
         known = ~np.isnan(apart)
-        if not known.any() or any({x, y} <= columns for _, columns in sums):
+        if not known.any():
             continue
         middle = float(np.median(apart[known]))
         for sign, limit in (("==", middle), ("<=", 0.0), (">=", 0.0)):
@@ -177,34 +182,6 @@ def _find_relations(
                 break
 
 
-def _find_sums(
-    schema: Schema,
-    cells: Mapping[int, NDArray[np.float64]],
-    mixed: Mapping[int, NDArray[np.float64]],
-) -> Iterator[tuple[_Suggestion, set[int]]]:
-    """Sums with the columns that they involve, found on a few rows and counted on all."""
-    n = len(next(iter(cells.values()))) if cells else 0
-    glance = slice(None, None, max(1, n // _GLANCE))
-    short = {p: column[glance] for p, column in cells.items()}
-    for x, y in itertools.combinations(cells, 2):
-        total = short[x] + short[y]
-        for z in cells:
-            off = np.abs(short[z] - total) > 1e-9 * (1 + np.abs(total))
-            if z in (x, y) or np.mean(off) > 10 * MOST_BROKEN:
-                continue
-            apart = cells[z] - cells[x] - cells[y]
-            known = ~np.isnan(apart)
-            broken = _count_against("==", apart, 0.0)
-            expected = min(
-                _count_against("==", cells[z] - mixed[x] - cells[y], 0.0),
-                _count_against("==", cells[z] - cells[x] - mixed[y], 0.0),
-            )
-            if is_evident(broken, known.sum(), expected):
-                text = f"{_name(schema, z)} == {_name(schema, x)} + {_name(schema, y)}"
-                name = f"{schema.names[z]} sum"
-                yield _Suggestion(text, name, int(known.sum()), broken, expected), {x, y, z}
-
-
 def _count_against(sign: str, apart: NDArray[np.float64], limit: float) -> int:
     """Differences that surely do not relate so to a limit; NaN never does."""
     slack = 1e-9 * (1 + abs(limit))
@@ -214,9 +191,16 @@ def _count_against(sign: str, apart: NDArray[np.float64], limit: float) -> int:
 
 
 def _find_bounds(
-    schema: Schema, rows: Rows, axes: Mapping[int, Axis], numbers: Sequence[int]
+    schema: Schema,
+    rows: Rows,
+    axes: Mapping[int, Axis],
+    numbers: Sequence[int],
+    protected: Collection[int],
 ) -> Iterator[_Suggestion]:
-    """`A == a implies x <= bound`, for the largest and the smallest x that was seen with a."""
+    """`A == a implies x <= bound`, for the largest and the smallest x that was seen with a.
+
+    Of two columns that are not protected it binds no partner.
+    """
     ascending = {x: np.sort(rows[:, x][~np.isnan(rows[:, x])]) for x in numbers}
     for axis in axes.values():
         if axis.column.kind == "numerical":
@@ -225,6 +209,8 @@ def _find_bounds(
         held = np.flatnonzero(axis.counts)
         starts = np.searchsorted(axis.cells[order], held)
         for x, all_of_them in ascending.items():
+            if {x, axis.position}.isdisjoint(protected):
+                continue
             cells = rows[order, x]
             for sign, extreme in (("<=", np.fmax), (">=", np.fmin)):
                 bounds = extreme.reduceat(cells, starts)
