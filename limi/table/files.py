@@ -18,7 +18,6 @@ from limi.table.large import DEFAULT_FIT_ROWS, MOST_CELLS, read_parts
 from limi.table.parts import PARQUET, TEXT, find_parts, is_many
 from limi.table.schema import Column, Kind, Schema, off_steps
 from limi.table.sources import SHEETS, is_source, read_sheet, read_source
-from limi.table.text_files import read_text_table
 from limi.table.whole import shown_by
 from limi.types import Value
 
@@ -44,9 +43,9 @@ def read(path: str | Path, *, fit_rows: int | None = None, most_cells: int = MOS
     beyond what pandas would (an encoding, decimal commas, repeated names) `notes_of` tells.
 
     A folder of CSV or Parquet files is one table, and so is a pattern (`people-*.parquet`). Of a
-    table of more than `most_cells` cells, `fit_rows` rows are drawn at random (200,000 where
-    nobody says), and of a smaller one where `fit_rows` are given; `limi.table.whole` tells what
-    all of it holds.
+    Parquet table of more than `most_cells` cells, `fit_rows` rows are drawn at random (200,000 by
+    default), and of a smaller one where `fit_rows` are given; `limi.table.whole` tells what all of
+    it holds. Text of that size is refused.
     """
     if fit_rows is not None and fit_rows < 1:
         raise InvalidInput(f"fit-rows is {fit_rows}; it must be at least 1")
@@ -87,18 +86,25 @@ def _read_any(place: str | Path, fit_rows: int | None, most_cells: int) -> tuple
         return _some_of(*read_sheet(path), fit_rows)
     if name.endswith(_FEATHER):
         return _some_of(_read_feather(path), [], fit_rows)
-    if fit_rows is not None or find_parts(path).n_cells > most_cells:
-        return _read_in_parts(path, fit_rows, most_cells)
-    return (_read_parquet(path), []) if name.endswith(PARQUET) else read_text_table(path)
+    if name.endswith(PARQUET) and fit_rows is None and find_parts(path).n_cells <= most_cells:
+        return _read_parquet(path), []
+    return _read_in_parts(path, fit_rows, most_cells)
 
 
 def _read_in_parts(
     place: str | Path, fit_rows: int | None, most_cells: int
 ) -> tuple[Frame, list[str]]:
     parts = find_parts(place)
-    if fit_rows is None and parts.n_cells > most_cells:
-        fit_rows = DEFAULT_FIT_ROWS
-    return read_parts(parts, fit_rows)
+    many = parts.n_cells > most_cells
+    if parts.is_text and many:
+        raise InvalidInput(
+            f"{str(place)[:160]!r} has about {parts.n_cells:,} cells, more than limi reads from "
+            f"text ({most_cells:,}); store it as Parquet, for example with DuckDB: "
+            "COPY (FROM 'people.csv') TO 'people.parquet'"
+        )
+    if parts.is_text and fit_rows is None:
+        return parts.read_text()
+    return read_parts(parts, DEFAULT_FIT_ROWS if many and fit_rows is None else fit_rows)
 
 
 def _some_of(frame: Frame, notes: list[str], fit_rows: int | None) -> tuple[Frame, list[str]]:

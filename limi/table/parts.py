@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from limi.errors import BadTable, InvalidInput, spell
 from limi.system.reading import regular
 from limi.table.frames import check_names
-from limi.table.text_parts import TextParts
+from limi.table.text_files import read_text_table
 
 __all__ = ["PARQUET", "TEXT", "Batches", "Parts", "find_parts", "is_many"]
 
@@ -34,7 +34,7 @@ class Batches(Protocol):
     """Tables of Arrow of one type, one after the other, as often as they are wanted."""
 
     @property
-    def notes(self) -> tuple[str, ...]:
+    def notes(self) -> Sequence[str]:
         """What there is to say of how they were read."""
         ...
 
@@ -87,8 +87,12 @@ class Parts:
     def open(self) -> Batches:
         """The rows, with the types that they have together."""
         if self.is_text:
-            return TextParts.of(self.files, self.values, _AT_ONCE)
+            return _TextParts(*self.read_text())
         return _ParquetParts.of(self.files, self.values)
+
+    def read_text(self) -> tuple[Any, list[str]]:
+        """The pandas frame of files of text, and what there is to say."""
+        return read_text_table(self.files, self.values)
 
 
 def find_parts(place: str | Path) -> Parts:
@@ -147,6 +151,21 @@ def _shape(path: Path) -> tuple[int, int]:
     with path.open("rb") as file:
         head = pq.ParquetFile(file).metadata
         return int(head.num_rows), int(head.num_columns)
+
+
+@dataclass(frozen=True)
+class _TextParts:
+    """Text of one table, which pandas reads as a whole: types hang on all cells of a column."""
+
+    frame: Any
+    notes: list[str]
+
+    def __iter__(self) -> Iterator[Any]:
+        import pyarrow as pa
+
+        table = pa.Table.from_pandas(self.frame, preserve_index=False)
+        for batch in table.replace_schema_metadata(None).to_batches(_AT_ONCE):
+            yield pa.Table.from_batches([batch])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,21 +21,9 @@ import numpy as np
 
 from limi.errors import BadTable, spell
 
-__all__ = [
-    "COUNTER",
-    "Matches",
-    "as_written",
-    "choose_marks",
-    "encodings",
-    "read_header",
-    "read_text_table",
-    "tell_encoding",
-    "tell_marks",
-    "tell_renamed",
-    "to_numbers",
-]
+__all__ = ["read_text_table"]
 
-COUNTER = (
+_COUNTER = (
     "its first column has no name and counts the rows, so it was left out; give it a name if the "
     "model takes it"
 )
@@ -55,20 +44,109 @@ _GROUPS_BY_COMMA = r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _DECIMAL_COMMA = r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 
 
-def read_text_table(path: Path) -> tuple[Any, list[str]]:
-    """The pandas frame of a CSV or TSV file, and what was not as pandas expects it."""
+@dataclass(frozen=True)
+class _File:
+    """A file of text as pandas reads it, and how it is written."""
+
+    path: Path
+    encoding: str
+    separator: str
+    header: list[str]
+    frame: Any
+
+
+def read_text_table(
+    paths: Sequence[Path], values: Sequence[tuple[tuple[str, str], ...]]
+) -> tuple[Any, list[str]]:
+    """The pandas frame of CSV or TSV files of one table, and what was not as pandas expects it.
+
+    `values` has for each file the columns and values that its folders stand for.
+    """
+    files = [_open(path) for path in paths]
+    for file in files[1:]:
+        _require_same_columns(files[0], file)
+    told = [_tell_encoding(f.encoding) + _tell_renamed(f.header, [*f.frame]) for f in files]
+    notes = list(dict.fromkeys(note for some in told for note in some))
+    frames = _type_alike(files)
+    if all(_counts_rows(file.frame, file.header) for file in files):
+        frames = [frame.iloc[:, 1:] for frame in frames]
+        notes.append(_COUNTER)
+    frame, numbers = _read_numbers(_join(frames), files[0].separator)
+    return _add_folders(frame, [len(file.frame) for file in files], values), notes + numbers
+
+
+def _open(path: Path) -> _File:
     last: UnicodeDecodeError | None = None
-    for encoding in encodings(path):
+    for encoding in _encodings(path):
         try:
-            frame, notes = _read(path, encoding)
+            header, separator = _read_header(path, encoding)
+            return _File(path, encoding, separator, header, _read(path, encoding, separator))
         except UnicodeDecodeError as error:
             last = error
-            continue
-        return frame, tell_encoding(encoding) + notes
     raise BadTable(f"{str(path)!r} cannot be read as a table: {last}")
 
 
-def tell_encoding(encoding: str) -> list[str]:
+def _require_same_columns(first: _File, other: _File) -> None:
+    names, others = list(first.frame), list(other.frame)
+    if names != others:
+        odd = [repr(name) for name in [*others, *names] if (name in names) != (name in others)]
+        what = f"columns; not in both: {spell(odd)}" if odd else "columns, or in a different order"
+        raise BadTable(
+            f"the files {first.path.name!r} and {other.path.name!r} belong to one table but have "
+            f"different {what}"
+        )
+
+
+def _type_alike(files: Sequence[_File]) -> list[Any]:
+    """The frames of the files, typed as pandas would type all of them together.
+
+    What is text in one file and numbers or truth values in another is text in both, as written.
+    """
+    kinds = [{name: _kind(file.frame[name]) for name in file.frame} for file in files]
+    text = []
+    for name in kinds[0]:
+        seen = {kind[name] for kind in kinds}
+        if len(seen) > 1 and ("text" in seen or len(seen - {""}) > 1):
+            text.append(name)
+    if not text:
+        return [file.frame for file in files]
+    asked = {"usecols": text, "dtype": str}
+    again = [_read(file.path, file.encoding, file.separator, **asked) for file in files]
+    return [file.frame.assign(**other) for file, other in zip(files, again, strict=True)]
+
+
+def _kind(cells: Any) -> str:
+    """What pandas found in a column of a file; nothing where every cell is missing."""
+    known = cells.dropna()
+    if not len(known):
+        return ""
+    if known.dtype.kind == "b" or all(isinstance(cell, bool) for cell in known.iloc[:_PROBED]):
+        return "truth"
+    return "number" if _is_plain(cells.dtype) else "text"
+
+
+def _join(frames: Sequence[Any]) -> Any:
+    import pandas as pd
+
+    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def _add_folders(
+    frame: Any, lengths: Sequence[int], values: Sequence[tuple[tuple[str, str], ...]]
+) -> Any:
+    """The frame with a column of categories for each name of the folders `column=value`."""
+    import pandas as pd
+
+    for place, (name, _) in enumerate(values[0]):
+        cells = [pairs[place][1] for pairs in values]
+        if name in frame:
+            raise BadTable(f"{name!r} is both a column of the files and one of their folders")
+        categories = list(dict.fromkeys(cells))
+        frame = frame.assign(**{name: pd.Categorical(np.repeat(cells, lengths), categories)})
+    return frame
+
+
+def _tell_encoding(encoding: str) -> list[str]:
     """A sentence on an encoding that is not UTF-8."""
     if encoding in ("utf-8", "utf-8-sig"):
         return []
@@ -78,7 +156,7 @@ def tell_encoding(encoding: str) -> list[str]:
     ]
 
 
-def encodings(path: Path) -> Sequence[str]:
+def _encodings(path: Path) -> Sequence[str]:
     """Encodings to try, likeliest first."""
     with _open_bytes(path) as file:
         start = file.read(_PROBED)
@@ -99,26 +177,27 @@ def _open_bytes(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _read(path: Path, encoding: str) -> tuple[Any, list[str]]:
+def _read(path: Path, encoding: str, separator: str, **more: Any) -> Any:
     import pandas as pd
 
-    header, separator = read_header(path, encoding)
     # In one piece: read in parts, a column of mostly numbers would hold numbers and text.
     frame = pd.read_csv(
-        path, sep=separator, encoding=encoding, low_memory=False, **as_written(pd.__version__)
+        path,
+        sep=separator,
+        encoding=encoding,
+        low_memory=False,
+        **_as_written(pd.__version__),
+        **more,
     )
     if not isinstance(frame.index, pd.RangeIndex):
         raise BadTable(
             f"{str(path)!r} has rows with more cells than the header has names; do the lines end "
             "with a separator, or is a name missing?"
         )
-    notes = tell_renamed(header, list(frame.columns))
-    frame, dropped = _drop_counter(frame, header)
-    frame, numbers = _read_numbers(frame, separator)
-    return frame, notes + dropped + numbers
+    return frame
 
 
-def read_header(path: Path, encoding: str) -> tuple[list[str], str]:
+def _read_header(path: Path, encoding: str) -> tuple[list[str], str]:
     """The names as they stand there, and the separator."""
     with _open_bytes(path) as raw:
         file = codecs.getreader(encoding)(raw)
@@ -162,7 +241,7 @@ def _fit(records: list[list[str]]) -> tuple[float, int]:
     return sum(cells == width for cells in others) / max(len(others), 1) + 0.5, width
 
 
-def as_written(version: str) -> dict[str, Any]:
+def _as_written(version: str) -> dict[str, Any]:
     """What makes pandas read the number that stands there, so that a table reads as it was written.
 
     Before 3.1 it took the number beside it now and then, unless told otherwise; since then it
@@ -172,7 +251,7 @@ def as_written(version: str) -> dict[str, Any]:
     return {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}
 
 
-def tell_renamed(header: list[str], names: list[str]) -> list[str]:
+def _tell_renamed(header: list[str], names: list[str]) -> list[str]:
     """Sentences on columns that pandas named differently from the file."""
     renamed = [
         f"{new!r}" for old, new in zip(header, names, strict=False) if old and str(old) != str(new)
@@ -191,64 +270,42 @@ def tell_renamed(header: list[str], names: list[str]) -> list[str]:
     return notes
 
 
-def _drop_counter(frame: Any, header: list[str]) -> tuple[Any, list[str]]:
-    """The frame without a first column that has no name and only counts the rows."""
-    first = frame.columns[0]
+def _counts_rows(frame: Any, header: list[str]) -> bool:
+    """Has the first column no name, and does it only count the rows?"""
     if header[0] not in ("", "Unnamed: 0") or len(frame.columns) < 2 or len(frame) < 2:
-        return frame, []
-    cells = frame[first].to_numpy()
-    if cells.dtype.kind not in "iu" or not (np.diff(cells) == 1).all() or cells[0] not in (0, 1):
-        return frame, []
-    return frame.drop(columns=first), [COUNTER]
+        return False
+    cells = frame.iloc[:, 0].to_numpy()
+    return cells.dtype.kind in "iu" and bool((np.diff(cells) == 1).all()) and cells[0] in (0, 1)
 
 
 def _read_numbers(frame: Any, separator: str) -> tuple[Any, list[str]]:
     """The frame with numbers for columns whose cells all are numbers written with commas."""
-    matches = {}
-    for name in frame.columns[[not _is_plain(frame[c].dtype) for c in frame.columns]]:
-        matches[name] = Matches()
-        matches[name].look(frame[name].dropna())
-    marks = choose_marks(matches, separator)
+    text = frame.columns[[not _is_plain(frame[name].dtype) for name in frame.columns]]
+    marks = _choose_marks({name: frame[name].dropna() for name in text}, separator)
     examples = {name: str(frame[name].dropna().iloc[0]) for name in marks}
-    numbers = {name: to_numbers(frame[name], *signs) for name, signs in marks.items()}
-    return frame.assign(**numbers), tell_marks(marks, examples)
+    numbers = {name: _to_numbers(frame[name], *signs) for name, signs in marks.items()}
+    return frame.assign(**numbers), _tell_marks(marks, examples)
 
 
 _DECIMAL, _GROUPED = (".", ","), (",", ".")  # what groups digits, and the point
 
 
-class Matches:
-    """Whether the cells of a column are numbers written with commas, part by part."""
-
-    def __init__(self) -> None:
-        self.grouped = self.decimal = True  # can all be read so?
-        self.comma = False  # is there one in any of them?
-
-    @property
-    def possible(self) -> bool:
-        """Can they still be such numbers?"""
-        return self.grouped or self.decimal
-
-    def look(self, cells: Any) -> None:
-        """Look at a part of the column, without its gaps."""
-        self.grouped = self.grouped and _all_match(cells, _GROUPS_BY_COMMA)
-        self.decimal = self.decimal and _all_match(cells, _DECIMAL_COMMA)
-        if self.possible and len(cells) and not self.comma:
-            self.comma = bool(cells.astype(str).str.contains(",", regex=False).any())
-
-
-def choose_marks(matches: dict[str, Matches], separator: str) -> dict[str, tuple[str, str]]:
+def _choose_marks(columns: dict[str, Any], separator: str) -> dict[str, tuple[str, str]]:
     """For columns of numbers with commas, what groups their digits and what is their point."""
-    found = {name: one for name, one in matches.items() if one.possible and one.comma}
-    decimal = [name for name, one in found.items() if one.decimal and not one.grouped]
-    grouped = [name for name, one in found.items() if one.grouped and not one.decimal]
+    fits = {
+        name: (_all_match(cells, _DECIMAL_COMMA), _all_match(cells, _GROUPS_BY_COMMA))
+        for name, cells in columns.items()
+    }
+    found = {name: fit for name, fit in fits.items() if any(fit) and _has_comma(columns[name])}
+    decimal = [name for name, fit in found.items() if fit == (True, False)]
+    grouped = [name for name, fit in found.items() if fit == (False, True)]
     # "1,234" may be either: as in the other columns, else as the separator lets expect.
     many = decimal if bool(decimal) > bool(grouped) or separator != "," else grouped
-    many.extend(name for name, one in found.items() if one.decimal and one.grouped)
+    many.extend(name for name, fit in found.items() if all(fit))
     return dict.fromkeys(decimal, _DECIMAL) | dict.fromkeys(grouped, _GROUPED)
 
 
-def tell_marks(marks: dict[str, tuple[str, str]], examples: dict[str, str]) -> list[str]:
+def _tell_marks(marks: dict[str, tuple[str, str]], examples: dict[str, str]) -> list[str]:
     """A sentence on the columns of each way to write a number."""
     notes = []
     for signs, words in ((_DECIMAL, "a decimal comma"), (_GROUPED, "commas between thousands")):
@@ -266,6 +323,10 @@ def _is_plain(dtype: Any) -> bool:
     return getattr(dtype, "kind", "O") in "iufbmMc"
 
 
+def _has_comma(cells: Any) -> bool:
+    return bool(cells.astype(str).str.contains(",", regex=False).any())
+
+
 def _all_match(cells: Any, pattern: str) -> bool:
     """Are all cells text of such numbers?"""
     if not all(isinstance(cell, str) for cell in cells.iloc[:_PROBED]):
@@ -275,7 +336,7 @@ def _all_match(cells: Any, pattern: str) -> bool:
     return bool(cells.astype(str).str.strip().str.fullmatch(pattern).all())
 
 
-def to_numbers(cells: Any, group: str, point: str) -> Any:
+def _to_numbers(cells: Any, group: str, point: str) -> Any:
     """Numbers that are written with commas, as numbers."""
     import pandas as pd
 

@@ -134,11 +134,15 @@ def test_parts_of_a_table_under_the_limit_are_the_table(place):
     pd.testing.assert_frame_equal(read(path, fit_rows=N), frame, check_flags=False)
 
 
-def test_a_table_over_the_limit_is_drawn_from_without_a_word(place, monkeypatch):
+def test_a_table_over_the_limit_is_drawn_from_unless_it_is_text(place, monkeypatch):
     path, _ = place
     monkeypatch.setattr("limi.table.files.DEFAULT_FIT_ROWS", 150)
-    assert len(read(path, most_cells=1_000)) == 150
     assert len(read(path)) == N
+    if "csv" in str(path) or list(path.glob("*.csv")):
+        with pytest.raises(InvalidInput, match=r"more than limi reads from text .* as Parquet"):
+            read(path, most_cells=1_000)
+    else:
+        assert len(read(path, most_cells=1_000)) == 150
 
 
 def test_folders_of_values_are_a_column_as_pandas_has_it(table, tmp_path):
@@ -184,6 +188,12 @@ def test_text_is_typed_by_all_of_its_files(tmp_path):
     one.parent.mkdir()
     one.write_text("a;b;c;d\n1;1,5;True;x\n2;2,25;;y\nmany;3;False;1\n;4;True;\n")
     pd.testing.assert_frame_equal(frame, read(one), check_flags=False)
+    for name, value in (("x", "old"), ("y", "new")):
+        (tmp_path / f"kind={value}").mkdir()
+        (tmp_path / f"kind={value}" / "1.csv").write_text(f"a,b\n1,{name}\n")
+    folders = read(str(tmp_path / "kind=*" / "*.csv"))
+    assert list(folders["kind"]) == ["new", "old"]
+    assert folders["kind"].dtype == "category"
     (tmp_path / "3.csv").write_text("a;b\n1;2\n")
     with pytest.raises(BadTable, match="have different columns"):
         read(str(tmp_path / "*.csv"))

@@ -129,4 +129,4 @@ def test_a_feather_file_is_a_table(tmp_path):
     ("version", "told"), [("2.2.3", True), ("3.0.6", True), ("3.1.0", False), ("4.0.0rc1", False)]
 )
 def test_an_older_pandas_is_told_to_read_numbers_exactly(version, told):
-    assert bool(text_files.as_written(version)) == told
+    assert bool(text_files._as_written(version)) == told
