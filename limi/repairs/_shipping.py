@@ -14,7 +14,7 @@ from limi.decisions import Classes, Rule, parse_rule
 from limi.errors import InvalidInput, LimiError, missing
 from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
 from limi.models._classifier import SklearnModel
-from limi.repairs import _mlflow, _onnx, _saving
+from limi.repairs import _onnx, _saving, mlflow
 from limi.repairs._refit import Fitted
 from limi.repairs._ways import Made
 from limi.system.reading import is_file
@@ -67,9 +67,9 @@ def files(
 ) -> tuple[dict[str, Content], list[str]]:
     """The files by name, and sentences on what could not be written."""
     found, notes = _own_files(problem, made)
-    opened = [name for name in _mlflow.OPENED if name in found]
+    opened = [name for name in mlflow.OPENED if name in found]
     if opened:
-        found["MLmodel"] = _mlflow.describe(opened[0])
+        found["MLmodel"] = mlflow.describe(opened[0])
     if onnx:
         try:
             found[ONNX] = _as_onnx(problem, made)

@@ -159,7 +159,7 @@ def test_the_folder_is_a_model_of_mlflow(result, tmp_path):
 
 
 def test_mlflow_asks_an_averaged_function_for_its_scores(tmp_path, monkeypatch):
-    from limi.repairs._mlflow import _load_pyfunc
+    from limi.repairs.mlflow import _load_pyfunc
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rule.py").write_text(

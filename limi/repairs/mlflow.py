@@ -17,7 +17,7 @@ __all__ = ["OPENED", "describe"]
 OPENED = ("averaging.json", "model.skops")
 """Files that MLflow can be given, the first of them that is there."""
 
-_OPENED_BY = "limi.repairs._mlflow"
+_OPENED_BY = "limi.repairs.mlflow"
 
 
 def describe(name: str) -> str:
