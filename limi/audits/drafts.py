@@ -30,7 +30,7 @@ from limi.system.shown import to_json
 __all__ = ["Draft"]
 
 _JOURNAL, _MANIFEST, _REPAIR, _PROOF = "journal.bin", "manifest.json", "repair.json", "proof.json"
-_PROGRESS = "progress.json"  # of a proof
+_PROGRESS = "progress.jsonl"  # of a proof
 _IMAGES = "images.json"
 _RUN_FILES = {
     *(_MANIFEST, "summary.json", "schema.toml", "metrics.json", "findings.parquet"),

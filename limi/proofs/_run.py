@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -380,8 +380,9 @@ class _Work:
         """All blocks, and the whole domain where it is asked for."""
         plan, means = self._plan, self._means
         score = plan.problem.target.score if journal is None else journal.score
-        store = None if draft is None else Store(draft.folder)
-        blocks = self._take_all(crew, score, journal, store)
+        with ExitStack() as ending:
+            store = None if draft is None else ending.enter_context(closing(Store(draft.folder)))
+            blocks = self._take_all(crew, score, journal, store)
         proof = self._sum_up(blocks, apart)
         if not plan.domain_seconds:
             return proof

@@ -8,39 +8,53 @@ from typing import Any
 
 import numpy as np
 
-from limi.audits.run_folder import digest, read_json
+from limi.audits.run_folder import digest
 from limi.errors import CorruptStore
 from limi.proofs.people import Answer, People, Stage
 from limi.system import writing
-from limi.system.shown import to_json
 
 __all__ = ["NAME", "Store"]
 
-NAME = "progress.json"
+NAME = "progress.jsonl"
 
 
 class Store:
-    """Finished blocks; an interrupted run takes them up."""
+    """Finished blocks, a line for each; an interrupted run takes them up."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
-        self._blocks: dict[str, Any] = {}
-        if self._path.exists():
-            tree = read_json(self._path)
-            blocks = tree.get("blocks")
-            if not isinstance(blocks, dict) or tree.get("sha256") != _sum(blocks):
-                raise CorruptStore(
-                    f"{str(self._path)!r} was changed after limi wrote it; start again with --force"
-                )
-            self._blocks = blocks
+        self._file = writing.lock(self._path)
+        self._blocks: dict[int, dict[str, Any]] = {}
+        content = self._file.read()
+        whole = content.rfind(b"\n") + 1  # a kill may have left a part of a line
+        try:
+            for line in content[:whole].splitlines():
+                self._take(json.loads(line))
+        except (ValueError, KeyError, TypeError):
+            self.close()
+            raise CorruptStore(
+                f"{str(self._path)!r} was changed after limi wrote it; start again with --force"
+            ) from None
+        self._file.truncate(whole)
+
+    def _take(self, tree: dict[str, Any]) -> None:
+        block = tree["block"]
+        if tree["sha256"] != _sum(block):
+            raise ValueError("another sum")
+        self._blocks[int(block["number"])] = block
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
 
     def __contains__(self, number: int) -> bool:
-        return str(number) in self._blocks
+        return number in self._blocks
 
     def keep(self, number: int, people: People) -> None:
         """Write a block behind the others."""
         flips = np.flatnonzero(people.answer == Answer.FLIPS)
-        self._blocks[str(number)] = {
+        block = {
+            "number": number,
             "answer": people.answer.tolist(),
             "stage": people.stage.tolist(),
             "gap": [None if np.isinf(gap) else gap for gap in people.gap.tolist()],
@@ -51,12 +65,12 @@ class Store:
             "queries": people.queries,
             "slack": people.slack,
         }
-        tree = {"format": 2, "blocks": self._blocks, "sha256": _sum(self._blocks)}
-        writing.write(self._path, to_json(tree) + "\n")
+        line = json.dumps({"block": block, "sha256": _sum(block)})
+        writing.append(self._file.fileno(), f"{line}\n".encode())
 
     def restore(self, number: int, people: People) -> None:
         """Take up a block that it contains; flips are put to the model once more."""
-        known = self._blocks[str(number)]
+        known = self._blocks[number]
         stage = np.array(known["stage"], dtype=np.int8)
         answer = np.array(known["answer"], dtype=np.int8)
         if len(answer) != len(people.rows):
@@ -83,5 +97,5 @@ class Store:
         people.queries, people.slack = known["queries"], known["slack"]
 
 
-def _sum(blocks: dict[str, Any]) -> str:
-    return digest(json.dumps(blocks, sort_keys=True).encode())
+def _sum(block: dict[str, Any]) -> str:
+    return digest(json.dumps(block, sort_keys=True).encode())

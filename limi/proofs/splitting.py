@@ -86,11 +86,11 @@ class Splitting:
         has_partner[question.person[there]] = True
         people.prove(np.flatnonzero(people.is_open & ~has_partner), Stage.PERSON, Answer.ALONE)
         wanted = np.flatnonzero(there)
-        frontier = self._bound(wanted, question.boxes.low[wanted], question.boxes.high[wanted])
+        frontier, gap = self._bound(wanted, question.boxes.low[wanted], question.boxes.high[wanted])
         people.gap[:] = 0.0
         # What rounding leaves open, once for each of the two sums.
-        spare = np.where(self._last_gap > 0, 2 * self._lattice.ensemble.slack, 0.0)
-        np.maximum.at(people.gap, question.person[wanted], self._last_gap + spare)
+        spare = np.where(gap > 0, 2 * self._lattice.ensemble.slack, 0.0)
+        np.maximum.at(people.gap, question.person[wanted], gap + spare)
         self._settle(frontier, Stage.BOUNDS)
         frontier = self._still_open(frontier)
         self._search(frontier)
@@ -148,17 +148,18 @@ class Splitting:
         after = np.where(outside, (low + high) // 2, after)
         lows, highs = np.repeat(frontier.low, 2, axis=0), np.repeat(frontier.high, 2, axis=0)
         highs[2 * line, column], lows[2 * line + 1, column] = after, after + 1
-        return self._bound(np.repeat(frontier.part_of, 2), lows, highs)
+        children, _ = self._bound(np.repeat(frontier.part_of, 2), lows, highs)
+        return children
 
     def _boxes(self, part_of: Index, low: Ints, high: Ints) -> Boxes:
         whole = self._question.boxes
         return Boxes(low, high, whole.moving, whole.partners[part_of], whole.there[part_of])
 
-    def _bound(self, part_of: Index, low: Ints, high: Ints) -> Frontier:
-        """Boxes that may hold a flip; cells among them are put to the model."""
+    def _bound(self, part_of: Index, low: Ints, high: Ints) -> tuple[Frontier, NDArray[np.float64]]:
+        """Boxes that may hold a flip, and the bound of every box's gap; cells among the boxes are
+        put to the model."""
         boxes = self._boxes(part_of, low, high)
         bounded = bound_boxes(self._lattice, boxes)
-        self._last_gap = bounded.gap
         np.add.at(self.spent, self._question.person[part_of], 1)
         is_open = np.flatnonzero(bounded.is_open)
         found = Frontier(
@@ -173,7 +174,7 @@ class Splitting:
         self._ask_cells(found[np.flatnonzero(is_cell)])
         found = found[np.flatnonzero(~is_cell)]
         self._guess(found)
-        return found
+        return found, bounded.gap
 
     def _guess(self, frontier: Frontier) -> None:
         """One row of each box, drawn at random: as often as not it flips where the box is open."""

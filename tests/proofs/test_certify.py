@@ -241,8 +241,11 @@ def test_a_killed_run_goes_on_where_it_stopped(boosted, tmp_path, monkeypatch):
     ends = [progress.ends for progress in told]
     assert [low for low, _ in ends] == sorted(low for low, _ in ends)
     assert [high for _, high in ends] == sorted((high for _, high in ends), reverse=True)
-    stored = tmp_path / "part.partial" / "progress.json"
-    assert set(json.loads(stored.read_text())["blocks"]) == {"0", "1"}
+    stored = tmp_path / "part.partial" / "progress.jsonl"
+    lines = stored.read_text().splitlines()
+    assert [json.loads(line)["block"]["number"] for line in lines] == [0, 1]
+    with stored.open("a") as file:
+        file.write('{"block": {"num')  # as a kill in the middle of a write leaves it
     decided = []
     real = Splitting.begin
     monkeypatch.setattr(Splitting, "begin", lambda self: decided.append(1) or real(self))
@@ -270,10 +273,10 @@ def test_what_was_stored_is_not_taken_on_trust(boosted, tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         limi.certify(*boosted, rows=60, out=tmp_path / "run", on_progress=stop, **TOLD)
-    stored = tmp_path / "run.partial" / "progress.json"
-    tree = json.loads(stored.read_text())
-    tree["blocks"]["0"]["answer"] = [1] * 30
-    stored.write_text(json.dumps(tree))
+    stored = tmp_path / "run.partial" / "progress.jsonl"
+    tree = json.loads(stored.read_text().splitlines()[0])
+    tree["block"]["answer"] = [1] * 30
+    stored.write_text(json.dumps(tree) + "\n")
     with pytest.raises(CorruptStore, match="changed after limi wrote it"):
         limi.certify(*boosted, rows=60, out=tmp_path / "run", resume=True, **TOLD)
 
