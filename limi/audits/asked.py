@@ -29,15 +29,22 @@ from limi.decisions import (
     parse_rule,
 )
 from limi.errors import InvalidInput, LimiError, nearest, spell
-from limi.models.target import Target, settling_rows
+from limi.models.target import SETTLING_ROWS, Target, settling_rows
 from limi.types import Labels, Rows, Value
 
-__all__ = ["Asked", "Columns", "notes_on", "read_answers", "read_asked", "settle_rule"]
+__all__ = [
+    "Asked",
+    "Columns",
+    "notes_on_label",
+    "notes_on_threshold",
+    "read_answers",
+    "read_asked",
+    "settle_rule",
+]
 
 Columns = list[tuple[str, Any, Any]]
 
 _ASKED = 256  # rows of the table that show what a threshold parts
-_SETTLING = 2000  # rows that show how large numbers are, and which class is common
 _FEW = 20  # different whole numbers that may be labels
 _SUGGESTED = 0.1  # of a standard deviation: how far two numbers may be apart where nobody says
 
@@ -199,13 +206,15 @@ def _ordered(
     return tuple(label for label in found if label is not None)
 
 
-def settle_rule(asked: Asked, target: Target, rows: Rows, truth: Any) -> tuple[Target, list[str]]:
+def settle_rule(
+    asked: Asked, target: Target, rows: Rows, truth: Any, most: int = SETTLING_ROWS
+) -> tuple[Target, list[str]]:
     """The target with a rule that knows what the model answers for real rows, and what to say."""
     rule = target.rule
     if isinstance(rule, Favorable):
         return target, []
     notes = []
-    answers = target.score(rows[settling_rows(len(rows), _SETTLING)])
+    answers = target.score(rows[settling_rows(len(rows), most)])
     if asked.suggested:
         known = np.empty(0) if truth is None else truth[~np.isnan(truth)]
         what = "the target column" if len(known) else "its numbers for the table"
@@ -244,15 +253,11 @@ def _parts_nothing(rule: Rule, answers: NDArray[np.float64]) -> list[str]:
     return []
 
 
-def notes_on(
-    asked: Asked, given: Any, target: Target, rows: Rows | None, column: str | None
-) -> list[str]:
-    """What the report should say of labels and thresholds; of these nothing without rows that may
-    be asked."""
+def notes_on_label(asked: Asked, given: Any, target: Target, column: str | None) -> tuple[str, ...]:
+    """What the report should say of the favorable label."""
     if not isinstance(target.rule, Favorable):
-        return []
-    told = [] if rows is None else _by_threshold(target.rule, target, rows)
-    return [*_by_default(given, asked.wanted, column), *told]
+        return ()
+    return _by_default(given, asked.wanted, column)
 
 
 def _by_default(
@@ -271,16 +276,17 @@ def _by_default(
     )
 
 
-def _by_threshold(rule: Favorable, target: Target, rows: Rows) -> tuple[str, ...]:
-    """What a threshold does to scores, and whether it parts any rows of the table."""
+def notes_on_threshold(target: Target, rows: Rows, most: int) -> list[str]:
+    """What a threshold does to scores, and whether it parts any of at most so many rows."""
+    rule = target.rule
+    if not isinstance(rule, Favorable) or rule.threshold is None:
+        return []
     threshold = rule.threshold
-    if threshold is None:
-        return ()
     notes = [
         f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
         f"shown rescaled so that 0.5 stands for {threshold:g}, with each side stretched evenly"
     ]
-    some = rows[settling_rows(len(rows), _ASKED)]
+    some = rows[settling_rows(len(rows), min(most, _ASKED))]
     scores = target.score(some)
     if set(np.unique(scores)) <= {0.0, 1.0}:
         notes.append(
@@ -293,4 +299,4 @@ def _by_threshold(rule: Favorable, target: Target, rows: Rows) -> tuple[str, ...
             f"all {len(some):,} rows of the table have scores {side} {threshold:g}, so the "
             "threshold separates none of them; is it the one in use?"
         )
-    return tuple(notes)
+    return notes

@@ -22,7 +22,7 @@ from limi.audits.labels import read_label_names
 from limi.audits.plan import CONTRACT_SHARE, Plan
 from limi.audits.problem import Problem, prepare, with_held_out
 from limi.audits.result import Result, files
-from limi.audits.sending import exchange_of, settle_remote
+from limi.audits.sending import check_queries, exchange_of, sends_rows, settle_remote
 from limi.audits.sum_up import sum_up
 from limi.audits.twin_question import TwinQuestion, take_keep
 from limi.defaults import (
@@ -92,7 +92,7 @@ def audit(
     max_findings: int | None = None,
     max_seconds: float | None = None,
     seed: int = 0,
-    rate_rows: int = MEASURED_ROWS,
+    rate_rows: int | None = None,
     partner: Partner = "widest",
     twin: bool = False,
     keep: str | Sequence[str] = (),
@@ -146,7 +146,9 @@ def audit(
     **How to search.** `method` is `"limi"` by default, or `"guided"` if `max_queries` is given.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; the natural rate needs one, and so do methods that search among natural people.
-    `budget`, or `max_rows` and the other limits, say when the search ends.
+    `budget`, or `max_rows` and the other limits, say when the search ends. Rates are measured on
+    `rate_rows` of each population (10,000 by default); of a budget of queries or seconds they get
+    a fifth, or up to four fifths if you give `rate_rows`.
 
     **Twins.** `twin=True` also asks how people would be decided as their twins in another group,
     with everything that goes along with that group in the table; `keep` names columns in which
@@ -184,6 +186,9 @@ def audit(
         max_findings=max_findings,
         max_seconds=max_seconds,
     )
+    check_queries(budget.max_queries)
+    rates_first = rate_rows is not None
+    rate_rows = MEASURED_ROWS if rate_rows is None else rate_rows
     usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
     chosen = _choose_method(usual if method is None else method, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
@@ -199,7 +204,13 @@ def audit(
     )
     beside = read_beside(protected_from, key, protected_from_name)
     bar = None if on_progress is not None else notebook_bar()
-    watch = Watch(clock, budget.max_seconds, on_progress or bar or (lambda progress: None))
+    watch = Watch(
+        clock,
+        budget.max_seconds,
+        on_progress or bar or (lambda progress: None),
+        # Of a model behind an address, the rows that are sent are counted where they are sent.
+        max_queries=None if sends_rows(model) else budget.max_queries,
+    )
     watch.enter("contract")
     problem = prepare(
         model,
@@ -222,6 +233,8 @@ def audit(
         table_name=table_name,
         beside=beside,
         max_seconds=None if budget.max_seconds is None else budget.max_seconds / CONTRACT_SHARE,
+        max_queries=budget.max_queries,
+        on_asked=watch.count,
         clock=clock,
     )
     if held_out is not None:
@@ -251,8 +264,8 @@ def audit(
         question,
         noisy,
         read_label_names(label_names, problem.known),
+        rates_first,
         volume,
-        0 if exchange is None else exchange.questions,
     )
     plan.check()
     if dry_run:
@@ -267,7 +280,7 @@ def audit(
         if has_workers:
             spread = ending.enter_context(hire(asked, workers, cluster, problem.opened))
             plan, score = replace(plan, spread=spread), spread.score
-        if asked is not problem.target and not watch.limited:
+        if asked is not problem.target and not watch.limited and budget.max_queries is None:
             early = ending.enter_context(EarlyCheck(problem.target))
             plan = replace(plan, early=early)
         # Now that model and libraries are loaded: a limit holds for what is there.

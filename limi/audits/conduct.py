@@ -13,13 +13,13 @@ from limi.audits.early_check import EarlyCheck
 from limi.audits.estimate import Estimate
 from limi.audits.hiring import MOVING
 from limi.audits.noise import Floor, measure_floor
-from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, RATE_SHARE, Plan
+from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, Plan
 from limi.generators import Generator
 from limi.gpu import place as devices
-from limi.metrics.rates import Measured, measurable_rows, measure, measure_blind
+from limi.metrics.rates import Measured, measurable_rows, measure, measure_blind, most_per_row
 from limi.models.target import CONTRACT_ROWS
 from limi.search import steadiness
-from limi.search.budget import Budget, Stop
+from limi.search.budget import Budget, Stop, first_look, queries_for
 from limi.search.engine import Run, run
 from limi.search.findings import Findings
 from limi.search.session import Session
@@ -32,7 +32,7 @@ from limi.types import Rows, Scores
 
 __all__ = ["Searched", "conduct"]
 
-_CHECK_SHARE = 40  # four questions per row: a tenth of a budget to see whether the model is steady
+_STEADY_SHARE = 40  # of the seconds, to see whether the model is steady
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,9 @@ class Searched:
 
 def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     """Hold the model to its contract, fit the generator, measure rates, then search."""
-    watch, budget = plan.watch, plan.budget
+    watch = plan.watch
     told = _hold_to_contract(plan, score)
     alone = _spread(plan, told)
-    if plan.is_metered:
-        budget = _less(budget, plan.asked_before + watch.questions)
     expected = plan.estimate(told)
     watch.planned = {name: float(n) for name, n in expected.questions.items()}
     plan.on_plan(expected)
@@ -77,17 +75,16 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     )
     prepared = watch.took()["generator"].seconds
     watch.enter("rates")
-    noisy = plan.is_noisy(told)
+    noisy, allowed = plan.is_noisy(told), plan.rate_queries
     with nullcontext() if told.steady or noisy else plan.problem.target.anew():
-        measured = _measure_rates(plan, task, told, cut)
-    floor = _measure_floor(plan, score, measured) if noisy else None
-    budget = _less(budget, measured.queries + (0 if floor is None else floor.queries))
+        measured = _measure_rates(plan, task, told, cut, allowed)
+    half = None if allowed is None else allowed // 2
+    floor = measure_floor(plan, score, measured, half) if noisy else None
     with watch.ending(watch.until - _seconds_to_sum_up(plan)):
-        twins = _ask_twins(plan, task, budget, told)
-        budget = _less(budget, 0 if twins is None else twins.queries)
+        twins = _ask_twins(plan, task, told, measured.queries)
         # What the search sees once is asked again and again, for half of what is left.
         early = plan.early if told.steady and not noisy and on_device is not None else None
-        ran = _search(plan, task, _halve(budget) if noisy else budget, cut, early)
+        ran = _search(plan, task, _left(plan, 2 if noisy else 1), cut, early)
     return Searched(
         ran,
         measured,
@@ -114,24 +111,16 @@ def _spread(plan: Plan, told: Steadiness) -> list[str]:
     return [MOVING]
 
 
-def _less(budget: Budget, queries: int) -> Budget:
-    """What is left of a budget; one question at least, because a budget must have one."""
-    if budget.max_queries is None:
-        return budget
-    return dataclasses.replace(budget, max_queries=max(1, budget.max_queries - queries))
+def _left(plan: Plan, share: int = 1) -> Budget:
+    """What is left of the budget, or one part in so many of it; one question at least, because a
+    budget must have one."""
+    if plan.budget.max_queries is None:
+        return plan.budget
+    left = max(1, int(plan.queries_left) // share)
+    return dataclasses.replace(plan.budget, max_queries=left)
 
 
-def _halve(budget: Budget) -> Budget:
-    most = budget.max_queries
-    return budget if most is None else dataclasses.replace(budget, max_queries=max(1, most // 2))
-
-
-def _measure_floor(plan: Plan, score: Callable[[Rows], Scores], measured: Measured) -> Floor | None:
-    allowed = plan.rate_queries
-    return measure_floor(plan, score, measured, None if allowed is None else allowed // 2)
-
-
-def _ask_twins(plan: Plan, task: Task, budget: Budget, told: Steadiness) -> Twins | None:
+def _ask_twins(plan: Plan, task: Task, told: Steadiness, rates: int) -> Twins | None:
     if plan.twin is None:
         return None
     plan.watch.enter("twins")
@@ -140,15 +129,16 @@ def _ask_twins(plan: Plan, task: Task, budget: Budget, told: Steadiness) -> Twin
         task,
         plan.seed,
         watch=plan.watch,
-        max_queries=budget.max_queries,
+        max_queries=_left(plan).max_queries,
         told=told,
+        rates=rates,
     )
 
 
 def _hold_to_contract(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
     """Look whether the model can be searched; its speed is seen on the way."""
     target, watch, rows = plan.problem.target, plan.watch, plan.problem.rows
-    most = CONTRACT_ROWS
+    most = first_look(plan.budget.max_queries, CONTRACT_ROWS)
     if watch.limited:
         # One row, then a few: the difference shows what a call itself costs.
         ask = watch.counted(watch.timed(target.score), in_any_case=True)
@@ -164,12 +154,10 @@ def _see_steadiness(plan: Plan, score: Callable[[Rows], Scores]) -> Steadiness:
 
     Asked through the journal, so that a resumed run goes the way that it went before.
     """
-    n = steadiness.SAMPLED
-    if plan.budget.max_queries is not None:
-        n = min(n, plan.budget.max_queries // _CHECK_SHARE)
-    least = 2 if plan.is_metered else 16
+    n = first_look(plan.budget.max_queries, steadiness.SAMPLED)
+    least = 16 if plan.budget.max_queries is None else 2
     if plan.watch.limited:
-        n, least = int(min(n, _affordable(plan, _CHECK_SHARE))), 2
+        n, least = int(min(n, _affordable(plan, _STEADY_SHARE))), 2
     # In coarse steps, so that a clock that ticks a little otherwise changes nothing.
     sizes = (2, 4, 8, 16, 32, 64, 128, 256, steadiness.SAMPLED)
     n = max((size for size in sizes if least <= size <= n), default=least)
@@ -219,7 +207,9 @@ def _populations(plan: Plan, task: Task) -> list[str]:
     return [people, "uniform", *(["natural"] if task.generator is not None else [])]
 
 
-def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]) -> Measured:
+def _measure_rates(
+    plan: Plan, task: Task, told: Steadiness, cut: dict[str, str], allowed: int | None
+) -> Measured:
     """Rates of all populations but uniform rows that the search measures itself.
 
     People are measured in any case: a search keeps no decision that does not flip, and who is
@@ -230,7 +220,6 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
     populations = _populations(plan, task)
     if plan.own_population(told.steady) == "uniform":
         populations.remove("uniform")
-    allowed = plan.rate_queries
     told_apart: Steadiness | None = told
     if plan.is_noisy(told):
         # Flips are counted as they come, and the noise floor, which costs the other half, is told.
@@ -238,18 +227,15 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
         allowed = None if allowed is None else allowed // 2
     n = measurable_rows(task.schema, len(populations), allowed, told_apart)
     if n < plan.rate_rows and populations:
-        by_time = plan.watch.limited and (
-            plan.budget.max_queries is None
-            or (allowed or 0) < plan.budget.max_queries // RATE_SHARE
-        )
         why = "a rate takes at most 250,000 questions"
         if allowed is not None:
-            why = f"rates get a fifth of --max-{'seconds' if by_time else 'queries'}"
+            wanted = most_per_row(task.schema, told_apart) * (2 if task.schema.rules else 1)
+            why = _why_few_rows(plan, wanted * len(populations) * (1 + plan.is_noisy(told)))
         cut["rates"] = (
             f"each rate was measured on at most {n:,} rows, not on {plan.rate_rows:,}: {why}"
         )
-    share = (plan.max_seconds - plan.watch.seconds) / RATE_SHARE
-    with plan.watch.ending(plan.watch.seconds + 1.5 * share):
+    share = (plan.max_seconds - plan.watch.seconds) * min(1.5 * plan.rate_share, 0.9)
+    with plan.watch.ending(plan.watch.seconds + share):
         return measure(
             Session(task, watch=plan.watch),
             populations,
@@ -259,6 +245,20 @@ def _measure_rates(plan: Plan, task: Task, told: Steadiness, cut: dict[str, str]
             told=told_apart,
             held_out=None if plan.problem.held_out is None else plan.problem.held_out.rows,
         )
+
+
+def _why_few_rows(plan: Plan, per_row: int) -> str:
+    """Why rates are measured on fewer rows than were asked for; a row of all of them may take so
+    many questions."""
+    allowed = plan.rate_queries
+    by_time = allowed is not None and allowed < plan.paid_rate_queries
+    name = f"--max-{'seconds' if by_time else 'queries'}"
+    if not plan.rates_first:
+        return f"rates get a fifth of {name}; name --rate-rows, and they get up to four fifths"
+    if by_time:
+        return f"the search keeps a fifth of {name}"
+    enough = queries_for(plan.rate_rows * per_row, plan.rate_share)
+    return f"the search keeps a fifth of {name}, of which {enough:,} are enough"
 
 
 def _measure_blind(plan: Plan, task: Task) -> Measured:
@@ -275,6 +275,12 @@ def _search(
     if plan.problem.blind:
         return Run(Findings(task.schema), Stop.EXHAUSTED, 0, 0.0, Session(task, watch=plan.watch))
     lacking = plan.method.needs - task.capabilities
+    if budget.max_queries is not None and budget.max_queries < len(task.schema.combinations):
+        cut["search"] = (
+            "no queries were left to search, so what a search would find is not known; allow more "
+            "with max_queries"
+        )
+        return Run(Findings(task.schema), Stop.QUERIES, 0, 0.0, Session(task, watch=plan.watch))
     if "generator" in cut and "generator" in lacking:
         ran = Run(Findings(task.schema), Stop.SECONDS, 0, 0.0, Session(task, watch=plan.watch))
     else:

@@ -53,11 +53,15 @@ class Answers:
 
 
 def ask_block(
-    target: Target, rows: Rows, partner: Rows, score: Callable[[Rows], Scores] | None = None
+    target: Target, rows: Rows, partner: Rows, counted: Callable[[Any], Any] = lambda ask: ask
 ) -> Answers:
-    """One block of the second check."""
-    ask = score or target.score
-    return Answers(ask(rows), ask(partner), target.decide(rows), target.decide(partner))
+    """One block of the second check, whose questions are counted by what wraps functions."""
+    score = counted(target.score)
+    scores = score(rows), score(partner)
+    if not target.decides:
+        return Answers(*scores, None, None)
+    decide = counted(target.decide)
+    return Answers(*scores, decide(rows), decide(partner))
 
 
 class EarlyCheck:

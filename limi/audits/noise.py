@@ -126,8 +126,7 @@ def tell_floor(floor: Floor | None, rates: Mapping[str, Rate]) -> list[str]:
 def test_pairs(plan: Plan, searched: Searched) -> Tested:
     """Findings whose two sides have different chances; of as many pairs as are paid for."""
     watch, found = plan.watch, searched.run.findings.all()
-    most = plan.budget.max_queries
-    left = np.inf if most is None else max(0, most - plan.asked_before - watch.questions)
+    left = plan.queries_left
     n = int(min(len(found), left // (2 * _ROUNDS)))
     some = found[:n]
     score = watch.counted(watch.timed(plan.problem.target.score))

@@ -64,8 +64,8 @@ class Plan:
     noisy: bool = False  # does the user say that the model answers by chance?
     label_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # ^ what labels mean, for reports
+    rates_first: bool = False  # were rows of rates asked for? Then the search gets what they leave
     volume: int | None = None  # people per year whom the model decides for
-    asked_before: int = 0  # rows that a model behind an address was asked before the plan was made
     spread: Spread | None = None  # over workers, where there are some
     early: EarlyCheck | None = None  # where the search leaves the processor to the second check
 
@@ -78,9 +78,17 @@ class Plan:
         return str(in_words(parts)) if text == str(in_words(self.problem.wanted)) else text
 
     @property
-    def is_metered(self) -> bool:
-        """Is the model one whose rows are counted, whatever they are asked for?"""
-        return self.budget.max_queries is not None and exchange_of(self.problem.target) is not None
+    def queries(self) -> int:
+        """Rows that the model was given so far; of a model behind an address, the different ones,
+        because none is sent twice."""
+        exchange = exchange_of(self.problem.target)
+        return self.watch.questions if exchange is None else exchange.asked
+
+    @property
+    def queries_left(self) -> float:
+        """Rows that the model may be given yet."""
+        most = self.budget.max_queries
+        return np.inf if most is None else max(0, most - self.queries)
 
     def is_noisy(self, told: Steadiness) -> bool:
         """Does the model answer by chance: as the user says, or as one behind an address shows?"""
@@ -131,6 +139,11 @@ class Plan:
             return {}
         return {"order" if rule.ordered else "classes": list(rule.labels)}
 
+    @property
+    def _is_limited(self) -> bool:
+        """Is there a budget that rates take a part of?"""
+        return self.budget.max_queries is not None or self.budget.max_seconds is not None
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         """What the run is made of; equal `config_sha256` means equal findings."""
@@ -158,6 +171,7 @@ class Plan:
             "twin": None if self.twin is None else dataclasses.asdict(self.twin),
             "protected_from": None if beside is None else beside.name,
             "key": None if beside is None else beside.key,
+            **({"rates_first": True} if self.rates_first and self._is_limited else {}),
             **({"noisy": True} if self.noisy else {}),
             **({"hidden": list(self.problem.hidden)} if self.problem.hidden else {}),
             **({"not_given": list(self.problem.not_given)} if self.problem.not_given else {}),
@@ -208,6 +222,10 @@ class Plan:
 
     def per_finding(self, told: Steadiness) -> int:
         """Questions that the second check of a finding takes."""
+        if self.is_noisy(told):
+            return 0  # pairs are tested instead
+        if exchange_of(self.problem.target) is not None:
+            return told.per_flip  # the answers of the search are known
         both = 4 if self.problem.target.decides else 2
         return both + told.per_flip
 
@@ -226,7 +244,8 @@ class Plan:
         search = most * per_row
         asked = {} if self.twin is None else {"twins": self._twin_questions}
         if budget.max_queries is not None:
-            search = min(search, budget.max_queries - rates - sum(asked.values()))
+            others = self.queries + rates + sum(asked.values())
+            search = min(search, max(0, budget.max_queries - others))
         if not np.isfinite(search):
             search = 0
         findings = search / per_row / _EXPECTED_FLIPS
@@ -283,13 +302,26 @@ class Plan:
     @property
     def rate_queries(self) -> int | None:
         """What rates may ask together; None for no limit but their own."""
-        allowed = self.budget.max_queries
-        most = np.inf if allowed is None else allowed // RATE_SHARE
+        most = self.paid_rate_queries
         if self.watch.limited:
-            share = (self.max_seconds - self.watch.seconds) / RATE_SHARE
-            with self.watch.ending(self.watch.seconds + share):
+            seconds = (self.max_seconds - self.watch.seconds) * self.rate_share
+            with self.watch.ending(self.watch.seconds + seconds):
                 most = min(most, self.watch.affordable)
         return int(most) if np.isfinite(most) else None
+
+    @property
+    def rate_share(self) -> float:
+        """The part of a budget that rates may have."""
+        return 1 - 1 / RATE_SHARE if self.rates_first else 1 / RATE_SHARE
+
+    @property
+    def paid_rate_queries(self) -> float:
+        """What rates may ask together, as far as a budget of queries goes."""
+        most = self.budget.max_queries
+        if most is None:
+            return np.inf
+        share = int(most * self.rate_share)
+        return max(0, share - self.queries) if self.rates_first else share
 
     def in_time(self, cut: dict[str, str], what: str) -> bool:
         """Is there time for one more metric? Where not, it is said which are missing."""

@@ -17,7 +17,8 @@ from limi import models
 from limi.audits.asked import (
     Asked,
     Columns,
-    notes_on,
+    notes_on_label,
+    notes_on_threshold,
     read_answers,
     read_asked,
     settle_rule,
@@ -36,9 +37,11 @@ from limi.audits.sending import tidying
 from limi.decisions import AS_DECIDED
 from limi.errors import BadTable, GivesNumbers, InvalidInput, LimiError, nearest, spell
 from limi.models import Meaning, trial
-from limi.models.target import Target, settling_rows
+from limi.models._base import ignore
+from limi.models.target import SETTLING_ROWS, Target, settling_rows
 from limi.models.trial import Terms
 from limi.remote.options import Remote
+from limi.search.budget import first_look
 from limi.search.spread import Opened
 from limi.system.words import both
 from limi.table.column_values import split_name
@@ -182,15 +185,18 @@ def prepare(
     table_name: str = _UNNAMED,
     beside: Beside | None = None,
     max_seconds: float | None = None,
+    max_queries: int | None = None,
+    on_asked: Callable[[int], None] = ignore,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Problem:
     """Bring model, table and protected columns together; an error says what does not fit.
 
     Protected columns that the table lacks are taken from the one `beside` it. Looking at the model
-    on real rows takes `max_seconds` at most, where there is such a limit. Unless we `ask`, the
-    model is opened and not a row is put to it. Columns to `drop`, or all but the `only` ones, are
-    not the model's. Columns that look personal are hidden, and those that `redact` names, but not
-    those that are `shown` already.
+    on real rows takes `max_seconds` at most, where there is such a limit, and a small part of the
+    run's `max_queries`; `on_asked` receives how many rows the model is given each time. Unless we
+    `ask`, the model is opened and not a row is put to it. Columns to `drop`, or all but the `only`
+    ones, are not the model's. Columns that look personal are hidden, and those that `redact` names,
+    but not those that are `shown` already.
     """
     columns = columns_of(frame)
     _check_columns(columns, target)
@@ -217,6 +223,7 @@ def prepare(
         ),
     )
     told: list[str] = []
+    by_threshold: list[str] = []
     with tidying(remote):
         bound, asked = opening.open_guessing(asked, columns, target)
         if ask and chosen.needs_all(bound, frame):
@@ -225,10 +232,14 @@ def prepare(
         require_kept(bound.codec.schema, rows)
         agrees, left_out = _agreeing(bound.codec.schema, rows)
         rows, names = rows[agrees], bound.codec.schema.names
-        bound = bound.settled(rows, seconds=max_seconds, clock=clock) if ask else bound
+        most = first_look(max_queries, SETTLING_ROWS)
+        bound = replace(bound, on_asked=on_asked)
+        bound = bound.settled(rows, seconds=max_seconds, most=most, clock=clock) if ask else bound
         truth = _some(asked.answers(columns, target), agrees)
         if ask:
-            bound, told = settle_rule(asked, bound, rows, truth)
+            bound, told = settle_rule(asked, bound, rows, truth, most)
+            by_threshold = notes_on_threshold(bound, rows, most)
+        bound = replace(bound, on_asked=ignore)
     personal = chosen.personal(names)
     hidden, on_hidden = choose_hidden(bound.codec.schema, personal, redact, shown)
     return Problem(
@@ -249,10 +260,11 @@ def prepare(
         not_given=not_given,
         hidden=hidden,
         whole=whole,
-        opened=_opened(model, opening.terms_of(asked), bound, rows),
+        opened=_opened(model, opening.terms_of(asked), bound, rows[settling_rows(len(rows), most)]),
         notes=(
             *told,
-            *notes_on(asked, favorable, bound, rows if ask else None, target),
+            *notes_on_label(asked, favorable, bound, target),
+            *by_threshold,
             *set_aside,
             *chosen.tell(names),
             *(_notes(bound, rows, opening.schema, table_name, target, joined) if ask else ()),
@@ -283,8 +295,7 @@ def _opened(model: Any, terms: Terms, target: Target, rows: Rows) -> Opened | No
     kind, _, place = model.partition(":")
     # A worker may be in another folder.
     uri = f"{kind}:{os.path.abspath(place)}"
-    some = rows[settling_rows(len(rows))]
-    return Opened(uri, terms, target.codec, target.unseen, target.rule, some)
+    return Opened(uri, terms, target.codec, target.unseen, target.rule, rows)
 
 
 def _check_columns(columns: list[tuple[str, Any, Any]], target: str | None) -> None:

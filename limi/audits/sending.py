@@ -19,16 +19,18 @@ from limi.remote.options import Remote
 from limi.system.words import both
 
 __all__ = [
+    "check_queries",
     "describe",
     "destination",
     "exchange_of",
     "is_by_address",
+    "sends_rows",
     "settle_remote",
     "tell",
     "tidying",
 ]
 
-_FEWEST = 100  # queries with which a model is looked at, measured and searched
+_FEWEST = 40  # queries with which a model is looked at, measured and searched
 _ENDING = ".answers"
 
 
@@ -55,12 +57,7 @@ def settle_remote(
                 "such as mlflow:http://127.0.0.1:5001; leave them out"
             )
         return None
-    if max_queries is not None and max_queries < _FEWEST:
-        raise InvalidInput(
-            f"max-queries is {max_queries}; a model behind an address is asked about at least "
-            f"{_FEWEST} rows, to see what it answers, whether it repeats itself, and how often it "
-            "flips"
-        )
+    check_queries(max_queries)
     remote = Remote() if given is None else given
     cache = remote.cache
     if cache is None and out is not None:
@@ -68,6 +65,20 @@ def settle_remote(
         cache = out.with_name(out.name + _ENDING)
     run = "" if out is None else str(out)
     return replace(remote, max_queries=max_queries, cache=cache, run=run, resume=resume)
+
+
+def check_queries(max_queries: int | None) -> None:
+    """InvalidInput where a budget is too small to look at a model, measure it and search."""
+    if max_queries is not None and max_queries < _FEWEST:
+        raise InvalidInput(
+            f"max-queries is {max_queries}; a model is asked about at least {_FEWEST} rows, to see "
+            "what it answers, whether it repeats itself, and how often it flips"
+        )
+
+
+def sends_rows(model: Any) -> bool:
+    """Is this a model behind an address, whether opened or not?"""
+    return isinstance(model, RemoteModel) or (isinstance(model, str) and is_by_address(model))
 
 
 @contextmanager

@@ -75,9 +75,10 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         searched.notes.append(tested.note)
         searched.notes.extend(tell_floor(searched.floor, searched.measured.rates))
     if dropped.unasked:
+        lacking = "there was no time" if plan.queries_left else "no queries were left"
         cut["second_check"] = (
-            f"{dropped.unasked:,} rows that flipped in the search were left out, because there was "
-            "no time to ask about them again"
+            f"{dropped.unasked:,} rows that flipped in the search were left out, because {lacking} "
+            "to ask about them again"
         )
     found = count_bands(plan, searched, found) if many is None else found
     watch.enter("metrics")
@@ -277,17 +278,11 @@ def _unmeasured(plan: Plan, searched: Searched, rates: Mapping[str, Rate]) -> di
     return {name: lacking.get(name, why) for name in populations if name not in rates}
 
 
-def _queries(searched: Searched) -> int:
-    """Of the search, of the rates and of twins."""
-    twins = 0 if searched.twins is None else searched.twins.queries
-    return searched.run.queries + searched.measured.queries + twins
-
-
 def _effort(plan: Plan, searched: Searched) -> collect.Effort:
     """What the search took: labels and boundary prepare it, as in published numbers."""
     seconds = plan.watch.took().get("search", Spent()).seconds
     prepared = searched.prepared + max(0.0, searched.run.seconds - seconds)
-    return collect.Effort(seconds, prepared, _queries(searched))
+    return collect.Effort(seconds, prepared, plan.queries)
 
 
 def _decide(plan: Plan, measured: Measured) -> collect.Decided | None:
@@ -458,7 +453,7 @@ def _summarize(
         combinations=len(problem.schema.combinations),
         findings=n_found,
         rows_checked=ran.findings.rows_checked,
-        queries=_queries(searched),
+        queries=plan.queries,
         seconds=round(ran.seconds, 3),
         preparation_seconds=round(searched.prepared, 3),
         stop=str(ran.stop),

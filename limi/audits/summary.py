@@ -157,7 +157,7 @@ class Summary:
     combinations: int
     findings: int
     rows_checked: int
-    queries: int  # of rates and search; where workers went ahead, those whose answers were used
+    queries: int  # rows that the model was given; of scouts, those whose answers were used
     seconds: float
     stop: str
     seed: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +10,7 @@ import numpy as np
 from limi import twins
 from limi.audits.problem import Problem
 from limi.defaults import DEFAULT_GENERATOR
-from limi.search.budget import Budget
+from limi.search.budget import Budget, queries_for
 from limi.search.session import Session
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
@@ -21,7 +20,7 @@ from limi.twins import Effort, Twins
 
 __all__ = ["RATE_SHARE", "TWIN_SHARE", "TwinQuestion", "take_keep"]
 
-RATE_SHARE = 5  # a query budget spends at most one fifth on measuring rates
+RATE_SHARE = 5  # a budget spends at most one fifth on measuring rates, unless rows were asked for
 TWIN_SHARE = (
     3  # of what is left; where there is a search as well, one third of a budget goes to twins
 )
@@ -56,6 +55,7 @@ class TwinQuestion:
         watch: Watch,
         max_queries: int | None,
         told: Steadiness,
+        rates: int = 0,
     ) -> Twins:
         """The answer, within a part of the budget; all of it where nothing else is asked."""
         name, people, _ = problem.people
@@ -78,18 +78,20 @@ class TwinQuestion:
                 told=told,
                 on_step=watch.step,
             )
-        return answers if allowed is None else self._tell_budget(problem, answers, allowed)
+        return answers if allowed is None else self._tell_budget(problem, answers, allowed, rates)
 
-    def _tell_budget(self, problem: Problem, answers: Twins, allowed: int) -> Twins:
-        """The answers with a sentence on a budget that was too small for all of them."""
+    def _tell_budget(self, problem: Problem, answers: Twins, allowed: int, rates: int) -> Twins:
+        """The answers with a sentence on a budget that was too small for all of them, beside
+        rates that took so many questions."""
         n_ways = twins.directions(len(twins.find_groups(problem.schema, problem.rows)))
         wanted = Effort().questions(n_ways)
         if allowed >= wanted:
             return answers
 
         def budget(questions: int) -> str:
-            whole = questions * _share(problem) * RATE_SHARE / (RATE_SHARE - 1)
-            return f"--max-queries {_round_up(whole):,}"
+            needed = questions * _share(problem)
+            whole = max(queries_for(needed, 1 - 1 / RATE_SHARE), queries_for(needed + rates, 1))
+            return f"--max-queries {whole:,}"
 
         least = twins.least_questions(n_ways)
         if answers.reason and allowed >= least:
@@ -116,12 +118,6 @@ def _share(problem: Problem) -> int:
 
 def _allowed(problem: Problem, max_queries: int | None) -> int | None:
     return None if max_queries is None else max(1, max_queries // _share(problem))
-
-
-def _round_up(number: float) -> int:
-    """Two digits: more would promise what nobody knows."""
-    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
-    return math.ceil(number / unit) * unit
 
 
 def take_keep(given: Sequence[str] | str, schema: Schema) -> tuple[str, ...]:

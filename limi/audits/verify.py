@@ -22,7 +22,7 @@ from limi.types import Mask, Rows
 
 __all__ = ["Dropped", "ask_again", "count_bands", "verify"]
 
-_CONFIRMED_AT_ONCE = 256  # where time is short: what is confirmed by then is kept
+_CONFIRMED_AT_ONCE = 256  # where time or queries are short: what is confirmed by then is kept
 
 
 def verify(plan: Plan, searched: Searched) -> tuple[Found, Dropped]:
@@ -59,7 +59,8 @@ def _always_flip(plan: Plan, found: Found, rng: np.random.Generator, company: Ro
     """Which findings flip every time they are asked; of as many as there is time for."""
     watch = plan.watch
     score = watch.counted(watch.timed(plan.problem.target.score))
-    size = _CONFIRMED_AT_ONCE if watch.limited else max(len(found), 1)
+    short = watch.limited or watch.max_queries is not None
+    size = _CONFIRMED_AT_ONCE if short else max(len(found), 1)
     kept = [np.zeros(0, dtype=bool)]
     for start in range(0, len(found), size):
         part = found[start : start + size]
@@ -91,7 +92,7 @@ def count_bands(plan: Plan, searched: Searched, found: Found) -> Found:
     variants = np.stack([found.score, found.partner_score], axis=1)
     span = np.asarray(rule.span(variants)) if len(found) else np.empty(0)
     score = watch.counted(watch.timed(target.score))
-    for start in range(0, 0 if searched.run.session.frugal else len(found), BLOCK):
+    for start in range(0, 0 if plan.budget.max_queries is not None else len(found), BLOCK):
         part = slice(start, start + BLOCK)
         try:
             told = check_rows(
@@ -157,7 +158,6 @@ def ask_again(
     """
     if spread is not None and spread.n_workers > 1 and not watch.limited:
         return _ask_workers(target, found, watch, spread)
-    score = watch.counted(watch.timed(target.score))
     mine, other = [np.empty(0)], [np.empty(0)]
     flips = [np.zeros(0, dtype=bool)]
     done, most = 0, block_size(target)
@@ -168,16 +168,16 @@ def ask_again(
             size = min(BLOCK, max(1, watch.at_once(2 * BLOCK) // 2))
         told = None if early is None else early.take(start + done, len(found) - done)
         if told is not None:
-            watch.count(2 * len(told.score))
+            watch.count(2 * len(told.score) + told.n_decisions)
         else:
             block = slice(done, done + size)
             try:
-                told = ask_block(target, found.rows[block], found.partner[block], score)
+                rows, partner = found.rows[block], found.partner[block]
+                told = ask_block(target, rows, partner, lambda ask: watch.counted(watch.timed(ask)))
             except OutOfTime:
                 break
         flipped = target.rule.differ(told.score, told.partner_score)
         if told.decided is not None and told.partner_decided is not None:
-            watch.count(told.n_decisions)
             flipped &= told.decided != told.partner_decided
         mine.append(told.score)
         other.append(told.partner_score)

@@ -112,8 +112,13 @@ def test(
     max_findings: Annotated[int | None, Option(help="Most findings.")] = None,
     max_seconds: Annotated[float | None, Option(help="Most seconds for the whole run.")] = None,
     rate_rows: Annotated[
-        int, Option(help="Rows to measure each population's rate on; 0 for none.")
-    ] = MEASURED_ROWS,
+        int | None,
+        Option(
+            help=f"Rows to measure each population's rate on ({MEASURED_ROWS:,} by default; 0 for "
+            "none). If you name a number, rates get up to four fifths of a budget of queries or "
+            "seconds instead of one fifth."
+        ),
+    ] = None,
     fit_rows: FitRows = None,
     twin: Annotated[
         bool,

@@ -169,7 +169,7 @@ def gate(
         baseline=None if baseline is None else Baseline(baseline, problem),
         splits=_splits(problem, privileged),
         command=command,
-        asked_before=0 if exchange is None else exchange.questions,
+        asked_before=0 if exchange is None else exchange.asked,
     )
     with ExitStack() as ending:
         if exchange is not None:

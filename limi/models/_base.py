@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -40,6 +40,7 @@ __all__ = [
     "Takes",
     "WithForest",
     "WithModule",
+    "ignore",
     "notes_of",
 ]
 
@@ -96,8 +97,8 @@ class Decides(Protocol):
 class Settles(Protocol):
     """A model that is read in another way once real rows have been seen."""
 
-    def settle(self, inputs: Any) -> Model:
-        """The model to use from then on."""
+    def settle(self, inputs: Any, on_asked: Callable[[int], None] = ...) -> Model:
+        """The model to use from then on; `on_asked` receives the rows of each call of the model."""
         ...
 
 
@@ -198,6 +199,10 @@ class WithModule(Protocol):
     def outputs(self) -> Outputs:
         """How to read what it returns."""
         ...
+
+
+def ignore(n: int) -> None:
+    """For whoever does not count the rows that a model is given."""
 
 
 def notes_of(model: Model) -> tuple[str, ...]:

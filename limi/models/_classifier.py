@@ -21,7 +21,7 @@ from limi.decisions import (
     move_threshold,
 )
 from limi.errors import BadModel, GivesNumbers, InvalidInput
-from limi.models._base import Answers, Decision, Model, Takes
+from limi.models._base import Answers, Decision, Model, Takes, ignore
 from limi.models._forests import shares
 from limi.models._function import FunctionModel
 from limi.models._scores import Favored, Places, from_labels, from_margin, from_pairs, whole
@@ -120,16 +120,20 @@ class SklearnModel(_Refitted):
         told = self._labels(inputs if self.prepare is None else self.prepare(inputs))
         return np.floor(told) if isinstance(self.favorable_column, Places) else told == 1
 
-    def settle(self, inputs: Any) -> SklearnModel:
+    def settle(self, inputs: Any, on_asked: Callable[[int], None] = ignore) -> SklearnModel:
         """The first way to read a score that agrees with `predict` on these rows."""
         if self.by_score:
             return self
+        on_asked(len(inputs))
         decided = self.decide(inputs)
         known: list[Reads] = ["label"] if self.own else _ways(self.estimator)
         ways = [way for way in known if way != self.reads]
         for way in (self.reads, *ways):
             model = replace(self, reads=way)
-            if way == "label" or not self.rule.contradicts(model.score(inputs), decided).any():
+            if way == "label":
+                break
+            on_asked(len(inputs))
+            if not self.rule.contradicts(model.score(inputs), decided).any():
                 break
         return model._note() if way != self.reads else self
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from limi.models._base import Answers, Takes
+from limi.models._base import Answers, Takes, ignore
 from limi.types import Scores
 
 __all__ = ["FunctionModel"]
@@ -49,7 +49,7 @@ class FunctionModel:
         """What the function returns, read as scores."""
         return self.answers.read(self._answer(inputs), len(inputs))
 
-    def settle(self, inputs: Any) -> FunctionModel:
+    def settle(self, inputs: Any, on_asked: Callable[[int], None] = ignore) -> FunctionModel:
         """The same function once it is known what its answers are, with notes on how they are read.
 
         Where the table's labels are 0 and 1 and 1 is favorable, labels and scores come to the same,
@@ -58,6 +58,7 @@ class FunctionModel:
         if not (self.answers.may_mislead or self.answers.are_spelled_out):
             return self
         seen = inputs if self.answers.may_mislead else inputs[:_SEEN]
+        on_asked(len(seen))
         raw = self._answer(seen)
         answers = self.answers.settle(raw)
         answers.read(raw, len(seen))

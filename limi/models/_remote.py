@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from limi.errors import BadModel, missing, spell
-from limi.models._base import Answers, Decision
+from limi.models._base import Answers, Decision, ignore
 from limi.models._function import FunctionModel
 from limi.remote.address import Address
 from limi.remote.client import Malformed
@@ -44,11 +44,11 @@ class RemoteModel(FunctionModel):
         assert isinstance(self.function, Exchange)
         return self.function
 
-    def settle(self, inputs: Any) -> RemoteModel:
+    def settle(self, inputs: Any, on_asked: Callable[[int], None] = ignore) -> RemoteModel:
         """The same once some rows have shown what its answers are."""
         allowed = self.exchange.max_queries
         n = _SEEN if allowed is None else max(_FEWEST, min(_SEEN, allowed // _SHARE))
-        settled = super().settle(inputs[:n])
+        settled = super().settle(inputs[:n], on_asked)
         assert isinstance(settled, RemoteModel)
         return settled
 

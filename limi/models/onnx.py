@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from limi.decisions import Classes, favors
 from limi.errors import BadModel, MissingDependency, missing
 from limi.models import _weights
-from limi.models._base import Answers, Decision, Takes
+from limi.models._base import Answers, Decision, Takes, ignore
 from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._offers import ModelOffers
 from limi.models._scores import Outputs, take_side
@@ -137,8 +137,9 @@ class OnnxModel:
             return decided
         return self.answers.favors(labels)
 
-    def settle(self, inputs: Any) -> OnnxModel:
+    def settle(self, inputs: Any, on_asked: Callable[[int], None] = ignore) -> OnnxModel:
         """The same graph with the kind of its numbers settled."""
+        on_asked(len(inputs))
         labels, numbers = self._run(inputs)
         if labels is not None and self.answers.decision.rule.kind != "favorable":
             return self

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from limi.decisions import AS_DECIDED, Favorable, Rule
 from limi.errors import BadModel, LimiError, spell
-from limi.models._base import Decides, Model, Remembers, Settles, notes_of
+from limi.models._base import Decides, Model, Remembers, Settles, ignore, notes_of
 from limi.models._gaps import note_on_gaps
 from limi.models._scores import whole
 from limi.system.foreign import at_work, reason
@@ -23,9 +23,11 @@ from limi.table.frames import Codec
 from limi.table.guesses import names_target
 from limi.types import Index, Rows, Scores
 
-__all__ = ["CONTRACT_ROWS", "SAME_COMMAND", "Target", "bind", "settling_rows"]
+__all__ = ["CONTRACT_ROWS", "SAME_COMMAND", "SETTLING_ROWS", "Target", "bind", "settling_rows"]
 
-_SETTLING_ROWS = 2000  # the more rows, the likelier one lies between two ways of deciding
+SETTLING_ROWS = 2000
+"""Rows that show how to read a model: of more, one is likelier to be decided in two ways."""
+
 _TIMED_ROWS = 8  # asked first where time is short
 CONTRACT_ROWS = 16
 SAME_COMMAND = "the same command with "
@@ -47,6 +49,8 @@ class Target:
     notes: tuple[str, ...] = field(default=())
     unseen: tuple[str, ...] = ()  # columns that the model does not take
     rule: Rule = AS_DECIDED  # what its answers mean
+    on_asked: Callable[[int], None] = field(default=ignore, compare=False, repr=False)
+    # ^ receives how many rows the model is about to be given
 
     @cached_property
     def shown(self) -> Codec:
@@ -77,6 +81,7 @@ class Target:
         not."""
         if not len(rows):
             return np.empty(0)
+        self.on_asked(len(rows))
         scores = self._ask(lambda given: whole(self.model.score(given)).astype(np.float64), rows)
         if scores.shape != (len(rows),):
             given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
@@ -111,6 +116,7 @@ class Target:
             return None
         if not len(rows):
             return np.empty(0, dtype=bool)
+        self.on_asked(len(rows))
         return self._ask(self.model.decide, rows)  # type: ignore[attr-defined]
 
     def anew(self, first: int = 0) -> AbstractContextManager[None]:
@@ -122,18 +128,18 @@ class Target:
         rows: Rows,
         *,
         seconds: float | None = None,
+        most: int = SETTLING_ROWS,
         clock: Callable[[], float] = time.perf_counter,
     ) -> Target:
         """The same target once its model has seen real rows, with notes on what they showed.
 
         A model that does not decide by a score above 0.5 is asked for its decisions from
-        then on; a network's single output is found to be logits. Asks for at most 2000 rows, up
+        then on; a network's single output is found to be logits. Asks for at most `most` rows, up
         to three times; fewer where they would take more than these seconds.
         """
         if not isinstance(self.model, Settles) or not len(rows) or self.rule.kind == "number":
             return self
-        settle = self.model.settle
-        most = _SETTLING_ROWS
+        settle = partial(self.model.settle, on_asked=self.on_asked)
         if seconds is not None:
             few, start = rows[_spread(len(rows), _TIMED_ROWS)], clock()
             with suppress(LimiError):  # more rows may settle what these do not
@@ -321,7 +327,7 @@ def _cells(frame: Any) -> Any:
     return (frame if hasattr(frame, "to_numpy") else frame.to_pandas()).to_numpy()
 
 
-def settling_rows(n: int, most: int = _SETTLING_ROWS) -> Index:
+def settling_rows(n: int, most: int = SETTLING_ROWS) -> Index:
     """Which of n rows a model is settled on."""
     return _spread(n, most)
 

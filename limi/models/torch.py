@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadModel, LimiError, missing
-from limi.models._base import Decision, Takes
+from limi.models._base import Decision, Takes, ignore
 from limi.models._files import existing, output_kind, split_options, unreadable
 from limi.models._modules import evaluating
 from limi.models._offers import ModelOffers
@@ -61,8 +62,9 @@ class TorchModel:
         """Scores of the favorable class."""
         return self.outputs.read(self.forward(inputs), len(inputs))
 
-    def settle(self, inputs: Rows) -> TorchModel:
+    def settle(self, inputs: Rows, on_asked: Callable[[int], None] = ignore) -> TorchModel:
         """The same module with the kind of its output settled."""
+        on_asked(len(inputs))
         return replace(self, outputs=self.outputs.settle(self.forward(inputs)))
 
     def forward(self, inputs: Rows) -> NDArray[Any]:

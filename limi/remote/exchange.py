@@ -100,7 +100,7 @@ class Exchange:
         self._row_of_failures = 0  # one after another, over all requests
         self._lock = threading.Lock()
         self._free_at = 0.0  # when the server wants to be asked again, which holds for all requests
-        self.questions = 0  # rows that were asked for, whoever knew the answer
+        self._asked: set[bytes] = set()  # different rows of this run, whoever knew the answer
         self._turns: dict[bytes, int] | None = None
         self._first_turn = 0
 
@@ -109,9 +109,16 @@ class Exchange:
         """Columns that the model takes, where the shape says so."""
         return None if self.shape.columns is None else list(self.shape.columns)
 
+    @property
+    def asked(self) -> int:
+        """How many different rows this run has asked about, whoever knew the answers: as many as
+        a run sends for which nothing was known before."""
+        return len(self._asked)
+
     def allow(self, max_queries: int | None) -> None:
         """Begin a run that may send so many rows, whatever was sent before."""
-        self.memory.new, self.tally, self.questions = 0, Tally(), 0
+        self.memory.new, self.tally = 0, Tally()
+        self._asked.clear()
         self.max_queries = max_queries
 
     @contextmanager
@@ -140,7 +147,6 @@ class Exchange:
 
     def __call__(self, frame: Any) -> NDArray[Any]:
         """The answers to rows, as the server gave them."""
-        self.questions += len(frame)
         blocks: list[_Block] = []
         self._fetch(self._read_lacking(frame, blocks))
         answers: list[Any] = []
@@ -169,6 +175,7 @@ class Exchange:
                 keys = turned(keys, turns)
                 cells = replace(cells, turns=turns.tolist())
             block = _Block(names(keys))
+            self._asked.update(block.named)
             blocks.append(block)
             lacking = self._look_up(block)
             wanted = block.select(lacking)

@@ -8,10 +8,15 @@ from enum import StrEnum
 
 from limi.errors import InvalidInput
 
-__all__ = ["MOST", "Budget", "Stop", "check_seed"]
+__all__ = ["MOST", "Budget", "Stop", "check_seed", "first_look", "queries_for", "round_up"]
 
 MOST = 10**15
 """A larger budget is a slip of the hand, and counts of such size are no longer exact."""
+
+
+_LOOK_SHARE = 40  # a row may be asked about four times, and is then a tenth of the queries
+_LOOKS = 8  # of so many rows each: how to read the model, its contract, and whether it is steady
+_MOST_LOOKED = 8_200  # questions of the first look where they are not few
 
 
 class Stop(StrEnum):
@@ -30,6 +35,23 @@ def check_seed(seed: int) -> None:
     """InvalidInput where no stream of random numbers starts at a seed."""
     if seed < 0:
         raise InvalidInput(f"seed is {seed}; it must be 0 or a positive whole number")
+
+
+def first_look(max_queries: int | None, most: int) -> int:
+    """Rows for one part of the first look at a model: `most`, or few where questions are few."""
+    return most if max_queries is None else max(2, min(most, max_queries // _LOOK_SHARE))
+
+
+def round_up(number: float) -> int:
+    """Two digits: more would promise what nobody knows."""
+    unit = int(10 ** max(0, math.floor(math.log10(number)) - 1))
+    return math.ceil(number / unit) * unit
+
+
+def queries_for(questions: float, share: float) -> int:
+    """A budget of queries of which `share` pays for the first look and so many questions."""
+    look = _LOOKS / _LOOK_SHARE
+    return round_up(min(questions / (share - look), (questions + _MOST_LOOKED) / share))
 
 
 @dataclass(frozen=True, kw_only=True)

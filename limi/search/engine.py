@@ -75,6 +75,7 @@ def run(
         for checked in method.search(session, rng):
             room = None if budget.max_findings is None else budget.max_findings - len(findings)
             findings.add(checked, watch.seconds - start, most=room)
+            session.release(checked, len(findings) - watch.findings)
             session.findings_left -= len(findings) - watch.findings
             watch.rows, watch.findings = findings.rows_checked, len(findings)
             watch.owed = task.recheck * len(findings)

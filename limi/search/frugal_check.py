@@ -88,6 +88,7 @@ def check_frugally(
     statistics: FlipStatistics,
     max_batch: int,
     max_queries: float = np.inf,
+    recheck: int = 0,
     keep_scores: bool = True,
     decision: Rule = AS_DECIDED,
 ) -> Checked:
@@ -95,10 +96,11 @@ def check_frugally(
 
     The partner is the value that showed the flip (of several the widest gap). Rows of one key are
     taken together; those with another protected value than the first of them cost a query more.
-    Only the rows come back that `max_queries` pays for: none is begun whose worst is too dear.
-    Where time runs out, those before the first that is not settled.
+    Only the rows come back that `max_queries` pays for, with `recheck` more for each that flips:
+    none is begun whose worst is too dear. Where time runs out, those before the first that is not
+    settled.
     """
-    flight = _Flight(schema, rows, known, statistics, max_queries, decision)
+    flight = _Flight(schema, rows, known, statistics, max_queries, recheck, decision)
     while flight.admit():
         asked = flight.questions()
         try:
@@ -138,6 +140,7 @@ class _Flight:
         known: Distinct,
         statistics: FlipStatistics,
         max_queries: float,
+        recheck: int,
         decision: Rule,
     ) -> None:
         n_keys, n_combinations = len(known.first), len(schema.combinations)
@@ -158,6 +161,7 @@ class _Flight:
         self.n_closed = self._closed.sum(axis=1)
         self._n_open = n_combinations - self.n_closed
         self._worst = self._n_open + _sums(known.of, mixtures, n_keys)  # what a key may cost
+        self._recheck = recheck  # and what it costs later, if it flips
         self._by_key = np.argsort(known.of, kind="stable")
         self._starts = np.searchsorted(known.of[self._by_key], np.arange(n_keys + 1))
         self._unpledged = max_queries  # queries that no key under way may need
@@ -176,7 +180,7 @@ class _Flight:
         """Begin with as many keys as there are places and queries for; is any question open?"""
         room = self._width - len(self._keys)
         new = np.arange(self.begun, min(self.begun + room, len(self._worst)))
-        pledged = np.cumsum(self._worst[new])
+        pledged = np.cumsum(self._worst[new] + self._recheck)
         new = new[pledged <= self._unpledged]
         if len(new):
             self._unpledged -= int(pledged[len(new) - 1])
@@ -228,7 +232,9 @@ class _Flight:
         settled = differs | (self._asked[keys] == self._n_open[keys])
         self._alone = self._unasked(keys[settled])
         spared = self._worst[keys[settled]].sum() - self._asked[keys[settled]].sum()
-        spared -= self._mixtures[keys[settled & ~differs]].sum()  # they are asked last
+        unflipped = keys[settled & ~differs]
+        spared -= self._mixtures[unflipped].sum()  # they are asked last, and may flip
+        spared += self._recheck * (self._mixtures[unflipped] == 0).sum()
         self._unpledged += int(spared) - len(self._alone)
         self._keys = keys[~settled]
 
@@ -237,7 +243,9 @@ class _Flight:
         alone = self._unasked(keys)
         self._alone = np.concatenate([self._alone, alone])
         # What else they may cost is asked last: their mixtures.
-        self._unpledged += int(self._worst[keys].sum() - self._mixtures[keys].sum()) - len(alone)
+        spared = self._worst[keys].sum() - self._mixtures[keys].sum()
+        spared += self._recheck * (self._mixtures[keys] == 0).sum()
+        self._unpledged += int(spared) - len(alone)
 
     def mine(self, n: int) -> Scores:
         """The scores of the first n rows as they are."""

@@ -186,8 +186,16 @@ class Session:
     @property
     def affordable(self) -> float:
         """Rows that can surely be checked yet, whatever they cost."""
-        questions = min(self.queries_left, self.watch.affordable)
-        return min(self.rows_left, questions / most_queries(self.schema))
+        most = most_queries(self.schema)
+        paid = self.queries_left / (most + self.task.recheck)
+        return min(self.rows_left, paid, self.watch.affordable / most)
+
+    def release(self, checked: Checked, n_new: int) -> None:
+        """Give back what was put by for flips that are in the ledger already: each finding is
+        asked about again once, and these rows brought so many new ones."""
+        if self.task.recheck and np.isfinite(self.queries_left) and checked.flips.any():
+            flipping = distinct(self.schema, checked.rows[checked.flips])
+            self.queries_left += self.task.recheck * (len(flipping.first) - n_new)
 
     def enter(self, phase: str, questions: int = 0) -> None:
         """A method says what it does from now on: labels, search."""
@@ -334,14 +342,36 @@ class Session:
             start += len(part)
 
     def _check(self, rows: Rows) -> Checked:
-        rows, known = self._affordable(rows)
-        checked = self._oracle(rows, known)
-        self._count(checked.closed, int((checked.standing == ALONE).sum()))
-        self.rows_left -= len(rows)
-        self.queries_left -= checked.queries
-        self._note(known.keys[known.first])
+        """As many of the rows as are paid for, each with its second check if it flips: a row that
+        does not flip leaves what was put by for it to the rows behind it."""
+        if len(rows) > self.rows_left:
+            rows = rows[: int(self.rows_left)]
+        parts: list[Checked] = []
+        start = 0
+        while start < len(rows) or not parts:
+            known = distinct_questions(self.schema, rows[start:])
+            n = self._count_affordable(rows[start:], known)
+            if n < len(rows) - start:
+                known = distinct_questions(self.schema, rows[start : start + n])
+            checked = self._oracle(rows[start : start + n], known)
+            self._count(checked.closed, int((checked.standing == ALONE).sum()))
+            self.rows_left -= n
+            self._pay(checked, known)
+            self._note(known.keys[known.first])
+            parts.append(checked)
+            start += n
+            if not n:
+                if start < len(rows):
+                    # Nothing after the first row that is too dear, so that batches do not matter.
+                    self.queries_left = 0.0
+                break
+        return _together(parts)
+
+    def _pay(self, checked: Checked, known: Distinct) -> None:
+        """Take what rows have cost, and what it will cost to ask about their flips again."""
+        flips = np.unique(known.of[: len(checked)][checked.flips])
+        self.queries_left -= checked.queries + self.task.recheck * len(flips)
         self.watch.owed += self.task.recheck * int(checked.flips.sum())
-        return checked
 
     def _oracle(
         self,
@@ -372,7 +402,7 @@ class Session:
         for start in range(0, max(len(rows), 1), size):
             part = rows[start : start + size]
             known = distinct_questions(self.schema, part)
-            in_time = self.watch.affordable
+            paid, in_time = self.queries_left, self.watch.affordable
             checked = check_frugally(
                 self._ask,
                 self.schema,
@@ -380,19 +410,19 @@ class Session:
                 known=known,
                 statistics=self._statistics,
                 max_batch=self.max_batch,
-                max_queries=min(self.queries_left, in_time),
+                max_queries=min(paid, in_time),
+                recheck=self.task.recheck,
                 keep_scores=self.keep_scores,
                 decision=self.decision,
             )
             parts.append(checked)
             self._count(checked.closed, int((checked.standing == ALONE).sum()))
             self.rows_left -= len(checked)
-            self.queries_left -= checked.queries
+            self._pay(checked, known)
             self._note(known.keys[known.first[known.first < len(checked)]])
-            self.watch.owed += self.task.recheck * int(checked.flips.sum())
             if len(checked) < len(part):
                 # The next row might be too dear, or take too long.
-                if in_time < self.queries_left + checked.queries:
+                if in_time < paid:
                     self.watch.ran_out = True
                 else:
                     self.queries_left = 0
@@ -478,18 +508,14 @@ class Session:
             self._asked.take_new(np.concatenate(self._noted))
             self._noted, self._n_noted = [], 0
 
-    def _affordable(self, rows: Rows) -> tuple[Rows, Distinct]:
-        if len(rows) > self.rows_left:
-            rows = rows[: int(self.rows_left)]
-        known = distinct_questions(self.schema, rows)
-        if np.isfinite(self.queries_left):
-            paid = np.cumsum(query_cost(self.schema, rows, known)) <= self.queries_left
-            if not paid.all():
-                # Nothing after the first row that is too dear, so that batches do not matter.
-                rows = rows[: int(paid.argmin())]
-                known = distinct_questions(self.schema, rows)
-                self.queries_left = float(query_cost(self.schema, rows, known).sum())
-        return rows, known
+    def _count_affordable(self, rows: Rows, known: Distinct) -> int:
+        """How many of the rows are paid for even if all of them flip."""
+        if not np.isfinite(self.queries_left):
+            return len(rows)
+        cost = query_cost(self.schema, rows, known)
+        cost[known.first] += self.task.recheck
+        paid = np.cumsum(cost) <= self.queries_left
+        return len(rows) if paid.all() else int(paid.argmin())
 
 
 def _together(parts: Sequence[Checked]) -> Checked:

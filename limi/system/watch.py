@@ -41,7 +41,7 @@ class OutOfTime(Exception):
 
 
 class OutOfQueries(OutOfTime):
-    """The rows that may be sent to an address are spent, which ends a run as time does."""
+    """The rows that the model may be asked about are spent, which ends a run as time does."""
 
 
 @dataclass
@@ -114,6 +114,12 @@ class _Speed:
         # A call whose rows cost nothing beside it fits in whole, or not at all.
         return spare / self._per_row if spare > 0 and self._per_row else 0.0
 
+    def rows_in_all(self, seconds: float) -> float:
+        """How many rows so many seconds have, in several calls if one would be too large."""
+        most = _GROWTH * self._big[0]
+        took = self.seconds(most)
+        return most * (seconds // took) if 0 < took <= seconds else self.rows(seconds)
+
     def call(self) -> float:
         """Seconds of a call that is worth its own cost: about one, as far as it can be."""
         return max(_CALL_SECONDS, 2 * self._drift * self._per_call)
@@ -127,8 +133,11 @@ class Watch:
         clock: Callable[[], float] = time.perf_counter,
         max_seconds: float | None = None,
         on_progress: Callable[[Progress], None] = lambda progress: None,
+        *,
+        max_queries: int | None = None,
     ) -> None:
         self._clock, self._began = clock, clock()
+        self.max_queries = max_queries  # rows that the model may be asked about in all phases
         self.on_progress = on_progress
         self.until = math.inf if max_seconds is None else max_seconds  # the present phase's end
         self.ran_out = False  # was a question left unasked because it was too late?
@@ -171,7 +180,7 @@ class Watch:
         if not self.limited or not self.per_row:
             return math.inf
         left = max(0.0, self.left)
-        return self._speed.rows(left) if left < self._speed.call() else left / self.per_row
+        return self._speed.rows_in_all(left) if left < self._speed.call() else left / self.per_row
 
     @property
     def best_per_row(self) -> float:
@@ -195,8 +204,10 @@ class Watch:
         finally:
             self.until, self.ran_out = before, False
 
-    def look(self) -> None:
-        """OutOfTime where the present phase has to end."""
+    def look(self, n: int = 0) -> None:
+        """OutOfTime where the present phase has to end; OutOfQueries where n more questions are
+        more than the model may be asked."""
+        self._look_at_queries(n)
         if self.late:
             self.ran_out = True
             raise OutOfTime
@@ -271,12 +282,21 @@ class Watch:
         parts = []
         start = 0
         while start < len(rows):
-            self.look()
             part = rows[start : start + self.at_once(most)]
+            self.look(len(part))
             parts.append(score(part))
             self.count(len(part))
             start += len(part)
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+    @property
+    def queries_left(self) -> float:
+        """Rows that the model may be asked about yet."""
+        return math.inf if self.max_queries is None else self.max_queries - self.questions
+
+    def _look_at_queries(self, n: int) -> None:
+        if n > self.queries_left:
+            raise OutOfQueries
 
     def count(self, n: int) -> None:
         """n rows were asked."""
@@ -289,8 +309,10 @@ class Watch:
         """The same function, whose questions count; its batches are left as they are."""
 
         def ask(rows: Rows) -> Scores:
-            if not in_any_case:
-                self.look()
+            if in_any_case:
+                self._look_at_queries(len(rows))
+            else:
+                self.look(len(rows))
             scores = score(rows)
             self.count(len(rows))
             return scores

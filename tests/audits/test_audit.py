@@ -414,7 +414,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ({"model": lambda f: f["job"].astype(str)}, BadModel, "return two labels"),
         ({"model": lambda f: f["age"].astype(float)}, BadModel, "must lie in"),
         ({"max_rows": 0}, InvalidInput, "above 0"),
-        ({"max_queries": 1}, InvalidInput, "one row costs 2 queries"),
+        ({"max_queries": 1}, InvalidInput, "asked about at least 40 rows"),
         ({"seed": -1}, InvalidInput, "seed is -1"),
         ({"max_batch": 0}, InvalidInput, "max-batch is 0"),
         ({"rate_rows": -1}, InvalidInput, "rate-rows is -1"),

@@ -28,8 +28,7 @@ class Noting:
         self.asked.append(rows)
         return MODEL.score(rows) + len(rows) * 1e-12
 
-    def decide(self, rows):
-        return None
+    decides = False
 
 
 @pytest.fixture

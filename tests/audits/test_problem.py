@@ -233,7 +233,8 @@ def test_a_population_that_was_not_measured_says_why():
 
 
 def test_a_budget_that_is_too_small_for_rates_is_the_reason():
-    result = audit(harsh, favorable=1, method="themis", max_queries=8)
+    given = {"protected": ["debt=0-0.8:0.2"], "noisy": True}
+    result = audit(harsh, favorable=1, method="themis", max_queries=40, **given)
     assert result.rates["real"].reason == (
         "the budget of queries or seconds was too small for a rate"
     )

@@ -169,7 +169,7 @@ def test_rates_say_on_how_many_rows_they_were_measured(table):
     told = result.summary.cut["rates"]
     n = result.rates["uniform"].n
     assert n < 8_000
-    assert f"at most {n:,} rows, not on 8,000: rates get a fifth of --max-seconds" in told
+    assert f"at most {n:,} rows, not on 8,000: the search keeps a fifth of --max-seconds" in told
     given = {"max_seconds": None, "method": "themis", "generator": None}
     result, _ = audit(table, clock, Slow(clock), max_rows=50, **given)
     assert "rates" not in result.summary.cut

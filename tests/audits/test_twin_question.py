@@ -163,11 +163,11 @@ def test_a_budget_that_is_too_small_is_told_with_one_that_would_do(frame):
     table = frame.drop(columns="id")
     told = limi.audit(Lender(), table, max_queries=500, **GIVEN).twins
     assert not told.directions
-    assert "they take at least 600, for which --max-queries 750 is enough" in told.reason
-    assert not limi.audit(Lender(), table, max_queries=750, **GIVEN).twins.reason
+    assert "they take at least 600, for which --max-queries 1,200 is enough" in told.reason
+    assert not limi.audit(Lender(), table, max_queries=1200, **GIVEN).twins.reason
     told = limi.audit(Lender(), table, max_queries=2000, **GIVEN).twins
-    assert "up to 104,400; --max-queries 140,000 is enough" in told.notes[-1]
-    told = limi.audit(Lender(), table, max_queries=140_000, **GIVEN).twins
+    assert "up to 104,400; --max-queries 150,000 is enough" in told.notes[-1]
+    told = limi.audit(Lender(), table, max_queries=150_000, **GIVEN).twins
     assert not any("--max-queries" in note for note in told.notes)
 
 

@@ -35,8 +35,7 @@ class Slow:
                 scores[place] = 0.9
         return scores
 
-    def decide(self, rows):
-        return None
+    decides = False
 
 
 def checked_again(seconds, monkeypatch, at_once=2):

@@ -167,7 +167,7 @@ def test_methods_compare_as_they_do_without_workers(tmp_path):
 
 def test_a_method_that_ends_in_an_error_ends_the_comparison(tmp_path):
     def broken(frame):
-        if len(frame) > 150:
+        if len(frame) > 100:
             raise ValueError("too many people")
         return scored(frame)
 

@@ -283,7 +283,7 @@ def test_brackets_in_what_is_shown_are_no_markup(limi, monkeypatch):
         ([*FULL, "--method", "themes"], 2, "did you mean 'themis'"),
         ([*FULL, "--set", "margin=1"], 2, "has no setting 'margin'"),
         ([*FULL, "--max-rows", "0"], 2, "a budget must be above 0"),
-        ([*FULL, "--max-queries", "1"], 2, "one row costs 2 queries"),
+        ([*FULL, "--max-queries", "1"], 2, "asked about at least 40 rows"),
         ([*FULL, "--twin", "--keep", "sex"], 2, "'sex' is protected and cannot be kept"),
         ([*FULL, "--twin", "--keep", "income,agee"], 2, "did you mean 'age'"),
         ([*FULL, "--keep", "income"], 2, "add --twin"),

@@ -1,5 +1,7 @@
 """Targets: what models are given, and what is refused with which words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -263,19 +265,24 @@ def test_a_constant_model_keeps_the_contract():
 
 def test_settling_takes_rows_from_the_whole_table():
     class Settles(Raw):
-        def settle(self, inputs):
+        def settle(self, inputs, on_asked):
+            on_asked(len(inputs))
             settled = Raw(0.5)
             settled.notes = (f"{len(inputs)} rows up to {inputs['age'].max()}",)
             return settled
 
     frame = pd.DataFrame({"age": np.arange(5000), "x": 0})
     target = target_of(Settles(None), frame)
+    asked = []
+    target = replace(target, on_asked=asked.append)
     assert target.settled(rows_of(target, frame)).notes == ("2000 rows up to 4999",)
+    assert target.settled(rows_of(target, frame), most=7).notes == ("7 rows up to 4999",)
+    assert asked == [2000, 7]
 
 
 def test_what_settling_refuses_is_said_as_it_is():
     class Refuses(Raw):
-        def settle(self, inputs):
+        def settle(self, inputs, on_asked):
             raise InvalidInput("say more")
 
     target = target_of(Refuses(None))
