@@ -95,7 +95,7 @@ def measure(name: str, table_name: str, rows, schema, seed: int, device: str) ->
     span = late[-1][0] - late[0][0]
 
     n = N_DECODED["cuda" if device.startswith("cuda") else "cpu"]
-    latents = generator.sample_latents_tensor(n, torch.Generator(device).manual_seed(seed))
+    latents = generator.latents_at(seed, torch.arange(n, device=device))
     generator.decode_tensor(latents[:4096])
     wait(device)
     start = time.perf_counter()

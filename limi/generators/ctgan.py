@@ -162,16 +162,6 @@ class CTGAN(NetworkOnDevice):
         latents[np.arange(n), self.settings.noise + picked] = 1.0
         return latents
 
-    def sample_latents_tensor(self, n: int, generator: Any) -> Tensor:
-        """The same on the generator's device, from a torch stream of that device."""
-        import torch
-
-        width = self.settings.noise + self._n_pickers
-        drawn = torch.randn(n, width, generator=generator, device=self.device)
-        if self.settings.latent == "noise" or not self._n_pickers:
-            return drawn
-        return torch.cat([drawn[:, :-1], self._conditions_at(drawn[:, -1])], 1)
-
     def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
         """The latents of these numbers in the stream of a seed; the same on every device."""
         import torch

@@ -30,9 +30,10 @@ from limi.generators import _domain
 from limi.generators._base import GeneratorOffers, OnStep
 from limi.generators._bins import column_order, cut
 from limi.generators._checks import require_rows
+from limi.generators._counter_rng import normals
 from limi.generators._domain import HIGHEST, RARE
 from limi.generators._made import Layout, MadeWalk, Position
-from limi.generators._networks import NormalLatents
+from limi.generators._networks import NetworkOnDevice
 from limi.generators._onehot import BinCells, Blocks, interval, pick
 from limi.generators._state import Arrays, facts_of
 from limi.generators._training import (
@@ -100,7 +101,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Transport(NormalLatents):
+class Transport(NetworkOnDevice):
     """A trained generator; latents have one standard normal number per column, in schema order."""
 
     schema: Schema
@@ -121,6 +122,17 @@ class Transport(NormalLatents):
     def order(self) -> tuple[str, ...]:
         """Names of the columns in the order of decoding."""
         return tuple(self.schema.names[j] for j in self.layout.order)
+
+    def sample_latents(self, n: int, rng: np.random.Generator) -> Latents:
+        """(n, latent_dim) float32: standard normal numbers."""
+        return rng.standard_normal((n, self.latent_dim), dtype=np.float32)
+
+    def latents_at(self, seed: int, numbers: Tensor) -> Tensor:
+        """The latents of these numbers in the stream of a seed; the same on every device."""
+        import torch
+
+        latents = torch.empty(len(numbers), self.latent_dim, device=numbers.device)
+        return normals(seed, numbers, latents)
 
     def encode(self, rows: Rows, rng: np.random.Generator) -> Latents:
         """Latents that decode to these rows, drawn from all that do; any row of the schema has one.

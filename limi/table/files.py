@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from limi.errors import BadTable, InvalidInput, LimiError, nearest
 from limi.system.reading import regular
 from limi.table.frames import Frame, check_names, columns_of, plain, reading_cells
-from limi.table.large import DEFAULT_FIT_ROWS, MOST_CELLS, read_parts
+from limi.table.large import DEFAULT_FIT_ROWS, MOST_CELLS, draw_from_parts, read_whole
 from limi.table.parts import PARQUET, TEXT, find_parts, is_many
 from limi.table.schema import Column, Kind, Schema, off_steps
 from limi.table.sources import SHEETS, is_source, read_sheet, read_source
@@ -102,9 +102,9 @@ def _read_in_parts(
             f"text ({most_cells:,}); store it as Parquet, for example with DuckDB: "
             "COPY (FROM 'people.csv') TO 'people.parquet'"
         )
-    if parts.is_text and fit_rows is None:
-        return parts.read_text()
-    return read_parts(parts, DEFAULT_FIT_ROWS if many and fit_rows is None else fit_rows)
+    if fit_rows is None and not many:
+        return parts.read_text() if parts.is_text else read_whole(parts)
+    return draw_from_parts(parts, DEFAULT_FIT_ROWS if fit_rows is None else fit_rows)
 
 
 def _some_of(frame: Frame, notes: list[str], fit_rows: int | None) -> tuple[Frame, list[str]]:

@@ -23,7 +23,7 @@ from limi.table.parts import Parts
 from limi.table.sketches import DistinctCount, Quantiles, RowSampler
 from limi.table.whole import Whole, note_whole
 
-__all__ = ["DEFAULT_FIT_ROWS", "MOST_CELLS", "read_parts"]
+__all__ = ["DEFAULT_FIT_ROWS", "MOST_CELLS", "draw_from_parts", "read_whole"]
 
 MOST_CELLS = 100_000_000  # of a table that is read as a whole
 DEFAULT_FIT_ROWS = 200_000  # rows that are drawn from a larger one
@@ -33,10 +33,25 @@ _MOST_DECIMALS = 6
 _QUANTILES = 10_000  # numbers that stand for a column's quantiles
 
 
-def read_parts(
-    parts: Parts, fit_rows: int | None, *, most_levels: int = _MOST_LEVELS
-) -> tuple[Any, list[str]]:
-    """The pandas frame of a table in parts, and what there is to say; `fit_rows` drawn from it.
+def read_whole(parts: Parts) -> tuple[Any, list[str]]:
+    """The pandas frame of all rows of a table in parts, and what there is to say."""
+    import pyarrow as pa
+
+    batches = parts.open()
+    tables = list(batches)
+    if not sum(map(len, tables)):
+        raise _no_rows(parts)
+    # Categories of all batches, in the order in which these bring them.
+    whole = pa.concat_tables(tables).unify_dictionaries()
+    return whole.to_pandas().reset_index(drop=True), list(batches.notes)
+
+
+def _no_rows(parts: Parts) -> BadTable:
+    return BadTable(f"{str(parts.files[0])!r} holds no rows; a table needs at least one row")
+
+
+def draw_from_parts(parts: Parts, fit_rows: int) -> tuple[Any, list[str]]:
+    """A pandas frame of rows drawn from a table in parts, and what there is to say.
 
     Where that is all of it, the frame is the table, as pandas would read it.
     """
@@ -52,12 +67,12 @@ def read_parts(
             plain = _decode(table)
             for name, cells in zip(table.column_names, plain.columns, strict=True):
                 if name not in columns:
-                    columns[name] = _column(cells.type, None if fit_rows is None else most_levels)
+                    columns[name] = _column(cells.type)
             seen = [columns[name] for name in table.column_names]
             list(threads.map(_look, seen, plain.columns, table.columns))
             sample.offer(plain)
     if schema is None or not sample.n_seen:
-        raise BadTable(f"{str(parts.files[0])!r} holds no rows; a table needs at least one row")
+        raise _no_rows(parts)
     rows = sample.take().replace_schema_metadata(schema.metadata)
     notes = list(batches.notes)
     if len(rows) == sample.n_seen:
@@ -128,23 +143,20 @@ def _to_pandas(table: Any, columns: dict[str, _Column], *, is_text: bool) -> Any
 
 
 class _Sample:
-    """Rows that were drawn so far, all of them where no number is given."""
+    """Rows that were drawn so far."""
 
-    def __init__(self, n: int | None) -> None:
-        self._sampler = None if n is None else RowSampler(n)
+    def __init__(self, n: int) -> None:
+        self._sampler = RowSampler(n)
         self._parts: list[Any] = []
         self.n_seen = 0
 
     def offer(self, table: Any) -> None:
         self.n_seen += len(table)
-        if self._sampler is None:
-            self._parts.append(table)
-            return
         self._parts.append(_filter(table, self._sampler.offer(len(table))))
         self._prune(at_end=False)
 
     def _prune(self, *, at_end: bool) -> None:
-        masks = None if self._sampler is None else self._sampler.settle(at_end=at_end)
+        masks = self._sampler.settle(at_end=at_end)
         if masks is not None:
             pairs = zip(self._parts, masks, strict=True)
             self._parts = [_filter(part, mask) for part, mask in pairs]
@@ -177,12 +189,12 @@ class _Column(Protocol):
     def witnesses(self) -> Any: ...
 
 
-def _column(kind: Any, most_levels: int | None) -> _Column:
+def _column(kind: Any) -> _Column:
     import pyarrow.types as types
 
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         return _Numbers(kind)
-    return _Levels(kind, most_levels)
+    return _Levels(kind)
 
 
 class _Noted:
@@ -289,9 +301,8 @@ class _Numbers(_Noted):
 class _Levels(_Noted):
     """All values of a column of text, truth values or dates, or about how many there are."""
 
-    def __init__(self, kind: Any, most: int | None) -> None:
+    def __init__(self, kind: Any) -> None:
         super().__init__(kind)
-        self._most = most
         self._known: Any = None
         self._count = DistinctCount()
         self.quantiles = np.empty(0)
@@ -302,8 +313,7 @@ class _Levels(_Noted):
 
         self.gaps |= cells.null_count > 0
         new = pc.unique(cells).drop_null()
-        if self._most is not None:
-            self._count_values(new)
+        self._count_values(new)
         if self.left_out:
             return
         known = new if self._known is None else pc.unique(pa.concat_arrays([self._known, new]))
@@ -312,16 +322,15 @@ class _Levels(_Noted):
     def _count_values(self, new: Any) -> None:
         import pandas as pd
 
-        assert self._most is not None
         self._count.add(pd.util.hash_array(new.to_pandas().astype(str).to_numpy(dtype=object)))
         n_known = 0 if self._known is None else len(self._known)
-        if self.left_out or n_known + len(new) > self._most:
+        if self.left_out or n_known + len(new) > _MOST_LEVELS:
             n = self._count.estimate
-            if self.left_out or n > self._most:
+            if self.left_out or n > _MOST_LEVELS:
                 self._known = None
                 self.left_out = (
                     f"holds about {n:,} different values, which identify people rather than "
-                    f"describe them (more than {self._most:,}), so it was left out"
+                    f"describe them (more than {_MOST_LEVELS:,}), so it was left out"
                 )
 
     def witnesses(self) -> Any:

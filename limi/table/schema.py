@@ -393,12 +393,7 @@ class Schema:
             places[:, number] = np.where(ascending[place] == cells, order[place], -1)
         return places
 
-    def protect(
-        self,
-        wanted: Sequence[str] | Mapping[str, object],
-        *,
-        max_combinations: int = MAX_COMBINATIONS,
-    ) -> Schema:
+    def protect(self, wanted: Sequence[str] | Mapping[str, object]) -> Schema:
         """The same columns with these protected.
 
         `wanted` is a list of names, each with an optional choice of values (`"sex"`,
@@ -408,11 +403,11 @@ class Schema:
 
         choices = parse(self, wanted)
         total = math.prod(len(codes) for codes in choices.values())
-        if total > max_combinations:
+        if total > MAX_COMBINATIONS:
             sizes = " x ".join(f"{name} {len(codes)}" for name, codes in choices.items())
             raise InvalidInput(
                 f"the protected columns have {total} combinations ({sizes}), more than "
-                f"{max_combinations}; name fewer columns, list values (race=White,Black) or "
+                f"{MAX_COMBINATIONS}; name fewer columns, list values (race=White,Black) or "
                 "use a coarser range (age=20-80:10)"
             )
         return replace(self, protected=tuple(choices), protected_codes=tuple(choices.values()))

@@ -14,6 +14,8 @@ from limi.types import Mask
 __all__ = ["DistinctCount", "Quantiles", "RowSampler", "row_ranks"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BUFFER = 8192  # numbers in a buffer of quantiles
+_HASHES = 4096  # lowest hashes that are kept
 _SEED = np.uint64(0x6C696D69)  # so that rows are drawn in an order of limi's own
 
 
@@ -22,11 +24,10 @@ class Quantiles:
 
     Numbers wait in buffers; a full one is sorted and every second number goes to the next, where
     each stands for twice as many. Which half goes alternates, so that errors cancel out. With n
-    numbers shown a rank is wrong by at most n * (levels / size), in practice by far less.
+    numbers shown a rank is wrong by at most n * (levels / 8192), in practice by far less.
     """
 
-    def __init__(self, size: int = 8192) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._levels: list[list[NDArray[np.float64]]] = [[]]
         self._odd = [False]
 
@@ -36,7 +37,7 @@ class Quantiles:
             return
         self._levels[0].append(np.array(numbers, dtype=np.float64))
         level = 0
-        while sum(map(len, self._levels[level])) >= self._size:
+        while sum(map(len, self._levels[level])) >= _BUFFER:
             ascending = np.sort(np.concatenate(self._levels[level]))
             even = len(ascending) // 2 * 2
             if level + 1 == len(self._levels):
@@ -66,21 +67,20 @@ class Quantiles:
 class DistinctCount:
     """About how many different values there are, within a few per cent: the lowest hashes tell."""
 
-    def __init__(self, size: int = 4096) -> None:
-        self._size = size
+    def __init__(self) -> None:
         self._lowest = np.empty(0, dtype=np.uint64)
 
     def add(self, hashes: NDArray[np.uint64]) -> None:
         """Show 64-bit hashes of values."""
         lowest = np.unique(np.concatenate([self._lowest, hashes]))
-        self._lowest = lowest[: self._size]
+        self._lowest = lowest[:_HASHES]
 
     @property
     def estimate(self) -> int:
         """How many different hashes were shown; exact below the size of the sketch."""
-        if len(self._lowest) < self._size:
+        if len(self._lowest) < _HASHES:
             return len(self._lowest)
-        return round((self._size - 1) / (float(self._lowest[-1]) / 2.0**64))
+        return round((_HASHES - 1) / (float(self._lowest[-1]) / 2.0**64))
 
 
 def row_ranks(start: int, n: int) -> NDArray[np.uint64]:

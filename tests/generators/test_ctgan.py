@@ -269,7 +269,7 @@ def test_tensors_decode_as_arrays_do():
     rows = generator.decode_tensor(torch.tensor(latents))
     assert rows.dtype == torch.float64
     assert np.array_equal(rows.numpy(), generator.decode(latents), equal_nan=True)
-    drawn = generator.sample_latents_tensor(400, torch.Generator().manual_seed(0))
+    drawn = generator.latents_at(0, torch.arange(400))
     assert drawn.shape == (400, generator.latent_dim)
     assert (drawn[:, FAST.noise :].sum(1) == 1).all()
 
@@ -282,7 +282,7 @@ def test_a_latent_of_noise_picks_its_condition_by_one_more_number():
     # One seed draws the same noise and the same conditions for both, and they decode alike.
     rows = [g.decode(g.sample_latents(300, np.random.default_rng(3))) for g in (both, alone)]
     assert np.array_equal(rows[0], rows[1], equal_nan=True)
-    drawn = [g.sample_latents_tensor(300, torch.Generator().manual_seed(3)) for g in (both, alone)]
+    drawn = [g.latents_at(3, torch.arange(300)) for g in (both, alone)]
     rows = [g.decode_tensor(z) for g, z in zip((both, alone), drawn, strict=True)]
     assert np.array_equal(rows[0].numpy(), rows[1].numpy(), equal_nan=True)
 

@@ -210,7 +210,7 @@ def test_a_first_column_that_counts_is_left_out_in_parts_too(tmp_path):
 def test_names_of_people_are_left_out_and_counted(table, tmp_path, monkeypatch):
     named = table.assign(name=[f"person {n}" for n in range(N)], number=2**60 + np.arange(N))
     named.to_parquet(tmp_path / "t.parquet")
-    monkeypatch.setattr("limi.table.large.read_parts.__kwdefaults__", {"most_levels": 500})
+    monkeypatch.setattr("limi.table.large._MOST_LEVELS", 500)
     frame = read(tmp_path / "t.parquet", fit_rows=100)
     assert list(frame.columns) == list(table.columns)
     told = " ".join(notes_of(frame))
