@@ -185,7 +185,7 @@ def _way(twins: Twins, direction: Direction) -> Way:
         f"{direction.group}, as twins with {direction.goal}",
         f"If everything that goes along with {names} in this table changed too: {first[0]} of "
         f"people with {direction.group} would be decided {first[1]} as their twins with "
-        f"{direction.goal}, and {second[0]} {second[1]}.",
+        f"{direction.goal}, and {second[0]} {second[1]}.{_doubt(direction)}",
         _evidence(twins, direction),
         _carried(direction),
         [(_kept_name(kept.columns), _kept_figures(direction, kept)) for kept in direction.kept],
@@ -200,6 +200,12 @@ def _way(twins: Twins, direction: Direction) -> Way:
     )
 
 
+def _doubt(direction: Direction) -> str:
+    """What stands behind rates that do not account for the gap."""
+    measured = direction.well_measured or not math.isfinite(direction.coverage)
+    return "" if measured else " This is not measured well."
+
+
 def _lines(twins: Twins) -> tuple[list[Line], str]:
     """All directions in a table, and how to read it; nothing where there is but one pair."""
     ways = twins.directions
@@ -211,7 +217,7 @@ def _lines(twins: Twins) -> tuple[list[Line], str]:
             way.goal,
             _figures(way.gains),
             _figures(way.losses),
-            f"{100 * way.coverage:.0f}" if math.isfinite(way.coverage) else "no gap",
+            _of_the_gap(way),
             count(way.n),
         )
         for way in ways
@@ -219,14 +225,22 @@ def _lines(twins: Twins) -> tuple[list[Line], str]:
     low, high = (f"{100 * end:.0f}" for end in WELL_MEASURED)
     told = (
         "Gain, lose: the percentage of these people who are decided favorably, or unfavorably, "
-        "only as their twins, with 95 % intervals. Of the gap: the percentage of the difference "
-        "between the two groups' shares of favorable decisions that these twins account for; "
-        f"outside {low} to {high} it is not measured well."
+        "only as their twins, with 95 % intervals that reach as far as the unexplained part of the "
+        "gap. Of the gap: the percentage of the difference between the two groups' shares of "
+        "favorable decisions that these twins account for; outside "
+        f"{low} to {high} the line is not measured well, and it says so."
     )
     alone = [f"{count(way.no_twin)} with {way.group}" for way in ways if way.no_twin]
     if alone:
         told += f" Without a twin that keeps the constraints: {both(alone)}."
     return lines, told
+
+
+def _of_the_gap(way: Direction) -> str:
+    """The part of the gap that twins account for, marked where it is not measured well."""
+    if not math.isfinite(way.coverage):
+        return "no gap"
+    return f"{100 * way.coverage:.0f}" + ("" if way.well_measured else ", not well")
 
 
 def _figures(rate: Rate) -> str:
@@ -257,8 +271,7 @@ def _evidence(twins: Twins, direction: Direction) -> str:
 def _coverage(direction: Direction) -> str:
     if not math.isfinite(direction.coverage):
         return "the two groups are decided favorably about as often, so there is no gap to explain"
-    told = f"these twins account for {100 * direction.coverage:.0f} % of the gap between the groups"
-    return told if direction.well_measured else f"{told}, so this is not measured well"
+    return f"these twins account for {100 * direction.coverage:.0f} % of the gap between the groups"
 
 
 def _favorable(twins: Twins, name: str) -> float:

@@ -74,7 +74,8 @@ class Direction:
     group: str
     goal: str
     n: int  # people asked
-    gains: Rate  # decided favorably as their twin only
+    gains: Rate  # decided favorably as their twin only; the interval covers what is missing of
+    # the gap as well
     losses: Rate  # decided unfavorably as their twin only
     net: float  # gains less losses
     gap: float  # favorable decisions of the goal's people less those of the group's

@@ -487,8 +487,8 @@ class _Inquiry:
             self.groups.names[way.own],
             self.groups.names[way.goal],
             n,
-            gains=_widened(int(way.gains.sum()), n, errors[0]),
-            losses=_widened(int(way.losses.sum()), n, errors[1]),
+            gains=_reaching(_widened(int(way.gains.sum()), n, errors[0]), gap - net),
+            losses=_reaching(_widened(int(way.losses.sum()), n, errors[1]), net - gap),
             net=net,
             gap=gap,
             gap_error=gap_error,
@@ -582,6 +582,16 @@ def _widened(hits: int, n: int, fit_error: float) -> Rate:
         min(1.0, rate.estimate + math.hypot(high - rate.estimate, reach)),
         n,
     )
+
+
+def _reaching(rate: Rate, missing: float) -> Rate:
+    """The interval with what twins leave unexplained of the gap.
+
+    Gains less losses of true twins are the gap. What these lack of it they have not learned of so
+    small a group, or have learned too much of: gains may be higher by as much, or losses lower.
+    """
+    low, high = rate.low + min(0.0, missing), rate.high + max(0.0, missing)
+    return replace(rate, low=max(0.0, low), high=min(1.0, high))
 
 
 def _agree(verdicts: NDArray[np.int8] | None) -> tuple[float, Rate | None]:
